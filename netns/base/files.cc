@@ -1,0 +1,164 @@
+#include "netns/base/files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+
+#include "netns/base/unique_fd.h"
+
+namespace railhead {
+namespace {
+
+bool IsAbsence(int sys_errno) {
+  return sys_errno == ENOENT || sys_errno == ENOTDIR;
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const auto slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+Result<void> WriteAll(int fd, std::string_view content, const std::string& path) {
+  while (!content.empty()) {
+    const ssize_t n = ::write(fd, content.data(), content.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return FailSys(errno, "writing " + path);
+    }
+    content.remove_prefix(static_cast<std::size_t>(n));
+  }
+  return {};
+}
+
+Result<void> SyncDirectory(const std::string& path) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) return FailSys(errno, "opening directory " + path);
+  if (::fsync(fd.get()) != 0) return FailSys(errno, "syncing directory " + path);
+  return {};
+}
+
+}  // namespace
+
+Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size) {
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) {
+    if (IsAbsence(errno)) return std::nullopt;
+    return FailSys(errno, "opening " + path);
+  }
+  std::string content;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return FailSys(errno, "reading " + path);
+    }
+    if (n == 0) return content;
+    if (content.size() + static_cast<std::size_t>(n) > max_size) {
+      return Fail(ErrorCode::kInvalid,
+                  "reading " + path + ": larger than " + std::to_string(max_size) + " bytes");
+    }
+    content.append(buffer.data(), static_cast<std::size_t>(n));
+  }
+}
+
+Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
+  auto content = RH_TRY(ReadFile(path));
+  if (content) {
+    const auto end = content->find_last_not_of(" \t\r\n");
+    content->resize(end == std::string::npos ? 0 : end + 1);
+  }
+  return content;
+}
+
+Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode) {
+  std::string temporary = path + ".XXXXXX";
+  const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!fd.valid()) return FailSys(errno, "creating a temporary file for " + path);
+  auto write = [&]() -> Result<void> {
+    RH_TRY(WriteAll(fd.get(), content, temporary));
+    if (::fchmod(fd.get(), mode) != 0) return FailSys(errno, "setting the mode of " + temporary);
+    if (sync == Sync::kDurable && ::fsync(fd.get()) != 0) return FailSys(errno, "syncing " + temporary);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) return FailSys(errno, "renaming to " + path);
+    return {};
+  };
+  if (auto written = write(); !written) {
+    (void)::unlink(temporary.c_str());
+    return written;
+  }
+  // The rename itself is durable only after its directory is on disk.
+  if (sync == Sync::kDurable) return SyncDirectory(DirectoryOf(path));
+  return {};
+}
+
+Result<void> WriteAttribute(const std::string& path, std::string_view value) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!fd.valid()) return FailSys(errno, "opening " + path);
+  const ssize_t n = ::write(fd.get(), value.data(), value.size());
+  if (n < 0) return FailSys(errno, "writing '" + std::string(value) + "' to " + path);
+  return {};
+}
+
+Result<void> WriteInPlace(const std::string& path, std::string_view content, mode_t mode) {
+  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
+  if (!fd.valid()) return FailSys(errno, "opening " + path);
+  return WriteAll(fd.get(), content, path);
+}
+
+Result<void> MakeDirectories(const std::string& path, mode_t mode) {
+  if (::mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
+  if (errno != ENOENT) return FailSys(errno, "making directory " + path);
+  RH_TRY(MakeDirectories(DirectoryOf(path), mode));
+  if (::mkdir(path.c_str(), mode) != 0 && errno != EEXIST) return FailSys(errno, "making directory " + path);
+  return {};
+}
+
+Result<bool> RemoveFile(const std::string& path) {
+  if (::unlink(path.c_str()) == 0) return true;
+  if (IsAbsence(errno)) return false;
+  return FailSys(errno, "removing " + path);
+}
+
+bool RemoveEmptyDirectory(const std::string& path) {
+  return ::rmdir(path.c_str()) == 0 || IsAbsence(errno);
+}
+
+Result<std::optional<std::vector<std::string>>> ListDirectory(const std::string& path) {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), ::closedir);
+  if (!directory) {
+    if (IsAbsence(errno)) return std::nullopt;
+    return FailSys(errno, "listing " + path);
+  }
+  std::vector<std::string> names;
+  errno = 0;
+  while (const dirent* entry = ::readdir(directory.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  if (errno != 0) return FailSys(errno, "listing " + path);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+Result<std::optional<std::string>> ReadLink(const std::string& path) {
+  std::array<char, PATH_MAX> buffer{};
+  const ssize_t n = ::readlink(path.c_str(), buffer.data(), buffer.size());
+  if (n >= 0) return std::string(buffer.data(), static_cast<std::size_t>(n));
+  if (IsAbsence(errno) || errno == EINVAL) return std::nullopt;
+  return FailSys(errno, "reading link " + path);
+}
+
+bool Exists(const std::string& path) {
+  return ::access(path.c_str(), F_OK) == 0;
+}
+
+}  // namespace railhead

@@ -1,0 +1,61 @@
+// Small files, whole: sysfs attributes, configuration, state.
+//
+// Reading: absence is a value. Writing: WriteAtomic replaces a file in one step
+// (temporary file in the same directory, then rename), so a reader or a crash
+// sees the old content or the new one, never a part. Sync::kDurable adds fsync
+// of the file and its directory: needed under /var/lib, useless on tmpfs.
+// Threads: all functions are thread-safe; two writers of one path: the last
+// rename wins.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netns/base/result.h"
+
+namespace railhead {
+
+enum class Sync { kVolatile, kDurable };
+
+inline constexpr std::size_t kMaxFileSize = std::size_t{4} << 20;
+
+// nullopt when the file (or its directory) does not exist. A file larger than
+// `max_size` is an error.
+Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size = kMaxFileSize);
+
+// As ReadFile, but trailing white space removed: for sysfs attributes.
+Result<std::optional<std::string>> ReadAttribute(const std::string& path);
+
+Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode = 0600);
+
+// One write(2) to an existing file: for sysfs, where the kernel's answer is the
+// write's errno. Does not create the file.
+Result<void> WriteAttribute(const std::string& path, std::string_view value);
+
+// Overwrites the content and keeps the inode: for files that are already bind
+// mounted somewhere. Not atomic.
+Result<void> WriteInPlace(const std::string& path, std::string_view content, mode_t mode = 0644);
+
+// mkdir -p; existing directories keep their mode.
+Result<void> MakeDirectories(const std::string& path, mode_t mode = 0755);
+
+// true if something was removed, false if there was nothing.
+Result<bool> RemoveFile(const std::string& path);
+
+// Removes a directory if it is empty; true when it is gone afterwards.
+bool RemoveEmptyDirectory(const std::string& path);
+
+// Names in a directory, sorted, without . and ..; nullopt when it does not exist.
+Result<std::optional<std::vector<std::string>>> ListDirectory(const std::string& path);
+
+// Target of a symbolic link; nullopt when there is none.
+Result<std::optional<std::string>> ReadLink(const std::string& path);
+
+bool Exists(const std::string& path);
+
+}  // namespace railhead

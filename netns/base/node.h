@@ -1,0 +1,19 @@
+// Facts about this node that several parts need.
+#pragma once
+
+#include <string>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// The node's name as Kubernetes knows it: the first line of
+// /etc/railhead/node-name when that file exists, else the kernel's host name.
+Result<std::string> NodeName(const Root& root);
+
+// /proc/sys/kernel/random/boot_id: new with every boot. Read from the real
+// /proc also under a test root, unless the root has a copy of its own.
+Result<std::string> BootId(const Root& root);
+
+}  // namespace railhead

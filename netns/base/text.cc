@@ -1,0 +1,86 @@
+#include "netns/base/text.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+
+namespace railhead {
+namespace {
+
+template <typename T>
+std::optional<T> Parse(std::string_view text, int base) {
+  T value{};
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value, base);
+  if (text.empty() || error != std::errc() || stop != end) return std::nullopt;
+  return value;
+}
+
+std::size_t EditDistance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 1; i <= a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i;
+    for (std::size_t j = 1; j <= b.size(); ++j) {
+      const std::size_t above = row[j];
+      const std::size_t substituted = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+      row[j] = std::min({above + 1, row[j - 1] + 1, substituted});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::optional<std::int64_t> ParseInt(std::string_view text) {
+  return Parse<std::int64_t>(text, 10);
+}
+
+std::optional<std::uint64_t> ParseHex(std::string_view text) {
+  return Parse<std::uint64_t>(text, 16);
+}
+
+std::vector<std::string> Split(std::string_view text, char separator) {
+  std::vector<std::string> parts;
+  for (;;) {
+    const auto at = text.find(separator);
+    parts.emplace_back(text.substr(0, at));
+    if (at == std::string_view::npos) return parts;
+    text.remove_prefix(at + 1);
+  }
+}
+
+std::string Join(const std::vector<std::string>& parts, std::string_view separator) {
+  std::string joined;
+  for (const auto& part : parts) {
+    if (&part != &parts.front()) joined.append(separator);
+    joined.append(part);
+  }
+  return joined;
+}
+
+std::string ToLower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
+}
+
+std::optional<std::string> Nearest(std::string_view word, const std::vector<std::string>& candidates) {
+  const std::string lower = ToLower(word);
+  std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;
+  std::optional<std::string> nearest;
+  for (const auto& candidate : candidates) {
+    const std::size_t distance = EditDistance(lower, ToLower(candidate));
+    if (distance < best) {
+      best = distance;
+      nearest = candidate;
+    }
+  }
+  return nearest;
+}
+
+}  // namespace railhead
