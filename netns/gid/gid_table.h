@@ -1,0 +1,49 @@
+// GID tables of RDMA ports.
+//
+// An index is never assumed: it depends on how many RoCE types the device has
+// and in which order addresses came (drivers/infiniband/core/cache.c). In shared
+// RDMA mode the node's /sys/class/infiniband shows every device; in exclusive
+// mode that class is tagged with the network namespace and only a process whose
+// sysfs is mounted there sees it.
+// Threads: pure functions over the file system.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+enum class GidType : std::uint8_t { kRoceV1, kRoceV2, kInfiniband };
+
+struct GidEntry {
+  int index = 0;
+  IpAddress gid;  // 16 bytes; IPv4 as ::ffff:a.b.c.d
+  GidType type = GidType::kRoceV2;
+  std::string netdev;  // name in its own namespace
+
+  bool operator==(const GidEntry&) const = default;
+};
+
+// ::ffff:a.b.c.d of an IPv4 address, an IPv6 address as it is.
+IpAddress GidOf(const IpAddress& address);
+
+// The entries in use (empty and hidden ones left out), by
+// /sys/class/infiniband/DEVICE/ports/PORT/{gids,gid_attrs} below `root`.
+// nullopt: no such device there.
+Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, const std::string& device,
+                                                          int port);
+
+// "index 1: ::ffff:10.0.0.1 RoCE v2 net1", a line each: for error details.
+std::string Describe(const std::vector<GidEntry>& table);
+
+// The entry of `address` with `type` on `netdev`; the lowest index when there
+// are several.
+std::optional<GidEntry> FindGid(const std::vector<GidEntry>& table, const IpAddress& address, GidType type,
+                                const std::string& netdev);
+
+}  // namespace railhead

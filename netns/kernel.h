@@ -1,0 +1,122 @@
+// Kernel: the only virtual interfaces between Railhead and Linux.
+//
+// RouteApi is rtnetlink in one network namespace, RdmaApi RDMA netlink in one,
+// Kernel makes them and does what needs more than netlink. LinuxKernel
+// (netns/linux_kernel.h) is the real one; tests/fake/ has one that keeps state.
+//
+// Ownership: handles returned are the caller's. Threads: one object, one thread
+// at a time; several objects may be used at once. Errors carry errno and the
+// kernel's extended-ack text ("... : Invalid argument (VLAN id out of range)").
+// A lookup's absence is nullopt; deleting what is not there returns false.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/gid/gid_table.h"
+#include "netns/nl/link.h"
+#include "netns/nl/rdma.h"
+#include "netns/nl/route.h"
+#include "netns/ns/netns.h"
+
+namespace railhead {
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+class RouteApi {
+ public:
+  RouteApi() = default;
+  RouteApi(const RouteApi&) = delete;
+  RouteApi& operator=(const RouteApi&) = delete;
+  virtual ~RouteApi() = default;
+
+  virtual Result<std::optional<Link>> FindLink(const std::string& name) = 0;
+  virtual Result<std::optional<Link>> FindLink(int index) = 0;
+  // By the parent device's bus name (a BDF). Where one parent has several
+  // links, the one with the lowest index. Dumps the namespace's links.
+  virtual Result<std::optional<Link>> FindLinkOfDevice(const std::string& parent_device) = 0;
+  virtual Result<std::vector<Link>> ListLinks() = 0;
+  virtual Result<void> ChangeLink(int index, const LinkChange& change) = 0;
+
+  // One message: namespace, name and MTU. Not atomic: when the name is taken
+  // or the MTU refused the call fails and the device can be in `target`
+  // already, under its old or its new name. After an error look in both.
+  // Moving takes the link down and flushes its addresses (net/core/dev.c).
+  virtual Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
+                                std::optional<int> mtu) = 0;
+
+  // VF settings, through the PF, in the PF's namespace.
+  virtual Result<std::optional<VfState>> GetVf(int pf_index, int vf) = 0;
+  virtual Result<void> SetVf(int pf_index, int vf, const VfChange& change) = 0;
+
+  virtual Result<void> AddAddress(int index, const IpPrefix& address) = 0;
+  virtual Result<bool> DeleteAddress(int index, const IpPrefix& address) = 0;
+  virtual Result<std::vector<IpPrefix>> ListAddresses(int index) = 0;
+
+  // Adding what exists is kExists.
+  virtual Result<void> AddRoute(const Route& route) = 0;
+  virtual Result<bool> DeleteRoute(const Route& route) = 0;
+  // All unicast routes of one family and table; table 0: of all tables.
+  virtual Result<std::vector<Route>> ListRoutes(int family, std::uint32_t table) = 0;
+
+  virtual Result<void> AddRule(const Rule& rule) = 0;
+  virtual Result<bool> DeleteRule(const Rule& rule) = 0;
+  virtual Result<std::vector<Rule>> ListRules(int family) = 0;
+
+  virtual Result<std::vector<Neighbour>> ListNeighbours(int index) = 0;
+  virtual Result<void> SetNeighbour(const Neighbour& neighbour) = 0;
+  virtual Result<bool> DeleteNeighbour(const Neighbour& neighbour) = 0;
+
+  // Waits by link events until the link is up and has carrier. false: not by
+  // the deadline.
+  virtual Result<bool> WaitCarrier(int index, Deadline deadline) = 0;
+};
+
+class RdmaApi {
+ public:
+  RdmaApi() = default;
+  RdmaApi(const RdmaApi&) = delete;
+  RdmaApi& operator=(const RdmaApi&) = delete;
+  virtual ~RdmaApi() = default;
+
+  virtual Result<RdmaNetnsMode> NetnsMode() = 0;
+  virtual Result<std::vector<RdmaDevice>> ListDevices() = 0;
+  // Exclusive mode only. All clients of the device are removed and added again,
+  // so its uverbs node can change: hold the node-wide lock and look again.
+  virtual Result<void> MoveDevice(const std::string& name, const NetNs& target) = 0;
+  // Soft RoCE on a netdev of this namespace. Names are node-wide: one that is
+  // taken, also in another namespace, is kExists. The kernel loads rdma_rxe
+  // itself; when it cannot the error says so.
+  virtual Result<void> AddRxe(const std::string& name, const std::string& netdev) = 0;
+  virtual Result<bool> DeleteRxe(const std::string& name) = 0;
+};
+
+class Kernel {
+ public:
+  Kernel() = default;
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+  virtual ~Kernel() = default;
+
+  virtual Result<NetNs> OpenNetns(const std::string& path) = 0;
+  virtual Result<NetNs> HostNetns() = 0;
+  virtual Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) = 0;
+  // kUnsupported when the kernel has no RDMA subsystem.
+  virtual Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) = 0;
+
+  // The GID table of port 1 as a process in `ns` sees it; nullopt: no such device.
+  virtual Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns,
+                                                                const std::string& device) = 0;
+  // One gratuitous ARP or unsolicited NA per address.
+  virtual Result<void> Announce(const NetNs& ns, const Link& link,
+                                const std::vector<IpAddress>& addresses) = 0;
+  // Unbinds and binds the PCI device's driver; for drivers that read a VF's MAC
+  // only when they bind. Its netdev is another one afterwards.
+  virtual Result<void> RebindDriver(const std::string& bdf) = 0;
+};
+
+}  // namespace railhead

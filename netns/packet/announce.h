@@ -1,0 +1,34 @@
+// ARP and neighbour advertisement packets, as bytes and sent.
+//
+// An announcement is a gratuitous ARP request (RFC 5227 section 3: sender and
+// target protocol address are the own address, Ethernet broadcast) or an
+// unsolicited neighbour advertisement to all nodes (RFC 4861 section 7.2.6, hop
+// limit 255, target link-layer address option). Sent on a packet socket bound to
+// the interface, so that it leaves by that NIC whatever the routes say; with
+// VLAN set by the PF the NIC tags it.
+// Threads: pure functions; sockets are opened by the caller's namespace handle.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "netns/base/ip_address.h"
+#include "netns/base/mac_address.h"
+#include "netns/base/result.h"
+#include "netns/ns/netns.h"
+
+namespace railhead {
+
+// Whole Ethernet frames.
+std::vector<std::uint8_t> GratuitousArp(const MacAddress& mac, const IpAddress& address);
+// `override_flag`: off while the address is optimistic (RFC 4429).
+std::vector<std::uint8_t> UnsolicitedAdvertisement(const MacAddress& mac, const IpAddress& address,
+                                                   bool override_flag = true);
+// RFC 5227 probe: sender address 0.0.0.0.
+std::vector<std::uint8_t> ArpProbe(const MacAddress& mac, const IpAddress& address);
+
+// One announcement for each address, from link `index` of `ns`.
+Result<void> Announce(const NetNs& ns, int index, const MacAddress& mac,
+                      const std::vector<IpAddress>& addresses);
+
+}  // namespace railhead
