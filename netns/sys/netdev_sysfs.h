@@ -1,0 +1,28 @@
+// What sysfs says of network devices beyond rtnetlink: what is stacked on them.
+//
+// Reads below /sys of `root`; sees the network devices of the reader's namespace
+// only. Devices that are not there have no uppers and no type.
+// Threads: thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// Everything that is stacked on `netdev`, directly or not (bond, bridge, VLAN,
+// macvlan, ...), from the kernel's upper_NAME links. Sorted, without `netdev`.
+Result<std::vector<std::string>> UpperDevicesOf(const Root& root, const std::string& netdev);
+
+// The ARPHRD_ number: 1 is Ethernet, 32 InfiniBand.
+Result<std::optional<int>> HardwareTypeOf(const Root& root, const std::string& netdev);
+
+// HardwareTypeOf in the words that iproute2 and sriov-network-device-plugin's
+// linkTypes use: "ether", "infiniband", "loopback"; the number for others.
+std::string HardwareTypeName(int type);
+
+}  // namespace railhead

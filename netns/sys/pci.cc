@@ -1,0 +1,225 @@
+#include "netns/sys/pci.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::string_view kDevices = "/sys/bus/pci/devices";
+
+std::string DevicePath(const Root& root, const PciAddress& address) {
+  return root.Path(kDevices) + "/" + address.ToString();
+}
+
+std::string_view BaseName(std::string_view path) {
+  const auto slash = path.rfind('/');
+  return slash == std::string_view::npos ? path : path.substr(slash + 1);
+}
+
+// "0x15b3" as a number of at most `bits` bits; nullopt when the attribute is not there.
+Result<std::optional<std::uint32_t>> ReadHexAttribute(const std::string& path, int bits) {
+  const auto text = RH_TRY(ReadAttribute(path));
+  if (!text) return std::nullopt;
+  std::string_view digits = *text;
+  if (digits.substr(0, 2) == "0x") digits.remove_prefix(2);
+  const auto value = ParseHex(digits);
+  if (!value || (*value >> bits) != 0) {
+    return Fail(ErrorCode::kConflict, path + " holds '" + *text + "', not a number of " +
+                                          std::to_string(bits) + " bits in hexadecimal");
+  }
+  return static_cast<std::uint32_t>(*value);
+}
+
+Result<std::optional<int>> ReadIntAttribute(const std::string& path) {
+  const auto text = RH_TRY(ReadAttribute(path));
+  if (!text) return std::nullopt;
+  const auto value = ParseInt(*text);
+  if (!value || *value < INT_MIN || *value > INT_MAX) {
+    return Fail(ErrorCode::kConflict, path + " holds '" + *text + "', not a number");
+  }
+  return static_cast<int>(*value);
+}
+
+// The PCI address at the end of a symbolic link; nullopt when there is no link or
+// when what it points to is not on PCI.
+Result<std::optional<PciAddress>> ReadPciLink(const std::string& path) {
+  const auto target = RH_TRY(ReadLink(path));
+  if (!target) return std::nullopt;
+  return PciAddress::Parse(BaseName(*target));
+}
+
+std::string RealPath(const Root& root, const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), ::free);
+  if (!real) return {};
+  std::string result = real.get();
+  if (root.prefix().empty()) return result;
+  // The prefix itself may lead through links (/tmp on some machines).
+  const std::unique_ptr<char, void (*)(void*)> prefix(::realpath(root.prefix().c_str(), nullptr), ::free);
+  if (prefix && result.rfind(prefix.get(), 0) == 0) result.erase(0, std::string_view(prefix.get()).size());
+  return result;
+}
+
+// All but vf_index.
+Result<std::optional<PciDevice>> ReadDevice(const Root& root, const PciAddress& address) {
+  const std::string path = DevicePath(root, address);
+  const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));
+  const auto vendor = RH_TRY(ReadHexAttribute(path + "/vendor", 16));
+  const auto device_id = RH_TRY(ReadHexAttribute(path + "/device", 16));
+  if (!class_code || !vendor || !device_id) return std::nullopt;
+  PciDevice device;
+  device.address = address;
+  device.class_code = *class_code;
+  device.vendor = static_cast<std::uint16_t>(*vendor);
+  device.device = static_cast<std::uint16_t>(*device_id);
+  if (const auto driver = RH_TRY(ReadLink(path + "/driver")); driver) device.driver = BaseName(*driver);
+  const auto numa_node = RH_TRY(ReadIntAttribute(path + "/numa_node"));
+  if (numa_node && *numa_node >= 0) device.numa_node = numa_node;
+  device.physfn = RH_TRY(ReadPciLink(path + "/physfn"));
+  device.is_vf = device.physfn.has_value();
+  if (!device.is_vf) {
+    device.sriov_totalvfs = RH_TRY(ReadIntAttribute(path + "/sriov_totalvfs")).value_or(0);
+    device.sriov_numvfs = RH_TRY(ReadIntAttribute(path + "/sriov_numvfs")).value_or(0);
+  }
+  device.path = RealPath(root, path);
+  return device;
+}
+
+Result<std::vector<std::string>> NamesIn(const std::string& path) {
+  auto names = RH_TRY(ListDirectory(path));
+  return names ? *std::move(names) : std::vector<std::string>{};
+}
+
+// devlink's names (net/devlink/port.c): an uplink is "p0", representors are "pf0",
+// "pf0vf3", "pf0sf88" and the same after a controller: "c1pf0vf3".
+bool IsRepresentor(std::string_view phys_port_name) {
+  return phys_port_name.substr(0, 2) == "pf" ||
+         (phys_port_name.substr(0, 1) == "c" && phys_port_name.find("pf") != std::string_view::npos);
+}
+
+}  // namespace
+
+Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddress& address) {
+  auto device = RH_TRY(ReadDevice(root, address));
+  if (device && device->physfn) {
+    const auto vfs = RH_TRY(VfsOf(root, *device->physfn));
+    const auto found = std::find(vfs.begin(), vfs.end(), address);
+    if (found != vfs.end()) device->vf_index = static_cast<int>(found - vfs.begin());
+  }
+  return device;
+}
+
+Result<std::vector<PciAddress>> VfsOf(const Root& root, const PciAddress& pf) {
+  const std::string path = DevicePath(root, pf);
+  std::vector<PciAddress> vfs;
+  // The kernel numbers the links without holes (drivers/pci/iov.c, sriov_enable).
+  for (int index = 0;; ++index) {
+    const auto vf = RH_TRY(ReadPciLink(path + "/virtfn" + std::to_string(index)));
+    if (!vf) return vfs;
+    vfs.push_back(*vf);
+  }
+}
+
+Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf) {
+  std::vector<PciDevice> devices;
+  const auto vfs = RH_TRY(VfsOf(root, pf));
+  for (std::size_t index = 0; index < vfs.size(); ++index) {
+    auto device = RH_TRY(ReadDevice(root, vfs[index]));
+    if (!device) continue;  // VFs are being removed under us
+    device->vf_index = static_cast<int>(index);
+    devices.push_back(*std::move(device));
+  }
+  return devices;
+}
+
+Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root) {
+  std::vector<PciDevice> pfs;
+  for (const std::string& name : RH_TRY(NamesIn(root.Path(kDevices)))) {
+    const auto address = PciAddress::Parse(name);
+    if (!address) continue;
+    // Most functions are none of ours (on a big node a thousand VFs): ask for the
+    // two facts that decide before reading the rest.
+    const std::string path = DevicePath(root, *address);
+    const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));
+    if (!class_code || (*class_code >> 16) != 0x02 || RH_TRY(ReadLink(path + "/physfn"))) continue;
+    auto device = RH_TRY(ReadDevice(root, *address));
+    if (device && !device->is_vf) pfs.push_back(*std::move(device));
+  }
+  std::sort(pfs.begin(), pfs.end(),
+            [](const PciDevice& a, const PciDevice& b) { return a.address < b.address; });
+  return pfs;
+}
+
+Result<std::vector<PciDevice>> ListRailPfs(const Root& root) {
+  std::vector<PciDevice> rails;
+  for (PciDevice& pf : RH_TRY(ListNetworkPfs(root))) {
+    if (pf.sriov_totalvfs > 0 || !RH_TRY(RdmaDevicesOf(root, pf.address)).empty())
+      rails.push_back(std::move(pf));
+  }
+  return rails;
+}
+
+Result<std::vector<std::string>> NetdevsOf(const Root& root, const PciAddress& address) {
+  const std::string path = DevicePath(root, address);
+  auto names = RH_TRY(ListDirectory(path + "/net"));
+  if (names) return *std::move(names);
+  // virtio puts one more device between the function and its network device.
+  for (const std::string& entry : RH_TRY(NamesIn(path))) {
+    if (entry.rfind("virtio", 0) == 0) return NamesIn(path + "/" + entry + "/net");
+  }
+  return std::vector<std::string>{};
+}
+
+Result<std::optional<std::string>> UplinkNetdev(const Root& root, const PciAddress& pf) {
+  for (const std::string& name : RH_TRY(NetdevsOf(root, pf))) {
+    const std::string attribute = DevicePath(root, pf) + "/net/" + name + "/phys_port_name";
+    // Drivers without port names answer EOPNOTSUPP: no representor then.
+    const auto port = ReadAttribute(attribute);
+    if (port && *port && IsRepresentor(**port)) continue;
+    return name;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<std::string>> RdmaDevicesOf(const Root& root, const PciAddress& address) {
+  return NamesIn(DevicePath(root, address) + "/infiniband");
+}
+
+Result<std::optional<PciAddress>> PciAddressOfNetdev(const Root& root, const std::string& netdev) {
+  if (netdev.empty() || netdev.find('/') != std::string::npos) return std::nullopt;
+  const std::string path = RealPath(root, root.Path("/sys/class/net/") + netdev + "/device");
+  std::optional<PciAddress> nearest;
+  for (const std::string& part : Split(path, '/')) {
+    if (const auto address = PciAddress::Parse(part)) nearest = address;
+  }
+  return nearest;
+}
+
+Result<void> RebindDriver(const Root& root, const PciAddress& address) {
+  const std::string name = address.ToString();
+  const auto target = RH_TRY(ReadLink(DevicePath(root, address) + "/driver"));
+  if (!target) {
+    return Fail(ErrorCode::kNotFound, "rebinding " + name + ": it does not exist or no driver is bound to it",
+                "bind a driver first: echo " + name + " > /sys/bus/pci/drivers/DRIVER/bind");
+  }
+  const std::string driver = root.Path("/sys/bus/pci/drivers/") + std::string(BaseName(*target));
+  RH_TRY_WRAP(WriteAttribute(driver + "/unbind", name), "unbinding " + name + " from its driver");
+  if (auto bound = WriteAttribute(driver + "/bind", name); !bound) {
+    Error error = Wrap(std::move(bound.error()), "binding " + name + " to its driver again");
+    error.hint =
+        "the device is left without a driver; see dmesg, then: echo " + name + " > " + driver + "/bind";
+    return Fail(std::move(error));
+  }
+  return {};
+}
+
+}  // namespace railhead

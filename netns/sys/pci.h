@@ -1,0 +1,81 @@
+// PCI network functions as sysfs shows them: PFs, VFs, drivers, NUMA nodes.
+//
+// All functions read below /sys of `root` at each call and keep nothing, so what
+// they return is a snapshot. A function that is not there is nullopt or an empty
+// list; an Error means that sysfs could not be read or holds something that the
+// kernel never writes. Attributes: Documentation/ABI/testing/sysfs-bus-pci.
+// Threads: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+struct PciDevice {
+  PciAddress address;
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
+  std::uint32_t class_code = 0;       // 24 bits: 0x020000 is an Ethernet controller
+  std::optional<std::string> driver;  // nullopt: unbound
+  std::optional<int> numa_node;       // nullopt: the kernel says -1, no affinity known
+  bool is_vf = false;
+  std::optional<PciAddress> physfn;  // of a VF: its PF
+  std::optional<int> vf_index;       // of a VF: the N of its PF's virtfnN
+  int sriov_totalvfs = 0;            // 0: no SR-IOV capability
+  int sriov_numvfs = 0;
+  std::string path;  // "/sys/devices/pci0000:40/0000:40:01.0/0000:43:00.0", without the root's prefix
+
+  [[nodiscard]] bool IsNetwork() const { return (class_code >> 16) == 0x02; }
+  bool operator==(const PciDevice&) const = default;
+};
+
+Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddress& address);
+
+// VFs of `pf` in the order of their index: element N is virtfnN. Empty for a
+// function without VFs and for one that does not exist.
+Result<std::vector<PciAddress>> VfsOf(const Root& root, const PciAddress& pf);
+
+// The VFs of `pf` with all their facts, in the order of their index. Cheaper than
+// FindPciDevice for each, which has to look for the index every time.
+Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf);
+
+// Network controllers (class 02) that are no VFs, in PCI order.
+Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root);
+
+// Those of them that can carry a rail: with an RDMA device or with SR-IOV. A
+// position in fabric.json ("pf": 1) counts in this list.
+Result<std::vector<PciDevice>> ListRailPfs(const Root& root);
+
+// Names of the function's network devices *in the namespace of the reader*, whose
+// view of sysfs is filtered: empty when the device is in a pod, and when no driver
+// is bound. Sorted; in switchdev mode a PF lists its representors too.
+Result<std::vector<std::string>> NetdevsOf(const Root& root, const PciAddress& address);
+
+// The PF's own network device: NetdevsOf without representors (told by their
+// phys_port_name); nullopt when it has none in this namespace.
+Result<std::optional<std::string>> UplinkNetdev(const Root& root, const PciAddress& pf);
+
+// Names of the function's RDMA devices, sorted. In shared mode they are visible
+// wherever they are used; in exclusive mode only in the reader's namespace. Soft
+// RoCE devices hang below no PCI function: see RxeDevicesOf in rdma_sysfs.h.
+Result<std::vector<std::string>> RdmaDevicesOf(const Root& root, const PciAddress& address);
+
+// The PCI function that a network device of the reader's namespace hangs on, directly
+// or through a virtio or auxiliary device; nullopt for devices that are not there or
+// not on PCI.
+Result<std::optional<PciAddress>> PciAddressOfNetdev(const Root& root, const std::string& netdev);
+
+// Unbinds the function from its driver and binds it again: igbvf takes a MAC that
+// its PF has set in no other way. Network and RDMA devices are new afterwards
+// (ifindex, perhaps name). kNotFound without function or driver. When binding
+// fails the function stays unbound; the hint then says how to bind it by hand.
+Result<void> RebindDriver(const Root& root, const PciAddress& address);
+
+}  // namespace railhead
