@@ -62,6 +62,10 @@ Error Wrap(Error error, std::string_view what) {
 
 std::string_view NameOf(ErrorCode code) {
   switch (code) {
+    case ErrorCode::kMalformed:
+      return "malformed";
+    case ErrorCode::kNamespace:
+      return "namespace";
     case ErrorCode::kInvalid:
       return "invalid";
     case ErrorCode::kNotFound:

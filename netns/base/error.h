@@ -15,7 +15,9 @@
 namespace railhead {
 
 enum class ErrorCode : std::uint8_t {
-  kInvalid,      // what the caller gave is malformed or contradictory; nothing was touched
+  kMalformed,    // text that cannot be parsed at all
+  kInvalid,      // what the caller gave is wrong or contradictory; nothing was touched
+  kNamespace,    // the network namespace given is gone or is none
   kNotFound,     // what was named does not exist
   kExists,       // what was to be made exists already
   kBusy,         // in use by someone else; may work later

@@ -1,0 +1,66 @@
+#include "cni/fabric/fabric.h"
+
+#include <algorithm>
+
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+
+namespace railhead {
+
+std::optional<IpRange> ParseIpRange(const std::string& text) {
+  const auto dash = text.find('-');
+  const auto first = IpAddress::Parse(text.substr(0, dash));
+  const auto last = dash == std::string::npos ? first : IpAddress::Parse(text.substr(dash + 1));
+  if (!first || !last || first->IsV6() != last->IsV6() || *last < *first) return std::nullopt;
+  return IpRange{*first, *last};
+}
+
+std::optional<IpRange> Rail::RangeOf(const std::string& node, std::optional<int> index) const {
+  if (const auto named = node_ranges.find(node); named != node_ranges.end()) return named->second;
+  if (!index) return std::nullopt;
+  if (const auto numbered = node_ranges.find(std::to_string(*index)); numbered != node_ranges.end()) {
+    return numbered->second;
+  }
+  if (!node_block || !subnet) return std::nullopt;
+  // The index-th block; nullopt when the subnet has no such block.
+  const int host_bits = subnet->address.Bits() - *node_block;
+  if (host_bits >= 63) return std::nullopt;
+  const auto offset = static_cast<std::uint64_t>(*index) << host_bits;
+  const IpAddress first = subnet->First().Plus(offset);
+  if (!subnet->Contains(first)) return std::nullopt;
+  return IpRange{first, first.Filled(*node_block)};
+}
+
+const Rail* Fabric::FindRail(const std::string& name) const {
+  const auto found =
+      std::find_if(rails.begin(), rails.end(), [&](const Rail& rail) { return rail.name == name; });
+  return found == rails.end() ? nullptr : &*found;
+}
+
+std::optional<int> Fabric::IndexOf(const std::string& node) const {
+  const auto found = nodes.find(node);
+  return found == nodes.end() ? std::nullopt : std::optional<int>(found->second);
+}
+
+const Rail* Fabric::RailOfPf(const std::string& pf_name, const std::string& pf_bdf,
+                             const std::vector<std::string>& pfs_in_order) const {
+  for (const auto& rail : rails) {
+    for (const auto& pf : rail.pfs) {
+      if (pf == pf_name || ToLower(pf) == pf_bdf) return &rail;
+    }
+  }
+  const auto at = std::find(pfs_in_order.begin(), pfs_in_order.end(), pf_bdf);
+  if (at == pfs_in_order.end()) return nullptr;
+  const auto position = static_cast<int>(at - pfs_in_order.begin());
+  const auto found =
+      std::find_if(rails.begin(), rails.end(), [&](const Rail& rail) { return rail.position == position; });
+  return found == rails.end() ? nullptr : &*found;
+}
+
+Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path) {
+  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  if (!text) return std::nullopt;
+  return RH_TRY(ParseFabric(*text, path));
+}
+
+}  // namespace railhead

@@ -1,0 +1,96 @@
+// fabric.json: the fabric, described once, read by all parts.
+//
+// The shape is documented in docs/interfaces.md. Reading checks everything that
+// can be known without this node's hardware: ranges, that subnet, gateway,
+// ranges and exclusions fit, names unique, ranges of different nodes disjoint.
+// Which PF a rail is on this node is answered by RailOfPf().
+// Threads: immutable value once read.
+// Errors: kInvalid/kMalformed with the JSON pointer.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+inline constexpr const char* kFabricPath = "/etc/railhead/fabric.json";
+inline constexpr const char* kDefaultResource = "railhead.io/roce";
+inline constexpr int kDefaultRestSeconds = 600;
+inline constexpr std::uint32_t kFirstRailTable = 100;
+
+struct IpRange {  // both ends included, one family
+  IpAddress first;
+  IpAddress last;
+  bool operator==(const IpRange&) const = default;
+  [[nodiscard]] bool Contains(const IpAddress& address) const { return first <= address && address <= last; }
+  [[nodiscard]] std::string ToString() const { return first.ToString() + "-" + last.ToString(); }
+};
+
+// "a-b" or a single address.
+std::optional<IpRange> ParseIpRange(const std::string& text);
+
+struct Rail {
+  std::string name;
+  // Names or PCI addresses; the first that the node has. Empty: by position.
+  std::vector<std::string> pfs;
+  std::optional<int> position;
+  std::optional<int> vlan;
+  int vlan_qos = 0;
+  std::optional<int> mtu;
+  std::optional<IpPrefix> subnet;
+  std::optional<IpAddress> gateway;
+  std::vector<IpPrefix> routes;
+  std::vector<IpRange> exclude;
+  std::map<std::string, IpRange> node_ranges;  // by node name or index
+  std::optional<int> node_block;               // prefix length
+  std::optional<int> traffic_class;
+  bool soft_roce = false;
+  std::uint32_t table = 0;
+
+  // The addresses that node (`name`, `index`) may hand out; nullopt: none given.
+  [[nodiscard]] std::optional<IpRange> RangeOf(const std::string& node, std::optional<int> index) const;
+};
+
+enum class HandoffPolicy : std::uint8_t { kOff, kRequired };
+enum class Delivery : std::uint8_t { kCdi, kMount };
+enum class PoolDevice : std::uint8_t { kVf, kPf };
+
+struct Pool {
+  std::string resource;  // "railhead.io/roce"
+  std::vector<std::string> rails;
+  PoolDevice device = PoolDevice::kVf;
+  HandoffPolicy handoff = HandoffPolicy::kRequired;
+  Delivery delivery = Delivery::kCdi;
+};
+
+struct Fabric {
+  std::vector<Rail> rails;
+  std::map<std::string, int> nodes;  // name -> index
+  int rest_seconds = kDefaultRestSeconds;
+  HandoffPolicy handoff = HandoffPolicy::kRequired;
+  std::vector<std::pair<std::string, std::string>> handoff_env;  // in the file's order
+  std::vector<Pool> pools;                                       // never empty when there are rails
+
+  [[nodiscard]] const Rail* FindRail(const std::string& name) const;
+  [[nodiscard]] std::optional<int> IndexOf(const std::string& node) const;
+
+  // The rail of a PF of this node: by name, by address, else by position among
+  // `pfs_in_order` (BDFs in PCI order).
+  [[nodiscard]] const Rail* RailOfPf(const std::string& pf_name, const std::string& pf_bdf,
+                                     const std::vector<std::string>& pfs_in_order) const;
+};
+
+// `what` names the text in errors.
+Result<Fabric> ParseFabric(const std::string& text, const std::string& what);
+// nullopt when the file does not exist. `path` is taken below `root`.
+Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path = kFabricPath);
+
+}  // namespace railhead

@@ -1,0 +1,286 @@
+// The text of fabric.json -> Fabric.
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "cni/fabric/fabric.h"
+#include "cni/skel/json_reader.h"
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+constexpr int kMinMtu = 68;
+constexpr int kMaxMtu = 65535;
+constexpr int kMaxRestSeconds = 30 * 24 * 3600;
+constexpr std::uint32_t kMaxTable = 4294967295U;
+
+std::optional<IpPrefix> Prefix(JsonReader& reader, const std::string& key) {
+  const auto text = reader.String(key);
+  if (!text) return std::nullopt;
+  const auto prefix = IpPrefix::Parse(*text);
+  if (!prefix) {
+    reader.Fail(key, "'" + *text + "' is no prefix", "for example 10.100.0.0/24");
+  } else if (prefix->Network() != *prefix) {
+    reader.Fail(key, "'" + *text + "' has host bits set", "write " + prefix->Network().ToString());
+  }
+  return prefix;
+}
+
+void ReadPf(JsonReader& reader, Rail& rail) {
+  const auto* pf = reader.Raw("pf");
+  if (pf == nullptr) return reader.Fail("pf", "is required", "a PF's name, its PCI address, or its position");
+  if (pf->is_string()) {
+    rail.pfs = {pf->get<std::string>()};
+  } else if (pf->is_array()) {
+    rail.pfs = reader.Strings("pf").value_or(std::vector<std::string>{});
+  } else {
+    const auto position = reader.Int("pf", 0, 255);
+    if (position) rail.position = static_cast<int>(*position);
+    return;
+  }
+  const bool bad =
+      rail.pfs.empty() || std::any_of(rail.pfs.begin(), rail.pfs.end(), [](auto& s) { return s.empty(); });
+  if (bad) reader.Fail("pf", "must not be empty");
+}
+
+void ReadNodeRanges(JsonReader& reader, Rail& rail) {
+  if (const auto block = reader.Int("nodeBlock", 1, 128); block) rail.node_block = static_cast<int>(*block);
+  auto ranges = reader.Object("nodeRanges");
+  if (!ranges) return;
+  for (const auto& node : ranges->Keys()) {
+    const auto text = ranges->String(node);
+    const auto range = text ? ParseIpRange(*text) : std::nullopt;
+    if (text && !range)
+      ranges->Fail(node, "'" + *text + "' is no range", "for example 10.100.0.10-10.100.0.99");
+    if (!range) continue;
+    if (rail.subnet && !(rail.subnet->Contains(range->first) && rail.subnet->Contains(range->last))) {
+      ranges->Fail(node, range->ToString() + " is outside the subnet " + rail.subnet->ToString());
+    }
+    for (const auto& [other, taken] : rail.node_ranges) {
+      if (range->first <= taken.last && taken.first <= range->last) {
+        ranges->Fail(node, range->ToString() + " overlaps " + taken.ToString() + " of node '" + other + "'");
+      }
+    }
+    rail.node_ranges[node] = *range;
+  }
+}
+
+void ReadAddressing(JsonReader& reader, Rail& rail) {
+  rail.subnet = Prefix(reader, "subnet");
+  if (const auto text = reader.String("gateway"); text) {
+    rail.gateway = IpAddress::Parse(*text);
+    if (!rail.gateway) {
+      reader.Fail("gateway", "'" + *text + "' is no IP address");
+    } else if (!rail.subnet) {
+      reader.Fail("gateway", "there is no subnet", "give the rail its subnet");
+    } else if (!rail.subnet->Contains(*rail.gateway)) {
+      reader.Fail("gateway", *text + " is outside the subnet " + rail.subnet->ToString());
+    }
+  }
+  const auto routes = reader.Strings("routes").value_or(std::vector<std::string>{});
+  for (const auto& text : routes) {
+    const auto prefix = IpPrefix::Parse(text);
+    if (!prefix || prefix->Network() != *prefix) {
+      reader.Fail("routes", "'" + text + "' is no network prefix");
+      continue;
+    }
+    if (rail.subnet && prefix->address.IsV6() != rail.subnet->address.IsV6()) {
+      reader.Fail("routes", "'" + text + "' is not of the subnet's address family");
+    }
+    rail.routes.push_back(*prefix);
+  }
+  if (!routes.empty() && !rail.gateway)
+    reader.Fail("routes", "there is no gateway", "give the rail its gateway");
+  for (const auto& text : reader.Strings("exclude").value_or(std::vector<std::string>{})) {
+    const auto prefix = IpPrefix::Parse(text);
+    const auto range =
+        prefix ? std::optional<IpRange>(IpRange{prefix->First(), prefix->Last()}) : ParseIpRange(text);
+    if (!range) {
+      reader.Fail("exclude", "'" + text + "' is no address, range or prefix");
+    } else {
+      rail.exclude.push_back(*range);
+    }
+  }
+  ReadNodeRanges(reader, rail);
+  const bool shares = !rail.node_ranges.empty() || rail.node_block;
+  if (shares && !rail.subnet) reader.Fail("subnet", "is required with nodeRanges or nodeBlock");
+  if (rail.node_block && rail.subnet &&
+      (*rail.node_block < rail.subnet->length || *rail.node_block > rail.subnet->address.Bits())) {
+    reader.Fail("nodeBlock",
+                std::to_string(*rail.node_block) + " does not divide " + rail.subnet->ToString());
+  }
+}
+
+Rail ReadRail(JsonReader& reader, std::size_t position) {
+  Rail rail;
+  rail.name = reader.RequiredString("name");
+  ReadPf(reader, rail);
+  if (const auto vlan = reader.Int("vlan", 0, 4094); vlan) rail.vlan = static_cast<int>(*vlan);
+  rail.vlan_qos = static_cast<int>(reader.Int("vlanQoS", 0, 7).value_or(0));
+  if (rail.vlan_qos != 0 && rail.vlan.value_or(0) == 0) reader.Fail("vlanQoS", "needs a vlan other than 0");
+  if (const auto mtu = reader.Int("mtu", kMinMtu, kMaxMtu); mtu) rail.mtu = static_cast<int>(*mtu);
+  ReadAddressing(reader, rail);
+  if (const auto tc = reader.Int("trafficClass", 0, 255); tc) rail.traffic_class = static_cast<int>(*tc);
+  rail.soft_roce = reader.Bool("softRoce").value_or(false);
+  // 253..255 are the kernel's default, main and local tables.
+  rail.table = static_cast<std::uint32_t>(
+      reader.Int("table", 1, kMaxTable).value_or(kFirstRailTable + static_cast<std::int64_t>(position)));
+  if (rail.table >= 253 && rail.table <= 255) reader.Fail("table", "253, 254 and 255 are the kernel's");
+  reader.Close();
+  return rail;
+}
+
+HandoffPolicy ReadPolicy(JsonReader& reader, const std::string& key, HandoffPolicy fallback) {
+  const auto text = reader.String(key);
+  if (!text) return fallback;
+  if (*text == "required") return HandoffPolicy::kRequired;
+  if (*text == "off") return HandoffPolicy::kOff;
+  reader.Fail(key, "'" + *text + "' is not known", "required or off");
+  return fallback;
+}
+
+void ReadHandoff(JsonReader& reader, Fabric& fabric) {
+  auto handoff = reader.Object("handoff");
+  if (!handoff) return;
+  fabric.handoff = ReadPolicy(*handoff, "mode", HandoffPolicy::kRequired);
+  if (auto env = handoff->Object("env"); env) {
+    for (const auto& name : env->Keys()) {
+      const auto value = env->String(name);
+      const bool name_ok = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '_';
+      });
+      if (!name_ok) env->Fail(name, "is no variable name");
+      // NCCL's parser (src/misc/param.cc) cuts a value at 1,023 bytes, a line ends it.
+      if (value && (value->size() > 1022 || value->find_first_of("\r\n") != std::string::npos)) {
+        env->Fail(name, "must be one line of at most 1,022 bytes");
+      }
+      if (value) fabric.handoff_env.emplace_back(name, *value);
+    }
+  }
+  handoff->Close();
+}
+
+bool IsResourceName(const std::string& text) {
+  const auto slash = text.find('/');
+  if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() || text.size() > 200) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [](unsigned char c) {
+                       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
+                     }) &&
+         text.find('/', slash + 1) == std::string::npos && text.find("kubernetes.io/") == std::string::npos;
+}
+
+Pool ReadPool(JsonReader& reader, const Fabric& fabric) {
+  Pool pool;
+  pool.resource = reader.RequiredString("resource");
+  if (!pool.resource.empty() && !IsResourceName(pool.resource)) {
+    reader.Fail("resource", "'" + pool.resource + "' is no extended resource name",
+                "for example railhead.io/roce");
+  }
+  const auto rails = reader.Strings("rails");
+  for (const auto& name : rails.value_or(std::vector<std::string>{})) {
+    if (fabric.FindRail(name) == nullptr) reader.Fail("rails", "there is no rail '" + name + "'");
+    pool.rails.push_back(name);
+  }
+  if (!rails) {
+    for (const auto& rail : fabric.rails) pool.rails.push_back(rail.name);
+  }
+  if (pool.rails.empty()) reader.Fail("rails", "must not be empty");
+  if (const auto device = reader.String("device"); device) {
+    if (*device != "vf" && *device != "pf")
+      reader.Fail("device", "'" + *device + "' is not known", "vf or pf");
+    pool.device = *device == "pf" ? PoolDevice::kPf : PoolDevice::kVf;
+  }
+  pool.handoff = ReadPolicy(reader, "handoff", fabric.handoff);
+  if (const auto delivery = reader.String("delivery"); delivery) {
+    if (*delivery != "cdi" && *delivery != "mount")
+      reader.Fail("delivery", "'" + *delivery + "' is not known", "cdi or mount");
+    pool.delivery = *delivery == "mount" ? Delivery::kMount : Delivery::kCdi;
+  }
+  for (const auto& name : pool.rails) {
+    const Rail* rail = fabric.FindRail(name);
+    if (pool.delivery == Delivery::kMount && rail != nullptr && rail->soft_roce) {
+      reader.Fail("delivery", "'mount' cannot serve the soft RoCE rail '" + name + "'",
+                  "its uverbs node exists only after ADD: use cdi");
+    }
+  }
+  reader.Close();
+  return pool;
+}
+
+void ReadNodes(JsonReader& root, Fabric& fabric) {
+  auto nodes = root.Object("nodes");
+  if (!nodes) return;
+  std::set<std::int64_t> taken;
+  for (const auto& node : nodes->Keys()) {
+    const auto index = nodes->Int(node, 0, INT32_MAX);
+    if (!index) continue;
+    if (!taken.insert(*index).second) nodes->Fail(node, "another node has index " + std::to_string(*index));
+    fabric.nodes[node] = static_cast<int>(*index);
+  }
+}
+
+// A range given by index and one given by name of the same node are two answers
+// to one question.
+void CheckNodeRanges(JsonReader& rail_reader, const Rail& rail, const Fabric& fabric) {
+  for (const auto& [name, index] : fabric.nodes) {
+    if (rail.node_ranges.contains(name) && rail.node_ranges.contains(std::to_string(index))) {
+      rail_reader.Fail("nodeRanges", "node '" + name + "' has a range by name and one by its index");
+    }
+  }
+}
+
+void ReadRails(JsonReader& root, Fabric& fabric) {
+  for (JsonReader& reader : root.Objects("rails")) {
+    Rail rail = ReadRail(reader, fabric.rails.size());
+    if (fabric.FindRail(rail.name) != nullptr)
+      reader.Fail("name", "another rail is called '" + rail.name + "'");
+    for (const auto& other : fabric.rails) {
+      if (other.table == rail.table)
+        reader.Fail("table", "rail '" + other.name + "' has table " + std::to_string(rail.table));
+    }
+    CheckNodeRanges(reader, rail, fabric);
+    fabric.rails.push_back(std::move(rail));
+  }
+  if (fabric.rails.empty()) root.Fail("rails", "must name at least one rail");
+}
+
+}  // namespace
+
+Result<Fabric> ParseFabric(const std::string& text, const std::string& what) {
+  const auto document = RH_TRY(JsonDocument::Parse(text, what));
+  JsonReader root = document.Root();
+  Fabric fabric;
+  const auto version = root.Int("version", 1, 1);
+  if (!version) root.Fail("version", "is required", "this Railhead reads version 1");
+  ReadNodes(root, fabric);
+  ReadRails(root, fabric);
+  if (auto addresses = root.Object("addresses"); addresses) {
+    fabric.rest_seconds =
+        static_cast<int>(addresses->Int("restSeconds", 0, kMaxRestSeconds).value_or(kDefaultRestSeconds));
+    addresses->Close();
+  }
+  ReadHandoff(root, fabric);
+  for (JsonReader& reader : root.Objects("pools")) {
+    Pool pool = ReadPool(reader, fabric);
+    for (const auto& other : fabric.pools) {
+      if (other.resource == pool.resource)
+        reader.Fail("resource", "another pool is called '" + pool.resource + "'");
+    }
+    fabric.pools.push_back(std::move(pool));
+  }
+  if (fabric.pools.empty()) {
+    Pool pool;
+    pool.resource = kDefaultResource;
+    pool.handoff = fabric.handoff;
+    for (const auto& rail : fabric.rails) pool.rails.push_back(rail.name);
+    fabric.pools.push_back(std::move(pool));
+  }
+  root.Close();
+  RH_TRY(root.status());
+  return fabric;
+}
+
+}  // namespace railhead

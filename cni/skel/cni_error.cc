@@ -1,0 +1,52 @@
+#include "cni/skel/cni_error.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+namespace railhead {
+namespace {
+
+constexpr std::array<std::pair<ErrorCode, int>, 13> kCodes{{
+    {ErrorCode::kMalformed, kCniDecode},
+    {ErrorCode::kInvalid, kCniInvalidConfig},
+    {ErrorCode::kNamespace, kCniInvalidNetns},
+    {ErrorCode::kBusy, kCniTryAgainLater},
+    {ErrorCode::kTimeout, kCniTryAgainLater},
+    {ErrorCode::kIo, kCniIo},
+    {ErrorCode::kNotFound, kCniNotFound},
+    {ErrorCode::kExists, kCniExists},
+    {ErrorCode::kUnsupported, kCniUnsupported},
+    {ErrorCode::kPermission, kCniPermission},
+    {ErrorCode::kExhausted, kCniExhausted},
+    {ErrorCode::kConflict, kCniConflict},
+    {ErrorCode::kInternal, kCniInternal},
+}};
+
+}  // namespace
+
+int CniCodeOf(ErrorCode code) {
+  for (const auto& [ours, cni] : kCodes) {
+    if (ours == code) return cni;
+  }
+  return kCniInternal;
+}
+
+ErrorCode ErrorCodeOfCni(int cni_code) {
+  for (const auto& [ours, cni] : kCodes) {
+    if (cni == cni_code) return ours;
+  }
+  return ErrorCode::kIo;
+}
+
+std::string CniErrorJson(const std::string& cni_version, int code, const std::string& msg,
+                         const std::string& details) {
+  nlohmann::ordered_json json;
+  json["cniVersion"] = cni_version;
+  json["code"] = code;
+  json["msg"] = msg;
+  if (!details.empty()) json["details"] = details;
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace railhead

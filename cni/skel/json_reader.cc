@@ -1,0 +1,264 @@
+#include "cni/skel/json_reader.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::json;
+
+// Finds what nlohmann::json passes over in silence: duplicate keys; and bounds
+// the depth before the recursive parser sees the text.
+class StrictCheck : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override {
+    keys_.emplace_back();
+    return Deeper();
+  }
+  bool key(string_t& name) override {
+    if (keys_.back().insert(name).second) return true;
+    error_ = "field '" + name + "' is there twice";
+    return false;
+  }
+  bool end_object() override {
+    keys_.pop_back();
+    --depth_;
+    return true;
+  }
+  bool start_array(std::size_t) override { return Deeper(); }
+  bool end_array() override {
+    --depth_;
+    return true;
+  }
+  bool parse_error(std::size_t position, const std::string& token, const Json::exception&) override {
+    error_ = "no valid JSON at byte " + std::to_string(position);
+    const bool printable =
+        std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+    if (!token.empty() && token.size() < 40 && printable) error_ += " near '" + token + "'";
+    return false;
+  }
+  [[nodiscard]] const std::string& error() const { return error_; }
+
+ private:
+  bool Deeper() {
+    if (++depth_ <= JsonDocument::kMaxDepth) return true;
+    error_ = "nested deeper than " + std::to_string(JsonDocument::kMaxDepth);
+    return false;
+  }
+  std::vector<std::set<std::string>> keys_;
+  int depth_ = 0;
+  std::string error_;
+};
+
+std::string EscapePointer(std::string_view key) {
+  std::string escaped;
+  for (const char c : key) {
+    if (c == '~') {
+      escaped += "~0";
+    } else if (c == '/') {
+      escaped += "~1";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+struct JsonDocument::State {
+  Json json;
+  std::string what;
+  std::optional<Error> error;
+};
+
+JsonDocument::JsonDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+JsonDocument::~JsonDocument() = default;
+
+Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what) {
+  if (text.size() > kMaxSize) {
+    return Fail(ErrorCode::kMalformed, what + ": larger than " + std::to_string(kMaxSize) + " bytes");
+  }
+  StrictCheck check;
+  if (!Json::sax_parse(text.begin(), text.end(), &check)) {
+    return Fail(ErrorCode::kMalformed, what + ": " + check.error());
+  }
+  auto state = std::make_shared<State>();
+  state->json = Json::parse(text.begin(), text.end(), nullptr, false);
+  state->what = std::move(what);
+  return JsonDocument(std::move(state));
+}
+
+JsonReader JsonDocument::Root() const {
+  JsonReader reader(state_, state_->json.is_object() ? &state_->json : nullptr, "");
+  if (!state_->json.is_object())
+    reader.Fail("", std::string("is not an object but ") + state_->json.type_name());
+  return reader;
+}
+
+const nlohmann::json& JsonDocument::json() const {
+  return state_->json;
+}
+
+JsonReader::JsonReader(std::shared_ptr<JsonDocument::State> state, const Json* value, std::string pointer)
+    : state_(std::move(state)), value_(value), pointer_(std::move(pointer)) {}
+
+bool JsonReader::Has(const std::string& key) const {
+  return value_ != nullptr && value_->contains(key) && !(*value_)[key].is_null();
+}
+
+std::vector<std::string> JsonReader::Keys() const {
+  std::vector<std::string> keys;
+  if (value_ != nullptr) {
+    for (const auto& item : value_->items()) keys.push_back(item.key());
+  }
+  return keys;
+}
+
+const Json* JsonReader::Find(const std::string& key) {
+  known_.push_back(key);
+  return Has(key) ? &(*value_)[key] : nullptr;
+}
+
+void JsonReader::Ignore(const std::string& key) {
+  known_.push_back(key);
+}
+
+const Json* JsonReader::Raw(const std::string& key) {
+  return Find(key);
+}
+
+void JsonReader::Fail(const std::string& key, const std::string& why, std::string hint) {
+  if (state_->error) return;
+  std::string where = pointer_;
+  if (!key.empty()) where += "/" + EscapePointer(key);
+  if (where.empty()) where = "/";
+  state_->error = Error{ErrorCode::kInvalid, state_->what + ": " + where + ": " + why, std::move(hint), 0};
+}
+
+void JsonReader::WrongType(const std::string& key, const Json& value, std::string_view wanted) {
+  Fail(key, "is not " + std::string(wanted) + " but " +
+                (value.is_number_float() ? "a fraction" : value.type_name()));
+}
+
+std::optional<std::string> JsonReader::String(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) {
+    WrongType(key, *value, "a string");
+    return std::nullopt;
+  }
+  return value->get<std::string>();
+}
+
+std::optional<std::int64_t> JsonReader::Int(const std::string& key, std::int64_t min, std::int64_t max) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number_integer()) {
+    WrongType(key, *value, "an integer");
+    return std::nullopt;
+  }
+  // What does not fit int64 is stored as unsigned: above every range of ours.
+  const bool huge =
+      value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  if (huge || value->get<std::int64_t>() < min || value->get<std::int64_t>() > max) {
+    Fail(key, value->dump() + " is out of range " + std::to_string(min) + ".." + std::to_string(max));
+    return std::nullopt;
+  }
+  return value->get<std::int64_t>();
+}
+
+std::optional<bool> JsonReader::Bool(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean()) {
+    WrongType(key, *value, "true or false");
+    return std::nullopt;
+  }
+  return value->get<bool>();
+}
+
+std::optional<std::vector<std::string>> JsonReader::Strings(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_array()) {
+    WrongType(key, *value, "a list of strings");
+    return std::nullopt;
+  }
+  std::vector<std::string> strings;
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    const Json& item = (*value)[i];
+    if (!item.is_string()) {
+      JsonReader(state_, nullptr, pointer_ + "/" + EscapePointer(key))
+          .WrongType(std::to_string(i), item, "a string");
+      return std::nullopt;
+    }
+    strings.push_back(item.get<std::string>());
+  }
+  return strings;
+}
+
+std::optional<JsonReader> JsonReader::Object(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) {
+    WrongType(key, *value, "an object");
+    return std::nullopt;
+  }
+  return JsonReader(state_, value, pointer_ + "/" + EscapePointer(key));
+}
+
+std::vector<JsonReader> JsonReader::Objects(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return {};
+  if (!value->is_array()) {
+    WrongType(key, *value, "a list of objects");
+    return {};
+  }
+  std::vector<JsonReader> readers;
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    const std::string at = pointer_ + "/" + EscapePointer(key) + "/" + std::to_string(i);
+    const Json& item = (*value)[i];
+    readers.push_back(JsonReader(state_, item.is_object() ? &item : nullptr, at));
+    if (!item.is_object()) readers.back().WrongType("", item, "an object");
+  }
+  return readers;
+}
+
+std::string JsonReader::RequiredString(const std::string& key) {
+  auto value = String(key);
+  if (!value || value->empty()) {
+    Fail(key, "is required and must not be empty");
+    return {};
+  }
+  return *value;
+}
+
+void JsonReader::Close() {
+  for (const auto& key : Keys()) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    const auto near = Nearest(key, known_);
+    Fail(key, "unknown field", near ? "did you mean '" + *near + "'?" : "known here: " + Join(known_, ", "));
+  }
+}
+
+Result<void> JsonReader::status() const {
+  if (state_->error) return ::railhead::Fail(*state_->error);
+  return {};
+}
+
+}  // namespace railhead

@@ -1,0 +1,102 @@
+// JsonReader: strict, typed reading of JSON with errors that say where.
+//
+//   auto document = RH_TRY(JsonDocument::Parse(text, "fabric.json"));
+//   JsonReader reader = document.Root();
+//   config.name = reader.RequiredString("name");
+//   config.vlan = reader.Int("vlan", 0, 4094);
+//   for (JsonReader& rail : reader.Objects("rails")) { ...; rail.Close(); }
+//   reader.Close();                       // unknown keys are errors
+//   RH_TRY(reader.status());
+//
+// nlohmann::json is lenient: duplicate keys keep the last, -1 becomes
+// 4294967295 and 9000.7 becomes 9000. Here duplicates, wrong types and values
+// out of range are errors that carry the JSON pointer ("/rails/0/vlan: 4095 is
+// out of range 0..4094"), and unknown keys are reported with the nearest known
+// one. The first error sticks and is shared by all readers of one document, so
+// a caller reads everything and asks once. null counts as absent.
+//
+// Ownership: readers point into their JsonDocument, which must outlive them.
+// Threads: one document, one thread.
+// Errors: kMalformed when the text is no JSON, kInvalid for everything else.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netns/base/result.h"
+
+namespace railhead {
+
+class JsonReader;
+
+class JsonDocument {
+ public:
+  static constexpr std::size_t kMaxSize = std::size_t{1} << 20;
+  static constexpr int kMaxDepth = 32;
+
+  // `what` names the text in messages.
+  static Result<JsonDocument> Parse(std::string_view text, std::string what);
+
+  JsonDocument(JsonDocument&&) noexcept;
+  JsonDocument& operator=(JsonDocument&&) noexcept;
+  ~JsonDocument();
+
+  // The root must be an object; otherwise the reader carries that error.
+  [[nodiscard]] JsonReader Root() const;
+  [[nodiscard]] const nlohmann::json& json() const;
+
+ private:
+  struct State;
+  explicit JsonDocument(std::shared_ptr<State> state);
+  std::shared_ptr<State> state_;
+  friend class JsonReader;
+};
+
+class JsonReader {
+ public:
+  // Absent (or null): nullopt. Wrong: nullopt and the error sticks.
+  std::optional<std::string> String(const std::string& key);
+  std::optional<std::int64_t> Int(const std::string& key, std::int64_t min, std::int64_t max);
+  std::optional<bool> Bool(const std::string& key);
+  std::optional<std::vector<std::string>> Strings(const std::string& key);
+  std::optional<JsonReader> Object(const std::string& key);
+  // Absent: empty.
+  std::vector<JsonReader> Objects(const std::string& key);
+  // Any value, for what has several forms or is passed on.
+  const nlohmann::json* Raw(const std::string& key);
+
+  // Absent is an error.
+  std::string RequiredString(const std::string& key);
+
+  [[nodiscard]] bool Has(const std::string& key) const;
+  // All keys of this object, in their order.
+  [[nodiscard]] std::vector<std::string> Keys() const;
+  // Known but not used here.
+  void Ignore(const std::string& key);
+  // Records an error at this object's `key` ("" for the object itself).
+  void Fail(const std::string& key, const std::string& why, std::string hint = {});
+  // Every key that was neither read nor ignored is an error.
+  void Close();
+
+  // The first error of the whole document.
+  [[nodiscard]] Result<void> status() const;
+  [[nodiscard]] const std::string& pointer() const { return pointer_; }
+
+ private:
+  friend class JsonDocument;
+  JsonReader(std::shared_ptr<JsonDocument::State> state, const nlohmann::json* value, std::string pointer);
+  const nlohmann::json* Find(const std::string& key);
+  void WrongType(const std::string& key, const nlohmann::json& value, std::string_view wanted);
+
+  std::shared_ptr<JsonDocument::State> state_;
+  const nlohmann::json* value_;  // an object, or nullptr
+  std::string pointer_;
+  std::vector<std::string> known_;
+};
+
+}  // namespace railhead

@@ -1,0 +1,127 @@
+#include "cni/skel/request.h"
+
+#include <algorithm>
+#include <cctype>
+#include <string_view>
+
+#include "cni/skel/cni_error.h"
+#include "cni/skel/result.h"
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::size_t kMaxInterfaceName = 15;  // IFNAMSIZ less the terminator
+constexpr std::size_t kMaxName = 128;          // of a network or container id: they become file names
+
+tl::unexpected<CniFailure> Refuse(int code, std::string message, std::string hint = {}) {
+  return tl::unexpected<CniFailure>(
+      CniFailure{code, Error{ErrorCode::kInvalid, std::move(message), std::move(hint), 0}});
+}
+
+// SPEC.md: starts with an alphanumeric, then alphanumerics, '_', '.', '-'.
+bool IsIdentifier(std::string_view text) {
+  if (text.empty() || text.size() > kMaxName || std::isalnum(static_cast<unsigned char>(text[0])) == 0)
+    return false;
+  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
+  });
+}
+
+bool IsInterfaceName(std::string_view text) {
+  if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
+  return std::none_of(text.begin(), text.end(),
+                      [](unsigned char c) { return c == '/' || c == ':' || std::isspace(c) != 0; });
+}
+
+// A name that did not pass, made safe to print.
+std::string Quoted(std::string_view text) {
+  std::string quoted = "'";
+  for (const unsigned char c : text.substr(0, 64))
+    quoted += std::isprint(c) != 0 ? static_cast<char>(c) : '?';
+  return quoted + (text.size() > 64 ? "...'" : "'");
+}
+
+tl::expected<void, CniFailure> ReadArgs(const std::string& text, CniRequest& request) {
+  for (const auto& pair : Split(text, ';')) {
+    if (pair.empty()) continue;
+    const auto equals = pair.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return Refuse(kCniBadEnvironment, "CNI_ARGS: " + Quoted(pair) + " is not KEY=VALUE");
+    }
+    request.args[pair.substr(0, equals)] = pair.substr(equals + 1);
+  }
+  return {};
+}
+
+tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
+  if (!IsIdentifier(request.container_id)) {
+    return Refuse(kCniBadEnvironment,
+                  "CNI_CONTAINERID " + Quoted(request.container_id) + " is no container id",
+                  "letters, digits, '_', '.', '-', at most 128 of them");
+  }
+  if (!IsInterfaceName(request.ifname)) {
+    return Refuse(kCniBadEnvironment, "CNI_IFNAME " + Quoted(request.ifname) + " is no interface name",
+                  "1 to 15 characters, no '/', ':' or blanks");
+  }
+  if (request.netns.empty() && request.command != "DEL") {
+    return Refuse(kCniBadEnvironment, "CNI_NETNS is not set", "it is required for " + request.command);
+  }
+  return {};
+}
+
+}  // namespace
+
+tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environment) {
+  CniRequest request;
+  auto get = [&](const char* name) { return environment(name).value_or(""); };
+  request.command = get("CNI_COMMAND");
+  if (request.command.empty()) {
+    return Refuse(kCniBadEnvironment, "CNI_COMMAND is not set", "this is a CNI plugin: run it with --help");
+  }
+  if (request.command == "VERSION") return request;
+  if (request.command != "ADD" && request.command != "DEL" && request.command != "CHECK") {
+    return Refuse(kCniBadEnvironment, "CNI_COMMAND " + Quoted(request.command) + " is not known",
+                  "known: ADD, DEL, CHECK, VERSION");
+  }
+  request.container_id = get("CNI_CONTAINERID");
+  request.netns = get("CNI_NETNS");
+  request.ifname = get("CNI_IFNAME");
+  request.netns_override = !get("CNI_NETNS_OVERRIDE").empty();
+  for (auto& directory : Split(get("CNI_PATH"), ':')) {
+    if (!directory.empty()) request.path.push_back(std::move(directory));
+  }
+  if (auto read = ReadArgs(get("CNI_ARGS"), request); !read) return tl::unexpected<CniFailure>(read.error());
+  if (auto checked = CheckNames(request); !checked) return tl::unexpected<CniFailure>(checked.error());
+  return request;
+}
+
+tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniRequest& request) {
+  const auto document = JsonDocument::Parse(config, "network configuration");
+  if (!document)
+    return tl::unexpected<CniFailure>(CniFailure{CniCodeOf(document.error().code), document.error()});
+  JsonReader reader = document->Root();
+  request.cni_version = reader.String("cniVersion").value_or("0.1.0");  // SPEC.md's default
+  request.network = reader.String("name").value_or("");
+  if (auto status = reader.status(); !status) {
+    return tl::unexpected<CniFailure>(CniFailure{kCniInvalidConfig, status.error()});
+  }
+  if (request.command == "VERSION") return {};
+  if (!IsSupportedCniVersion(request.cni_version)) {
+    return Refuse(kCniIncompatibleVersion, "cniVersion " + Quoted(request.cni_version) + " is not supported",
+                  "supported: " + Join(SupportedCniVersions(), ", "));
+  }
+  if (!IsIdentifier(request.network)) {
+    return Refuse(kCniInvalidConfig,
+                  "network configuration: /name: " + Quoted(request.network) + " is no network name",
+                  "letters, digits, '_', '.', '-', at most 128 of them");
+  }
+  if (request.command == "CHECK" && request.cni_version.starts_with("0.3.")) {
+    return Refuse(kCniIncompatibleVersion,
+                  "CHECK needs cniVersion 0.4.0 or later, not " + request.cni_version);
+  }
+  request.config = config;
+  return {};
+}
+
+}  // namespace railhead
