@@ -1,0 +1,211 @@
+#!/bin/bash
+# build-guest.sh - make the guest of the test bed (kernel and initramfs) from
+# Debian packages, once, and print the directory that holds it.
+#
+# usage: build-guest.sh [--force] [--quiet]
+#   --force   build anew even if the cache has it
+#   --quiet   no progress on stderr
+# stdout: one line, the directory with kernel-image, initrd.cpio and release.
+# exit status: 0, or 1 with a reason on stderr.
+#
+# Cache: ${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest/KEY, where KEY is a hash of
+# this script, the guest's init and the package lists: a change of any builds a
+# new guest, and guests of other checkouts stay usable beside it.  Several callers
+# may come at once: one builds, the others wait for it (flock), and a directory
+# appears under its final name only when it is complete.
+#
+# Nothing of the guest is installed on this machine.  apt resolves the packages
+# against an empty system in a state directory of its own; dpkg -x unpacks them.
+# The guest's suite is independent of the host's.  The kernel has to be a 7.x:
+# before, soft RoCE (rdma_rxe) did not work outside the initial network namespace.
+# Mirrors keep only the newest kernel, so the release is not pinned; the cache is
+# what makes runs repeatable.
+set -euo pipefail
+
+readonly GUEST_SUITE=trixie
+readonly KERNEL_SUITE=trixie-backports
+readonly PACKAGES=(busybox-static bash kmod iproute2 iputils-ping iputils-arping ethtool tcpdump
+    pciutils ibverbs-providers ibverbs-utils perftest jq strace libstdc++6 libseccomp2)
+# Dependencies of maintainer scripts or of features nobody uses in the guest.
+readonly SKIP='^(perl|perl-base|perl-modules-.*|libperl.*|debconf|adduser|passwd|dpkg|tar|libc-bin|init-system-helpers|debianutils|base-passwd|libpam-modules|libpam-modules-bin|libdb5.3.*|libsemanage.*|libsepol.*|login.defs|openssl-provider-legacy)$'
+readonly MODULES=(9p 9pnet_virtio overlay virtio_net igb igbvf 8021q veth bridge dummy macvlan ipvlan
+    vrf ib_core ib_uverbs rdma_rxe rdma_ucm rdma_cm ib_umad af_packet vfio vfio_pci vfio_iommu_type1
+    sch_ingress cls_flower act_mirred nf_conntrack dm-log-writes dm-flakey)
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+force='' quiet=''
+for arg in "$@"; do
+    case $arg in
+        --force) force=1 ;;
+        --quiet) quiet=1 ;;
+        *) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1 ;;
+    esac
+done
+
+say() { [ -n "$quiet" ] || echo "guest: $*" >&2; }
+die() { echo "build-guest.sh: $*" >&2; exit 1; }
+
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest
+key=$(cat "$here/build-guest.sh" "$here/guest-init.sh" | sha256sum | cut -c1-16)
+final=$cache/$key
+complete() { [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ]; }
+
+if [ -z "$force" ] && complete; then
+    touch "$final"                       # what prune() keeps is what was used last
+    echo "$final"
+    exit 0
+fi
+for tool in depmod:kmod modprobe:kmod cpio:cpio xz:xz-utils zstd:zstd apt-get:apt dpkg:dpkg flock:util-linux; do
+    PATH=$PATH:/usr/sbin:/sbin command -v "${tool%%:*}" >/dev/null ||
+        die "this machine lacks '${tool%%:*}': install the package ${tool##*:} (tests/setup.sh installs all)"
+done
+export PATH=$PATH:/usr/sbin:/sbin
+mkdir -p "$cache"
+exec 9>"$cache/.lock"
+flock -n 9 || { say "another process builds it; waiting"; flock 9; }
+if [ -z "$force" ] && complete; then echo "$final"; exit 0; fi
+
+rm -rf "$cache"/.build-*                 # of builders that were killed: this one holds the lock
+work=$(mktemp -d "$cache/.build-XXXXXX")
+trap 'rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
+log=$work/log
+
+# quietly COMMAND...: its output goes to the log, which is shown if it fails.
+quietly() {
+    "$@" >>"$log" 2>&1 || { tail -20 "$log" >&2; die "failed: $*"; }
+}
+
+# ---- a private apt ---------------------------------------------------------------
+# The lists and the packages themselves outlive a build: they are the slow part.
+apt=$cache/apt
+# Where this machine gets Debian from; the guest's packages come from there, too.
+# shellcheck disable=SC2016 # apt's own placeholders
+mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 'Created-By: Packages' |
+    awk '$2 == "Debian" && $1 !~ /security/ { print $1; exit }')
+[ -n "$mirror" ] || die "apt's lists name no Debian mirror: run 'apt-get update' first"
+apt_opts=(-q -o APT::Sandbox::User=root -o APT::Architecture=amd64 -o Acquire::Languages=none
+    -o APT::Install-Recommends=0 -o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=-
+    -o Dir::Etc::preferences=- -o Dir::Etc::preferencesparts="$apt/none.d" -o Dir::State="$apt"
+    -o Dir::State::lists="$apt/lists" -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache")
+
+prepare_apt() {
+    mkdir -p "$apt"/none.d "$apt"/lists/partial "$apt"/cache/archives/partial
+    : >"$apt/status"
+    local suite
+    for suite in "$GUEST_SUITE" "$KERNEL_SUITE"; do
+        echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $suite main"
+    done >"$apt/sources.list"
+    quietly apt-get "${apt_opts[@]}" update
+}
+
+# ---- kernel ----------------------------------------------------------------------
+unpack_kernel() { # sets kernel, kroot
+    kernel=$(apt-cache "${apt_opts[@]}" show "linux-image-amd64/$KERNEL_SUITE" |
+        sed -n 's/^Depends: .*linux-image-\([^ ,]*\).*/\1/p' | head -1)
+    [ -n "$kernel" ] || die "the mirror's $KERNEL_SUITE has no linux-image-amd64"
+    say "kernel $kernel"
+    # Up to 6.12 everything is in linux-image-*; later kernels are split.
+    local packages=("linux-image-$kernel") deb
+    if apt-cache "${apt_opts[@]}" show "linux-modules-$kernel" 2>/dev/null | grep -q '^Filename'; then
+        packages=("linux-binary-$kernel" "linux-modules-$kernel" "linux-base-$kernel")
+    fi
+    kroot=$work/kernel-packages
+    mkdir -p "$kroot" "$work/debs"
+    (cd "$work/debs" && quietly apt-get "${apt_opts[@]}" download "${packages[@]}")
+    for deb in "$work"/debs/*.deb; do quietly dpkg -x "$deb" "$kroot"; done
+    # One layout for both: usr/lib/modules.
+    if [ -d "$kroot/lib/modules" ]; then mkdir -p "$kroot/usr/lib" && mv "$kroot/lib/modules" "$kroot/usr/lib/"; fi
+    [ -d "$kroot/usr/lib/modules/$kernel/kernel" ] || die "the kernel package holds no modules of $kernel"
+    depmod -b "$kroot/usr" "$kernel" 2>>"$log"
+    local image=$kroot/usr/lib/modules/$kernel/vmlinuz
+    [ -f "$image" ] || image=$kroot/boot/vmlinuz-$kernel
+    extract_kernel "$image" "$work/kernel-image"
+    echo "$kernel" >"$work/release"
+}
+
+# extract_kernel BZIMAGE TO: the ELF file inside, which QEMU starts by the PVH entry;
+# it saves two seconds of emulated decompression in every boot.  A kernel compressed
+# otherwise than by zstd is kept as it is: QEMU starts that, too.
+extract_kernel() {
+    local offset
+    offset=$(LC_ALL=C grep -abom1 -P '\x28\xb5\x2f\xfd' "$1" | head -1 | cut -d: -f1) || true
+    if [ -n "$offset" ]; then
+        # zstd complains about what follows its stream; the ELF magic tells.
+        tail -c "+$((offset + 1))" "$1" | zstd -qdc >"$2" 2>/dev/null || true
+        [ "$(head -c 4 "$2" | tr -d '\0')" != $'\x7fELF' ] || return 0
+    fi
+    cp "$1" "$2"
+}
+
+# ---- userland ---------------------------------------------------------------------
+unpack_userland() { # sets root
+    say "userland: $GUEST_SUITE, ${#PACKAGES[@]} packages and what they need"
+    quietly apt-get "${apt_opts[@]}" -y --download-only install "${PACKAGES[@]}"
+    root=$work/root
+    mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root"/{proc,sys,dev,run,tmp,etc,root,mnt/root} "$root"/var/{lib,log,tmp}
+    local dir name version
+    for dir in bin sbin lib lib64; do ln -s "usr/$dir" "$root/$dir"; done
+    ln -s ../run "$root/var/run"
+    while read -r name version; do
+        [[ $name =~ $SKIP ]] && continue
+        quietly dpkg -x "$apt/cache/archives/${name}_${version}_"*.deb "$root"
+    done < <(apt-get "${apt_opts[@]}" -s install "${PACKAGES[@]}" |
+        sed -n 's/^Inst \([^ :]*\)[^ ]* (\([^ ]*\) .*/\1 \2/p' | sed 's/:/%3a/g')
+    rm -rf "$root"/usr/share/{doc,man,locale,info,lintian,bug,perl*,zoneinfo,bash-completion,misc,zsh,initramfs-tools} \
+        "$root"/usr/lib/x86_64-linux-gnu/{gconv,perl*} "$root"/usr/lib/{udev,systemd,locale} "$root"/var/lib/dpkg
+    local applet
+    while read -r applet; do
+        [ -e "$root/usr/bin/$applet" ] || [ -e "$root/usr/sbin/$applet" ] || ln -s busybox "$root/usr/bin/$applet"
+    done < <("$root/usr/bin/busybox" --list)
+    # busybox's sh would run its own applets (its poor "ip"!) whatever PATH says.
+    ln -sf bash "$root/usr/bin/sh"
+    ldconfig -r "$root" 2>>"$log" || true      # without it the loader searches longer
+    echo 'root:x:0:0:root:/root:/bin/bash' >"$root/etc/passwd"
+    echo 'root:x:0:' >"$root/etc/group"
+    echo '127.0.0.1 localhost' >"$root/etc/hosts"
+    install -m 755 "$here/guest-init.sh" "$root/init"
+}
+
+# Modules with what they need, uncompressed: decompressing under emulation costs
+# seconds, and nothing ever stores the image.
+copy_modules() {
+    local from=$kroot/usr/lib/modules/$kernel to=$root/usr/lib/modules/$kernel module file target
+    mkdir -p "$to"
+    cp "$from"/modules.{builtin,builtin.modinfo,order} "$to/"
+    for module in "${MODULES[@]}"; do
+        modprobe -d "$kroot/usr" -S "$kernel" --show-depends "$module" 2>>"$log" ||
+            die "kernel $kernel has no module '$module'"
+    done | awk '$1 == "insmod" { print $2 }' | sort -u | while read -r file; do
+        target=$to/${file#*"/lib/modules/$kernel/"}
+        mkdir -p "${target%/*}"
+        case $file in
+            *.xz) xz -dc "$file" >"${target%.xz}" ;;
+            *.zst) zstd -qdc "$file" >"${target%.zst}" ;;
+            *) cp "$file" "$target" ;;
+        esac
+    done
+    find "$to" -name '*.ko' -exec strip --strip-debug {} + 2>>"$log" || true
+    depmod -b "$root/usr" "$kernel"
+}
+
+# Guests of older scripts, the least recently used first; two stay beside the new.
+prune() {
+    local old
+    find "$cache" -mindepth 1 -maxdepth 1 -type d -name '[0-9a-f]*' ! -name apt ! -name "$key" -printf '%T@ %p\n' |
+        sort -rn | tail -n +3 | cut -d' ' -f2- | while read -r old; do rm -rf "$old"; done
+}
+
+prepare_apt
+unpack_kernel
+unpack_userland
+copy_modules
+(cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --null -o -H newc --owner=0:0 --quiet) >"$work/initrd.cpio"
+rm -rf "$work/root" "$kroot" "$work/debs"
+chmod 755 "$work"
+[ -z "$force" ] || rm -rf "$final"
+mv "$work" "$final"
+trap - EXIT
+prune
+say "$(du -m "$final/initrd.cpio" | cut -f1) MB initramfs in $final"
+echo "$final"

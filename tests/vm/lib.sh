@@ -1,0 +1,132 @@
+# shellcheck shell=bash
+# lib.sh - for scripts that run in a guest: . "$SRC/tests/vm/lib.sh"
+#
+# Waiting, checking, meeting the other node, VFs, the leaf router, GIDs, captures.
+# Emulation makes every process cost milliseconds: what is polled is done by bash
+# itself where it can be, and no helper sleeps for a fixed time.  Limits are
+# generous, since the machine that emulates may be busy.
+
+# ---- waiting -----------------------------------------------------------------------
+exec {pause_fd}<> <(:)                   # a pipe into which nobody writes
+# pause SECONDS: sleep without a process.
+pause() { read -rt "$1" -u "$pause_fd" || true; }
+
+# within SECONDS COMMAND...: repeat the command until it succeeds, or fail.
+within() {
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" >/dev/null 2>&1; do
+        [ "$SECONDS" -lt "$end" ] || return 1
+        pause 0.1
+    done
+}
+
+# ---- checking ----------------------------------------------------------------------
+failures=0
+checked=0
+passed() { checked=$((checked + 1)); echo "ok    $*"; }
+failed() { checked=$((checked + 1)); failures=$((failures + 1)); echo "FAIL  $*"; }
+
+# check WHAT COMMAND...: the command has to succeed; deny: has to fail.
+check() {
+    local what=$1
+    shift
+    if "$@" >/tmp/check.log 2>&1; then passed "$what"; else failed "$what: $(tail -n 3 /tmp/check.log)"; fi
+}
+deny() {
+    local what=$1
+    shift
+    if "$@" >/tmp/check.log 2>&1; then failed "$what"; else passed "$what"; fi
+}
+
+# finish: the last line of a script; a script that checked nothing fails.
+finish() {
+    echo "$checked checked, $failures failed"
+    [ "$failures" = 0 ] && [ "$checked" -gt 0 ]
+    exit
+}
+
+# ---- meeting the other node of a pair ----------------------------------------------------
+# reach NAME: wait until both nodes are here.  post NAME [TEXT...], await NAME:
+# one-way; await prints the text.
+reach() {
+    : >"$SYNC/$1.$NODE"
+    within 180 test -e "$SYNC/$1.$((1 - NODE))" || { failed "the other node did not reach '$1'"; finish; }
+}
+post() {
+    local name=$1
+    shift
+    echo "$*" >"$SYNC/.$name.new" && mv "$SYNC/.$name.new" "$SYNC/$name"
+}
+await() { within 180 test -e "$SYNC/$1" && cat "$SYNC/$1"; }
+
+# ---- PFs and VFs -------------------------------------------------------------------------
+has_carrier() {
+    local carrier
+    read -r carrier <"/sys/class/net/$1/carrier" && [ "$carrier" = 1 ]
+}
+pci_of() { basename "$(readlink "/sys/class/net/$1/device")"; }
+vf_pci() { basename "$(readlink "/sys/class/net/$1/device/virtfn$2")"; }
+vf_netdev() { local path=("/sys/class/net/$1/device/virtfn$2/net/"*); basename "${path[0]}"; }
+vf_has_netdev() { [ -e "/sys/class/net/$1/device/virtfn$2/net" ]; }
+
+# make_vfs PF N: igbvf wants a PF that is up.
+make_vfs() {
+    local i
+    ip link set "$1" up || return
+    within 60 has_carrier "$1" || return
+    echo "$2" >"/sys/class/net/$1/device/sriov_numvfs" || return
+    for ((i = 0; i < $2; i++)); do within 60 vf_has_netdev "$1" "$i" || return; done
+}
+# rebind_vf PCI: a bound igbvf does not learn a MAC that the PF gives it.
+rebind_vf() {
+    echo "$1" >/sys/bus/pci/drivers/igbvf/unbind
+    echo "$1" >/sys/bus/pci/drivers/igbvf/bind
+}
+
+# ---- the leaf router -----------------------------------------------------------------------
+# leaf_router VLAN GATEWAY/LENGTH...: the network namespace "leaf" with the NIC leaf0
+# (topology leaf), a VLAN interface and the gateway's address per rail, forwarding
+# between them: what the leaf switch does for the rails.
+leaf_router() {
+    ip netns add leaf && ip link set leaf0 netns leaf || return
+    {
+        echo "link set lo up"
+        echo "link set leaf0 up"
+        while [ $# -ge 2 ]; do
+            echo "link add link leaf0 name rail$1 type vlan id $1"
+            echo "address add $2 dev rail$1"
+            echo "link set rail$1 up"
+            shift 2
+        done
+    } | ip -n leaf -batch - || return
+    ip netns exec leaf sh -c 'echo 1 >/proc/sys/net/ipv4/ip_forward'
+}
+
+# ---- RDMA ------------------------------------------------------------------------------------
+# Scripts for "ip netns exec NETNS bash -c ... _ ARGS": sysfs shows the namespace's devices.
+# gid_index NETNS RDMADEV A.B.C.D: index of the RoCE v2 GID of an IPv4 address.
+gid_index() {
+    local octets gid
+    IFS=. read -ra octets <<<"$3"
+    printf -v gid '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "${octets[@]}"
+    # shellcheck disable=SC2016 # expanded in the namespace
+    ip netns exec "$1" bash -c '
+        cd "/sys/class/infiniband/$1/ports/1" || exit
+        for i in {0..31}; do
+            read -r gid <gids/$i && [ "$gid" = "$2" ] || continue
+            read -r type <gid_attrs/types/$i && [ "$type" = "RoCE v2" ] && echo "$i" && exit
+        done 2>/dev/null
+        exit 1' _ "$2" "$gid"
+}
+# listens NETNS PORT: is a TCP server there?
+listens() { ip netns exec "$1" ss -Hltn "sport = :$2" | grep -q .; }
+
+# ---- captures ------------------------------------------------------------------------------------
+# on_wire FILE FILTER...: does the capture (wire-P.pcap, leaf-P.pcap) hold such a frame?
+on_wire() {
+    local file=$OUT/$1 frame
+    shift
+    # Read once per call: tcpdump ends at the first match.
+    frame=$(tcpdump -Z root -c 1 -nner "$file" "$@" 2>/dev/null) && [ -n "$frame" ] && echo "$frame"
+}
