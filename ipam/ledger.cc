@@ -1,0 +1,149 @@
+#include "ipam/ledger.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ipam/store.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::uint64_t kMillisecondsPerSecond = 1000;
+
+Error Contradiction(const std::string& what) {
+  return {ErrorCode::kIo, "address store: " + what, "the store is damaged: restore it from a backup", 0};
+}
+
+bool StartsWith(std::string_view text, std::string_view prefix) {
+  return text.substr(0, prefix.size()) == prefix;
+}
+
+std::uint64_t RestMilliseconds(const AddressPool& pool) {
+  return static_cast<std::uint64_t>(pool.rest.count()) * kMillisecondsPerSecond;
+}
+
+}  // namespace
+
+Result<std::optional<AddressRange>> StoredRuns::AtOrBefore(const IpAddress& address) {
+  const auto found = RH_TRY(txn_.AtOrBefore(prefix_ + Encode(address)));
+  if (!found || !StartsWith(found->key, prefix_)) return std::nullopt;
+  return AddressRange{RH_TRY(DecodeAddress(std::string_view(found->key).substr(prefix_.size()))),
+                      RH_TRY(DecodeAddress(found->value))};
+}
+
+Result<void> StoredRuns::Put(const AddressRange& run) {
+  return txn_.Put(prefix_ + Encode(run.first), Encode(run.last));
+}
+
+Result<void> StoredRuns::Erase(const IpAddress& first) {
+  return txn_.Erase(prefix_ + Encode(first));
+}
+
+Result<StoreHeader> ReadHeader(const LmdbTxn& txn) {
+  const auto bytes = RH_TRY(txn.Get(HeaderKey()));
+  if (!bytes) return Fail(Contradiction("no header: an LMDB file, but not of railhead-ipam"));
+  return DecodeHeader(*bytes);
+}
+
+Result<AddressLedger> AddressLedger::Open(LmdbTxn& txn, const ClockReading& now) {
+  const StoreHeader header = RH_TRY(ReadHeader(txn));
+  return AddressLedger(txn, now, header.StoreTime(now));
+}
+
+Result<std::vector<AddressRecord>> AddressLedger::HeldBy(const AddressOwner& owner) const {
+  const std::string prefix = OwnerPrefix(owner);
+  std::vector<AddressRecord> held;
+  const auto entries = RH_TRY(txn_->Under(prefix));
+  for (const KeyValue& entry : entries) {
+    const std::string pool = entry.key.substr(prefix.size());
+    const std::string key = AddressKey(pool, RH_TRY(DecodeAddress(entry.value)));
+    const auto record = RH_TRY(txn_->Get(key));
+    if (!record) return Fail(Contradiction("an owner's address has no record"));
+    held.push_back(RH_TRY(DecodeRecord(key, *record)));
+  }
+  return held;
+}
+
+Result<void> AddressLedger::Rest(const AddressRecord& held) {
+  AddressRecord resting = held;
+  resting.state = AddressState::kResting;
+  resting.since_ms = store_ms_;
+  resting.wall_seconds = now_.wall_seconds;
+  RH_TRY(txn_->Erase(OwnerPrefix(held.owner) + held.pool));
+  RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(resting)));
+  return txn_->Put(RestKey(held.pool, store_ms_, held.address), "");
+}
+
+Result<std::size_t> AddressLedger::Wake(const AddressPool& pool, std::size_t limit) {
+  const std::string prefix = RestPrefix(pool.name);
+  const std::uint64_t rest_ms = RestMilliseconds(pool);
+  StoredRuns runs(*txn_, pool.name);
+  for (std::size_t woken = 0; woken < limit; ++woken) {
+    const auto oldest = RH_TRY(txn_->AtOrAfter(prefix));
+    if (!oldest || !StartsWith(oldest->key, prefix)) return woken;
+    const RestEntry entry = RH_TRY(DecodeRestKey(pool.name, oldest->key));
+    if (store_ms_ < entry.since_ms + rest_ms) return woken;
+    RH_TRY(txn_->Erase(oldest->key));
+    RH_TRY(txn_->Erase(AddressKey(pool.name, entry.address)));
+    RH_TRY(Free(runs, entry.address));
+  }
+  return limit;
+}
+
+Result<std::optional<AddressRecord>> AddressLedger::HoldNext(const AddressPool& pool,
+                                                             const AddressOwner& owner) {
+  std::optional<IpAddress> last_given;
+  if (const auto bytes = RH_TRY(txn_->Get(PoolKey(pool.name))); bytes) {
+    last_given = RH_TRY(DecodeAddress(*bytes));
+  }
+  StoredRuns runs(*txn_, pool.name);
+  const auto address = RH_TRY(NextFree(pool.ranges, runs, last_given));
+  if (!address) return std::nullopt;
+  AddressRecord held;
+  held.pool = pool.name;
+  held.address = *address;
+  held.owner = owner;
+  held.boot_id = now_.boot_id;
+  held.since_ms = store_ms_;
+  held.wall_seconds = now_.wall_seconds;
+  RH_TRY(Take(runs, *address));
+  RH_TRY(txn_->Put(AddressKey(pool.name, *address), Encode(held)));
+  RH_TRY(txn_->Put(OwnerPrefix(owner) + pool.name, Encode(*address)));
+  RH_TRY(txn_->Put(PoolKey(pool.name), Encode(*address)));
+  return held;
+}
+
+Result<Error> AddressLedger::Explain(const AddressPool& pool) const {
+  const std::string prefix = RestPrefix(pool.name);
+  const std::uint64_t rest_ms = RestMilliseconds(pool);
+  std::uint64_t resting = 0;
+  std::uint64_t first_ms = 0;
+  for (std::string at = prefix;;) {
+    const auto entry = RH_TRY(txn_->AtOrAfter(at));
+    if (!entry || !StartsWith(entry->key, prefix)) break;
+    const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
+    if (pool.ranges.Contains(rest.address) && resting++ == 0) first_ms = rest.since_ms + rest_ms;
+    at = entry->key + '\0';
+  }
+  const std::uint64_t size = pool.ranges.Size();
+  Error error;
+  error.code = ErrorCode::kExhausted;
+  error.message = "no free address in " + pool.ranges.ToString() + " of subnet " + pool.name + ": size " +
+                  std::to_string(size) + ", in use " + std::to_string(size - std::min(size, resting)) +
+                  ", resting " + std::to_string(resting);
+  if (resting == 0) {
+    error.hint = "delete pods or widen the range";
+  } else {
+    const std::uint64_t wait_ms = first_ms > store_ms_ ? first_ms - store_ms_ : 0;
+    error.hint = "the next address is free again in " +
+                 std::to_string((wait_ms + kMillisecondsPerSecond - 1) / kMillisecondsPerSecond) +
+                 " s; widen the range or shorten restSeconds (" + std::to_string(pool.rest.count()) + ")";
+  }
+  return error;
+}
+
+Result<void> AddressLedger::Stamp() {
+  return txn_->Put(HeaderKey(), Encode(StoreHeader{now_.boot_id, now_.boottime_ms, store_ms_}));
+}
+
+}  // namespace railhead

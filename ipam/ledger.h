@@ -1,0 +1,72 @@
+// One transaction on the address store: the steps that AddressStore's
+// operations are made of. Keeps addresses, owners, runs and the rest queue in step.
+//
+// Cost: every step is a constant number of B-tree look-ups, except Explain(),
+// which only a failed allocation pays.
+// Ownership: borrows the transaction, which must outlive it; the caller commits
+// after Stamp(). Errors: as LmdbTxn; kIo when records contradict each other.
+// Threads: none.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ipam/lmdb.h"
+#include "ipam/policy.h"
+#include "ipam/record.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+struct AddressPool;
+
+// The runs of one pool, kept in the transaction.
+class StoredRuns : public RunMap {
+ public:
+  StoredRuns(LmdbTxn& txn, std::string_view pool) : txn_(txn), prefix_(RunPrefix(pool)) {}
+
+  Result<std::optional<AddressRange>> AtOrBefore(const IpAddress& address) override;
+  Result<void> Put(const AddressRange& run) override;
+  Result<void> Erase(const IpAddress& first) override;
+
+ private:
+  LmdbTxn& txn_;
+  std::string prefix_;
+};
+
+class AddressLedger {
+ public:
+  static Result<AddressLedger> Open(LmdbTxn& txn, const ClockReading& now);
+
+  // What the owner holds, in all pools.
+  Result<std::vector<AddressRecord>> HeldBy(const AddressOwner& owner) const;
+
+  // held -> resting
+  Result<void> Rest(const AddressRecord& held);
+  // resting -> free, for at most `limit` addresses whose rest is over; how many.
+  Result<std::size_t> Wake(const AddressPool& pool, std::size_t limit);
+  // free -> held; nullopt when nothing is free.
+  Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
+
+  // Why the pool has no address: how many are held, resting, and until when.
+  Result<Error> Explain(const AddressPool& pool) const;
+
+  // The header for this moment: before Commit().
+  Result<void> Stamp();
+
+ private:
+  AddressLedger(LmdbTxn& txn, ClockReading now, std::uint64_t store_ms)
+      : txn_(&txn), now_(std::move(now)), store_ms_(store_ms) {}
+
+  LmdbTxn* txn_;
+  ClockReading now_;
+  std::uint64_t store_ms_;
+};
+
+// Reads the header, or explains why this is no address store.
+Result<StoreHeader> ReadHeader(const LmdbTxn& txn);
+
+}  // namespace railhead

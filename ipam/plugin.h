@@ -1,0 +1,34 @@
+// railhead-ipam: the CNI IPAM plugin.
+//
+// ADD answers with one address of the configured pool, its gateway and routes;
+// the same container, interface and network get the same address again. DEL
+// looks at the store only, so it succeeds with a broken or missing fabric, for
+// the unknown and twice. CHECK fails when the address is not held (any more).
+// Allocations are keyed by network name, container id and interface name.
+// Usable below any main plugin: it touches no namespace.
+// Errors: as ResolveIpam() and AddressStore; after an error nothing has changed.
+// Threads: single-threaded.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "cni/skel/plugin.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+class IpamPlugin : public CniPlugin {
+ public:
+  explicit IpamPlugin(Root root) : root_(std::move(root)) {}
+
+  Result<std::string> Add(const CniRequest& request) override;
+  Result<void> Del(const CniRequest& request) override;
+  Result<void> Check(const CniRequest& request) override;
+
+ private:
+  Root root_;
+};
+
+}  // namespace railhead

@@ -1,0 +1,72 @@
+// The node's address store: who holds which address, what rests, what is next.
+//
+// One file, /var/lib/railhead/ipam/store.mdb (LMDB), used by many short-lived
+// processes without a daemon. An AddressStore is open and locked: others wait
+// while it exists, so make it, use it, drop it. Every operation is one durable
+// transaction: killed anywhere, it has happened or not.
+//
+// An address is free, held, or resting: released less than the pool's rest time
+// ago. Order: see ipam/policy.h.
+// Errors: kExhausted with the numbers of the pool; kTimeout when the lock is
+// held for too long; kIo for a damaged store; kInvalid for names that cannot
+// be a key. After an error nothing has changed.
+// Threads: one AddressStore per thread; they exclude each other by the lock.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ipam/lmdb.h"
+#include "ipam/range.h"
+#include "ipam/record.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// This boot's id and the clocks.
+Result<ClockReading> ReadClocks(const Root& root);
+
+struct AddressPool {
+  std::string name;  // as in record.h: the subnet
+  RangeSet ranges;
+  std::chrono::seconds rest{0};
+};
+
+class AddressStore {
+ public:
+  // Makes the store where there is none.
+  static Result<AddressStore> Open(const Root& root);
+  // nullopt: there is no store, so nothing is held.
+  static Result<std::optional<AddressStore>> OpenExisting(const Root& root);
+
+  // The address that `owner` holds in the pool, or the next one. What the owner
+  // holds outside of the pool's present ranges is put to rest first.
+  Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now);
+
+  // Puts to rest all that the owner holds, in whichever pool; how many.
+  Result<std::size_t> Release(const AddressOwner& owner, const ClockReading& now);
+
+  // What the owner holds.
+  [[nodiscard]] Result<std::vector<AddressRecord>> Find(const AddressOwner& owner) const;
+
+  // All held and resting addresses of all pools.
+  [[nodiscard]] Result<std::vector<AddressRecord>> List() const;
+
+  // Contradictions between the records, as sentences; empty when sound.
+  [[nodiscard]] Result<std::vector<std::string>> Verify() const;
+
+ private:
+  AddressStore(FileLock lock, LmdbEnv env) : lock_(std::move(lock)), env_(std::move(env)) {}
+
+  // Destroyed in reverse order: the lock outlives the environment.
+  FileLock lock_;
+  LmdbEnv env_;
+};
+
+}  // namespace railhead
