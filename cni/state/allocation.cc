@@ -1,0 +1,58 @@
+#include "cni/state/allocation.h"
+
+#include <algorithm>
+#include <cctype>
+#include <nlohmann/json.hpp>
+
+#include "cni/skel/json_reader.h"
+#include "cni/state/paths.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+// Device ids become file names.
+Result<std::string> PathOf(const Root& root, const std::string& device_id) {
+  const bool safe = !device_id.empty() && device_id.size() <= 63 && device_id[0] != '.' &&
+                    std::all_of(device_id.begin(), device_id.end(), [](unsigned char c) {
+                      return std::isalnum(c) != 0 || c == ':' || c == '.' || c == '-' || c == '_';
+                    });
+  if (!safe) return Fail(ErrorCode::kInvalid, "'" + device_id + "' is no device id");
+  return paths::Allocations(root) + "/" + device_id + ".json";
+}
+
+}  // namespace
+
+Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const std::string& device_id) {
+  const std::string path = RH_TRY(PathOf(root, device_id));
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return std::nullopt;
+  const auto document = RH_TRY(JsonDocument::Parse(*text, path));
+  JsonReader reader = document.Root();
+  AllocationRecord record;
+  (void)reader.Int("version", 1, 1);
+  record.resource = reader.RequiredString("resource");
+  record.device_id = reader.RequiredString("deviceId");
+  record.siblings = reader.Strings("siblings").value_or(std::vector<std::string>{});
+  record.generation = static_cast<std::uint64_t>(reader.Int("generation", 0, INT64_MAX).value_or(0));
+  record.handoff = reader.String("handoff") == "required" ? HandoffPolicy::kRequired : HandoffPolicy::kOff;
+  record.delivery = reader.String("delivery") == "mount" ? Delivery::kMount : Delivery::kCdi;
+  RH_TRY(reader.status());
+  return record;
+}
+
+Result<void> WriteAllocation(const Root& root, const AllocationRecord& record) {
+  const std::string path = RH_TRY(PathOf(root, record.device_id));
+  nlohmann::ordered_json json;
+  json["version"] = 1;
+  json["resource"] = record.resource;
+  json["deviceId"] = record.device_id;
+  json["siblings"] = record.siblings;
+  json["generation"] = record.generation;
+  json["handoff"] = record.handoff == HandoffPolicy::kRequired ? "required" : "off";
+  json["delivery"] = record.delivery == Delivery::kMount ? "mount" : "cdi";
+  RH_TRY(MakeDirectories(paths::Allocations(root), 0700));
+  return WriteAtomic(path, json.dump(2) + "\n", Sync::kDurable);
+}
+
+}  // namespace railhead

@@ -1,0 +1,38 @@
+// CDI specs: what a container runtime adds to a container that asks for a
+// device by name. ADD writes one per attached device after the move, because a
+// uverbs node may not exist before (soft RoCE) or change (exclusive mode); the
+// runtime reads it at CreateContainer.
+// Source: cncf-tags/container-device-interface SPEC.md, version 0.5.0.
+// Threads: thread-safe for different devices.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+inline constexpr const char* kCdiKind = "railhead.io/nic";
+
+// "railhead.io/nic=0000:43:10.0"
+inline std::string CdiDeviceName(const std::string& bdf) {
+  return std::string(kCdiKind) + "=" + bdf;
+}
+
+struct CdiMount {
+  std::string host_path;
+  std::string container_path;
+};
+
+struct CdiDevice {
+  std::string bdf;
+  std::vector<std::string> device_nodes;  // paths, the same inside and outside
+  std::vector<CdiMount> mounts;           // read-only bind mounts
+};
+
+Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device);
+Result<bool> RemoveCdiSpec(const Root& root, const std::string& bdf);
+
+}  // namespace railhead

@@ -1,0 +1,115 @@
+#include "cni/state/journal.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "cni/state/journal_json.h"
+#include "cni/state/paths.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::string_view kSuffix = ".json";
+
+// Replaces or makes a symbolic link in one step.
+Result<void> WriteLink(const std::string& path, const std::string& target) {
+  if (::symlink(target.c_str(), path.c_str()) == 0) return {};
+  if (errno != EEXIST) return FailSys(errno, "making link " + path);
+  const std::string temporary = path + ".new";
+  (void)::unlink(temporary.c_str());
+  if (::symlink(target.c_str(), temporary.c_str()) != 0) return FailSys(errno, "making link " + temporary);
+  if (::rename(temporary.c_str(), path.c_str()) != 0) return FailSys(errno, "renaming to " + path);
+  return {};
+}
+
+std::string LinkTarget(const AttachmentKey& key) {
+  return "../attachments/" + key.container_id + "/" + key.network + "@" + key.ifname + std::string(kSuffix);
+}
+
+}  // namespace
+
+std::string Journal::DirectoryOf(const std::string& container_id) const {
+  return paths::Attachments(root_) + "/" + container_id;
+}
+
+std::string Journal::PathOf(const AttachmentKey& key) const {
+  // '@' cannot be in a network name, so the first one separates.
+  return DirectoryOf(key.container_id) + "/" + key.network + "@" + key.ifname + std::string(kSuffix);
+}
+
+Result<std::optional<JournalEntry>> Journal::Read(const std::string& path) const {
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return std::nullopt;
+  JournalEntry entry = RH_TRY(ParseJournalEntry(*text, path));
+  if (entry.boot_id != RH_TRY(BootId(root_))) return std::nullopt;
+  return entry;
+}
+
+Result<std::optional<JournalEntry>> Journal::Find(const AttachmentKey& key) const {
+  return Read(PathOf(key));
+}
+
+Result<std::optional<JournalEntry>> Journal::FindByDevice(const std::string& device) const {
+  auto entry = RH_TRY(Read(paths::Devices(root_) + "/" + device));
+  if (!entry) return std::nullopt;
+  for (const auto& link : entry->links) {
+    if (link.device == device) return entry;
+  }
+  return std::nullopt;
+}
+
+Result<std::vector<JournalEntry>> Journal::OfSandbox(const std::string& container_id) const {
+  std::vector<JournalEntry> entries;
+  const auto names = RH_TRY(ListDirectory(DirectoryOf(container_id)));
+  for (const auto& name : names.value_or(std::vector<std::string>{})) {
+    if (!name.ends_with(kSuffix)) continue;  // a temporary file
+    if (auto entry = RH_TRY(Read(DirectoryOf(container_id) + "/" + name)); entry)
+      entries.push_back(std::move(*entry));
+  }
+  return entries;
+}
+
+Result<std::vector<JournalEntry>> Journal::All() const {
+  std::vector<JournalEntry> all;
+  const auto containers = RH_TRY(ListDirectory(paths::Attachments(root_)));
+  for (const auto& container : containers.value_or(std::vector<std::string>{})) {
+    for (auto& entry : RH_TRY(OfSandbox(container))) all.push_back(std::move(entry));
+  }
+  return all;
+}
+
+Result<void> Journal::Write(const JournalEntry& entry) const {
+  const std::string path = PathOf(entry.key);
+  const std::string text = FormatJournalEntry(entry);
+  auto written = WriteAtomic(path, text, Sync::kVolatile);
+  for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < 3; ++attempt) {
+    // Not there yet, or removed by the DEL of a sibling in between.
+    RH_TRY(MakeDirectories(DirectoryOf(entry.key.container_id), 0700));
+    written = WriteAtomic(path, text, Sync::kVolatile);
+  }
+  RH_TRY(written);
+  for (const auto& link : entry.links) {
+    const std::string device = paths::Devices(root_) + "/" + link.device;
+    if (auto current = RH_TRY(ReadLink(device)); current == LinkTarget(entry.key)) continue;
+    RH_TRY(MakeDirectories(paths::Devices(root_), 0700));
+    RH_TRY(WriteLink(device, LinkTarget(entry.key)));
+  }
+  return {};
+}
+
+Result<void> Journal::Remove(const JournalEntry& entry) const {
+  for (const auto& link : entry.links) {
+    const std::string device = paths::Devices(root_) + "/" + link.device;
+    if (RH_TRY(ReadLink(device)) == LinkTarget(entry.key)) RH_TRY(RemoveFile(device));
+  }
+  RH_TRY(RemoveFile(PathOf(entry.key)));
+  (void)RemoveEmptyDirectory(DirectoryOf(entry.key.container_id));  // siblings may still be there
+  return {};
+}
+
+}  // namespace railhead

@@ -1,0 +1,115 @@
+// The journal of attachments: what is about to be changed and what it was
+// before, written before the kernel is touched.
+//
+// One entry per attachment, keyed by network name, container id and CNI_IFNAME;
+// entries of one sandbox share a directory, so that siblings are found without
+// reading the others. devices/BDF is a symbolic link to the entry that holds the
+// device. Files live on tmpfs and are replaced atomically: durable here means
+// that they survive the death of any process. An entry of an earlier boot (if
+// /run is kept) counts as absent.
+//
+// Order of writing: entry (kPlanned), device link, kernel, entry (kDone); of
+// removing: kernel, device link, entry. So a device that was touched is always
+// found, and a link without an entry means that nothing was touched.
+//
+// Threads and processes: callers hold the lock of the device (LockDevice) while
+// they change its entry. Errors: kIo; a damaged entry is kMalformed and names
+// its file.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netns/base/ip_address.h"
+#include "netns/base/mac_address.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/nl/link.h"
+
+namespace railhead {
+
+struct AttachmentKey {
+  std::string network;
+  std::string container_id;
+  std::string ifname;
+
+  auto operator<=>(const AttachmentKey&) const = default;
+  [[nodiscard]] std::string ToString() const { return container_id + "/" + network + "@" + ifname; }
+};
+
+enum class Phase : std::uint8_t {
+  kPlanned,  // the kernel may have been touched; ADD has not finished
+  kDone,     // ADD succeeded
+};
+
+// One device of an attachment.
+struct AttachedLink {
+  std::string device;  // BDF
+  std::string pf;      // BDF of its PF; empty: the device is a PF
+  int vf = -1;
+  std::string rail;      // name in fabric.json; may be empty
+  std::string pod_name;  // netdev name in the pod
+
+  // What it was before.
+  std::string host_name;
+  MacAddress host_mac;
+  int host_mtu = 0;
+  bool host_up = false;
+  std::optional<VfState> host_vf;
+  // What ADD changes through the PF, and so what DEL puts back.
+  VfChange vf_change;
+
+  // RDMA: the device the pod uses; empty: none.
+  std::string rdma_device;
+  bool soft_roce = false;   // made by ADD, removed by DEL
+  bool rdma_moved = false;  // exclusive mode: moved by ADD, moved back by DEL
+
+  // Routing in the pod, removed by DEL where the namespace lives on.
+  std::uint32_t table = 0;
+  std::vector<IpPrefix> addresses;
+
+  // What the handoff needs; set when done.
+  std::optional<int> gid_index;
+  std::string uverbs;  // "uverbs3"
+  std::optional<int> traffic_class;
+};
+
+struct JournalEntry {
+  AttachmentKey key;
+  std::string boot_id;
+  Phase phase = Phase::kPlanned;
+  std::string netns;              // path as the runtime gave it
+  std::uint64_t netns_inode = 0;  // which namespace that was
+  std::int64_t since = 0;         // seconds since the epoch
+  std::vector<AttachedLink> links;
+  bool handoff_required = false;
+};
+
+class Journal {
+ public:
+  explicit Journal(Root root) : root_(std::move(root)) {}
+
+  [[nodiscard]] Result<std::optional<JournalEntry>> Find(const AttachmentKey& key) const;
+  // The entry that holds the device.
+  [[nodiscard]] Result<std::optional<JournalEntry>> FindByDevice(const std::string& device) const;
+  // All entries of one sandbox, by network and interface name.
+  [[nodiscard]] Result<std::vector<JournalEntry>> OfSandbox(const std::string& container_id) const;
+  [[nodiscard]] Result<std::vector<JournalEntry>> All() const;
+
+  // Writes the entry, then the links of its devices.
+  [[nodiscard]] Result<void> Write(const JournalEntry& entry) const;
+  // Removes the links of its devices (those that are still its own), then the
+  // entry. Removing what is not there succeeds.
+  [[nodiscard]] Result<void> Remove(const JournalEntry& entry) const;
+
+ private:
+  [[nodiscard]] std::string DirectoryOf(const std::string& container_id) const;
+  [[nodiscard]] std::string PathOf(const AttachmentKey& key) const;
+  [[nodiscard]] Result<std::optional<JournalEntry>> Read(const std::string& path) const;
+
+  Root root_;
+};
+
+}  // namespace railhead

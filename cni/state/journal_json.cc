@@ -1,0 +1,190 @@
+#include "cni/state/journal_json.h"
+
+#include <climits>
+#include <nlohmann/json.hpp>
+
+#include "cni/skel/json_reader.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+void SetIf(Json& json, const char* key, const std::optional<T>& value) {
+  if (value) json[key] = *value;
+}
+
+Json VfStateJson(const VfState& vf) {
+  Json json;
+  json["vf"] = vf.vf;
+  json["mac"] = vf.mac.ToString();
+  json["vlan"] = vf.vlan;
+  json["qos"] = vf.qos;
+  json["proto"] = vf.vlan_proto;
+  SetIf(json, "spoofchk", vf.spoofchk);
+  SetIf(json, "trust", vf.trust);
+  if (vf.link_state) json["linkState"] = static_cast<int>(*vf.link_state);
+  SetIf(json, "minTxRate", vf.min_tx_rate);
+  SetIf(json, "maxTxRate", vf.max_tx_rate);
+  return json;
+}
+
+Json VfChangeJson(const VfChange& change) {
+  Json json = Json::object();
+  if (change.mac) json["mac"] = change.mac->ToString();
+  if (change.vlan)
+    json["vlan"] = {{"id", change.vlan->id}, {"qos", change.vlan->qos}, {"proto", change.vlan->proto}};
+  SetIf(json, "spoofchk", change.spoofchk);
+  SetIf(json, "trust", change.trust);
+  if (change.link_state) json["linkState"] = static_cast<int>(*change.link_state);
+  if (change.rate) json["rate"] = {{"min", change.rate->min}, {"max", change.rate->max}};
+  return json;
+}
+
+Json LinkJson(const AttachedLink& link) {
+  Json json;
+  json["device"] = link.device;
+  json["pf"] = link.pf;
+  json["vf"] = link.vf;
+  json["rail"] = link.rail;
+  json["podName"] = link.pod_name;
+  json["hostName"] = link.host_name;
+  json["hostMac"] = link.host_mac.ToString();
+  json["hostMtu"] = link.host_mtu;
+  json["hostUp"] = link.host_up;
+  if (link.host_vf) json["hostVf"] = VfStateJson(*link.host_vf);
+  json["vfChange"] = VfChangeJson(link.vf_change);
+  json["rdmaDevice"] = link.rdma_device;
+  json["softRoce"] = link.soft_roce;
+  json["rdmaMoved"] = link.rdma_moved;
+  json["table"] = link.table;
+  json["addresses"] = Json::array();
+  for (const auto& address : link.addresses) json["addresses"].push_back(address.ToString());
+  SetIf(json, "gidIndex", link.gid_index);
+  json["uverbs"] = link.uverbs;
+  SetIf(json, "trafficClass", link.traffic_class);
+  return json;
+}
+
+MacAddress Mac(JsonReader& reader, const std::string& key) {
+  const std::string text = reader.RequiredString(key);
+  const auto mac = MacAddress::Parse(text);
+  if (!mac) reader.Fail(key, "'" + text + "' is no MAC address");
+  return mac.value_or(MacAddress{});
+}
+
+int SmallInt(JsonReader& reader, const std::string& key, int fallback) {
+  return static_cast<int>(reader.Int(key, -1, INT_MAX).value_or(fallback));
+}
+
+std::optional<std::uint32_t> Rate(JsonReader& reader, const std::string& key) {
+  const auto value = reader.Int(key, 0, UINT32_MAX);
+  return value ? std::optional<std::uint32_t>(static_cast<std::uint32_t>(*value)) : std::nullopt;
+}
+
+std::optional<VfLinkState> State(JsonReader& reader) {
+  const auto value = reader.Int("linkState", 0, 2);
+  return value ? std::optional<VfLinkState>(static_cast<VfLinkState>(*value)) : std::nullopt;
+}
+
+std::uint16_t Proto(JsonReader& reader) {
+  return static_cast<std::uint16_t>(reader.Int("proto", 0, UINT16_MAX).value_or(0x8100));
+}
+
+VfState ReadVfState(JsonReader reader) {
+  VfState vf;
+  vf.vf = SmallInt(reader, "vf", 0);
+  vf.mac = Mac(reader, "mac");
+  vf.vlan = SmallInt(reader, "vlan", 0);
+  vf.qos = SmallInt(reader, "qos", 0);
+  vf.vlan_proto = Proto(reader);
+  vf.spoofchk = reader.Bool("spoofchk");
+  vf.trust = reader.Bool("trust");
+  vf.link_state = State(reader);
+  vf.min_tx_rate = Rate(reader, "minTxRate");
+  vf.max_tx_rate = Rate(reader, "maxTxRate");
+  return vf;
+}
+
+VfChange ReadVfChange(JsonReader reader) {
+  VfChange change;
+  if (reader.Has("mac")) change.mac = Mac(reader, "mac");
+  if (auto vlan = reader.Object("vlan"); vlan) {
+    change.vlan = VfChange::Vlan{SmallInt(*vlan, "id", 0), SmallInt(*vlan, "qos", 0), Proto(*vlan)};
+  }
+  change.spoofchk = reader.Bool("spoofchk");
+  change.trust = reader.Bool("trust");
+  change.link_state = State(reader);
+  if (auto rate = reader.Object("rate"); rate) {
+    change.rate = VfChange::Rate{Rate(*rate, "min").value_or(0), Rate(*rate, "max").value_or(0)};
+  }
+  return change;
+}
+
+AttachedLink ReadLink(JsonReader& reader) {
+  AttachedLink link;
+  link.device = reader.RequiredString("device");
+  link.pf = reader.String("pf").value_or("");
+  link.vf = SmallInt(reader, "vf", -1);
+  link.rail = reader.String("rail").value_or("");
+  link.pod_name = reader.RequiredString("podName");
+  link.host_name = reader.RequiredString("hostName");
+  link.host_mac = Mac(reader, "hostMac");
+  link.host_mtu = SmallInt(reader, "hostMtu", 0);
+  link.host_up = reader.Bool("hostUp").value_or(false);
+  if (auto vf = reader.Object("hostVf"); vf) link.host_vf = ReadVfState(*vf);
+  if (auto change = reader.Object("vfChange"); change) link.vf_change = ReadVfChange(*change);
+  link.rdma_device = reader.String("rdmaDevice").value_or("");
+  link.soft_roce = reader.Bool("softRoce").value_or(false);
+  link.rdma_moved = reader.Bool("rdmaMoved").value_or(false);
+  link.table = static_cast<std::uint32_t>(reader.Int("table", 0, UINT32_MAX).value_or(0));
+  for (const auto& text : reader.Strings("addresses").value_or(std::vector<std::string>{})) {
+    const auto address = IpPrefix::Parse(text);
+    if (!address) reader.Fail("addresses", "'" + text + "' is no address with prefix length");
+    link.addresses.push_back(address.value_or(IpPrefix{}));
+  }
+  if (const auto gid = reader.Int("gidIndex", 0, INT_MAX); gid) link.gid_index = static_cast<int>(*gid);
+  link.uverbs = reader.String("uverbs").value_or("");
+  if (const auto tc = reader.Int("trafficClass", 0, 255); tc) link.traffic_class = static_cast<int>(*tc);
+  return link;
+}
+
+}  // namespace
+
+std::string FormatJournalEntry(const JournalEntry& entry) {
+  Json json;
+  json["version"] = 1;
+  json["network"] = entry.key.network;
+  json["containerId"] = entry.key.container_id;
+  json["ifname"] = entry.key.ifname;
+  json["bootId"] = entry.boot_id;
+  json["phase"] = entry.phase == Phase::kDone ? "done" : "planned";
+  json["netns"] = entry.netns;
+  json["netnsInode"] = entry.netns_inode;
+  json["since"] = entry.since;
+  json["handoffRequired"] = entry.handoff_required;
+  json["links"] = Json::array();
+  for (const auto& link : entry.links) json["links"].push_back(LinkJson(link));
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::string& what) {
+  const auto document = RH_TRY(JsonDocument::Parse(text, what));
+  JsonReader reader = document.Root();
+  JournalEntry entry;
+  if (!reader.Int("version", 1, 1)) reader.Fail("version", "is required");
+  entry.key = {reader.RequiredString("network"), reader.RequiredString("containerId"),
+               reader.RequiredString("ifname")};
+  entry.boot_id = reader.RequiredString("bootId");
+  entry.phase = reader.RequiredString("phase") == "done" ? Phase::kDone : Phase::kPlanned;
+  entry.netns = reader.String("netns").value_or("");
+  entry.netns_inode = static_cast<std::uint64_t>(reader.Int("netnsInode", 0, INT64_MAX).value_or(0));
+  entry.since = reader.Int("since", 0, INT64_MAX).value_or(0);
+  entry.handoff_required = reader.Bool("handoffRequired").value_or(false);
+  for (JsonReader& link : reader.Objects("links")) entry.links.push_back(ReadLink(link));
+  RH_TRY(reader.status());
+  return entry;
+}
+
+}  // namespace railhead

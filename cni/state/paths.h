@@ -1,0 +1,53 @@
+// Every path of Railhead's own state, and nothing but paths.
+//
+//   /run/railhead                        gone with the boot
+//     attachments/CONTAINER/NETWORK@IFNAME.json   journal
+//     devices/BDF -> ../attachments/...           which attachment holds a device
+//     locks/NAME.lock                             flock, never removed
+//     handoff/CONTAINER/nccl.conf                 one per sandbox
+//     handoff-device/BDF/nccl.conf                the same, for "delivery": "mount"
+//   /run/cdi/railhead-BDF.json           CDI specs
+//   /var/lib/railhead                    outlives boots
+//     allocations/DEVICE.json                     what Allocate answered
+//     ipam/                                       address store
+//
+// Names are checked before they come here (CNI ids by cni/skel, BDFs by
+// PciAddress), so no part can leave its directory.
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+
+#include "netns/base/root.h"
+
+namespace railhead::paths {
+
+inline std::string Attachments(const Root& root) {
+  return root.Path("/run/railhead/attachments");
+}
+inline std::string Devices(const Root& root) {
+  return root.Path("/run/railhead/devices");
+}
+inline std::string Lock(const Root& root, const std::string& name) {
+  return root.Path("/run/railhead/locks/" + name + ".lock");
+}
+inline std::string HandoffDirectory(const Root& root, const std::string& container) {
+  return root.Path("/run/railhead/handoff/" + container);
+}
+inline std::string DeviceHandoffDirectory(const Root& root, const std::string& bdf) {
+  return root.Path("/run/railhead/handoff-device/" + bdf);
+}
+inline std::string CdiDirectory(const Root& root) {
+  return root.Path("/run/cdi");
+}
+inline std::string CdiSpec(const Root& root, const std::string& bdf) {
+  return root.Path("/run/cdi/railhead-" + bdf + ".json");
+}
+inline std::string Allocations(const Root& root) {
+  return root.Path("/var/lib/railhead/allocations");
+}
+inline std::string AddressStore(const Root& root) {
+  return root.Path("/var/lib/railhead/ipam");
+}
+
+}  // namespace railhead::paths
