@@ -1,0 +1,222 @@
+// Many processes at once; processes killed before every single system call.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ipam/store.h"
+#include "tests/ipam/support.h"
+
+namespace railhead {
+namespace {
+
+using testing::At;
+using testing::MakePool;
+using testing::OwnerNumber;
+using testing::ScratchRoot;
+
+constexpr int kProcesses = 64;
+constexpr int kRounds = 6;
+constexpr int kHeldByEach = 3;
+
+// Takes kRounds addresses one after the other and gives every second one back.
+// Answers the number of those that failed.
+int Churn(const Root& root, int process, const AddressPool& pool) {
+  int failed = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const AddressOwner owner = OwnerNumber(process * kRounds + round);
+    auto store = AddressStore::Open(root);
+    if (!store || !store->Allocate(owner, pool, At(1))) ++failed;
+    if (store && round % 2 == 1 && store->Release(owner, At(1)).value_or(0) != 1) ++failed;
+  }
+  return failed;
+}
+
+TEST(StoreProcesses, SixtyFourAtOnceGetNoAddressTwice) {
+  const ScratchRoot scratch;
+  const AddressPool pool = MakePool("10.0.0.0/23", {}, 600);
+  std::array<int, 2> gate{};
+  ASSERT_EQ(::pipe(gate.data()), 0);
+  std::vector<pid_t> children;
+  for (int process = 0; process < kProcesses; ++process) {
+    const pid_t pid = ::fork();
+    ASSERT_GE(pid, 0);
+    if (pid == 0) {
+      ::close(gate[1]);
+      char byte = 0;
+      if (::read(gate[0], &byte, 1) != 0) ::_exit(100);  // returns when all are there
+      ::_exit(Churn(scratch.root(), process, pool));
+    }
+    children.push_back(pid);
+  }
+  ::close(gate[0]);
+  ::close(gate[1]);
+  for (const pid_t pid : children) {
+    int status = 0;
+    ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  }
+  const auto store = AddressStore::Open(scratch.root());
+  ASSERT_TRUE(store);
+  EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
+  std::map<AddressState, std::set<IpAddress>> addresses;
+  std::set<std::string> owners;
+  const auto records = store->List();
+  ASSERT_TRUE(records);
+  for (const AddressRecord& record : *records) {
+    addresses[record.state].insert(record.address);
+    owners.insert(record.owner.container);
+  }
+  // Every owner's address is on record as its own: none was overwritten.
+  EXPECT_EQ(addresses[AddressState::kHeld].size(), std::size_t{kProcesses} * kHeldByEach);
+  EXPECT_EQ(addresses[AddressState::kResting].size(), std::size_t{kProcesses} * (kRounds - kHeldByEach));
+  EXPECT_EQ(owners.size(), std::size_t{kProcesses} * kRounds);
+}
+
+// Runs `work` in a child that is killed when it enters its `stop`-th system
+// call; true when it ended by itself before that.
+bool RunAndKillAt(int stop, const std::function<bool()>& work) {
+  const pid_t pid = ::fork();
+  if (pid < 0) return false;
+  if (pid == 0) {
+    if (::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr) != 0) ::_exit(101);
+    (void)::raise(SIGSTOP);
+    ::_exit(work() ? 0 : 102);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  // Each system call stops twice, before and after.
+  for (int stops = 0; stops < stop; ++stops) {
+    if (::ptrace(PTRACE_SYSCALL, pid, nullptr, nullptr) != 0 || ::waitpid(pid, &status, 0) != pid) break;
+    if (WIFEXITED(status)) {
+      EXPECT_EQ(WEXITSTATUS(status), 0) << "101: no ptrace; 102: the operation itself failed";
+      return true;
+    }
+    if (WIFSIGNALED(status)) {
+      ADD_FAILURE() << "the child died of signal " << WTERMSIG(status);
+      return true;
+    }
+  }
+  ::kill(pid, SIGKILL);
+  EXPECT_EQ(::waitpid(pid, &status, 0), pid);
+  return false;
+}
+
+class KilledAnywhere : public ::testing::Test {
+ protected:
+  std::vector<std::string> Held(int owner) {
+    const auto store = AddressStore::Open(scratch_.root());
+    std::vector<std::string> held;
+    if (!store) {
+      ADD_FAILURE() << Describe(store.error());
+      return held;
+    }
+    const auto found = store->Find(OwnerNumber(owner));
+    if (!found) {
+      ADD_FAILURE() << Describe(found.error());
+      return held;
+    }
+    for (const auto& record : *found) held.push_back(record.address.ToString());
+    return held;
+  }
+  void ExpectSound() {
+    const auto store = AddressStore::Open(scratch_.root());
+    ASSERT_TRUE(store) << Describe(store.error());
+    EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
+  }
+  // In a child: everything it owned is gone before _exit() is counted on.
+  std::function<bool()> Add(int owner, double seconds) {
+    return [=, this] {
+      auto store = AddressStore::Open(scratch_.root());
+      return store && store->Allocate(OwnerNumber(owner), pool_, At(seconds));
+    };
+  }
+  std::function<bool()> Del(int owner, double seconds) {
+    return [=, this] {
+      auto store = AddressStore::Open(scratch_.root());
+      return store && store->Release(OwnerNumber(owner), At(seconds));
+    };
+  }
+
+  ScratchRoot scratch_;
+  const AddressPool pool_ = MakePool("10.0.0.0/27", {}, 10);  // 30 addresses
+};
+
+TEST_F(KilledAnywhere, MakingTheStore) {
+  int stop = 1;
+  for (bool done = false; !done; ++stop) {
+    ScratchRoot fresh;
+    done = RunAndKillAt(stop, [&] {
+      auto store = AddressStore::Open(fresh.root());
+      return store && store->Allocate(OwnerNumber(1), pool_, At(0));
+    });
+    auto store = AddressStore::Open(fresh.root());
+    ASSERT_TRUE(store) << "killed at " << stop << ": " << Describe(store.error());
+    ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << "killed at " << stop;
+    // The runtime tries again: the first address, whether it was given before or not.
+    const auto again = store->Allocate(OwnerNumber(1), pool_, At(1));
+    ASSERT_TRUE(again);
+    ASSERT_EQ(again->address.ToString(), "10.0.0.1") << "killed at " << stop;
+  }
+  // Fewer would mean that the tracing does not reach the store's own calls.
+  EXPECT_GT(stop, 40);
+}
+
+TEST_F(KilledAnywhere, AddAndDel) {
+  double now = 0;
+  ASSERT_TRUE(Add(0, now)());  // someone who stays
+  const auto kept = Held(0);
+  bool add_done = false;
+  bool del_done = false;
+  int stop = 1;
+  int given = 0;
+  for (; !add_done || !del_done; ++stop) {
+    const std::string where = "killed at " + std::to_string(stop);
+    now += 1;
+    add_done = RunAndKillAt(stop, Add(stop, now));
+    ExpectSound();
+    const auto held = Held(stop);
+    ASSERT_LE(held.size(), 1U) << where;
+    if (add_done) {
+      ASSERT_EQ(held.size(), 1U) << where;
+    }
+    if (!held.empty()) {
+      ++given;
+      ASSERT_NE(held, kept) << where;
+      // The same answer for the same container after the crash.
+      ASSERT_TRUE(Add(stop, now)());
+      ASSERT_EQ(Held(stop), held) << where;
+    } else {
+      ASSERT_TRUE(Add(stop, now)()) << where;
+    }
+    del_done = RunAndKillAt(stop, Del(stop, now));
+    ExpectSound();
+    if (del_done) {
+      ASSERT_TRUE(Held(stop).empty()) << where;
+    }
+    ASSERT_TRUE(Del(stop, now)());
+    ASSERT_TRUE(Held(stop).empty()) << where;
+  }
+  EXPECT_GT(given, 0);
+  EXPECT_LT(given, stop) << "no kill came before the commit";
+  // None is lost: after the rest the whole pool but the one that stays is there.
+  auto store = AddressStore::Open(scratch_.root());
+  ASSERT_TRUE(store);
+  for (int i = 0; i < 29; ++i)
+    ASSERT_TRUE(store->Allocate(OwnerNumber(100'000 + i), pool_, At(now + 11))) << i;
+  EXPECT_FALSE(store->Allocate(OwnerNumber(200'000), pool_, At(now + 11)));
+}
+
+}  // namespace
+}  // namespace railhead
