@@ -46,4 +46,9 @@ std::string Describe(const std::vector<GidEntry>& table);
 std::optional<GidEntry> FindGid(const std::vector<GidEntry>& table, const IpAddress& address, GidType type,
                                 const std::string& netdev);
 
+// A table as text and back, to hand it from one process to another. Anything
+// that EncodeGidTable does not write decodes to kInternal.
+std::string EncodeGidTable(const std::optional<std::vector<GidEntry>>& table);
+Result<std::optional<std::vector<GidEntry>>> DecodeGidTable(const std::string& text);
+
 }  // namespace railhead

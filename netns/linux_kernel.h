@@ -1,0 +1,34 @@
+// LinuxKernel: the real implementation of netns/kernel.h.
+//
+// `root` is where /sys is read and written (GID tables, driver binding);
+// namespaces and sockets are always the kernel's own.
+// Threads: thread-safe, it keeps nothing; the APIs that it opens are not.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+class LinuxKernel final : public Kernel {
+ public:
+  explicit LinuxKernel(Root root) : root_(std::move(root)) {}
+
+  Result<NetNs> OpenNetns(const std::string& path) override;
+  // The namespace of the calling thread: code of ours never runs in another one.
+  Result<NetNs> HostNetns() override;
+  Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) override;
+  Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
+  Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
+  Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
+  Result<void> RebindDriver(const std::string& bdf) override;
+
+ private:
+  Root root_;
+};
+
+}  // namespace railhead

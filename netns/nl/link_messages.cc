@@ -1,0 +1,158 @@
+#include "netns/nl/link_messages.h"
+
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <net/if.h>
+
+namespace railhead::nl {
+namespace {
+
+// net/if.h has no name for it and conflicts with linux/if.h, which has.
+constexpr unsigned kLowerUp = 1U << 16U;
+
+Message LinkMessage(std::uint16_t type, int index, unsigned flags = 0, unsigned change = 0) {
+  Message message(type, 0);
+  ifinfomsg header{};
+  header.ifi_family = AF_UNSPEC;
+  header.ifi_index = index;
+  header.ifi_flags = flags;
+  header.ifi_change = change;
+  message.Header(header);
+  return message;
+}
+
+std::string ParseKind(BytesView linkinfo) {
+  std::string kind;
+  ForEachAttribute(linkinfo, [&](int type, BytesView payload) {
+    if (type == IFLA_INFO_KIND) kind = ReadString(payload);
+  });
+  return kind;
+}
+
+std::optional<AddrGenMode> ParseAddrGenMode(BytesView af_spec) {
+  std::optional<AddrGenMode> mode;
+  ForEachAttribute(af_spec, [&](int family, BytesView attributes) {
+    if (family != AF_INET6) return;
+    ForEachAttribute(attributes, [&](int type, BytesView payload) {
+      if (type != IFLA_INET6_ADDR_GEN_MODE) return;
+      const auto value = ReadStruct<std::uint8_t>(payload);
+      if (value && *value <= static_cast<std::uint8_t>(AddrGenMode::kRandom)) {
+        mode = static_cast<AddrGenMode>(*value);
+      }
+    });
+  });
+  return mode;
+}
+
+void StoreLinkAttribute(Link& link, int type, BytesView payload) {
+  switch (type) {
+    case IFLA_IFNAME:
+      link.name = ReadString(payload);
+      break;
+    case IFLA_ADDRESS:
+      Store(link.mac, ReadMac(payload));
+      break;
+    case IFLA_PERM_ADDRESS:
+      Store(link.permanent_mac, ReadMac(payload));
+      break;
+    case IFLA_MTU:
+      Store(link.mtu, ReadStruct<std::int32_t>(payload));
+      break;
+    case IFLA_IFALIAS:
+      link.alias = ReadString(payload);
+      break;
+    case IFLA_PARENT_DEV_NAME:
+      link.parent_device = ReadString(payload);
+      break;
+    case IFLA_MASTER:
+      Store(link.master, ReadStruct<std::int32_t>(payload));
+      break;
+    case IFLA_LINKINFO:
+      link.kind = ParseKind(payload);
+      break;
+    case IFLA_AF_SPEC:
+      link.addr_gen_mode = ParseAddrGenMode(payload);
+      break;
+    default:
+      break;
+  }
+}
+
+void PutAfSpec(Message& message, const LinkChange& change) {
+  if (!change.addr_gen_mode && change.ipv4.empty()) return;
+  const Message::Nest spec(message, IFLA_AF_SPEC);
+  if (!change.ipv4.empty()) {
+    const Message::Nest inet(message, AF_INET);
+    const Message::Nest conf(message, IFLA_INET_CONF);
+    for (const auto& [id, value] : change.ipv4) {
+      message.PutU32(static_cast<int>(id), static_cast<std::uint32_t>(value));
+    }
+  }
+  if (change.addr_gen_mode) {
+    const Message::Nest inet6(message, AF_INET6);
+    message.PutU8(IFLA_INET6_ADDR_GEN_MODE, static_cast<std::uint8_t>(*change.addr_gen_mode));
+  }
+}
+
+}  // namespace
+
+Message GetLinkMessage(const std::string& name) {
+  Message message = LinkMessage(RTM_GETLINK, 0);
+  message.PutString(name.size() < IFNAMSIZ ? IFLA_IFNAME : IFLA_ALT_IFNAME, name);
+  return message;
+}
+
+Message GetLinkMessage(int index) {
+  return LinkMessage(RTM_GETLINK, index);
+}
+
+Message DumpLinksMessage(bool lean) {
+  Message message = LinkMessage(RTM_GETLINK, 0);
+  if (lean) message.PutU32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+  return message;
+}
+
+std::optional<Link> ParseLink(const Received& received) {
+  BytesView rest = received.payload;
+  const auto header = TakeHeader<ifinfomsg>(rest);
+  if (received.type != RTM_NEWLINK || !header || header->ifi_family != AF_UNSPEC) return std::nullopt;
+  Link link;
+  link.index = header->ifi_index;
+  link.up = (header->ifi_flags & IFF_UP) != 0;
+  link.carrier = (header->ifi_flags & kLowerUp) != 0;
+  ForEachAttribute(rest, [&](int type, BytesView payload) { StoreLinkAttribute(link, type, payload); });
+  if (link.index <= 0 || link.name.empty()) return std::nullopt;
+  return link;
+}
+
+std::optional<LinkEvent> ParseLinkEvent(const Received& received) {
+  BytesView rest = received.payload;
+  const auto header = TakeHeader<ifinfomsg>(rest);
+  const bool gone = received.type == RTM_DELLINK;
+  // AF_BRIDGE events tell of bridge ports, not of the link itself.
+  if ((received.type != RTM_NEWLINK && !gone) || !header || header->ifi_family != AF_UNSPEC) {
+    return std::nullopt;
+  }
+  return LinkEvent{header->ifi_index, gone, (header->ifi_flags & IFF_UP) != 0,
+                   (header->ifi_flags & kLowerUp) != 0};
+}
+
+Message ChangeLinkMessage(int index, const LinkChange& change) {
+  const unsigned flags = change.up.value_or(false) ? IFF_UP : 0;
+  Message message = LinkMessage(RTM_SETLINK, index, flags, change.up ? IFF_UP : 0);
+  if (change.name) message.PutString(IFLA_IFNAME, *change.name);
+  if (change.mac) message.Put(IFLA_ADDRESS, change.mac->bytes);
+  if (change.mtu) message.PutU32(IFLA_MTU, static_cast<std::uint32_t>(*change.mtu));
+  PutAfSpec(message, change);
+  return message;
+}
+
+Message MoveLinkMessage(int index, int target_fd, const std::string& name, std::optional<int> mtu) {
+  Message message = LinkMessage(RTM_SETLINK, index);
+  message.PutU32(IFLA_NET_NS_FD, static_cast<std::uint32_t>(target_fd));
+  message.PutString(IFLA_IFNAME, name);
+  if (mtu) message.PutU32(IFLA_MTU, static_cast<std::uint32_t>(*mtu));
+  return message;
+}
+
+}  // namespace railhead::nl

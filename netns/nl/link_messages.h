@@ -1,0 +1,38 @@
+// rtnetlink link messages: bytes only. Internal to netns/nl.
+// Source: include/uapi/linux/if_link.h; net/core/rtnetlink.c (rtnl_getlink,
+// do_setlink), net/ipv4/devinet.c and net/ipv6/addrconf.c (set_link_af).
+// Threads: pure functions. Parsers take any bytes.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "netns/nl/link.h"
+#include "netns/nl/message.h"
+#include "netns/nl/socket.h"
+
+namespace railhead::nl {
+
+// By name (alternative names are names too) or index. Statistics come along:
+// without them the kernel leaves out addr_gen_mode too.
+Message GetLinkMessage(const std::string& name);
+Message GetLinkMessage(int index);
+// Lean: what FindLinkOfDevice needs to look at every link.
+Message DumpLinksMessage(bool lean);
+
+// nullopt when it is no RTM_NEWLINK of a usable form.
+std::optional<Link> ParseLink(const Received& received);
+
+// Index and IFF_* flags of an RTM_NEWLINK or RTM_DELLINK: events.
+struct LinkEvent {
+  int index = 0;
+  bool gone = false;
+  bool up = false;
+  bool carrier = false;
+};
+std::optional<LinkEvent> ParseLinkEvent(const Received& received);
+
+Message ChangeLinkMessage(int index, const LinkChange& change);
+Message MoveLinkMessage(int index, int target_fd, const std::string& name, std::optional<int> mtu);
+
+}  // namespace railhead::nl

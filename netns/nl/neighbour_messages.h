@@ -1,0 +1,22 @@
+// rtnetlink neighbour messages: bytes only. Internal to netns/nl.
+// Source: include/uapi/linux/neighbour.h; net/core/neighbour.c.
+// Threads: pure functions. Parsers take any bytes.
+#pragma once
+
+#include <optional>
+
+#include "netns/nl/message.h"
+#include "netns/nl/route.h"
+#include "netns/nl/socket.h"
+
+namespace railhead::nl {
+
+// Replaces what is there.
+Message SetNeighbourMessage(const Neighbour& neighbour);
+Message DeleteNeighbourMessage(const Neighbour& neighbour);
+// Of one link, filtered by the kernel (strict checking).
+Message DumpNeighboursMessage(int index);
+
+std::optional<Neighbour> ParseNeighbour(const Received& received);
+
+}  // namespace railhead::nl

@@ -1,0 +1,147 @@
+#include "netns/nl/netlink_rdma.h"
+
+#include <linux/netlink.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "netns/nl/rdma_messages.h"
+#include "netns/nl/socket.h"
+
+namespace railhead {
+namespace {
+
+Error WithRxeReason(Error error, const std::string& name, const std::string& netdev) {
+  switch (error.sys_errno) {
+    case EINVAL:
+    case EOPNOTSUPP:
+      // nldev_newlink answers EINVAL when no module offers links of type "rxe".
+      error.code = ErrorCode::kUnsupported;
+      error.hint = "is soft RoCE available? modprobe rdma_rxe";
+      break;
+    case ENFILE:
+      // Linux 7.x: the name exists in another network namespace.
+      error.code = ErrorCode::kExists;
+      error.hint = "RDMA device names are node-wide and " + name + " is taken: rdma link show";
+      break;
+    case EEXIST:
+      error.hint = name + " exists or " + netdev + " has a soft RoCE device already: rdma link show";
+      break;
+    case ENODEV:
+      error.hint = "there is no interface " + netdev + " in that namespace";
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
+class NetlinkRdma final : public RdmaApi {
+ public:
+  explicit NetlinkRdma(nl::Socket socket) : socket_(std::move(socket)) {}
+
+  Result<RdmaNetnsMode> NetnsMode() override;
+  Result<std::vector<RdmaDevice>> ListDevices() override;
+  Result<void> MoveDevice(const std::string& name, const NetNs& target) override;
+  Result<void> AddRxe(const std::string& name, const std::string& netdev) override;
+  Result<bool> DeleteRxe(const std::string& name) override;
+
+ private:
+  Result<std::vector<RdmaDevice>> DumpDevices();
+  Result<std::optional<std::uint32_t>> FindIndex(const std::string& name);
+
+  nl::Socket socket_;
+};
+
+Result<RdmaNetnsMode> NetlinkRdma::NetnsMode() {
+  nl::Message message = nl::GetNetnsModeMessage();
+  RdmaNetnsMode mode = RdmaNetnsMode::kShared;
+  RH_TRY_WRAP(
+      socket_.Get(message, [&](const nl::Received& received) { mode = nl::ParseNetnsMode(received); }),
+      "reading the RDMA netns mode");
+  return mode;
+}
+
+Result<std::vector<RdmaDevice>> NetlinkRdma::DumpDevices() {
+  nl::Message message = nl::DumpRdmaDevicesMessage();
+  return RH_TRY_WRAP(socket_.Dump<RdmaDevice>(message, nl::ParseRdmaDevice), "listing RDMA devices");
+}
+
+Result<std::vector<RdmaDevice>> NetlinkRdma::ListDevices() {
+  std::vector<RdmaDevice> present;
+  for (RdmaDevice& device : RH_TRY(DumpDevices())) {
+    nl::Message message = nl::GetRdmaPortMessage(device.index, 1);
+    auto got =
+        socket_.Get(message, [&](const nl::Received& received) { nl::ParseRdmaPort(received, device); });
+    // Gone since the list was made. (EINVAL: it is there, without a port 1.)
+    if (!got && (got.error().sys_errno == ENODEV || got.error().sys_errno == ENOENT)) continue;
+    if (!got && got.error().sys_errno != EINVAL) {
+      return Fail(Wrap(std::move(got.error()), "reading port 1 of RDMA device " + device.name));
+    }
+    present.push_back(std::move(device));
+  }
+  return present;
+}
+
+Result<std::optional<std::uint32_t>> NetlinkRdma::FindIndex(const std::string& name) {
+  for (const RdmaDevice& device : RH_TRY(DumpDevices())) {
+    if (device.name == name) return device.index;
+  }
+  return std::nullopt;
+}
+
+Result<void> NetlinkRdma::MoveDevice(const std::string& name, const NetNs& target) {
+  const std::string what = "moving RDMA device " + name + " to " + target.path();
+  const auto index = RH_TRY_WRAP(FindIndex(name), what);
+  if (!index) return Fail(ErrorCode::kNotFound, what + ": there is no such device in this namespace");
+  nl::Message message = nl::MoveRdmaDeviceMessage(*index, target.fd());
+  auto done = socket_.Request(message);
+  if (done) return done;
+  Error error = Wrap(std::move(done.error()), what);
+  if (error.sys_errno == EOPNOTSUPP || error.sys_errno == EPERM) {
+    error.hint = "needs a driver that can and exclusive mode: rdma system set netns exclusive";
+  }
+  return Fail(std::move(error));
+}
+
+Result<void> NetlinkRdma::AddRxe(const std::string& name, const std::string& netdev) {
+  nl::Message message = nl::AddRxeMessage(name, netdev);
+  auto done = socket_.Request(message);
+  if (done) return done;
+  return Fail(Wrap(WithRxeReason(std::move(done.error()), name, netdev),
+                   "adding soft RoCE device " + name + " on " + netdev));
+}
+
+Result<bool> NetlinkRdma::DeleteRxe(const std::string& name) {
+  const std::string what = "deleting soft RoCE device " + name;
+  const auto index = RH_TRY_WRAP(FindIndex(name), what);
+  if (!index) return false;
+  nl::Message message = nl::DeleteRdmaLinkMessage(*index);
+  auto done = socket_.Request(message);
+  if (done) return true;
+  if (done.error().sys_errno == ENODEV || done.error().sys_errno == ENOENT) return false;
+  Error error = Wrap(std::move(done.error()), what);
+  if (error.sys_errno == EINVAL) error.hint = "it is no software device; only those can be deleted";
+  return Fail(std::move(error));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RdmaApi>> OpenNetlinkRdma(const NetNs& ns) {
+  std::optional<nl::Socket> socket;
+  auto opened = OpenSocketsIn(ns, [&]() -> Result<void> {
+    socket = RH_TRY(nl::Socket::Open(NETLINK_RDMA));
+    return {};
+  });
+  if (!opened) {
+    Error error = Wrap(std::move(opened.error()), "opening RDMA netlink in " + ns.path());
+    if (error.sys_errno == EPROTONOSUPPORT) {
+      error.code = ErrorCode::kUnsupported;
+      error.hint = "the kernel's RDMA subsystem is not there: modprobe ib_core";
+    }
+    return Fail(std::move(error));
+  }
+  return std::make_unique<NetlinkRdma>(std::move(*socket));
+}
+
+}  // namespace railhead

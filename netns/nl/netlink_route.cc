@@ -1,0 +1,327 @@
+#include "netns/nl/netlink_route.h"
+
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <initializer_list>
+#include <utility>
+
+#include "netns/nl/address_messages.h"
+#include "netns/nl/link_messages.h"
+#include "netns/nl/neighbour_messages.h"
+#include "netns/nl/route_messages.h"
+#include "netns/nl/rule_messages.h"
+#include "netns/nl/socket.h"
+#include "netns/nl/vf_messages.h"
+
+namespace railhead {
+namespace {
+
+std::string LinkText(int index) {
+  return "interface " + std::to_string(index);
+}
+
+// Removing something: what is not there is no error.
+Result<bool> Removed(const Result<void>& result, std::initializer_list<int> absent, const std::string& what) {
+  if (result) return true;
+  const int code = result.error().sys_errno;
+  if (std::find(absent.begin(), absent.end(), code) != absent.end()) return false;
+  return Fail(Wrap(result.error(), what));
+}
+
+Result<void> CheckFamily(int family) {
+  if (family == AF_INET || family == AF_INET6) return {};
+  return Fail(ErrorCode::kInvalid, "address family " + std::to_string(family) + " is neither IPv4 nor IPv6");
+}
+
+// The hint that fits what the kernel said to a change of a link.
+Error WithLinkHint(Error error, const std::string& name) {
+  if (error.sys_errno == EEXIST) {
+    error.hint = "the name " + name + " is taken in that namespace";
+  } else if (error.sys_errno == EPERM) {
+    error.hint = "this needs CAP_NET_ADMIN in both namespaces";
+  }
+  return error;
+}
+
+Error WithVfHint(Error error) {
+  if (error.sys_errno == EOPNOTSUPP || error.sys_errno == EPROTONOSUPPORT) {
+    error.hint = "the PF's driver cannot do it: leave the setting out for this NIC";
+  } else if (error.sys_errno == EINVAL && error.hint.empty()) {
+    error.hint = "the PF's driver refuses this value or has no such VF";
+  }
+  return error;
+}
+
+class NetlinkRoute final : public RouteApi {
+ public:
+  NetlinkRoute(nl::Socket socket, NetNs ns) : socket_(std::move(socket)), ns_(std::move(ns)) {}
+
+  Result<std::optional<Link>> FindLink(const std::string& name) override;
+  Result<std::optional<Link>> FindLink(int index) override;
+  Result<std::optional<Link>> FindLinkOfDevice(const std::string& parent_device) override;
+  Result<std::vector<Link>> ListLinks() override;
+  Result<void> ChangeLink(int index, const LinkChange& change) override;
+  Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
+                        std::optional<int> mtu) override;
+  Result<std::optional<VfState>> GetVf(int pf_index, int vf) override;
+  Result<void> SetVf(int pf_index, int vf, const VfChange& change) override;
+  Result<void> AddAddress(int index, const IpPrefix& address) override;
+  Result<bool> DeleteAddress(int index, const IpPrefix& address) override;
+  Result<std::vector<IpPrefix>> ListAddresses(int index) override;
+  Result<void> AddRoute(const Route& route) override;
+  Result<bool> DeleteRoute(const Route& route) override;
+  Result<std::vector<Route>> ListRoutes(int family, std::uint32_t table) override;
+  Result<void> AddRule(const Rule& rule) override;
+  Result<bool> DeleteRule(const Rule& rule) override;
+  Result<std::vector<Rule>> ListRules(int family) override;
+  Result<std::vector<Neighbour>> ListNeighbours(int index) override;
+  Result<void> SetNeighbour(const Neighbour& neighbour) override;
+  Result<bool> DeleteNeighbour(const Neighbour& neighbour) override;
+  Result<bool> WaitCarrier(int index, Deadline deadline) override;
+
+ private:
+  Result<void> SendChange(int index, const LinkChange& change);
+  Result<std::optional<Link>> FindLink(nl::Message message, const std::string& what);
+  Result<bool> HasCarrier(int index);
+
+  nl::Socket socket_;
+  NetNs ns_;
+};
+
+Result<std::optional<Link>> NetlinkRoute::FindLink(nl::Message message, const std::string& what) {
+  std::optional<Link> link;
+  const auto got =
+      socket_.Get(message, [&](const nl::Received& received) { link = nl::ParseLink(received); });
+  if (!got && got.error().sys_errno == ENODEV) return std::nullopt;
+  if (!got) return Fail(Wrap(got.error(), "looking up " + what));
+  return link;
+}
+
+Result<std::optional<Link>> NetlinkRoute::FindLink(const std::string& name) {
+  // The kernel would take "no name" for a malformed request.
+  if (name.empty()) return std::nullopt;
+  return FindLink(nl::GetLinkMessage(name), "interface " + name);
+}
+
+Result<std::optional<Link>> NetlinkRoute::FindLink(int index) {
+  if (index <= 0) return std::nullopt;
+  return FindLink(nl::GetLinkMessage(index), LinkText(index));
+}
+
+Result<std::optional<Link>> NetlinkRoute::FindLinkOfDevice(const std::string& parent_device) {
+  if (parent_device.empty()) return std::nullopt;
+  // Looks at all links without their statistics, then at the one with all.
+  nl::Message message = nl::DumpLinksMessage(true);
+  const std::vector<int> indices =
+      RH_TRY_WRAP(socket_.Dump<int>(message,
+                                    [&](const nl::Received& received) -> std::optional<int> {
+                                      const auto link = nl::ParseLink(received);
+                                      if (!link || link->parent_device != parent_device) return std::nullopt;
+                                      return link->index;
+                                    }),
+                  "looking for the interface of " + parent_device);
+  if (indices.empty()) return std::nullopt;
+  return FindLink(*std::min_element(indices.begin(), indices.end()));
+}
+
+Result<std::vector<Link>> NetlinkRoute::ListLinks() {
+  nl::Message message = nl::DumpLinksMessage(false);
+  return RH_TRY_WRAP(socket_.Dump<Link>(message, nl::ParseLink), "listing interfaces");
+}
+
+Result<void> NetlinkRoute::SendChange(int index, const LinkChange& change) {
+  nl::Message message = nl::ChangeLinkMessage(index, change);
+  auto done = socket_.Request(message);
+  if (done) return done;
+  return Fail(
+      Wrap(WithLinkHint(std::move(done.error()), change.name.value_or("")), "changing " + LinkText(index)));
+}
+
+Result<void> NetlinkRoute::ChangeLink(int index, const LinkChange& change) {
+  const bool settings = change.addr_gen_mode || !change.ipv4.empty();
+  if (!settings || !change.up.value_or(false)) return SendChange(index, change);
+  // do_setlink brings the link up before it reads IFLA_AF_SPEC: in one message
+  // the link would get the addresses that addr_gen_mode is to prevent.
+  LinkChange before = change;
+  before.up.reset();
+  RH_TRY(SendChange(index, before));
+  LinkChange up;
+  up.up = true;
+  return SendChange(index, up);
+}
+
+Result<void> NetlinkRoute::MoveLink(int index, const NetNs& target, const std::string& name,
+                                    std::optional<int> mtu) {
+  nl::Message message = nl::MoveLinkMessage(index, target.fd(), name, mtu);
+  auto done = socket_.Request(message);
+  if (done) return done;
+  return Fail(Wrap(WithLinkHint(std::move(done.error()), name),
+                   "moving " + LinkText(index) + " to " + target.path() + " as " + name +
+                       (mtu ? " with MTU " + std::to_string(*mtu) : "")));
+}
+
+Result<std::optional<VfState>> NetlinkRoute::GetVf(int pf_index, int vf) {
+  nl::Message message = nl::GetVfsMessage(pf_index);
+  std::optional<VfState> state;
+  RH_TRY_WRAP(socket_.Get(message, [&](const nl::Received& received) { state = nl::ParseVf(received, vf); }),
+              "reading VF " + std::to_string(vf) + " of " + LinkText(pf_index));
+  return state;
+}
+
+Result<void> NetlinkRoute::SetVf(int pf_index, int vf, const VfChange& change) {
+  for (auto& [what, message] : nl::SetVfMessages(pf_index, vf, change)) {
+    auto done = socket_.Request(message);
+    if (done) continue;
+    return Fail(Wrap(WithVfHint(std::move(done.error())),
+                     "setting " + what + " on VF " + std::to_string(vf) + " of " + LinkText(pf_index)));
+  }
+  return {};
+}
+
+Result<void> NetlinkRoute::AddAddress(int index, const IpPrefix& address) {
+  nl::Message message = nl::AddAddressMessage(index, address);
+  RH_TRY_WRAP(socket_.Request(message), "adding address " + address.ToString() + " to " + LinkText(index));
+  return {};
+}
+
+Result<bool> NetlinkRoute::DeleteAddress(int index, const IpPrefix& address) {
+  nl::Message message = nl::DeleteAddressMessage(index, address);
+  return Removed(socket_.Request(message), {EADDRNOTAVAIL, ENODEV, ENXIO},
+                 "deleting address " + address.ToString() + " from " + LinkText(index));
+}
+
+Result<std::vector<IpPrefix>> NetlinkRoute::ListAddresses(int index) {
+  nl::Message message = nl::DumpAddressesMessage(index);
+  return RH_TRY_WRAP(socket_.Dump<IpPrefix>(message,
+                                            [&](const nl::Received& received) -> std::optional<IpPrefix> {
+                                              const auto found = nl::ParseAddress(received);
+                                              if (!found || found->index != index) return std::nullopt;
+                                              return found->address;
+                                            }),
+                     "listing addresses of " + LinkText(index));
+}
+
+Result<void> NetlinkRoute::AddRoute(const Route& route) {
+  nl::Message message = nl::AddRouteMessage(route);
+  RH_TRY_WRAP(socket_.Request(message), "adding route " + route.ToString());
+  return {};
+}
+
+Result<bool> NetlinkRoute::DeleteRoute(const Route& route) {
+  nl::Message message = nl::DeleteRouteMessage(route);
+  return Removed(socket_.Request(message), {ESRCH, ENODEV, ENOENT}, "deleting route " + route.ToString());
+}
+
+Result<std::vector<Route>> NetlinkRoute::ListRoutes(int family, std::uint32_t table) {
+  RH_TRY(CheckFamily(family));
+  nl::Message message = nl::DumpRoutesMessage(family, table);
+  auto routes = socket_.Dump<Route>(message, [&](const nl::Received& received) -> std::optional<Route> {
+    auto route = nl::ParseRoute(received);
+    if (!route || (table != 0 && route->table != table)) return std::nullopt;
+    return route;
+  });
+  // A table comes into being with its first route.
+  if (!routes && routes.error().sys_errno == ENOENT) return std::vector<Route>{};
+  if (!routes)
+    return Fail(Wrap(std::move(routes.error()), "listing routes of table " + std::to_string(table)));
+  return routes;
+}
+
+Result<void> NetlinkRoute::AddRule(const Rule& rule) {
+  RH_TRY(CheckFamily(rule.family));
+  nl::Message message = nl::AddRuleMessage(rule);
+  RH_TRY_WRAP(socket_.Request(message), "adding rule " + rule.ToString());
+  return {};
+}
+
+Result<bool> NetlinkRoute::DeleteRule(const Rule& rule) {
+  RH_TRY(CheckFamily(rule.family));
+  nl::Message message = nl::DeleteRuleMessage(rule);
+  return Removed(socket_.Request(message), {ENOENT, ESRCH}, "deleting rule " + rule.ToString());
+}
+
+Result<std::vector<Rule>> NetlinkRoute::ListRules(int family) {
+  RH_TRY(CheckFamily(family));
+  nl::Message message = nl::DumpRulesMessage(family);
+  return RH_TRY_WRAP(socket_.Dump<Rule>(message, nl::ParseRule), "listing rules");
+}
+
+Result<std::vector<Neighbour>> NetlinkRoute::ListNeighbours(int index) {
+  nl::Message message = nl::DumpNeighboursMessage(index);
+  return RH_TRY_WRAP(socket_.Dump<Neighbour>(message,
+                                             [&](const nl::Received& received) -> std::optional<Neighbour> {
+                                               auto found = nl::ParseNeighbour(received);
+                                               if (!found || found->link != index) return std::nullopt;
+                                               return found;
+                                             }),
+                     "listing neighbours of " + LinkText(index));
+}
+
+Result<void> NetlinkRoute::SetNeighbour(const Neighbour& neighbour) {
+  nl::Message message = nl::SetNeighbourMessage(neighbour);
+  RH_TRY_WRAP(socket_.Request(message),
+              "setting neighbour " + neighbour.address.ToString() + " on " + LinkText(neighbour.link));
+  return {};
+}
+
+Result<bool> NetlinkRoute::DeleteNeighbour(const Neighbour& neighbour) {
+  nl::Message message = nl::DeleteNeighbourMessage(neighbour);
+  return Removed(socket_.Request(message), {ENOENT, ENODEV},
+                 "deleting neighbour " + neighbour.address.ToString() + " from " + LinkText(neighbour.link));
+}
+
+Result<bool> NetlinkRoute::HasCarrier(int index) {
+  const auto link = RH_TRY(FindLink(index));
+  if (!link) {
+    return Fail(ErrorCode::kNotFound, "waiting for carrier: " + LinkText(index) + " is gone",
+                "something deleted or moved it meanwhile");
+  }
+  return link->up && link->carrier;
+}
+
+Result<bool> NetlinkRoute::WaitCarrier(int index, Deadline deadline) {
+  if (RH_TRY(HasCarrier(index))) return true;
+  std::optional<nl::Socket> events;
+  const auto subscribe = [&]() -> Result<void> {
+    events = RH_TRY(nl::Socket::Open(NETLINK_ROUTE));
+    return events->Join(RTNLGRP_LINK);
+  };
+  RH_TRY_WRAP(OpenSocketsIn(ns_, subscribe), "waiting for carrier of " + LinkText(index));
+  // From here on no change is missed; what came between the first look and the
+  // subscription is found by looking again.
+  bool look = true;
+  const auto notice = [&](const nl::Received& received) {
+    const auto event = nl::ParseLinkEvent(received);
+    look = look || (event && event->index == index && (event->gone || (event->up && event->carrier)));
+  };
+  for (;;) {
+    if (look && RH_TRY(HasCarrier(index))) return true;
+    look = false;
+    const auto waited =
+        RH_TRY_WRAP(events->WaitEvents(deadline, notice), "waiting for carrier of " + LinkText(index));
+    look = look || waited == nl::Socket::Wait::kLost;
+    if (waited == nl::Socket::Wait::kTimeout) return HasCarrier(index);
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<RouteApi>> OpenNetlinkRoute(const NetNs& ns) {
+  UniqueFd fd(fcntl(ns.fd(), F_DUPFD_CLOEXEC, 0));
+  if (!fd.valid()) return FailSys(errno, "keeping network namespace " + ns.path());
+  NetNs own = RH_TRY(NetNs::FromFd(std::move(fd), ns.path()));
+  std::optional<nl::Socket> socket;
+  const auto open = [&]() -> Result<void> {
+    socket = RH_TRY(nl::Socket::Open(NETLINK_ROUTE));
+    return {};
+  };
+  RH_TRY_WRAP(OpenSocketsIn(ns, open), "opening rtnetlink in " + ns.path());
+  return std::make_unique<NetlinkRoute>(std::move(*socket), std::move(own));
+}
+
+}  // namespace railhead

@@ -1,0 +1,30 @@
+// RDMA netlink (NLDEV) messages: bytes only. Internal to netns/nl.
+// Source: include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c.
+// Threads: pure functions. Parsers take any bytes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "netns/nl/message.h"
+#include "netns/nl/rdma.h"
+#include "netns/nl/socket.h"
+
+namespace railhead::nl {
+
+Message GetNetnsModeMessage();
+Message DumpRdmaDevicesMessage();
+Message GetRdmaPortMessage(std::uint32_t device_index, std::uint32_t port);
+Message MoveRdmaDeviceMessage(std::uint32_t device_index, int target_fd);
+Message AddRxeMessage(const std::string& name, const std::string& netdev);
+Message DeleteRdmaLinkMessage(std::uint32_t device_index);
+
+// Kernels before 5.3 do not report a mode: there was only shared.
+RdmaNetnsMode ParseNetnsMode(const Received& received);
+// Index and name; the port is asked for separately.
+std::optional<RdmaDevice> ParseRdmaDevice(const Received& received);
+// Adds what an answer about a port says.
+void ParseRdmaPort(const Received& received, RdmaDevice& device);
+
+}  // namespace railhead::nl

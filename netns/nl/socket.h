@@ -1,0 +1,90 @@
+// A netlink socket: requests with acknowledgement, single answers, dumps, events.
+// Internal to netns/nl.
+//
+// Messages and attributes are libnl's; sending and receiving is done here,
+// since libnl hides what we need from it: the extended-ack text of an error,
+// NLM_F_DUMP_INTR, and the deadline of a wait.
+// Ownership: move-only, owns the descriptor. It stays in the network namespace
+// in which it was opened. Threads: one at a time.
+// Errors: the kernel's errno, its text and the extended-ack text in
+// parentheses, without saying what was attempted: callers wrap.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/unique_fd.h"
+#include "netns/nl/attributes.h"
+#include "netns/nl/message.h"
+
+namespace railhead::nl {
+
+// One received message; `payload` begins with the type's fixed header and is
+// valid during the call it is handed to.
+struct Received {
+  std::uint16_t type = 0;
+  std::uint16_t flags = 0;
+  std::uint32_t sequence = 0;
+  BytesView payload;
+};
+
+class Socket {
+ public:
+  using Visitor = std::function<void(const Received&)>;
+
+  // In the calling thread's network namespace: use it inside OpenSocketsIn.
+  static Result<Socket> Open(int protocol);
+
+  // Multicast group `group` (RTNLGRP_*): events arrive from now on.
+  Result<void> Join(unsigned group);
+
+  // Sends and waits for the acknowledgement.
+  Result<void> Request(Message& message);
+  // Sends and hands the one answer to `visit`.
+  Result<void> Get(Message& message, const Visitor& visit);
+  // All objects that `parse` recognises. Asked again when the kernel says that
+  // the list changed meanwhile (kBusy if that never ends).
+  template <typename T>
+  Result<std::vector<T>> Dump(Message& message,
+                              const std::function<std::optional<T>(const Received&)>& parse) {
+    std::vector<T> found;
+    RH_TRY(DumpStable(
+        message, [&] { found.clear(); },
+        [&](const Received& received) {
+          if (auto value = parse(received)) found.push_back(std::move(*value));
+        }));
+    return found;
+  }
+
+  enum class Wait : std::uint8_t { kEvents, kLost, kTimeout };
+  // Events of one datagram; kLost: the kernel dropped some, look again.
+  Result<Wait> WaitEvents(std::chrono::steady_clock::time_point deadline, const Visitor& visit);
+
+ private:
+  explicit Socket(UniqueFd fd);
+
+  Result<void> Send(Message& message, std::uint16_t flags);
+  // One datagram from the kernel; `flags` as for recv(2).
+  Result<BytesView> Receive(int flags);
+  // Until the answer to the last request is complete. true: NLM_F_DUMP_INTR.
+  Result<bool> Collect(bool multipart, const Visitor& visit);
+  Result<void> DumpStable(Message& message, const std::function<void()>& restart, const Visitor& visit);
+
+  UniqueFd fd_;
+  std::uint32_t sequence_;
+  std::unique_ptr<std::uint8_t[]> buffer_;
+};
+
+// Splits a datagram into messages; stops at the first that is not whole.
+void ForEachMessage(BytesView datagram, const Socket::Visitor& visit);
+
+// The error in an NLMSG_ERROR (or NLMSG_DONE with a status) payload; nullopt:
+// it acknowledges. Malformed payloads are kIo.
+std::optional<Error> ParseAck(const Received& ack);
+
+}  // namespace railhead::nl
