@@ -74,7 +74,7 @@ std::vector<AddressRange> ReadExclude(JsonReader& ipam) {
   std::vector<AddressRange> exclude;
   const auto texts = ipam.Strings("exclude");
   for (std::size_t i = 0; texts && i < texts->size(); ++i) {
-    auto range = AddressRange::Parse((*texts)[i], ipam.pointer() + "/exclude/" + std::to_string(i));
+    auto range = AddressRange::Parse((*texts)[i], "item " + std::to_string(i));
     if (range) {
       exclude.push_back(*range);
     } else {
@@ -115,6 +115,10 @@ Result<IpamFields> ReadFields(const std::string& config) {
   fields.rail = ipam->String("rail");
   fields.fabric = ipam->String("fabric").value_or(fields.fabric);
   fields.subnet = ReadPrefix(*ipam, "subnet");
+  if (fields.subnet && fields.subnet->Network() != *fields.subnet) {
+    ipam->Fail("subnet", "'" + fields.subnet->ToString() + "' has host bits set",
+               "write " + fields.subnet->Network().ToString());
+  }
   fields.range_start = ReadAddress(*ipam, "rangeStart");
   fields.range_end = ReadAddress(*ipam, "rangeEnd");
   fields.gateway = ReadAddress(*ipam, "gateway");

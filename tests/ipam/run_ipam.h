@@ -1,0 +1,40 @@
+// Runs railhead-ipam as a runtime does: a process, its environment, a
+// configuration on standard input.
+// Threads: thread-safe. A failure to start it ends the test program.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace railhead::testing {
+
+struct Answer {
+  int status = 0;  // exit status; 1000 + signal when killed by one
+  std::string out;
+  std::string err;
+
+  // What was printed, as JSON; null when it is none.
+  [[nodiscard]] nlohmann::json Json() const;
+  // "10.0.0.2/24", or the status and message of the error.
+  [[nodiscard]] std::string Address() const;
+  // "7: message; details"
+  [[nodiscard]] std::string Error() const;
+};
+
+struct Call {
+  std::string command;
+  std::string container = "abc";
+  std::string config;
+  std::string ifname = "net1";
+  std::string netns = "/proc/self/ns/net";
+};
+
+// `root` becomes RAILHEAD_ROOT.
+Answer RunIpam(const std::string& root, const Call& call);
+// All at once.
+std::vector<Answer> RunIpamAtOnce(const std::string& root, const std::vector<Call>& calls);
+// By command line.
+Answer RunIpamWith(const std::vector<std::string>& arguments);
+
+}  // namespace railhead::testing
