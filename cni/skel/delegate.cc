@@ -143,7 +143,7 @@ Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& c
   if (output && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
     RH_TRY_WRAP(ErrorOf(*output, status), what);
   }
-  return RH_TRY_WRAP(std::move(output), what);
+  return WithContext(std::move(output), what);
 }
 
 }  // namespace railhead

@@ -27,6 +27,7 @@
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/nl/link.h"
+#include "netns/nl/route.h"
 
 namespace railhead {
 
@@ -66,9 +67,11 @@ struct AttachedLink {
   bool soft_roce = false;   // made by ADD, removed by DEL
   bool rdma_moved = false;  // exclusive mode: moved by ADD, moved back by DEL
 
-  // Routing in the pod, removed by DEL where the namespace lives on.
+  // What ADD promises in the pod; CHECK compares with it, DEL removes the rules.
+  int pod_mtu = 0;
   std::uint32_t table = 0;
   std::vector<IpPrefix> addresses;
+  std::vector<Route> routes;  // Route::link is 0: the index is not known before the move
 
   // What the handoff needs; set when done.
   std::optional<int> gid_index;
@@ -84,6 +87,7 @@ struct JournalEntry {
   std::uint64_t netns_inode = 0;  // which namespace that was
   std::int64_t since = 0;         // seconds since the epoch
   std::vector<AttachedLink> links;
+  std::string ipam_type;  // empty: none was asked
   bool handoff_required = false;
 };
 

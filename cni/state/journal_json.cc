@@ -42,6 +42,17 @@ Json VfChangeJson(const VfChange& change) {
   return json;
 }
 
+Json RouteJson(const Route& route) {
+  Json json;
+  json["dst"] = route.destination.ToString();
+  if (route.gateway) json["gw"] = route.gateway->ToString();
+  if (route.source) json["src"] = route.source->ToString();
+  json["table"] = route.table;
+  json["metric"] = route.metric;
+  json["scope"] = static_cast<int>(route.scope);
+  return json;
+}
+
 Json LinkJson(const AttachedLink& link) {
   Json json;
   json["device"] = link.device;
@@ -58,9 +69,12 @@ Json LinkJson(const AttachedLink& link) {
   json["rdmaDevice"] = link.rdma_device;
   json["softRoce"] = link.soft_roce;
   json["rdmaMoved"] = link.rdma_moved;
+  json["podMtu"] = link.pod_mtu;
   json["table"] = link.table;
   json["addresses"] = Json::array();
   for (const auto& address : link.addresses) json["addresses"].push_back(address.ToString());
+  json["routes"] = Json::array();
+  for (const auto& route : link.routes) json["routes"].push_back(RouteJson(route));
   SetIf(json, "gidIndex", link.gid_index);
   json["uverbs"] = link.uverbs;
   SetIf(json, "trafficClass", link.traffic_class);
@@ -122,6 +136,31 @@ VfChange ReadVfChange(JsonReader reader) {
   return change;
 }
 
+IpPrefix Prefix(JsonReader& reader, const std::string& key, const std::string& text) {
+  const auto prefix = IpPrefix::Parse(text);
+  if (!prefix) reader.Fail(key, "'" + text + "' is no address with prefix length");
+  return prefix.value_or(IpPrefix{});
+}
+
+std::optional<IpAddress> Address(JsonReader& reader, const std::string& key) {
+  const auto text = reader.String(key);
+  if (!text) return std::nullopt;
+  const auto address = IpAddress::Parse(*text);
+  if (!address) reader.Fail(key, "'" + *text + "' is no IP address");
+  return address;
+}
+
+Route ReadRoute(JsonReader& reader) {
+  Route route;
+  route.destination = Prefix(reader, "dst", reader.RequiredString("dst"));
+  route.gateway = Address(reader, "gw");
+  route.source = Address(reader, "src");
+  route.table = static_cast<std::uint32_t>(reader.Int("table", 0, UINT32_MAX).value_or(kTableMain));
+  route.metric = static_cast<std::uint32_t>(reader.Int("metric", 0, UINT32_MAX).value_or(0));
+  route.scope = static_cast<RouteScope>(reader.Int("scope", 0, 255).value_or(0));
+  return route;
+}
+
 AttachedLink ReadLink(JsonReader& reader) {
   AttachedLink link;
   link.device = reader.RequiredString("device");
@@ -138,12 +177,12 @@ AttachedLink ReadLink(JsonReader& reader) {
   link.rdma_device = reader.String("rdmaDevice").value_or("");
   link.soft_roce = reader.Bool("softRoce").value_or(false);
   link.rdma_moved = reader.Bool("rdmaMoved").value_or(false);
+  link.pod_mtu = SmallInt(reader, "podMtu", 0);
   link.table = static_cast<std::uint32_t>(reader.Int("table", 0, UINT32_MAX).value_or(0));
   for (const auto& text : reader.Strings("addresses").value_or(std::vector<std::string>{})) {
-    const auto address = IpPrefix::Parse(text);
-    if (!address) reader.Fail("addresses", "'" + text + "' is no address with prefix length");
-    link.addresses.push_back(address.value_or(IpPrefix{}));
+    link.addresses.push_back(Prefix(reader, "addresses", text));
   }
+  for (JsonReader& route : reader.Objects("routes")) link.routes.push_back(ReadRoute(route));
   if (const auto gid = reader.Int("gidIndex", 0, INT_MAX); gid) link.gid_index = static_cast<int>(*gid);
   link.uverbs = reader.String("uverbs").value_or("");
   if (const auto tc = reader.Int("trafficClass", 0, 255); tc) link.traffic_class = static_cast<int>(*tc);
@@ -163,6 +202,7 @@ std::string FormatJournalEntry(const JournalEntry& entry) {
   json["netns"] = entry.netns;
   json["netnsInode"] = entry.netns_inode;
   json["since"] = entry.since;
+  json["ipam"] = entry.ipam_type;
   json["handoffRequired"] = entry.handoff_required;
   json["links"] = Json::array();
   for (const auto& link : entry.links) json["links"].push_back(LinkJson(link));
@@ -181,6 +221,7 @@ Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::strin
   entry.netns = reader.String("netns").value_or("");
   entry.netns_inode = static_cast<std::uint64_t>(reader.Int("netnsInode", 0, INT64_MAX).value_or(0));
   entry.since = reader.Int("since", 0, INT64_MAX).value_or(0);
+  entry.ipam_type = reader.String("ipam").value_or("");
   entry.handoff_required = reader.Bool("handoffRequired").value_or(false);
   for (JsonReader& link : reader.Objects("links")) entry.links.push_back(ReadLink(link));
   RH_TRY(reader.status());

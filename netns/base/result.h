@@ -28,6 +28,13 @@ inline tl::unexpected<Error> FailSys(int sys_errno, std::string_view what) {
   return Fail(SysError(sys_errno, what));
 }
 
+// The same result, with "what: " before the message of an error.
+template <typename T>
+Result<T> WithContext(Result<T> result, std::string_view what) {
+  if (!result) return Fail(Wrap(std::move(result.error()), what));
+  return result;
+}
+
 namespace internal {
 template <typename T>
 T TakeValue(Result<T>&& result) {

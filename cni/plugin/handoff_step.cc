@@ -1,0 +1,117 @@
+#include "cni/plugin/handoff_step.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "cni/state/cdi_spec.h"
+#include "cni/state/handoff.h"
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+constexpr auto kSandboxLockLimit = std::chrono::seconds(30);
+constexpr std::size_t kSandboxLocks = 64;
+constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
+
+// Attachments of one sandbox may be made at the same time. Lock files are never
+// removed, so sandboxes share a fixed number of them.
+Result<FileLock> LockSandbox(const Root& root, const std::string& container) {
+  const std::size_t number = std::hash<std::string>{}(container) % kSandboxLocks;
+  return WithContext(
+      FileLock::Acquire(paths::Lock(root, "sandbox-" + std::to_string(number)), kSandboxLockLimit),
+      "waiting for other attachments of sandbox " + container);
+}
+
+// The cluster network's interface: where the pod's default route leaves.
+Result<std::string> ClusterInterface(RouteApi& pod) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    const Route* best = nullptr;
+    const auto routes = RH_TRY(pod.ListRoutes(family, kTableMain));
+    for (const auto& route : routes) {
+      const bool is_default = route.destination.length == 0 && route.link != 0;
+      if (is_default && (best == nullptr || route.metric < best->metric)) best = &route;
+    }
+    if (best == nullptr) continue;
+    if (const auto link = RH_TRY(pod.FindLink(best->link)); link) return link->name;
+  }
+  return std::string();
+}
+
+// The finished attachments of the sandbox and this one, in the order of the
+// devices.
+Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const JournalEntry& entry) {
+  std::vector<AttachedLink> links = entry.links;
+  for (const auto& sibling : RH_TRY(journal.OfSandbox(entry.key.container_id))) {
+    if (sibling.phase != Phase::kDone || sibling.key == entry.key) continue;
+    links.insert(links.end(), sibling.links.begin(), sibling.links.end());
+  }
+  std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.device < b.device; });
+  return links;
+}
+
+Result<void> WriteCdi(const Root& root, const AttachPlan& plan, const JournalEntry& entry) {
+  for (const auto& link : entry.links) {
+    CdiDevice device{link.device, {}, {}};
+    if (!link.uverbs.empty()) {
+      device.device_nodes.push_back("/dev/infiniband/" + link.uverbs);
+      if (Exists(root.Path(kRdmaCm))) device.device_nodes.emplace_back(kRdmaCm);
+    }
+    if (plan.handoff)
+      device.mounts.push_back({HandoffPath(root, entry.key.container_id), kNcclConfInContainer});
+    RH_TRY(WriteCdiSpec(root, device));
+  }
+  return {};
+}
+
+Result<void> WriteNcclConf(const Root& root, RouteApi& pod, const AttachPlan& plan, const JournalEntry& entry,
+                           const std::vector<AttachedLink>& links) {
+  Handoff handoff;
+  for (const auto& link : links) {
+    if (link.gid_index) handoff.nics.push_back({link.rdma_device, *link.gid_index, link.traffic_class});
+  }
+  handoff.socket_ifname = RH_TRY(ClusterInterface(pod));
+  const bool is_ours = std::any_of(links.begin(), links.end(), [&](const AttachedLink& link) {
+    return link.pod_name == handoff.socket_ifname;
+  });
+  if (is_ours) handoff.socket_ifname.clear();  // bootstrap traffic does not belong on a rail
+  handoff.env = plan.handoff_env;
+  const std::string text = RH_TRY(NcclConf(handoff));
+  RH_TRY(WriteHandoff(root, entry.key.container_id, text));
+  if (plan.allocation && plan.allocation->delivery == Delivery::kMount) {
+    for (const auto& link : links) RH_TRY(WriteDeviceHandoff(root, link.device, text));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteApi& pod,
+                               const AttachPlan& plan, JournalEntry& entry) {
+  const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id));
+  if (plan.handoff) {
+    const auto links = RH_TRY(LinksOfSandbox(journal, entry));
+    RH_TRY_WRAP(WriteNcclConf(root, pod, plan, entry, links), "writing the handoff");
+  }
+  RH_TRY_WRAP(WriteCdi(root, plan, entry), "writing the CDI spec");
+  entry.phase = Phase::kDone;
+  return journal.Write(entry);
+}
+
+Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
+  const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id));
+  for (const auto& link : entry.links) {
+    RH_TRY(RemoveCdiSpec(root, link.device));
+    RH_TRY(ClearDeviceHandoff(root, link.device));
+  }
+  const auto all = RH_TRY(journal.OfSandbox(entry.key.container_id));
+  const bool last =
+      std::all_of(all.begin(), all.end(), [&](const JournalEntry& other) { return other.key == entry.key; });
+  return last ? RemoveHandoff(root, entry.key.container_id) : Result<void>();
+}
+
+}  // namespace railhead

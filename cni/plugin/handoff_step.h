@@ -1,0 +1,24 @@
+// The handoff of a sandbox, built from all its finished attachments.
+// Threads: as Kernel; takes the sandbox's lock itself.
+#pragma once
+
+#include "cni/plugin/plan.h"
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+// Writes nccl.conf with this and the sandbox's earlier attachments, and the
+// device's CDI spec, then marks the entry as done: in this order, so that an
+// entry that is done has its handoff.
+Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteApi& pod,
+                               const AttachPlan& plan, JournalEntry& entry);
+
+// Removes the CDI specs of the entry's devices and, with the last attachment of
+// the sandbox, its handoff. Call before the entry is removed: while there is one,
+// DEL comes again.
+Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry);
+
+}  // namespace railhead

@@ -1,0 +1,196 @@
+#include "cni/plugin/home.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <thread>
+
+#include "cni/plugin/rdma_step.h"
+#include "cni/plugin/routing.h"
+#include "netns/sys/pci.h"
+
+namespace railhead {
+namespace {
+
+constexpr auto kPoll = std::chrono::milliseconds(5);
+
+// The sockets that one way home needs.
+struct Way {
+  const Root& root;
+  Kernel& kernel;
+  const NetNs& host_ns;
+  RouteApi& host;
+  const NetNs* pod_ns;  // nullptr: the namespace is gone
+  RouteApi* pod;
+  Deadline deadline;
+};
+
+// By the parent device; a stand-in without one (veth in tests) by name and MAC.
+Result<std::optional<Link>> FindIn(RouteApi& route, const AttachedLink& link) {
+  if (auto found = RH_TRY(route.FindLinkOfDevice(link.device)); found) return found;
+  const auto wanted = link.vf_change.mac.value_or(link.host_mac);
+  for (const auto& name : {link.pod_name, link.host_name}) {
+    auto found = RH_TRY(route.FindLink(name));
+    if (found && found->parent_device.empty() && (found->mac == link.host_mac || found->mac == wanted))
+      return found;
+  }
+  return std::nullopt;
+}
+
+Result<std::optional<Link>> FindOnHost(const Way& way, const AttachedLink& link) {
+  const auto address = PciAddress::Parse(link.device);
+  if (address) {
+    for (const auto& name : RH_TRY(NetdevsOf(way.root, *address))) {
+      if (auto found = RH_TRY(way.host.FindLink(name)); found) return found;
+    }
+  }
+  for (const auto& name : {link.host_name, link.pod_name}) {
+    auto found = RH_TRY(way.host.FindLink(name));
+    if (found && found->parent_device.empty() && found->mac == link.host_mac) return found;
+  }
+  return std::nullopt;
+}
+
+Result<void> RemoveRules(RouteApi& pod, const AttachedLink& link) {
+  if (link.table == 0) return {};
+  for (const auto& rule : RulesFor(link.addresses, link.pod_name, link.table)) {
+    RH_TRY_WRAP(pod.DeleteRule(rule), "removing rule " + rule.ToString());
+  }
+  return {};
+}
+
+Result<void> LeavePod(const Way& way, const AttachedLink& link) {
+  if (way.pod == nullptr) return {};
+  RH_TRY(RemoveRules(*way.pod, link));
+  RH_TRY(ReturnRdma(way.root, way.kernel, link, *way.pod_ns, way.host_ns));
+  const auto found = RH_TRY(FindIn(*way.pod, link));
+  if (!found) return {};
+  const auto moved = way.pod->MoveLink(found->index, way.host_ns, link.host_name, link.host_mtu);
+  // Not atomic: after an error the device can be on the host all the same, and
+  // what is missing is set there.
+  if (!moved && RH_TRY(FindIn(*way.pod, link))) {
+    return Fail(Wrap(moved.error(), "moving " + link.device + " back to the host as " + link.host_name));
+  }
+  return {};
+}
+
+// nullopt: the device has no netdev any more (VF removed, driver unbound), so
+// nothing of it can be restored.
+Result<std::optional<Link>> AwaitOnHost(const Way& way, const AttachedLink& link) {
+  for (;;) {
+    if (auto found = RH_TRY(FindOnHost(way, link)); found) return found;
+    const auto address = PciAddress::Parse(link.device);
+    const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
+    if (!device || !device->driver) return std::nullopt;
+    if (std::chrono::steady_clock::now() >= way.deadline) {
+      return Fail(ErrorCode::kBusy, "device " + link.device + " has not come back from its pod's namespace",
+                  "a process may still keep that namespace alive: end it and DEL is retried");
+    }
+    std::this_thread::sleep_for(kPoll);
+  }
+}
+
+// What puts back what ADD changed and is not yet back: a driver refuses settings
+// that it does not know even when nothing would change.
+VfChange InverseOf(const VfChange& change, const VfState& before, const VfState& now) {
+  VfChange inverse;
+  if (change.mac && now.mac != before.mac) inverse.mac = before.mac;
+  if (change.vlan &&
+      (now.vlan != before.vlan || now.qos != before.qos || now.vlan_proto != before.vlan_proto)) {
+    inverse.vlan = VfChange::Vlan{before.vlan, before.qos, before.vlan_proto};
+  }
+  if (change.spoofchk && now.spoofchk != before.spoofchk) inverse.spoofchk = before.spoofchk;
+  if (change.trust && now.trust != before.trust) inverse.trust = before.trust;
+  if (change.link_state && now.link_state != before.link_state) inverse.link_state = before.link_state;
+  if (change.rate && (now.min_tx_rate != before.min_tx_rate || now.max_tx_rate != before.max_tx_rate)) {
+    inverse.rate = VfChange::Rate{before.min_tx_rate.value_or(0), before.max_tx_rate.value_or(0)};
+  }
+  return inverse;
+}
+
+Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
+  if (link.vf_change.Empty() || !link.host_vf) return {};
+  const auto pf_address = PciAddress::Parse(link.pf);
+  const auto name = pf_address ? RH_TRY(UplinkNetdev(way.root, *pf_address)) : std::nullopt;
+  const auto pf = name ? RH_TRY(way.host.FindLink(*name)) : std::nullopt;
+  if (!pf) {
+    return Fail(ErrorCode::kNotFound,
+                "restoring VF " + std::to_string(link.vf) + ": its PF " + link.pf + " is not on the host");
+  }
+  const auto now = RH_TRY(way.host.GetVf(pf->index, link.vf));
+  if (!now) return {};  // the VFs were removed
+  const VfChange inverse = InverseOf(link.vf_change, *link.host_vf, *now);
+  if (inverse.Empty()) return {};
+  RH_TRY_WRAP(way.host.SetVf(pf->index, link.vf, inverse),
+              "restoring VF " + std::to_string(link.vf) + " of " + pf->name);
+  const auto address = PciAddress::Parse(link.device);
+  const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
+  if (!inverse.mac || !device || !device->driver || !NeedsRebindForMac(*device->driver)) return {};
+  return way.kernel.RebindDriver(link.device);
+}
+
+Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
+  const auto found = RH_TRY(AwaitOnHost(way, link));
+  if (!found) return {};
+  LinkChange change;
+  if (found->mtu != link.host_mtu) change.mtu = link.host_mtu;
+  if (found->mac != link.host_mac && link.vf_change.mac) change.mac = link.host_mac;
+  if (found->name != link.host_name) {
+    change.name = link.host_name;
+    if (found->up)
+      RH_TRY(way.host.ChangeLink(found->index, {.up = false}));  // older kernels refuse to rename otherwise
+  }
+  const bool up = found->up && !change.name;
+  if (up != link.host_up) change.up = link.host_up;
+  if (!change.mtu && !change.mac && !change.name && !change.up) return {};
+  return WithContext(way.host.ChangeLink(found->index, change),
+                     "restoring " + link.device + " as " + link.host_name + " on the host");
+}
+
+Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {
+  RH_TRY(LeavePod(way, link));
+  RH_TRY(AwaitOnHost(way, link));
+  RH_TRY(RestoreVf(way, link));
+  return RestoreLink(way, link);
+}
+
+// The pod's namespace, if it is still the one that the entry means.
+Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry,
+                                       const std::string& other_path) {
+  for (const auto& path : {entry.netns, other_path}) {
+    if (path.empty()) continue;
+    auto opened = kernel.OpenNetns(path);
+    if (opened && opened->inode() == entry.netns_inode) return std::move(*opened);
+    if (!opened && opened.error().code != ErrorCode::kNotFound &&
+        opened.error().code != ErrorCode::kInvalid) {
+      return Fail(opened.error());
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+bool NeedsRebindForMac(const std::string& driver) {
+  static constexpr std::array<std::string_view, 2> kDrivers = {"igbvf", "ixgbevf"};
+  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
+}
+
+Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const std::string& netns,
+                       Deadline deadline) {
+  const NetNs host_ns = RH_TRY(kernel.HostNetns());
+  const auto host = RH_TRY(kernel.OpenRoute(host_ns));
+  const auto pod_ns = RH_TRY(OpenPodOf(kernel, entry, netns));
+  std::unique_ptr<RouteApi> pod;
+  if (pod_ns) pod = RH_TRY(kernel.OpenRoute(*pod_ns));
+  const Way way{root, kernel, host_ns, *host, pod_ns ? &*pod_ns : nullptr, pod.get(), deadline};
+  std::optional<Error> first;
+  // The others go home even if one cannot.
+  for (auto link = entry.links.rbegin(); link != entry.links.rend(); ++link) {
+    if (auto home = BringLinkHome(way, *link); !home && !first) first = home.error();
+  }
+  if (first) return Fail(*first);
+  return {};
+}
+
+}  // namespace railhead

@@ -1,0 +1,30 @@
+// Bringing devices home: the one way back, for a failed ADD, a killed ADD, DEL,
+// and the reconciler.
+//
+// Works from the journal entry alone and from what it finds: every step looks
+// first and does only what is still to be done, so it can be interrupted and run
+// again at any point. Afterwards name, MAC, MTU, administrative state and the VF
+// settings that ADD changed are as the entry says they were.
+//
+// Callers hold the devices' locks and remove the entry when this succeeds.
+// Errors: kBusy when the netdev is in no namespace that can be reached by the
+// deadline (a dying namespace gives its devices back asynchronously).
+#pragma once
+
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+// `netns`: a path to the pod's namespace besides the one in the entry; may be
+// empty.
+Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const std::string& netns,
+                       Deadline deadline);
+
+// Drivers that take a VF's administrative MAC only when they bind: "Reload the VF
+// driver to make this change effective" (igb_ndo_set_vf_mac, ixgbe_ndo_set_vf_mac).
+bool NeedsRebindForMac(const std::string& driver);
+
+}  // namespace railhead
