@@ -61,9 +61,9 @@ post() {
 await() { within 180 test -e "$SYNC/$1" && cat "$SYNC/$1"; }
 
 # ---- PFs and VFs -------------------------------------------------------------------------
-has_carrier() {
-    local carrier
-    read -r carrier <"/sys/class/net/$1/carrier" && [ "$carrier" = 1 ]
+is_up() {
+    local state
+    read -r state <"/sys/class/net/$1/operstate" && [ "$state" = up ]
 }
 pci_of() { basename "$(readlink "/sys/class/net/$1/device")"; }
 vf_pci() { basename "$(readlink "/sys/class/net/$1/device/virtfn$2")"; }
@@ -74,9 +74,15 @@ vf_has_netdev() { [ -e "/sys/class/net/$1/device/virtfn$2/net" ]; }
 make_vfs() {
     local i
     ip link set "$1" up || return
-    within 60 has_carrier "$1" || return
+    within 60 is_up "$1" || return
     echo "$2" >"/sys/class/net/$1/device/sriov_numvfs" || return
     for ((i = 0; i < $2; i++)); do within 60 vf_has_netdev "$1" "$i" || return; done
+    within 60 is_up "$1"                 # igb closes and opens the PF for its VFs
+}
+# give_vf_mac PF VF MAC: as operators do. A VF without one gets a random MAC with every
+# bind, which its PF shows only from the first time that the VF is up.
+give_vf_mac() {
+    ip link set "$1" vf "$2" mac "$3" && rebind_vf "$(vf_pci "$1" "$2")" && within 60 vf_has_netdev "$1" "$2"
 }
 # rebind_vf PCI: a bound igbvf does not learn a MAC that the PF gives it.
 rebind_vf() {
@@ -119,6 +125,10 @@ gid_index() {
         done 2>/dev/null
         exit 1' _ "$2" "$gid"
 }
+# Options for ib_write_bw under emulation: little in flight, for rxe answers what comes
+# late or out of order by starting again, and 1 s before a retry, for the host may be busy.
+# shellcheck disable=SC2034 # for those who source this file
+gentle=(-n 40 -s 4096 -t 8 -Q 1 -u 18)
 # listens NETNS PORT: is a TCP server there?
 listens() { ip netns exec "$1" ss -Hltn "sport = :$2" | grep -q .; }
 

@@ -27,13 +27,13 @@ rdma() {
     local i=$1 index
     index=$(gid_index pod "rxe$i" "10.10$i.0.$((NODE + 1))") || return
     if [ "$NODE" = 1 ]; then
-        ip netns exec pod timeout 120 ib_write_bw -d "rxe$i" -x "$index" -p $((18515 + i)) -n 20 -s 65536 &
+        ip netns exec pod timeout 120 ib_write_bw -d "rxe$i" -x "$index" -p $((18515 + i)) "${gentle[@]}" &
         local server=$!
         within 60 listens pod $((18515 + i)) && post "rdma$i"
         wait "$server"
     else
         await "rdma$i" && ip netns exec pod timeout 120 \
-            ib_write_bw -d "rxe$i" -x "$index" -p $((18515 + i)) -n 20 -s 65536 "10.10$i.0.2"
+            ib_write_bw -d "rxe$i" -x "$index" -p $((18515 + i)) "${gentle[@]}" "10.10$i.0.2"
     fi
 }
 

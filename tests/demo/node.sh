@@ -1,0 +1,204 @@
+#!/bin/bash
+# node.sh - the demo's part on each node; demo.sh runs it in both guests of a pair.
+# usage: node.sh FAULT            FAULT: none, vlan, gid or arp
+# Everything it shows is printed; every check is printed and written to $OUT/results as
+# "STATUS<tab>KEY<tab>WHAT", STATUS one of ok, FAIL, skip. Checks that cannot hold after
+# another one failed are skipped, so that the table names the cause and not its echoes.
+set -u
+# shellcheck source=tests/vm/lib.sh
+. "$SRC/tests/vm/lib.sh"
+# shellcheck source=tests/demo/config.sh
+. "$SRC/tests/demo/config.sh"
+# shellcheck source=tests/demo/container.sh
+. "$SRC/tests/demo/container.sh"
+# shellcheck source=tests/demo/checks.sh
+. "$SRC/tests/demo/checks.sh"
+fault=$1
+readonly KUBELET=/var/lib/kubelet/device-plugins
+export PATH=$PATH:$BUILD/bin
+
+step() { echo "== $*"; }
+row() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$OUT/results"; }
+# held KEY WHAT COMMAND...: one check, one row.
+held() {
+    local key=$1 what=$2
+    shift 2
+    if "$@" >/tmp/held.log 2>&1; then
+        row ok "$key" "$what"
+        echo "ok    $what"
+    else
+        row FAIL "$key" "$what"
+        echo "FAIL  $what"
+        tail -n 12 /tmp/held.log | sed 's/^/        /'
+        return 1
+    fi
+}
+skipped() { row skip "$1" "$2"; echo "skip  $2"; }
+# need WHAT COMMAND...: without it the demo makes no sense; the node gives up.
+need() {
+    local what=$1
+    shift
+    "$@" && return
+    row FAIL start "$what"
+    echo "FAIL  $what"
+    tail -n 20 "$OUT"/railheadd.log "$OUT"/kubelet.log 2>/dev/null
+    exit 1
+}
+show() { sed 's/^/      /'; }
+cni() { # add|check|del CONF IFNAME [DEVICE]
+    local capabilities=()
+    [ $# -lt 4 ] || capabilities=(-cap "{\"deviceID\":\"$4\"}")
+    cnidriver "$1" -conf "/etc/cni/net.d/$2" -id "$POD" -netns "/run/netns/$POD" -ifname "$3" "${capabilities[@]}"
+}
+
+# ---- the node -----------------------------------------------------------------------
+start_node() {
+    step "node$NODE: PFs, VFs, configuration"
+    need "modules for soft RoCE" modprobe -a rdma_rxe rdma_ucm
+    local pf vf
+    for pf in 0 1; do
+        need "pf$pf: two VFs" make_vfs "pf$pf" 2
+        for vf in 0 1; do need "pf$pf: MAC of VF $vf" give_vf_mac "pf$pf" "$vf" "02:00:00:0$NODE:0$pf:0$vf"; done
+    done
+    if [ "$NODE" = 0 ]; then need "leaf router" leaf_router 100 10.100.0.254/24 200 10.101.0.254/24; fi
+    write_config "$fault"
+    host_state >/tmp/before
+    mkdir -p "$KUBELET"
+    kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
+    kubelet=$!
+    need "kubelet's socket" within 60 test -e "$KUBELET/kubelet.sock"
+    railheadd >"$OUT/railheadd.log" 2>&1 &
+    daemon=$!
+    need "railheadd offers four healthy VFs" kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices
+    echo "      $RESOURCE: $(jq -c '[.[] | "\(.id) NUMA \(.numa) \(.health)"]' /tmp/devices)"
+}
+
+# ---- the pod --------------------------------------------------------------------------
+allocate() {
+    step "kubelet admits the pod: two $RESOURCE"
+    kubelet-standin allocate --dir "$KUBELET" "$RESOURCE" 2 >/tmp/allocate 2>&1 || { cat /tmp/allocate; return 1; }
+    jq . /tmp/allocate | show
+    # In PCI order, as the pod's interfaces: net1 on rail 0, net2 on rail 1.
+    mapfile -t devices < <(jq -r '.devices | sort | .[]' /tmp/allocate)
+    mapfile -t cdi_devices < <(jq -r '.response.cdi_devices | sort | .[]' /tmp/allocate)
+}
+
+start_pod() {
+    step "the sandbox: eth0 by the cluster's network, then one CNI ADD per VF"
+    need "the pod's namespace" ip netns add "$POD"
+    ip -n "$POD" link set lo up
+    need "CNI ADD of eth0" cni add 10-cluster.conflist eth0 >/tmp/eth0
+    local i
+    for i in 0 1; do
+        if held "add$i" "CNI ADD gives net$((i + 1)) by VF ${devices[i]}" add_vf "$i"; then
+            jq -c '{interfaces, ips, routes}' "/tmp/add$i" | show
+        fi
+    done
+}
+add_vf() { cni add 20-railhead.conf "net$(($1 + 1))" "${devices[$1]}" >"/tmp/add$1"; }
+
+show_pod() {
+    step "the pod: interfaces, addresses, routes, rules"
+    {
+        ip -br -n "$POD" link
+        ip -br -4 -n "$POD" address
+        ip -n "$POD" route show table all | grep -v -E 'table local|^(fe80|ff00|local|anycast|multicast)'
+        ip -n "$POD" rule
+    } | show
+    step "the handoff: CDI specs on the node, nccl.conf as the container sees it"
+    local spec
+    for spec in /run/cdi/*.json; do jq -c . "$spec" | show; done
+}
+
+main() {
+    start_node
+    need "Allocate" allocate
+    held allocate "Allocate: one VF per rail, named by CDI" one_vf_per_rail
+    held refused "PreStartContainer refuses before the VFs are attached" prestart_refused
+    start_pod
+    show_pod
+    held addresses "each VF has an address of its rail and this node's range" rail_addresses
+    held routes "each rail's traffic leaves by its own NIC" rail_routes
+    held prestart "PreStartContainer accepts" prestart
+    need "the container starts with what CDI says" container_start "$POD" "${cdi_devices[@]}"
+    container_exec cat /etc/nccl.conf | show
+    need "nccl.conf can be read" read_nccl_conf
+    held handoff "nccl.conf names the pod's HCAs and the GID of its address" handoff_is_right
+    reach attached
+    network
+    held check "CNI CHECK finds all as ADD left it" check_pod
+    rdma
+    reach measured
+    end_pod
+    step "node$NODE: done"
+}
+
+# ---- the fabric -------------------------------------------------------------------------
+network() {
+    step "the wire: VLAN, announcement, gateway, the other node"
+    local i ok
+    usable=()
+    for i in 0 1; do
+        ok=1
+        held "vlan$i" "rail$i: frames leave in VLAN ${vlan_of_rail[i]}" tagged "$i" || ok=''
+        if [ -n "$ok" ]; then
+            held "arp$i" "rail$i: the VF announced its address, in its VLAN" announced "$i"
+            held "gateway$i" "rail$i: the gateway answers" ping_from "$i" "${subnet_of_rail[i]}.254" || ok=''
+        else
+            skipped "arp$i" "rail$i: the VF announced its address, in its VLAN"
+            skipped "gateway$i" "rail$i: the gateway answers"
+        fi
+        usable[i]=$ok
+    done
+    exchange
+    for i in 0 1; do
+        if [ -n "${usable[i]}" ]; then held "rail$i" "rail$i: the pod of the other node answers" ping_from "$i" "${peer[i]}"
+        else skipped "rail$i" "rail$i: the pod of the other node answers"; fi
+    done
+    if [ -n "${usable[0]}" ] && [ -n "${usable[1]}" ]; then
+        held across "across rails: rail0 reaches the other pod's rail1 through the leaf" ping_from 0 "${peer[1]}"
+    else skipped across "across rails: rail0 reaches the other pod's rail1 through the leaf"; fi
+}
+
+# exchange: what the other node needs to know of this one; a rail is used by both or none.
+exchange() {
+    local other
+    post "pod.$NODE" "${address[0]} ${address[1]} ${usable[0]:-0} ${usable[1]:-0}"
+    other=$(await "pod.$((1 - NODE))") || need "the other node's addresses" false
+    read -r -a other <<<"$other"
+    peer=("${other[0]}" "${other[1]}")
+    local i
+    for i in 0 1; do [ "${other[i + 2]}" != 0 ] || usable[i]=''; done
+}
+
+rdma() {
+    step "RDMA: ib_write_bw between the two pods, HCA and GID index from /etc/nccl.conf"
+    [ "$fault" != gid ] || need "planting the fault" plant_gid
+    need "nccl.conf can be read" read_nccl_conf
+    local i
+    for i in 0 1; do
+        if [ -n "${usable[i]}" ]; then
+            held "rdma$i" "rail$i: RDMA from pod to pod by ${hca_of_rail[i]}, GID index $gid_index" write_bw "$i"
+            [ "$NODE" = 1 ] || grep -h -A1 '#bytes' /tmp/bw.log | show
+        else skipped "rdma$i" "rail$i: RDMA from pod to pod"; fi
+    done
+}
+
+# ---- the end ------------------------------------------------------------------------------
+end_pod() {
+    step "the pod ends: DEL, and DEL again, as runtimes do"
+    container_stop
+    held del "DEL twice" delete_pod
+    ip netns del "$POD"
+    held restored "PFs, VFs, RDMA devices and /run/railhead are as before" restored
+    held leaked "no address leaked: this node's whole range can be handed out" none_leaked
+    kill "$daemon"
+    held daemon "railheadd ends when told to" wait "$daemon"
+    kill "$kubelet"
+    wait "$kubelet" 2>/dev/null
+}
+
+: >"$OUT/results"
+usable=() peer=() address=() hca_of_rail=() devices=() cdi_devices=()
+gid_index='' kubelet='' daemon=''
+main
