@@ -16,6 +16,16 @@ std::string PortPath(const Root& root, std::string_view ibdev, int port) {
   return DevicePath(root, ibdev) + "/ports/" + std::to_string(port);
 }
 
+// The first entry of a directory whose name begins with `prefix`.
+Result<std::optional<std::string>> FirstIn(const std::string& path, std::string_view prefix) {
+  const auto names = RH_TRY(ListDirectory(path));
+  if (!names) return std::nullopt;
+  for (const std::string& name : *names) {
+    if (name.rfind(prefix, 0) == 0) return name;
+  }
+  return std::nullopt;
+}
+
 // The entry of /sys/class/CLASS whose name begins with `prefix` and whose `ibdev`
 // attribute names our device.
 Result<std::optional<std::string>> CharDevice(const Root& root, std::string_view class_name,
@@ -47,6 +57,15 @@ Result<RdmaCharDevices> CharDevicesOf(const Root& root, std::string_view ibdev) 
   devices.uverbs = RH_TRY(UverbsOf(root, ibdev));
   devices.umad = RH_TRY(CharDevice(root, "infiniband_mad", "umad", ibdev));
   devices.issm = RH_TRY(CharDevice(root, "infiniband_mad", "issm", ibdev));
+  return devices;
+}
+
+Result<RdmaCharDevices> CharDevicesOf(const Root& root, const PciAddress& address) {
+  const std::string path = root.Path("/sys/bus/pci/devices/") + address.ToString();
+  RdmaCharDevices devices;
+  devices.uverbs = RH_TRY(FirstIn(path + "/infiniband_verbs", "uverbs"));
+  devices.umad = RH_TRY(FirstIn(path + "/infiniband_mad", "umad"));
+  devices.issm = RH_TRY(FirstIn(path + "/infiniband_mad", "issm"));
   return devices;
 }
 

@@ -15,6 +15,7 @@
 
 #include "netns/base/result.h"
 #include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 
@@ -43,6 +44,9 @@ struct RdmaCharDevices {
   std::optional<std::string> issm;
 };
 Result<RdmaCharDevices> CharDevicesOf(const Root& root, std::string_view ibdev);
+// Those of a PCI function with one RDMA device, without looking through all others:
+// the kernel makes them children of the function too (hardware only, not soft RoCE).
+Result<RdmaCharDevices> CharDevicesOf(const Root& root, const PciAddress& address);
 
 Result<std::optional<PortState>> PortStateOf(const Root& root, std::string_view ibdev, int port);
 Result<std::optional<LinkLayer>> LinkLayerOf(const Root& root, std::string_view ibdev, int port);

@@ -33,6 +33,19 @@ TEST_F(RdmaSysfsTest, FindsCharacterDevices) {
   EXPECT_EQ(devices->issm, "issm7");
 }
 
+TEST_F(RdmaSysfsTest, FindsCharacterDevicesOfAFunction) {
+  const std::string function = "/sys/bus/pci/devices/0000:43:02.1";
+  sysfs_.Write(function + "/infiniband_mad/umad7/ibdev", "mlx5_v1\n");
+  const auto devices = CharDevicesOf(root_, *PciAddress::Parse("0000:43:02.1"));
+  ASSERT_TRUE(devices);
+  EXPECT_EQ(devices->uverbs, "uverbs2");
+  EXPECT_EQ(devices->umad, "umad7");
+  EXPECT_EQ(devices->issm, std::nullopt);
+  const auto none = CharDevicesOf(root_, *PciAddress::Parse("0000:99:00.0"));
+  ASSERT_TRUE(none);
+  EXPECT_EQ(none->uverbs, std::nullopt);
+}
+
 TEST_F(RdmaSysfsTest, ReadsPorts) {
   EXPECT_EQ(PortStateOf(root_, "mlx5_0", 1).value(), PortState::kActive);
   EXPECT_EQ(LinkLayerOf(root_, "mlx5_0", 1).value(), LinkLayer::kEthernet);

@@ -1,0 +1,72 @@
+// Inventory: the network functions of this node, as they were at one moment.
+//
+// Made by Discover() from sysfs and from what the host's own network stands on;
+// never changed afterwards, shared by all who answer kubelet.
+// Threads: Discover() is thread-safe, an Inventory is immutable.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+class RouteApi;
+
+// The network devices that the node itself needs: with a default route in the main
+// table, or with the node's address.
+struct HostNetwork {
+  std::set<std::string> netdevs;
+};
+
+// Asks the kernel. `node_addresses` are the addresses that Kubernetes knows the node
+// by; without any only the default routes count, which is where kubelet takes the
+// node's address from when it is not told.
+Result<HostNetwork> ReadHostNetwork(RouteApi& route, const std::vector<IpAddress>& node_addresses);
+
+struct NicFunction {
+  PciAddress address;
+  std::string id;  // the address as text: kubelet's device id
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
+  std::string driver;  // "" when unbound
+  std::optional<int> numa_node;
+
+  bool is_vf = false;
+  int vf_index = -1;    // -1: a PF
+  PciAddress pf;        // a PF's own address for PFs
+  std::string pf_name;  // the PF's network device; "" when it has none in the host's namespace
+  int vf_count = 0;     // of a PF
+
+  // RDMA device's name; "" when there is none or it is in a pod (exclusive mode).
+  std::string rdma_device;
+  // Has an RDMA device, or is in a pod and belongs to a PF that has one.
+  bool is_rdma = false;
+  // "ether", "infiniband"; of the PF when the function itself is in a pod; "" unknown.
+  std::string link_type;
+  // Carries the host's own network: never advertised.
+  bool used_by_host = false;
+  std::string used_by_host_through;  // the network device that says so: "eth0", "bond0"
+};
+
+struct Inventory {
+  // PFs in PCI order, each followed by its VFs in the order of their index.
+  std::vector<NicFunction> functions;
+  // Addresses of the PFs that can carry a rail, in PCI order: what a position in
+  // fabric.json counts.
+  std::vector<std::string> rail_pfs;
+
+  [[nodiscard]] const NicFunction* Find(const std::string& id) const;
+};
+
+Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host);
+
+}  // namespace railhead

@@ -1,0 +1,42 @@
+// Log: one JSON object per line on stderr.
+//
+//   {"time":"2026-01-02T03:04:05.678Z","level":"info","msg":"registered","resource":"railhead.io/roce"}
+//
+// Only the daemon logs; libraries return errors and report events.
+// Threads: thread-safe.
+#pragma once
+
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "netns/base/error.h"
+
+namespace railhead {
+
+class Log {
+ public:
+  using Field = std::pair<std::string_view, std::string>;
+  using Fields = std::initializer_list<Field>;
+
+  // "debug", "info", "warning", "error"; anything else is "info".
+  explicit Log(const std::string& level);
+  ~Log();
+  Log(const Log&) = delete;
+  Log& operator=(const Log&) = delete;
+
+  void Debug(std::string_view message, Fields fields = {});
+  void Info(std::string_view message, Fields fields = {});
+  void Warning(std::string_view message, Fields fields = {});
+  // With the error's message, hint and code as fields.
+  void Warning(std::string_view message, const Error& error, Fields fields = {});
+  void Failure(std::string_view message, const Error& error, Fields fields = {});
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace railhead
