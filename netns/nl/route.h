@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "netns/base/ip_address.h"
 #include "netns/base/mac_address.h"
@@ -26,6 +27,7 @@ struct Route {
   std::uint32_t metric = 0;
   RouteScope scope = RouteScope::kUniverse;
   std::uint8_t protocol = 4;  // RTPROT_STATIC; 2: added by the kernel with an address
+  std::vector<int> multipath;  // links of a multipath route, whose `link` is 0; only ever read
 
   bool operator==(const Route&) const = default;
   [[nodiscard]] std::string ToString() const;  // "10.0.0.0/8 via 10.100.0.254 dev 5 table 100"

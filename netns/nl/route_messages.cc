@@ -87,6 +87,22 @@ Message DumpRoutesMessage(int family, std::uint32_t table) {
   return message;
 }
 
+namespace {
+
+// Links of a list of struct rtnexthop, each followed by its attributes.
+std::vector<int> ReadNextHops(BytesView rest) {
+  std::vector<int> links;
+  while (const auto hop = ReadStruct<rtnexthop>(rest)) {
+    links.push_back(hop->rtnh_ifindex);
+    const std::size_t length = RTNH_ALIGN(hop->rtnh_len);
+    if (hop->rtnh_len < sizeof(rtnexthop) || length >= rest.size()) break;
+    rest = rest.subspan(length);
+  }
+  return links;
+}
+
+}  // namespace
+
 std::optional<Route> ParseRoute(const Received& received) {
   BytesView rest = received.payload;
   const auto header = TakeHeader<rtmsg>(rest);
@@ -107,6 +123,7 @@ std::optional<Route> ParseRoute(const Received& received) {
     if (type == RTA_GATEWAY) route.gateway = ReadAddress(payload);
     if (type == RTA_VIA) route.gateway = ReadVia(payload);
     if (type == RTA_PREFSRC) route.source = ReadAddress(payload);
+    if (type == RTA_MULTIPATH) route.multipath = ReadNextHops(payload);
     if (type == RTA_OIF) Store(route.link, ReadStruct<std::int32_t>(payload));
     if (type == RTA_TABLE) Store(route.table, ReadStruct<std::uint32_t>(payload));
     if (type == RTA_PRIORITY) Store(route.metric, ReadStruct<std::uint32_t>(payload));
