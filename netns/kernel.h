@@ -40,6 +40,8 @@ class RouteApi {
   // links, the one with the lowest index. Dumps the namespace's links.
   virtual Result<std::optional<Link>> FindLinkOfDevice(const std::string& parent_device) = 0;
   virtual Result<std::vector<Link>> ListLinks() = 0;
+  // One message, or two where `up` comes with settings that must be in force
+  // before.
   virtual Result<void> ChangeLink(int index, const LinkChange& change) = 0;
 
   // One message: namespace, name and MTU. Not atomic: when the name is taken
@@ -49,15 +51,18 @@ class RouteApi {
   virtual Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
                                 std::optional<int> mtu) = 0;
 
-  // VF settings, through the PF, in the PF's namespace.
+  // VF settings, through the PF, in the PF's namespace. SetVf sends one setting
+  // after the other and stops at the first that is refused, which the error names:
+  // those before it are in force.
   virtual Result<std::optional<VfState>> GetVf(int pf_index, int vf) = 0;
   virtual Result<void> SetVf(int pf_index, int vf, const VfChange& change) = 0;
 
+  // IPv6 without duplicate address detection: usable at once.
   virtual Result<void> AddAddress(int index, const IpPrefix& address) = 0;
   virtual Result<bool> DeleteAddress(int index, const IpPrefix& address) = 0;
   virtual Result<std::vector<IpPrefix>> ListAddresses(int index) = 0;
 
-  // Adding what exists is kExists.
+  // Adding what exists is kExists. IPv6 routes without a metric get 1024.
   virtual Result<void> AddRoute(const Route& route) = 0;
   virtual Result<bool> DeleteRoute(const Route& route) = 0;
   // All unicast routes of one family and table; table 0: of all tables.
@@ -65,14 +70,16 @@ class RouteApi {
 
   virtual Result<void> AddRule(const Rule& rule) = 0;
   virtual Result<bool> DeleteRule(const Rule& rule) = 0;
+  // Rules with other selectors or actions than Rule has are left out.
   virtual Result<std::vector<Rule>> ListRules(int family) = 0;
 
   virtual Result<std::vector<Neighbour>> ListNeighbours(int index) = 0;
   virtual Result<void> SetNeighbour(const Neighbour& neighbour) = 0;
   virtual Result<bool> DeleteNeighbour(const Neighbour& neighbour) = 0;
 
-  // Waits by link events until the link is up and has carrier. false: not by
-  // the deadline.
+  // Waits by link events until the link is up, has carrier and can send (what is
+  // sent earlier the kernel drops without a word). false: not by the deadline;
+  // kNotFound: the link is gone.
   virtual Result<bool> WaitCarrier(int index, Deadline deadline) = 0;
 };
 
@@ -111,7 +118,8 @@ class Kernel {
   // The GID table of port 1 as a process in `ns` sees it; nullopt: no such device.
   virtual Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns,
                                                                 const std::string& device) = 0;
-  // One gratuitous ARP or unsolicited NA per address.
+  // One gratuitous ARP or unsolicited NA per address. The link must be ready
+  // (RouteApi::WaitCarrier).
   virtual Result<void> Announce(const NetNs& ns, const Link& link,
                                 const std::vector<IpAddress>& addresses) = 0;
   // Unbinds and binds the PCI device's driver; for drivers that read a VF's MAC

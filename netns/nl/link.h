@@ -86,7 +86,7 @@ enum class Ipv4Conf : std::uint8_t {
   kArpNotify = 22,
 };
 
-// Changes to one link, sent as one RTM_SETLINK; nullopt: leave alone.
+// Changes to one link; nullopt: leave alone.
 struct LinkChange {
   std::optional<std::string> name;
   std::optional<MacAddress> mac;

@@ -133,8 +133,8 @@ std::optional<LinkEvent> ParseLinkEvent(const Received& received) {
   if ((received.type != RTM_NEWLINK && !gone) || !header || header->ifi_family != AF_UNSPEC) {
     return std::nullopt;
   }
-  return LinkEvent{header->ifi_index, gone, (header->ifi_flags & IFF_UP) != 0,
-                   (header->ifi_flags & kLowerUp) != 0};
+  constexpr unsigned kReady = IFF_UP | IFF_RUNNING | kLowerUp;
+  return LinkEvent{header->ifi_index, gone, !gone && (header->ifi_flags & kReady) == kReady};
 }
 
 Message ChangeLinkMessage(int index, const LinkChange& change) {

@@ -23,12 +23,15 @@ Message DumpLinksMessage(bool lean);
 // nullopt when it is no RTM_NEWLINK of a usable form.
 std::optional<Link> ParseLink(const Received& received);
 
-// Index and IFF_* flags of an RTM_NEWLINK or RTM_DELLINK: events.
+// What an RTM_NEWLINK or RTM_DELLINK, asked for or as an event, says of a link's
+// state.
 struct LinkEvent {
   int index = 0;
   bool gone = false;
-  bool up = false;
-  bool carrier = false;
+  // Up, with carrier, and its queues attached: IFF_RUNNING follows carrier when
+  // the kernel's link watch has run (net/core/link_watch.c); what is sent before
+  // that is dropped without a word.
+  bool ready = false;
 };
 std::optional<LinkEvent> ParseLinkEvent(const Received& received);
 

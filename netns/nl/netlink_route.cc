@@ -87,7 +87,7 @@ class NetlinkRoute final : public RouteApi {
  private:
   Result<void> SendChange(int index, const LinkChange& change);
   Result<std::optional<Link>> FindLink(nl::Message message, const std::string& what);
-  Result<bool> HasCarrier(int index);
+  Result<bool> IsReady(int index);
 
   nl::Socket socket_;
   NetNs ns_;
@@ -275,17 +275,21 @@ Result<bool> NetlinkRoute::DeleteNeighbour(const Neighbour& neighbour) {
                  "deleting neighbour " + neighbour.address.ToString() + " from " + LinkText(neighbour.link));
 }
 
-Result<bool> NetlinkRoute::HasCarrier(int index) {
-  const auto link = RH_TRY(FindLink(index));
-  if (!link) {
-    return Fail(ErrorCode::kNotFound, "waiting for carrier: " + LinkText(index) + " is gone",
-                "something deleted or moved it meanwhile");
-  }
-  return link->up && link->carrier;
+Result<bool> NetlinkRoute::IsReady(int index) {
+  nl::Message message = nl::GetLinkMessage(index);
+  bool ready = false;
+  auto got = socket_.Get(message, [&](const nl::Received& received) {
+    const auto state = nl::ParseLinkEvent(received);
+    ready = state && state->ready;
+  });
+  if (got) return ready;
+  Error error = Wrap(std::move(got.error()), "waiting for carrier of " + LinkText(index));
+  if (error.sys_errno == ENODEV) error.hint = "something deleted or moved it meanwhile";
+  return Fail(std::move(error));
 }
 
 Result<bool> NetlinkRoute::WaitCarrier(int index, Deadline deadline) {
-  if (RH_TRY(HasCarrier(index))) return true;
+  if (RH_TRY(IsReady(index))) return true;
   std::optional<nl::Socket> events;
   const auto subscribe = [&]() -> Result<void> {
     events = RH_TRY(nl::Socket::Open(NETLINK_ROUTE));
@@ -297,15 +301,15 @@ Result<bool> NetlinkRoute::WaitCarrier(int index, Deadline deadline) {
   bool look = true;
   const auto notice = [&](const nl::Received& received) {
     const auto event = nl::ParseLinkEvent(received);
-    look = look || (event && event->index == index && (event->gone || (event->up && event->carrier)));
+    look = look || (event && event->index == index && (event->gone || event->ready));
   };
   for (;;) {
-    if (look && RH_TRY(HasCarrier(index))) return true;
+    if (look && RH_TRY(IsReady(index))) return true;
     look = false;
     const auto waited =
         RH_TRY_WRAP(events->WaitEvents(deadline, notice), "waiting for carrier of " + LinkText(index));
     look = look || waited == nl::Socket::Wait::kLost;
-    if (waited == nl::Socket::Wait::kTimeout) return HasCarrier(index);
+    if (waited == nl::Socket::Wait::kTimeout) return IsReady(index);
   }
 }
 

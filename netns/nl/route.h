@@ -26,7 +26,7 @@ struct Route {
   std::uint32_t table = kTableMain;
   std::uint32_t metric = 0;
   RouteScope scope = RouteScope::kUniverse;
-  std::uint8_t protocol = 4;  // RTPROT_STATIC; 2: added by the kernel with an address
+  std::uint8_t protocol = 4;   // RTPROT_STATIC; 2: added by the kernel with an address
   std::vector<int> multipath;  // links of a multipath route, whose `link` is 0; only ever read
 
   bool operator==(const Route&) const = default;

@@ -48,7 +48,8 @@ class Socket {
   // Sends and hands the one answer to `visit`.
   Result<void> Get(Message& message, const Visitor& visit);
   // All objects that `parse` recognises. Asked again when the kernel says that
-  // the list changed meanwhile (kBusy if that never ends).
+  // the list changed meanwhile (kBusy if that never ends); it does so for links
+  // and addresses, not for rules.
   template <typename T>
   Result<std::vector<T>> Dump(Message& message,
                               const std::function<std::optional<T>(const Received&)>& parse) {

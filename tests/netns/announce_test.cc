@@ -55,10 +55,14 @@ class AnnounceTest : public ::testing::Test {
  protected:
   AnnounceTest() {
     index_ = AddVeth(pod_, "net1", peer_, "far1");
-    BringUp(*OpenRoute(pod_), index_);
-    auto route = OpenRoute(peer_);
-    far_index_ = GetLink(*route, "far1").index;
-    BringUp(*route, far_index_);
+    auto pod = OpenRoute(pod_);
+    auto peer = OpenRoute(peer_);
+    far_index_ = GetLink(*peer, "far1").index;
+    BringUp(*pod, index_);
+    BringUp(*peer, far_index_);
+    if (!Must(pod->WaitCarrier(index_, Soon())) || !Must(peer->WaitCarrier(far_index_, Soon()))) {
+      Die(Error{ErrorCode::kTimeout, "the veth pair did not come up", "", 0});
+    }
   }
   NetNs pod_ = MakeNetns();
   NetNs peer_ = MakeNetns();

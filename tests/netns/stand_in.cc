@@ -111,6 +111,15 @@ int AddBridge(const NetNs& ns, const std::string& name) {
   return Create(ns, message, name);
 }
 
+void DeleteLink(const NetNs& ns, int index) {
+  nl::Message message(RTM_DELLINK, 0);
+  ifinfomsg header{};
+  header.ifi_index = index;
+  message.Header(header);
+  nl::Socket socket = OpenRaw(ns);
+  Must(socket.Request(message));
+}
+
 Link GetLink(RouteApi& route, const std::string& name) {
   auto link = Must(route.FindLink(name));
   if (!link) Die(Error{ErrorCode::kNotFound, "there is no link " + name, "", 0});

@@ -44,6 +44,7 @@ nl::Socket OpenRaw(const NetNs& ns);
 int AddVeth(const NetNs& ns, const std::string& name, const NetNs& peer_ns, const std::string& peer_name);
 int AddMacvlan(const NetNs& ns, const std::string& name, int lower);
 int AddBridge(const NetNs& ns, const std::string& name);
+void DeleteLink(const NetNs& ns, int index);
 
 // A link, which must be there.
 Link GetLink(RouteApi& route, const std::string& name);
