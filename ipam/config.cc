@@ -65,7 +65,7 @@ std::vector<CniRoute> ReadRoutes(JsonReader& ipam) {
     route.table = ReadInt(entry, "table", std::numeric_limits<int>::max());
     route.scope = ReadInt(entry, "scope", std::numeric_limits<std::uint8_t>::max());
     entry.Close();
-    routes.push_back(std::move(route));
+    routes.push_back(route);
   }
   return routes;
 }
@@ -103,7 +103,7 @@ Result<IpamFields> ReadFields(const std::string& config) {
   JsonReader root = document.Root();
   auto ipam = root.Object("ipam");
   if (!ipam) {
-    if (!root.Has("ipam")) root.Fail("ipam", "is missing", "give {\"type\": \"railhead-ipam\", ...}");
+    if (!root.Has("ipam")) root.Fail("ipam", "is missing", R"(give {"type": "railhead-ipam", ...})");
     RH_TRY(root.status());
     return Fail(ErrorCode::kInvalid, "network configuration: /ipam: is missing");
   }
@@ -215,7 +215,7 @@ Result<IpamPlan> PlanByRail(const IpamFields& fields, const Root& root) {
       CniRoute route;
       route.destination = destination;
       route.gateway = spec.gateway;
-      routes.push_back(std::move(route));
+      routes.push_back(route);
     }
   }
   return MakePlan(spec, where, fields.rest_seconds.value_or(fabric->rest_seconds), std::move(routes));

@@ -42,7 +42,7 @@ class AddressLedger {
   static Result<AddressLedger> Open(LmdbTxn& txn, const ClockReading& now);
 
   // What the owner holds, in all pools.
-  Result<std::vector<AddressRecord>> HeldBy(const AddressOwner& owner) const;
+  [[nodiscard]] Result<std::vector<AddressRecord>> HeldBy(const AddressOwner& owner) const;
 
   // held -> resting
   Result<void> Rest(const AddressRecord& held);
@@ -52,7 +52,7 @@ class AddressLedger {
   Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
 
   // Why the pool has no address: how many are held, resting, and until when.
-  Result<Error> Explain(const AddressPool& pool) const;
+  [[nodiscard]] Result<Error> Explain(const AddressPool& pool) const;
 
   // The header for this moment: before Commit().
   Result<void> Stamp();

@@ -44,7 +44,7 @@ Result<std::string> IpamPlugin::Add(const CniRequest& request) {
   CniIp ip;
   ip.address = {held.address, plan.pool.ranges.subnet().length};
   ip.gateway = plan.gateway;
-  result.ips.push_back(std::move(ip));
+  result.ips.push_back(ip);
   result.routes = plan.routes;
   return CniResultJson(result, request.cni_version);
 }
