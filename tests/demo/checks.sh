@@ -102,7 +102,11 @@ plant_gid() {
 }
 
 # ---- the wire -----------------------------------------------------------------------------------
-ping_from() { within 60 ip netns exec "$POD" ping -c 1 -W 1 -I "${address[$1]}" "$2" || wrong "no answer from $2"; }
+# RAIL ADDRESS: from the pod's address on the rail; the answer is in /tmp/ping.
+ping_from() { within 60 ping_once "$@" || wrong "no answer from $2"; }
+# One hop: a router took the time to live from 64 to 63.
+ping_routed() { ping_from "$@" && grep -q 'ttl=63' /tmp/ping || wrong "not through the router: $(cat /tmp/ping)"; }
+ping_once() { ip netns exec "$POD" ping -c 1 -W 1 -I "${address[$1]}" "$2" >/tmp/ping; }
 mac_of() { ip netns exec "$POD" cat "/sys/class/net/net$(($1 + 1))/address"; }
 # Any frame of the VF, after having made it send one. None in another VLAN, none untagged.
 tagged() {

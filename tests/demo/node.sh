@@ -90,9 +90,8 @@ start_pod() {
     need "CNI ADD of eth0" cni add 10-cluster.conflist eth0 >/tmp/eth0
     local i
     for i in 0 1; do
-        if held "add$i" "CNI ADD gives net$((i + 1)) by VF ${devices[i]}" add_vf "$i"; then
-            jq -c '{interfaces, ips, routes}' "/tmp/add$i" | show
-        fi
+        held "add$i" "CNI ADD gives net$((i + 1)) by VF ${devices[i]}" add_vf "$i" || exit 1
+        jq -c '{interfaces, ips, routes}' "/tmp/add$i" | show
     done
 }
 add_vf() { cni add 20-railhead.conf "net$(($1 + 1))" "${devices[$1]}" >"/tmp/add$1"; }
@@ -107,7 +106,7 @@ show_pod() {
     } | show
     step "the handoff: CDI specs on the node, nccl.conf as the container sees it"
     local spec
-    for spec in /run/cdi/*.json; do jq -c . "$spec" | show; done
+    for spec in /run/cdi/*.json; do [ ! -e "$spec" ] || jq -c . "$spec" | show; done
 }
 
 main() {
@@ -142,8 +141,8 @@ network() {
         ok=1
         held "vlan$i" "rail$i: frames leave in VLAN ${vlan_of_rail[i]}" tagged "$i" || ok=''
         if [ -n "$ok" ]; then
-            held "arp$i" "rail$i: the VF announced its address, in its VLAN" announced "$i"
-            held "gateway$i" "rail$i: the gateway answers" ping_from "$i" "${subnet_of_rail[i]}.254" || ok=''
+            if held "arp$i" "rail$i: the VF announced its address, in its VLAN" announced "$i"; then show </tmp/held.log; fi
+            if held "gateway$i" "rail$i: the gateway answers" ping_from "$i" "${subnet_of_rail[i]}.254"; then answer; else ok=''; fi
         else
             skipped "arp$i" "rail$i: the VF announced its address, in its VLAN"
             skipped "gateway$i" "rail$i: the gateway answers"
@@ -152,13 +151,16 @@ network() {
     done
     exchange
     for i in 0 1; do
-        if [ -n "${usable[i]}" ]; then held "rail$i" "rail$i: the pod of the other node answers" ping_from "$i" "${peer[i]}"
+        if [ -n "${usable[i]}" ]; then
+            if held "rail$i" "rail$i: the pod of the other node answers" ping_from "$i" "${peer[i]}"; then answer; fi
         else skipped "rail$i" "rail$i: the pod of the other node answers"; fi
     done
     if [ -n "${usable[0]}" ] && [ -n "${usable[1]}" ]; then
-        held across "across rails: rail0 reaches the other pod's rail1 through the leaf" ping_from 0 "${peer[1]}"
+        if held across "across rails: rail0 reaches the other pod's rail1 through the leaf" ping_routed 0 "${peer[1]}"; then answer; fi
     else skipped across "across rails: rail0 reaches the other pod's rail1 through the leaf"; fi
 }
+
+answer() { grep 'bytes from' /tmp/ping | show; }
 
 # exchange: what the other node needs to know of this one; a rail is used by both or none.
 exchange() {
