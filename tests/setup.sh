@@ -76,7 +76,7 @@ railhead_targets() {
 # the machine uses for bookworm itself.
 railhead_backports() {
     local mirror line file=/etc/apt/sources.list.d/railhead-backports.list
-    railhead_targets | grep -q ' bookworm-backports$' && return 0
+    [[ $(railhead_targets) != *' bookworm-backports'* ]] || return 0
     mirror=$(railhead_targets | awk '$2 == "bookworm" { print $1; exit }')
     [ -n "$mirror" ] || {
         railhead_die "apt knows no source of Debian 12 (bookworm) to take backports from; add bookworm-backports to apt's sources by hand"
@@ -134,7 +134,7 @@ railhead_build() {
 # railhead_guest: the guest of tests/vm is in the cache; prints its directory.
 railhead_guest() {
     # Its packages come by apt's lists, which a machine may have thrown away.
-    railhead_targets | grep -q . || railhead_apt update || return
+    [ -n "$(railhead_targets)" ] || railhead_apt update || return
     "$RAILHEAD_REPO/tests/vm/build-guest.sh"
 }
 
