@@ -4,19 +4,31 @@
 #include <map>
 #include <utility>
 
+#include "netns/base/text.h"
+
 namespace railhead {
 namespace {
 
-// Rail name -> addresses of this node's PFs on it.
-using PfsOfRails = std::map<std::string, std::vector<std::string>>;
+// Place of a PF in the rail's list of alternatives; a PF by position has place 0.
+std::size_t PlaceOf(const Rail& rail, const NicFunction& pf) {
+  const auto named = std::find_if(rail.pfs.begin(), rail.pfs.end(), [&](const std::string& text) {
+    return text == pf.pf_name || ToLower(text) == pf.id;
+  });
+  return static_cast<std::size_t>(named - rail.pfs.begin());
+}
 
-PfsOfRails FindPfs(const Fabric& fabric, const Inventory& inventory) {
-  PfsOfRails pfs;
+// Rail name -> address of this node's PF on it: of several alternatives the first.
+std::map<std::string, std::string> FindPfs(const Fabric& fabric, const Inventory& inventory) {
+  std::map<std::string, const NicFunction*> found;
   for (const NicFunction& function : inventory.functions) {
     if (function.is_vf) continue;
     const Rail* rail = fabric.RailOfPf(function.pf_name, function.id, inventory.rail_pfs);
-    if (rail != nullptr) pfs[rail->name].push_back(function.id);
+    if (rail == nullptr) continue;
+    const NicFunction*& best = found[rail->name];
+    if (best == nullptr || PlaceOf(*rail, function) < PlaceOf(*rail, *best)) best = &function;
   }
+  std::map<std::string, std::string> pfs;
+  for (const auto& [rail, function] : found) pfs[rail] = function->id;
   return pfs;
 }
 
@@ -37,7 +49,7 @@ Result<void> CheckDelivery(const Fabric& fabric, const Pool& pool, std::size_t i
 }  // namespace
 
 Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory& inventory) {
-  const PfsOfRails pfs = FindPfs(fabric, inventory);
+  const auto pfs = FindPfs(fabric, inventory);
   FabricResources resources;
   for (std::size_t n = 0; n < fabric.pools.size(); ++n) {
     const Pool& pool = fabric.pools[n];
@@ -55,10 +67,8 @@ Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory&
         resources.absent_rails.push_back(pool.rails[rank]);
         continue;
       }
-      for (const std::string& pf : found->second) {
-        selector.root_devices.push_back({pf, {}});
-        spec.rails[pf] = static_cast<int>(rank);
-      }
+      selector.root_devices.push_back({found->second, {}});
+      spec.rails[found->second] = static_cast<int>(rank);
     }
     // Without root devices it would select everything.
     if (!selector.root_devices.empty()) spec.selectors.push_back(std::move(selector));

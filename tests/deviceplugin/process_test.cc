@@ -1,0 +1,342 @@
+// railheadd as a process, against kubelet's device manager.
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstring>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cni/state/allocation.h"
+#include "netns/base/files.h"
+#include "netns/base/unique_fd.h"
+#include "tests/deviceplugin/two_rails.h"
+#include "tests/kubelet/device_manager.h"
+
+namespace railhead::testing {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Json = nlohmann::json;
+constexpr const char* kResource = "railhead.io/roce";
+
+// Generous: the machine may be busy.
+Clock::time_point Soon() {
+  return Clock::now() + std::chrono::seconds(60);
+}
+
+bool Eventually(const std::function<bool()>& condition) {
+  for (const auto deadline = Soon(); Clock::now() < deadline;) {
+    if (condition()) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return condition();
+}
+
+// A child with its output in files.
+class Child {
+ public:
+  Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments)
+      : out_path_(directory + "/stdout"), err_path_(directory + "/stderr") {
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    const std::string variable = "RAILHEAD_ROOT=" + root;
+    std::array<char*, 2> environment{const_cast<char*>(variable.c_str()), nullptr};
+    const UniqueFd out(::open(out_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    const UniqueFd err(::open(err_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    pid_ = ::fork();
+    if (pid_ == 0) {
+      ::dup2(out.get(), STDOUT_FILENO);
+      ::dup2(err.get(), STDERR_FILENO);
+      ::execve(argv[0], argv.data(), environment.data());
+      ::_exit(127);
+    }
+  }
+  ~Child() {
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    (void)Wait();
+  }
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Exit status, or 128 + signal.
+  int Wait() {
+    int status = 0;
+    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+    pid_ = -1;
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  }
+  int Stop() {
+    ::kill(pid_, SIGTERM);
+    return Wait();
+  }
+  void Kill() {
+    ::kill(pid_, SIGKILL);
+    (void)Wait();
+  }
+  [[nodiscard]] std::string out() const { return ReadFile(out_path_).value().value_or(""); }
+  [[nodiscard]] std::string err() const { return ReadFile(err_path_).value().value_or(""); }
+
+ private:
+  const std::string out_path_;
+  const std::string err_path_;
+  pid_t pid_ = -1;
+};
+
+class ProcessTest : public TwoRails {
+ protected:
+  ProcessTest() { sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric()); }
+
+  std::unique_ptr<Child> Run(std::vector<std::string> arguments = {}) {
+    arguments.insert(arguments.begin(), RAILHEADD);
+    const std::string directory = sysfs_.directory() + "/run" + std::to_string(++runs_);
+    (void)MakeDirectories(directory);
+    return std::make_unique<Child>(directory, sysfs_.directory(), arguments);
+  }
+  int runs_ = 0;
+};
+
+TEST_F(ProcessTest, HelpAndVersion) {
+  const auto help = Run({"--help"});
+  EXPECT_EQ(help->Wait(), 0);
+  EXPECT_NE(help->out().find("--kubelet-dir"), std::string::npos);
+  EXPECT_NE(help->out().find("Exit status"), std::string::npos);
+  const auto version = Run({"--version"});
+  EXPECT_EQ(version->Wait(), 0);
+  EXPECT_EQ(version->out(), std::string("railheadd ") + RAILHEAD_VERSION + "\n");
+}
+
+TEST_F(ProcessTest, AWrongCommandLineIsStatus2) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--nonsense"},
+                                                    {"--fabric", "relative.json"},
+                                                    {"--node-ip", "not-an-address"},
+                                                    {"--fabric", "/a", "--config-file", "/b"},
+                                                    {"--log-level", "loud"}}) {
+    const auto child = Run(arguments);
+    EXPECT_EQ(child->Wait(), 2) << arguments[0];
+    EXPECT_FALSE(child->err().empty());
+  }
+}
+
+TEST_F(ProcessTest, AWrongConfigurationIsStatus3AndSaysWhere) {
+  sysfs_.Write("/etc/railhead/fabric.json",
+               R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "vlan": 4095}]})");
+  const auto fabric = Run();
+  EXPECT_EQ(fabric->Wait(), 3);
+  EXPECT_NE(fabric->err().find("/rails/0/vlan"), std::string::npos) << fabric->err();
+  const Json line = Json::parse(fabric->err());
+  EXPECT_EQ(line["level"], "error");
+
+  sysfs_.Write("/config.json",
+               R"({"resourceList": [{"resourceName": "a", "selectors": {"pfName": ["pf0"]}}]})");
+  const auto config = Run({"--config-file", "/config.json"});
+  EXPECT_EQ(config->Wait(), 3);
+  EXPECT_NE(config->err().find("pfNames"), std::string::npos) << config->err();
+
+  sysfs_.Remove("/etc/railhead/fabric.json");
+  const auto none = Run();
+  EXPECT_EQ(none->Wait(), 3);
+  EXPECT_NE(none->err().find("no such file"), std::string::npos) << none->err();
+}
+
+TEST_F(ProcessTest, ListsWhatItWouldAdvertise) {
+  const auto child = Run({"--list"});
+  ASSERT_EQ(child->Wait(), 0) << child->err();
+  const Json json = Json::parse(child->out());
+  EXPECT_EQ(json["resources"][0]["resource"], kResource);
+  EXPECT_EQ(json["resources"][0]["devices"].size(), 8U);
+  EXPECT_EQ(json["notAdvertised"][0]["because"], "is a PF with VFs");
+}
+
+TEST_F(ProcessTest, FindsTheConfigurationOfTheProgramItReplaces) {
+  sysfs_.Remove("/etc/railhead/fabric.json");
+  sysfs_.Write("/etc/pcidp/config.json",
+               R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"]}}]})");
+  const auto child = Run({"--list", "--resource-prefix", "example.com"});
+  ASSERT_EQ(child->Wait(), 0) << child->err();
+  const Json json = Json::parse(child->out());
+  EXPECT_EQ(json["resources"][0]["resource"], "example.com/net");
+  EXPECT_EQ(json["resources"][0]["devices"].size(), 4U);
+}
+
+// With kubelet's directory and device manager.
+class KubeletTest : public ProcessTest {
+ protected:
+  KubeletTest() { (void)MakeDirectories(directory_); }
+
+  std::size_t OurSockets() const {
+    std::size_t count = 0;
+    const auto names = ListDirectory(directory_).value().value_or(std::vector<std::string>{});
+    for (const std::string& name : names) count += name.rfind("railhead-", 0) == 0 ? 1 : 0;
+    return count;
+  }
+
+  const std::string directory_ = root_.Path("/var/lib/kubelet/device-plugins");
+};
+
+TEST_F(KubeletTest, RegistersServesAndEndsCleanly) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = Run();
+  const auto devices = kubelet.Devices(kResource, 8, Soon());
+  ASSERT_TRUE(devices) << Describe(devices.error()) << daemon->err();
+  EXPECT_EQ(devices->size(), 8U);
+  EXPECT_EQ((*devices)[0].numa_nodes, std::vector<int>{0});
+  EXPECT_EQ((*devices)[7].numa_nodes, std::vector<int>{1});
+
+  // One on each rail, by preferred allocation; ids went in in random order.
+  for (std::size_t n = 0; n < vfs0_.size(); ++n) {
+    const auto seen = kubelet.Allocate(kResource, 2);
+    ASSERT_TRUE(seen) << Describe(seen.error());
+    EXPECT_EQ(seen->ids, (std::vector<std::string>{vfs0_[n], vfs1_[n]}));
+    EXPECT_EQ(seen->cdi_devices,
+              (std::vector<std::string>{"railhead.io/nic=" + vfs0_[n], "railhead.io/nic=" + vfs1_[n]}));
+    EXPECT_EQ(seen->envs.at("PCIDEVICE_RAILHEAD_IO_ROCE"), vfs0_[n] + "," + vfs1_[n]);
+    EXPECT_TRUE(ReadAllocation(root_, vfs1_[n]).value()) << "the record is there when Allocate has answered";
+  }
+  const auto refused = kubelet.PreStart(kResource, {vfs0_[0], vfs1_[0]});
+  ASSERT_FALSE(refused) << "no attachment: the gate must be shut";
+  EXPECT_NE(refused.error().message.find("FAILED_PRECONDITION"), std::string::npos)
+      << refused.error().message;
+  EXPECT_NE(refused.error().message.find("k8s.v1.cni.cncf.io/networks"), std::string::npos);
+
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+  EXPECT_EQ(OurSockets(), 0U);
+  EXPECT_TRUE(Eventually([&] { return !kubelet.Devices(kResource, 1, Clock::now()); }))
+      << "the stream has not ended";
+  EXPECT_EQ(kubelet.Registrations(kResource), 1);
+}
+
+TEST_F(KubeletTest, WaitsForAKubeletThatComesLater) {
+  const auto daemon = Run();
+  ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << daemon->err();
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  EXPECT_EQ(daemon->Stop(), 0);
+}
+
+TEST_F(KubeletTest, RegistersAgainAfterEveryRestartOfKubelet) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = Run();
+  for (int restart = 0; restart < 4; ++restart) {
+    ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << "after restart " << restart << daemon->err();
+    kubelet.Stop();
+    ASSERT_TRUE(kubelet.Start());
+  }
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  EXPECT_EQ(OurSockets(), 1U);
+  EXPECT_TRUE(kubelet.Allocate(kResource, 2));
+  EXPECT_EQ(daemon->Stop(), 0);
+}
+
+TEST_F(KubeletTest, RegistersAgainWhenItsSocketIsRemoved) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = Run();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
+  const auto names = ListDirectory(directory_).value().value_or(std::vector<std::string>{});
+  for (const std::string& name : names) {
+    if (name.rfind("railhead-", 0) == 0) {
+      ASSERT_TRUE(RemoveFile(directory_ + "/" + name));
+    }
+  }
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 2; })) << daemon->err();
+  EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  EXPECT_EQ(daemon->Stop(), 0);
+}
+
+TEST_F(KubeletTest, ASecondInstanceTakesOverAndTheFirstLeavesItAlone) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto old_daemon = Run();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
+  const auto new_daemon = Run();
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) >= 2; })) << new_daemon->err();
+  EXPECT_EQ(old_daemon->Stop(), 0);
+  EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << new_daemon->err();
+  EXPECT_EQ(OurSockets(), 1U) << "the old one removed the new one's socket";
+  EXPECT_TRUE(Eventually([&] { return static_cast<bool>(kubelet.Allocate(kResource, 1)); }));
+  EXPECT_EQ(new_daemon->Stop(), 0);
+}
+
+TEST_F(KubeletTest, RemovesSocketsThatAKilledProcessLeftBehind) {
+  const auto killed = Run();
+  ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << killed->err();
+  killed->Kill();
+  ASSERT_EQ(OurSockets(), 1U);
+  const auto daemon = Run();
+  EXPECT_TRUE(Eventually([&] { return daemon->err().find("nobody listened") != std::string::npos; }));
+  EXPECT_TRUE(Eventually([&] { return OurSockets() == 1; }));
+  EXPECT_EQ(daemon->Stop(), 0);
+}
+
+TEST_F(KubeletTest, EndsAtOnceWhileKubeletHangsInRegister) {
+  // A socket that accepts and never answers.
+  const UniqueFd listener(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  const std::string path = directory_ + "/kubelet.sock";
+  ASSERT_LT(path.size(), sizeof address.sun_path);
+  std::memcpy(address.sun_path, path.data(), path.size());
+  ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::listen(listener.get(), 8), 0);
+  const auto daemon = Run();
+  ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << daemon->err();
+  const UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  ASSERT_TRUE(accepted.valid());
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+TEST_F(KubeletTest, ServesTheStandInsCommands) {
+  const std::string standin = KUBELET_STANDIN;
+  const auto ask = [&](std::vector<std::string> arguments, std::string* text = nullptr) {
+    arguments.insert(arguments.begin(), standin);
+    const std::string output = sysfs_.directory() + "/ask" + std::to_string(++runs_);
+    (void)MakeDirectories(output);
+    Child child(output, "", arguments);
+    const int status = child.Wait();
+    if (text != nullptr) *text = status == 0 ? child.out() : child.err();
+    return status;
+  };
+  const std::string output = sysfs_.directory() + "/standin";
+  (void)MakeDirectories(output);
+  Child kubelet(output, "", {standin, "serve", "--dir", directory_});
+  ASSERT_TRUE(Eventually([&] { return Exists(directory_ + "/control.sock"); })) << kubelet.err();
+  const auto daemon = Run();
+  std::string text;
+  ASSERT_EQ(ask({"devices", "--dir", directory_, kResource, "--wait", "8", "--timeout", "60"}, &text), 0)
+      << text;
+  EXPECT_EQ(Json::parse(text)[0],
+            Json::parse(R"({"id": ")" + vfs0_[0] + R"(", "health": "Healthy", "numa": 0})"));
+  ASSERT_EQ(ask({"allocate", "--dir", directory_, kResource, "2"}, &text), 0) << text;
+  EXPECT_EQ(Json::parse(text)["devices"], Json({vfs0_[0], vfs1_[0]}));
+  EXPECT_EQ(Json::parse(text)["response"]["envs"]["PCIDEVICE_RAILHEAD_IO_ROCE"], vfs0_[0] + "," + vfs1_[0]);
+  EXPECT_EQ(ask({"prestart", "--dir", directory_, kResource, vfs0_[0], vfs1_[0]}, &text), 1);
+  EXPECT_NE(text.find("FAILED_PRECONDITION"), std::string::npos) << text;
+  ASSERT_EQ(ask({"restart", "--dir", directory_}, &text), 0) << text;
+  ASSERT_EQ(ask({"devices", "--dir", directory_, kResource, "--wait", "8", "--timeout", "60"}, &text), 0)
+      << text;
+  ASSERT_EQ(ask({"allocate", "--dir", directory_, kResource, "2"}, &text), 0) << text;
+  EXPECT_EQ(Json::parse(text)["devices"], Json({vfs0_[1], vfs1_[1]})) << "a restart must keep allocations";
+  EXPECT_EQ(ask({"allocate", "--dir", directory_, kResource, "5"}, &text), 1);
+  EXPECT_EQ(ask({"release", "--dir", directory_, kResource, vfs0_[0], vfs1_[0]}), 0);
+  EXPECT_EQ(
+      ask({"devices", "--dir", directory_, "railhead.io/other", "--wait", "1", "--timeout", "0.1"}, &text),
+      1);
+  EXPECT_EQ(ask({"allocate", "--dir", directory_, "railhead.io/other", "1"}, &text), 1);
+  EXPECT_EQ(daemon->Stop(), 0);
+  EXPECT_EQ(kubelet.Stop(), 0);
+}
+
+}  // namespace
+}  // namespace railhead::testing
