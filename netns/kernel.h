@@ -10,10 +10,12 @@
 // A lookup's absence is nullopt; deleting what is not there returns false.
 #pragma once
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "netns/base/result.h"
@@ -118,6 +120,19 @@ class Kernel {
   // The GID table of port 1 as a process in `ns` sees it; nullopt: no such device.
   virtual Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns,
                                                                 const std::string& device) = 0;
+  // Waits for an entry of that table; nullopt: not there by the deadline. The
+  // kernel fills tables from a work queue and tells nobody, so this polls. What is
+  // here works by ReadGids; LinuxKernel's looks at the likely slots first.
+  virtual Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device,
+                                                  const GidWanted& wanted, Deadline deadline) {
+    for (auto pause = kFirstPoll;; pause = std::min(2 * pause, kLastPoll)) {
+      const bool last = std::chrono::steady_clock::now() >= deadline;
+      const auto table = RH_TRY(ReadGids(ns, device));
+      const auto found = table ? FindGid(*table, wanted) : std::nullopt;
+      if (found || last) return found;
+      std::this_thread::sleep_for(pause);
+    }
+  }
   // One gratuitous ARP or unsolicited NA per address. The link must be ready
   // (RouteApi::WaitCarrier).
   virtual Result<void> Announce(const NetNs& ns, const Link& link,
@@ -125,6 +140,10 @@ class Kernel {
   // Unbinds and binds the PCI device's driver; for drivers that read a VF's MAC
   // only when they bind. Its netdev is another one afterwards.
   virtual Result<void> RebindDriver(const std::string& bdf) = 0;
+
+ protected:
+  static constexpr std::chrono::milliseconds kFirstPoll{1};
+  static constexpr std::chrono::milliseconds kLastPoll{20};
 };
 
 }  // namespace railhead

@@ -1,6 +1,8 @@
 #include "netns/linux_kernel.h"
 
+#include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 
 #include "netns/nl/netlink_rdma.h"
@@ -15,6 +17,9 @@ namespace {
 
 constexpr int kPort = 1;
 constexpr std::chrono::seconds kReadLimit{20};
+// A VF with a few addresses needs fewer slots than these.
+constexpr int kLikelySlots = 16;
+constexpr int kLooksPerThoroughOne = 16;
 
 }  // namespace
 
@@ -46,6 +51,21 @@ Result<std::optional<std::vector<GidEntry>>> LinuxKernel::ReadGids(const NetNs& 
   const auto deadline = std::chrono::steady_clock::now() + kReadLimit;
   const auto bytes = RH_TRY_WRAP(RunInNamespace(ns, deadline, look), "reading the GID table of " + device);
   return DecodeGidTable(bytes);
+}
+
+Result<std::optional<GidEntry>> LinuxKernel::WaitGid(const NetNs& ns, const std::string& device,
+                                                     const GidWanted& wanted, Deadline deadline) {
+  int looks = 0;
+  for (auto pause = kFirstPoll;; pause = std::min(2 * pause, kLastPoll)) {
+    const bool last = std::chrono::steady_clock::now() >= deadline;
+    const bool thorough = last || ++looks % kLooksPerThoroughOne == 0;
+    const auto table = RH_TRY(ReadGidTable(root_, device, kPort, thorough ? kAllSlots : kLikelySlots));
+    // Not on the node: only the pod's own sysfs can show it (exclusive mode).
+    if (!table) return Kernel::WaitGid(ns, device, wanted, deadline);
+    const auto found = FindGid(*table, wanted);
+    if (found || last) return found;
+    std::this_thread::sleep_for(pause);
+  }
 }
 
 Result<void> LinuxKernel::Announce(const NetNs& ns, const Link& link,

@@ -24,6 +24,8 @@ class LinuxKernel final : public Kernel {
   Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) override;
   Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
+  Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device, const GidWanted& wanted,
+                                          Deadline deadline) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   Result<void> RebindDriver(const std::string& bdf) override;
 

@@ -1,12 +1,18 @@
 #include "netns/gid/gid_table.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdint>
+#include <string_view>
 #include <utility>
 
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/base/unique_fd.h"
 
 namespace railhead {
 namespace {
@@ -18,6 +24,8 @@ std::optional<IpAddress> ParseGid(const std::string& text) {
   if (!gid || gid->IsV4()) return std::nullopt;
   return gid;
 }
+
+constexpr std::string_view kUnused = "0000:0000:0000:0000:0000:0000:0000:0000";
 
 std::optional<GidType> ParseType(const std::string& text) {
   if (text == "RoCE v2") return GidType::kRoceV2;
@@ -39,26 +47,33 @@ std::string NameOf(GidType type) {
 }
 
 // An attribute of a table slot. An unused slot's type and netdev fail with
-// EINVAL; that is how the kernel says "none".
-std::optional<std::string> ReadSlot(const std::string& path) {
-  auto text = ReadAttribute(path);
-  if (!text || !*text) return std::nullopt;
-  return std::move(**text);
+// EINVAL; that is how the kernel says "none". Relative to an open directory and
+// by the fewest system calls: tables have up to 1024 slots, most of them unused.
+std::optional<std::string> ReadSlot(int directory, const std::string& name) {
+  const UniqueFd fd(openat(directory, name.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return std::nullopt;
+  std::array<char, 64> text{};  // a GID has 39 characters
+  const ssize_t size = read(fd.get(), text.data(), text.size());
+  if (size <= 0) return std::nullopt;
+  std::string_view view(text.data(), static_cast<std::size_t>(size));
+  if (view.back() == '\n') view.remove_suffix(1);
+  return std::string(view);
 }
 
-std::optional<GidEntry> ReadEntry(const std::string& port, const std::string& index) {
+std::optional<GidEntry> ReadEntry(int port, const std::string& index) {
   const auto number = ParseInt(index);
-  const auto text = ReadSlot(port + "/gids/" + index);
+  const auto text = ReadSlot(port, "gids/" + index);
   if (!number || !text) return std::nullopt;
+  if (*text == kUnused) return std::nullopt;
   const auto gid = ParseGid(*text);
   if (!gid || gid->IsUnspecified()) return std::nullopt;
-  const auto type = ParseType(ReadSlot(port + "/gid_attrs/types/" + index).value_or(""));
+  const auto type = ParseType(ReadSlot(port, "gid_attrs/types/" + index).value_or(""));
   if (!type) return std::nullopt;
   GidEntry entry;
   entry.index = static_cast<int>(*number);
   entry.gid = *gid;
   entry.type = *type;
-  entry.netdev = ReadSlot(port + "/gid_attrs/ndevs/" + index).value_or("");
+  entry.netdev = ReadSlot(port, "gid_attrs/ndevs/" + index).value_or("");
   return entry;
 }
 
@@ -73,15 +88,23 @@ IpAddress GidOf(const IpAddress& address) {
 }
 
 Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, const std::string& device,
-                                                          int port) {
+                                                          int port, int slots) {
   if (device.empty() || device.find('/') != std::string::npos || device[0] == '.') return std::nullopt;
   const std::string directory =
       root.Path("/sys/class/infiniband/" + device + "/ports/" + std::to_string(port));
-  const auto slots = RH_TRY_WRAP(ListDirectory(directory + "/gids"), "reading the GID table of " + device);
-  if (!slots) return std::nullopt;
+  const UniqueFd fd(open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid() && errno != ENOENT) return FailSys(errno, "opening " + directory);
+  if (!fd.valid()) return std::nullopt;
+  std::vector<std::string> names;
+  if (slots == kAllSlots) {
+    auto listed = RH_TRY_WRAP(ListDirectory(directory + "/gids"), "reading the GID table of " + device);
+    if (!listed) return std::nullopt;  // gone meanwhile
+    names = std::move(*listed);
+  }
+  for (int slot = 0; slot < slots; ++slot) names.push_back(std::to_string(slot));
   std::vector<GidEntry> table;
-  for (const std::string& slot : *slots) {
-    if (auto entry = ReadEntry(directory, slot)) table.push_back(std::move(*entry));
+  for (const std::string& name : names) {
+    if (auto entry = ReadEntry(fd.get(), name)) table.push_back(std::move(*entry));
   }
   std::sort(table.begin(), table.end(),
             [](const GidEntry& a, const GidEntry& b) { return a.index < b.index; });

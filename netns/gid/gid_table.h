@@ -35,16 +35,30 @@ IpAddress GidOf(const IpAddress& address);
 // The entries in use (empty and hidden ones left out), by
 // /sys/class/infiniband/DEVICE/ports/PORT/{gids,gid_attrs} below `root`.
 // nullopt: no such device there.
+// A table has up to 1024 slots, and looking at one costs three system calls.
+// The kernel fills the lowest free slot first: who polls for a new entry looks
+// at the first `slots` and only now and then at all.
+inline constexpr int kAllSlots = -1;
 Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, const std::string& device,
-                                                          int port);
+                                                          int port, int slots = kAllSlots);
 
 // "index 1: ::ffff:10.0.0.1 RoCE v2 net1", a line each: for error details.
 std::string Describe(const std::vector<GidEntry>& table);
+
+// What a caller looks for.
+struct GidWanted {
+  IpAddress address;
+  GidType type = GidType::kRoceV2;
+  std::string netdev;
+};
 
 // The entry of `address` with `type` on `netdev`; the lowest index when there
 // are several.
 std::optional<GidEntry> FindGid(const std::vector<GidEntry>& table, const IpAddress& address, GidType type,
                                 const std::string& netdev);
+inline std::optional<GidEntry> FindGid(const std::vector<GidEntry>& table, const GidWanted& wanted) {
+  return FindGid(table, wanted.address, wanted.type, wanted.netdev);
+}
 
 // A table as text and back, to hand it from one process to another. Anything
 // that EncodeGidTable does not write decodes to kInternal.

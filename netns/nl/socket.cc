@@ -80,7 +80,6 @@ std::optional<Error> ParseAck(const Received& ack) {
 
 Socket::Socket(UniqueFd fd)
     : fd_(std::move(fd)),
-      sequence_(0),
       // Not zeroed: only the pages that answers need are ever touched.
       buffer_(new std::uint8_t[kBufferSize]) {}
 

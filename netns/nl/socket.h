@@ -77,7 +77,7 @@ class Socket {
   Result<void> DumpStable(Message& message, const std::function<void()>& restart, const Visitor& visit);
 
   UniqueFd fd_;
-  std::uint32_t sequence_;
+  std::uint32_t sequence_ = 0;
   std::unique_ptr<std::uint8_t[]> buffer_;
 };
 

@@ -2,11 +2,13 @@
 #include "netns/gid/gid_table.h"
 
 #include <gtest/gtest.h>
-#include <stdlib.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <thread>
 
 #include "netns/base/files.h"
+#include "netns/linux_kernel.h"
 
 namespace railhead {
 namespace {
@@ -85,6 +87,31 @@ TEST_F(GidTableTest, AbsentDevices) {
   EXPECT_EQ(ReadGidTable(root_, "", 1).value(), std::nullopt);
   EXPECT_EQ(ReadGidTable(root_, "../infiniband/mlx5_4", 1).value(), std::nullopt);
   EXPECT_NE(ReadGidTable(root_, "mlx5_4", 1).value(), std::nullopt);
+}
+
+TEST_F(GidTableTest, FirstSlotsOnly) {
+  Slot(3, kV4, "IB/RoCE v1", "net1");
+  Slot(4, kV4, "RoCE v2", "net1");
+  EXPECT_EQ(ReadGidTable(root_, "mlx5_4", 1, 4).value().value().size(), 1U);
+  EXPECT_EQ(ReadGidTable(root_, "mlx5_4", 1, 5).value().value().size(), 2U);
+  EXPECT_EQ(ReadGidTable(root_, "mlx5_4", 1, 100).value().value().size(), 2U);
+  EXPECT_EQ(ReadGidTable(root_, "mlx5_5", 1, 4).value(), std::nullopt);
+}
+
+TEST_F(GidTableTest, WaitsForAnEntry) {
+  LinuxKernel kernel(root_);
+  const NetNs host = kernel.HostNetns().value();
+  const GidWanted wanted{*IpAddress::Parse("10.100.0.7"), GidType::kRoceV2, "net1"};
+  const auto wait = [&](std::chrono::milliseconds limit) {
+    return kernel.WaitGid(host, "mlx5_4", wanted, std::chrono::steady_clock::now() + limit).value();
+  };
+  EXPECT_EQ(wait(std::chrono::milliseconds(0)), std::nullopt);  // no such device
+  Slot(3, kV4, "IB/RoCE v1", "net1");
+  EXPECT_EQ(wait(std::chrono::milliseconds(5)), std::nullopt);
+  std::thread later([&] { Slot(700, kV4, "RoCE v2", "net1"); });
+  EXPECT_EQ(wait(std::chrono::minutes(1)).value().index, 700);
+  later.join();
+  EXPECT_EQ(wait(std::chrono::milliseconds(0)).value().index, 700);
 }
 
 TEST_F(GidTableTest, DescribesForPeople) {
