@@ -9,7 +9,7 @@ namespace railhead {
 namespace {
 
 // Address space only; the file grows with its content. A /12 full of
-// allocations takes about a quarter of it.
+// allocations takes about a tenth of it.
 constexpr std::size_t kMapSize = std::size_t{4} << 30;
 constexpr mode_t kFileMode = 0600;
 

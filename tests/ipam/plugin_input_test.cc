@@ -86,7 +86,7 @@ std::string AddWith(const std::string& config) {
 }
 
 TEST(BadConfiguration, NoJsonAndNoObject) {
-  for (const char* text : {"", "{", "[]", "7", "{\"cniVersion\": \"1.0.0\", \"name\": \"a\",}", "\xff\xfe"}) {
+  for (const char* text : {"", "{", "[]", "7", R"({"cniVersion": "1.0.0", "name": "a",})", "\xff\xfe"}) {
     const std::string error = AddWith(text);
     EXPECT_TRUE(error.substr(0, 2) == "6:" || error.substr(0, 2) == "7:") << text << " -> " << error;
   }

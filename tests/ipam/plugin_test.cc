@@ -132,6 +132,7 @@ TEST_F(PluginTest, SixtyFourProcessesGetSixtyFourAddresses) {
   json config = Config();
   config["ipam"]["rangeEnd"] = "10.100.0.90";
   std::vector<Call> calls;
+  calls.reserve(64);
   for (int i = 0; i < 64; ++i) calls.push_back({"ADD", "c" + std::to_string(i), config.dump()});
   std::set<std::string> addresses;
   for (const Answer& answer : RunIpamAtOnce(scratch_.path(), calls)) {

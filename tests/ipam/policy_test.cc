@@ -128,7 +128,7 @@ std::optional<IpAddress> NextByWalking(const RangeSet& ranges, const std::set<Ip
   }
   wrapped.insert(wrapped.end(), order.begin(), order.end());
   for (const auto& address : wrapped) {
-    if (taken.count(address) == 0) return address;
+    if (!taken.contains(address)) return address;
   }
   return std::nullopt;
 }
@@ -142,7 +142,7 @@ void CompareWithWalking(std::mt19937_64& random, const AddressPool& pool) {
     const IpAddress address = base.Plus(random() % size);
     // Phases of filling and of emptying.
     const bool fill = (step / 500) % 2 == 0;
-    if (taken.count(address) != 0) {
+    if (taken.contains(address)) {
       if (fill && random() % 4 != 0) continue;
       ASSERT_TRUE(Free(runs, address));
       taken.erase(address);

@@ -27,14 +27,14 @@ class Model {
   }
 
   std::optional<IpAddress> Allocate(int owner, std::uint64_t now) {
-    if (held_.count(owner) != 0) return held_[owner];
+    if (held_.contains(owner)) return held_[owner];
     std::size_t start = 0;
     while (last_ && start < order_.size() && order_[start] <= *last_) ++start;
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const IpAddress& address = order_[(start + i) % order_.size()];
       const auto rest = rest_since_.find(address);
       const bool resting = rest != rest_since_.end() && now < rest->second + rest_ms_;
-      if (resting || owner_of_.count(address) != 0) continue;
+      if (resting || owner_of_.contains(address)) continue;
       rest_since_.erase(address);
       owner_of_[address] = owner;
       held_[owner] = address;
@@ -215,17 +215,17 @@ TEST(StoreModel, LargerPoolKeepsTheRules) {
         ASSERT_EQ(held.size() + resting, size) << "step " << step << ": " << given.error().message;
         continue;
       }
-      if (held.count(owner) != 0) {
+      if (held.contains(owner)) {
         ASSERT_EQ(held[owner], given->address);
         continue;
       }
       for (const auto& [other, address] : held) ASSERT_NE(address, given->address) << "step " << step;
-      if (released.count(given->address) != 0) {
+      if (released.contains(given->address)) {
         ASSERT_GE(now, released[given->address] + 60'000) << "step " << step;
       }
       released.erase(given->address);
       held[owner] = given->address;
-    } else if (held.count(owner) != 0) {
+    } else if (held.contains(owner)) {
       ASSERT_EQ(store->Release(OwnerNumber(owner), reading).value_or(0), 1U);
       released[held[owner]] = now;
       held.erase(owner);

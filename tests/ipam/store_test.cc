@@ -17,7 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 using testing::At;
-using testing::Ip;
 using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;

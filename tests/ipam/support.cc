@@ -1,7 +1,5 @@
 #include "tests/ipam/support.h"
 
-#include <stdlib.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
