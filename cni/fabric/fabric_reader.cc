@@ -104,6 +104,10 @@ void ReadAddressing(JsonReader& reader, Rail& rail) {
     }
   }
   ReadNodeRanges(reader, rail);
+  if (!rail.node_ranges.empty() && rail.node_block) {
+    reader.Fail("nodeBlock", "cannot stand beside nodeRanges",
+                "blocks and ranges of different nodes could overlap");
+  }
   const bool shares = !rail.node_ranges.empty() || rail.node_block;
   if (shares && !rail.subnet) reader.Fail("subnet", "is required with nodeRanges or nodeBlock");
   if (rail.node_block && rail.subnet &&

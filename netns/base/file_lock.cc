@@ -31,7 +31,7 @@ Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::millise
                   "locking " + path + ": still held after " + std::to_string(limit.count()) + " ms");
     }
     std::this_thread::sleep_for(std::min(pause, left));
-    pause = std::min(pause * 2, std::chrono::milliseconds(20));
+    pause = std::min(pause * 2, std::chrono::milliseconds(2));
   }
   return FileLock(std::move(fd));
 }
