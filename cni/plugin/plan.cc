@@ -97,6 +97,19 @@ Result<void> FindPf(const Root& root, RouteApi& host, AttachPlan& plan) {
   return {};
 }
 
+// Only a rail that names its PF by position makes it necessary to look at every PCI
+// function of the node.
+Result<const Rail*> RailOfDevice(const Root& root, const Fabric& fabric, const std::string& pf_name,
+                                 const std::string& pf_bdf) {
+  std::vector<std::string> in_order;
+  const bool by_position = std::any_of(fabric.rails.begin(), fabric.rails.end(),
+                                       [](const Rail& rail) { return rail.position.has_value(); });
+  if (by_position) {
+    for (const auto& pf : RH_TRY(ListRailPfs(root))) in_order.push_back(pf.address.ToString());
+  }
+  return fabric.RailOfPf(pf_name, pf_bdf, in_order);
+}
+
 Result<void> FindRailOf(const Root& root, AttachPlan& plan) {
   const auto fabric = RH_TRY(ReadFabric(root, plan.config.fabric_path));
   if (!fabric) {
@@ -116,11 +129,9 @@ Result<void> FindRailOf(const Root& root, AttachPlan& plan) {
                   plan.config.fabric_path + " has " + Join(names, ", "));
     }
   } else {
-    std::vector<std::string> in_order;
-    for (const auto& pf : RH_TRY(ListRailPfs(root))) in_order.push_back(pf.address.ToString());
     const bool is_vf = plan.device.is_vf;
-    rail = fabric->RailOfPf(is_vf ? plan.pf_name : plan.host_link.name, is_vf ? plan.pf_bdf : plan.bdf,
-                            in_order);
+    rail = RH_TRY(RailOfDevice(root, *fabric, is_vf ? plan.pf_name : plan.host_link.name,
+                               is_vf ? plan.pf_bdf : plan.bdf));
   }
   if (rail != nullptr) plan.rail = *rail;
   return {};

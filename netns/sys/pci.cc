@@ -69,6 +69,23 @@ std::string RealPath(const Root& root, const std::string& path) {
   return result;
 }
 
+// The directory behind /sys/bus/pci/devices/ADDRESS: a relative link that leads there in
+// one step (bus_add_device in drivers/base/bus.c), so the path follows from its text.
+// realpath(3) would ask for every part of it.
+Result<std::string> DirectoryOf(const Root& root, const std::string& path) {
+  const auto target = RH_TRY(ReadLink(path));
+  std::string_view rest = target ? std::string_view(*target) : std::string_view();
+  std::string_view directory = kDevices;
+  while (rest.substr(0, 3) == "../" && !directory.empty()) {
+    rest.remove_prefix(3);
+    directory.remove_suffix(BaseName(directory).size() + 1);
+  }
+  if (rest.empty() || rest.front() == '/' || rest.find("..") != std::string_view::npos) {
+    return RealPath(root, path);
+  }
+  return std::string(directory) + "/" + std::string(rest);
+}
+
 // All but vf_index.
 Result<std::optional<PciDevice>> ReadDevice(const Root& root, const PciAddress& address) {
   const std::string path = DevicePath(root, address);
@@ -90,7 +107,7 @@ Result<std::optional<PciDevice>> ReadDevice(const Root& root, const PciAddress& 
     device.sriov_totalvfs = RH_TRY(ReadIntAttribute(path + "/sriov_totalvfs")).value_or(0);
     device.sriov_numvfs = RH_TRY(ReadIntAttribute(path + "/sriov_numvfs")).value_or(0);
   }
-  device.path = RealPath(root, path);
+  device.path = RH_TRY(DirectoryOf(root, path));
   return device;
 }
 
