@@ -1,11 +1,28 @@
 #include "cni/fabric/fabric.h"
 
 #include <algorithm>
+#include <array>
 
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
 namespace railhead {
+namespace {
+
+// base + (number << bits); blocks of IPv6 subnets are often larger than 64 bits.
+IpAddress PlusShifted(const IpAddress& base, int number, int bits) {
+  std::array<std::uint8_t, 16> bytes{};
+  std::copy_n(base.Data(), base.Size(), bytes.begin());
+  auto carry = static_cast<std::uint64_t>(number) << (bits % 8);
+  for (int at = static_cast<int>(base.Size()) - 1 - bits / 8; at >= 0 && carry != 0; --at) {
+    carry += bytes[static_cast<std::size_t>(at)];
+    bytes[static_cast<std::size_t>(at)] = static_cast<std::uint8_t>(carry);
+    carry >>= 8;
+  }
+  return *IpAddress::FromBytes(bytes.data(), base.Size());
+}
+
+}  // namespace
 
 std::optional<IpRange> ParseIpRange(const std::string& text) {
   const auto dash = text.find('-');
@@ -23,11 +40,9 @@ std::optional<IpRange> Rail::RangeOf(const std::string& node, std::optional<int>
   }
   if (!node_block || !subnet) return std::nullopt;
   // The index-th block; nullopt when the subnet has no such block.
-  const int host_bits = subnet->address.Bits() - *node_block;
-  if (host_bits >= 63) return std::nullopt;
-  const auto offset = static_cast<std::uint64_t>(*index) << host_bits;
-  const IpAddress first = subnet->First().Plus(offset);
-  if (!subnet->Contains(first)) return std::nullopt;
+  const int index_bits = *node_block - subnet->length;
+  if (index_bits < 63 && (static_cast<std::int64_t>(*index) >> index_bits) != 0) return std::nullopt;
+  const IpAddress first = PlusShifted(subnet->First(), *index, subnet->address.Bits() - *node_block);
   return IpRange{first, first.Filled(*node_block)};
 }
 

@@ -106,14 +106,17 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   const std::string device = RH_TRY(DeviceOf(config)).ToString();
   const FileLock lock = RH_TRY(LockDevice(root_, device));
   Attachment attachment = RH_TRY(Attachment::Open(root_, kernel_, request));
-  if (RH_TRY(journal_.Find({request.network, request.container_id, request.ifname}))) {
+  const auto own = RH_TRY(journal_.Find({request.network, request.container_id, request.ifname}));
+  // A killed ADD of the same device is finished below; another device's way home
+  // is in that entry, which must not be written over.
+  if (own && (own->phase == Phase::kDone || own->links.empty() || own->links.front().device != device)) {
     return Fail(ErrorCode::kExists,
                 "container " + request.container_id + " has " + request.ifname + " of network " +
                     request.network + " already",
                 "DEL it before another ADD");
   }
-  RH_TRY(attachment.RefuseTakenName());
   RH_TRY(FinishEarlier(device));
+  RH_TRY(attachment.RefuseTakenName());
   const AttachPlan plan = RH_TRY(ResolvePlan(root_, attachment.host(), config));
 
   UndoStack undo;

@@ -123,9 +123,11 @@ Result<void> Attachment::ConfigureVf(const AttachPlan& plan) {
 }
 
 Result<void> Attachment::MoveIntoPod(const AttachPlan& plan) {
-  RH_TRY_WRAP(host_->MoveLink(host_index_, pod_ns_, request_->ifname, plan.mtu),
+  // A rebind gave the interface the driver's MTU.
+  const auto mtu = plan.mac && !plan.mtu ? std::optional<int>(plan.host_link.mtu) : plan.mtu;
+  RH_TRY_WRAP(host_->MoveLink(host_index_, pod_ns_, request_->ifname, mtu),
               "moving " + plan.bdf + " into " + request_->netns + " as " + request_->ifname +
-                  (plan.mtu ? " with MTU " + std::to_string(*plan.mtu) : ""));
+                  (mtu ? " with MTU " + std::to_string(*mtu) : ""));
   const auto found = RH_TRY(pod_->FindLink(request_->ifname));
   if (!found)
     return Fail(ErrorCode::kConflict,

@@ -93,11 +93,12 @@ Result<void> WriteNcclConf(const Root& root, RouteApi& pod, const AttachPlan& pl
 Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteApi& pod,
                                const AttachPlan& plan, JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id));
+  // The shared file last: a NIC that fails on the way is not left in it.
+  RH_TRY_WRAP(WriteCdi(root, plan, entry), "writing the CDI spec");
   if (plan.handoff) {
     const auto links = RH_TRY(LinksOfSandbox(journal, entry));
     RH_TRY_WRAP(WriteNcclConf(root, pod, plan, entry, links), "writing the handoff");
   }
-  RH_TRY_WRAP(WriteCdi(root, plan, entry), "writing the CDI spec");
   entry.phase = Phase::kDone;
   return journal.Write(entry);
 }

@@ -10,8 +10,8 @@
 
 namespace railhead {
 
-// Writes nccl.conf with this and the sandbox's earlier attachments, and the
-// device's CDI spec, then marks the entry as done: in this order, so that an
+// Writes the device's CDI spec and nccl.conf with this and the sandbox's earlier
+// attachments, then marks the entry as done: in this order, so that an
 // entry that is done has its handoff.
 Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteApi& pod,
                                const AttachPlan& plan, JournalEntry& entry);

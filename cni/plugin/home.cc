@@ -108,6 +108,37 @@ VfChange InverseOf(const VfChange& change, const VfState& before, const VfState&
   return inverse;
 }
 
+Result<bool> BindsForMac(const Way& way, const AttachedLink& link) {
+  const auto address = PciAddress::Parse(link.device);
+  const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
+  return device && device->driver && NeedsRebindForMac(*device->driver);
+}
+
+// Each step is decided by what is there, not by what an interrupted try has done
+// already. With an administrative MAC before, the driver takes host_mac as one when
+// it binds; without, it makes one up, and RestoreLink sets host_mac.
+Result<void> RestoreMacByBinding(const Way& way, const AttachedLink& link, int pf, const VfState& now) {
+  const std::string what = "restoring the MAC of VF " + std::to_string(link.vf);
+  const MacAddress& before = link.host_vf->mac;
+  VfChange change;
+  if (before.IsZero()) {
+    if (now.mac == before) return {};
+    change.mac = before;
+    RH_TRY_WRAP(way.host.SetVf(pf, link.vf, change), what);
+    return way.kernel.RebindDriver(link.device);
+  }
+  const auto netdev = RH_TRY(FindOnHost(way, link));
+  MacAddress administrative = now.mac;
+  if (netdev && netdev->mac != link.host_mac) {
+    change.mac = administrative = link.host_mac;
+    RH_TRY_WRAP(way.host.SetVf(pf, link.vf, change), what);
+    RH_TRY(way.kernel.RebindDriver(link.device));
+  }
+  if (administrative == before) return {};
+  change.mac = before;
+  return WithContext(way.host.SetVf(pf, link.vf, change), what);
+}
+
 Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
   if (link.vf_change.Empty() || !link.host_vf) return {};
   const auto pf_address = PciAddress::Parse(link.pf);
@@ -119,14 +150,14 @@ Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
   }
   const auto now = RH_TRY(way.host.GetVf(pf->index, link.vf));
   if (!now) return {};  // the VFs were removed
-  const VfChange inverse = InverseOf(link.vf_change, *link.host_vf, *now);
+  VfChange inverse = InverseOf(link.vf_change, *link.host_vf, *now);
+  if (link.vf_change.mac && RH_TRY(BindsForMac(way, link))) {
+    inverse.mac.reset();
+    RH_TRY(RestoreMacByBinding(way, link, pf->index, *now));
+  }
   if (inverse.Empty()) return {};
-  RH_TRY_WRAP(way.host.SetVf(pf->index, link.vf, inverse),
-              "restoring VF " + std::to_string(link.vf) + " of " + pf->name);
-  const auto address = PciAddress::Parse(link.device);
-  const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
-  if (!inverse.mac || !device || !device->driver || !NeedsRebindForMac(*device->driver)) return {};
-  return way.kernel.RebindDriver(link.device);
+  return WithContext(way.host.SetVf(pf->index, link.vf, inverse),
+                     "restoring VF " + std::to_string(link.vf) + " of " + pf->name);
 }
 
 Result<void> RestoreLink(const Way& way, const AttachedLink& link) {

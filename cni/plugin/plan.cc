@@ -151,7 +151,10 @@ void MergeVfSettings(AttachPlan& plan) {
   plan.vf_change.trust = config.trust;
   plan.vf_change.link_state = config.link_state;
   if (config.min_tx_rate || config.max_tx_rate) {
-    plan.vf_change.rate = VfChange::Rate{config.min_tx_rate.value_or(0), config.max_tx_rate.value_or(0)};
+    // One message sets both: the other keeps its value.
+    const VfState now = plan.host_vf.value_or(VfState{});
+    plan.vf_change.rate = VfChange::Rate{config.min_tx_rate.value_or(now.min_tx_rate.value_or(0)),
+                                         config.max_tx_rate.value_or(now.max_tx_rate.value_or(0))};
   }
   plan.mac = config.mac;
   plan.mtu = config.mtu ? config.mtu : (rail != nullptr ? rail->mtu : std::nullopt);
@@ -160,6 +163,12 @@ void MergeVfSettings(AttachPlan& plan) {
 Result<void> CheckVfSettings(AttachPlan& plan) {
   if (plan.config.vlan_qos.value_or(0) != 0 && !plan.vf_change.vlan) {
     return Fail(ErrorCode::kInvalid, "network configuration: /vlanQoS: needs a vlan");
+  }
+  if (const auto& rate = plan.vf_change.rate; rate && rate->max != 0 && rate->min > rate->max) {
+    return Fail(ErrorCode::kInvalid,
+                "network configuration: min_tx_rate " + std::to_string(rate->min) +
+                    " would be above max_tx_rate " + std::to_string(rate->max) + " of " + plan.bdf,
+                "set both: the one that is not configured stays as it is on the VF");
   }
   if (plan.device.is_vf) {
     if (!plan.vf_change.Empty() && !plan.host_vf) {

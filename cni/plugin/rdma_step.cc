@@ -69,15 +69,21 @@ Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& li
                         const NetNs& host) {
   if (!link.soft_roce && !link.rdma_moved) return {};
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
+  const auto is_there = [&]() -> Result<bool> {
+    // In shared mode every namespace lists every device: one of that name on
+    // another namespace's netdev is someone else's, and why ADD failed.
+    const auto devices = RH_TRY(rdma->ListDevices());
+    return std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) {
+      return device.name == link.rdma_device && (!link.soft_roce || device.netdev_index != 0);
+    });
+  };
   if (link.soft_roce) {
+    if (!RH_TRY(is_there())) return {};
     RH_TRY_WRAP(rdma->DeleteRxe(link.rdma_device), "removing soft RoCE device " + link.rdma_device);
     return {};
   }
   const FileLock lock = RH_TRY(LockRdma(root));
-  const auto devices = RH_TRY(rdma->ListDevices());
-  const bool there = std::any_of(devices.begin(), devices.end(),
-                                 [&](const RdmaDevice& device) { return device.name == link.rdma_device; });
-  if (!there) return {};
+  if (!RH_TRY(is_there())) return {};
   return WithContext(rdma->MoveDevice(link.rdma_device, host),
                      "moving RDMA device " + link.rdma_device + " back to the host");
 }

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <string_view>
 #include <utility>
 
@@ -71,8 +71,18 @@ Result<pid_t> Spawn(const std::string& path, const DelegateCall& call, int in, i
   std::string name = path;
   std::array<char*, 2> arguments{name.data(), nullptr};
   pid_t pid = 0;
+  // We ignore SIGPIPE, and a child would inherit that: one that prints without
+  // end would never notice that nobody listens.
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t defaults;
+  ::sigemptyset(&defaults);
+  ::sigaddset(&defaults, SIGPIPE);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   const int error =
-      ::posix_spawn(&pid, path.c_str(), &actions, nullptr, arguments.data(), environment.data());
+      ::posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments.data(), environment.data());
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return FailSys(error, "running " + path);
   return pid;
@@ -134,6 +144,7 @@ Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& c
   int status = 0;
   if (pid) {
     output = Converse(call.config, std::move(in.write), std::move(out.read));
+    if (!output) (void)::kill(*pid, SIGKILL);  // it may never end by itself
     while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
     }
   }

@@ -74,6 +74,8 @@ Result<void> WriteDeviceHandoff(const Root& root, const std::string& bdf, const 
 }
 
 Result<void> ClearDeviceHandoff(const Root& root, const std::string& bdf) {
+  // What a runtime made of a mount source that never came.
+  (void)RemoveEmptyDirectory(DeviceHandoffPath(root, bdf));
   if (!Exists(DeviceHandoffPath(root, bdf))) return {};
   return WriteInPlace(DeviceHandoffPath(root, bdf), "");
 }

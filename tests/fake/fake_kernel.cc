@@ -279,7 +279,8 @@ Result<void> FakeKernel::Announce(const NetNs& ns, const Link& link,
   const FakeNetdev* netdev = name ? state_.Find(*name, link.index) : nullptr;
   if (netdev == nullptr) return FailSys(ENODEV, what);
   if (!netdev->link.up) return FailSys(ENETDOWN, what);
-  announcements_.push_back({*name, netdev->link.name, addresses});
+  // Without carrier the kernel drops it without a word.
+  if (state_.HasCarrier(*netdev)) announcements_.push_back({*name, netdev->link.name, addresses});
   return {};
 }
 

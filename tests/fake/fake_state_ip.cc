@@ -52,6 +52,7 @@ int FakeState::AddRoute(const std::string& ns, Route route) {
   const FakeNetdev* netdev = Find(ns, route.link);
   if (netdev == nullptr) return ENODEV;
   if (!netdev->link.up) return ENETDOWN;
+  if (route.destination.address.IsV6() && route.metric == 0) route.metric = 1024;
   if (route.destination.Network() != route.destination) return EINVAL;
   if (route.gateway) {
     const bool reachable = std::any_of(space.routes.begin(), space.routes.end(), [&](const Route& other) {

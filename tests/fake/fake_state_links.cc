@@ -70,10 +70,11 @@ int FakeState::Rename(FakeNetdev& netdev, const std::string& name) {
 int FakeState::Change(FakeNetdev& netdev, const LinkChange& change) {
   if (change.mac) {
     const FakeFunction* function = Function(netdev.bdf);
-    if (function != nullptr && function->driver.mac_at_bind && function->state &&
-        !function->state->mac.IsZero() && function->state->mac != *change.mac) {
-      return EADDRNOTAVAIL;
-    }
+    // The PF refuses a VF's own MAC while it has set one; the VF's driver then
+    // falls back to the one that it read when it was bound.
+    const bool fixed = function != nullptr && function->driver.mac_at_bind && function->state &&
+                       !function->state->mac.IsZero();
+    if (fixed && *change.mac != netdev.link.permanent_mac) return EADDRNOTAVAIL;
     if (change.mac->IsMulticast() || change.mac->IsZero()) return EADDRNOTAVAIL;
     if (netdev.link.mac != *change.mac) {
       netdev.link.mac = *change.mac;

@@ -75,6 +75,10 @@ void SysfsMirror::Sync(FakeState& state) {
     if (netdev.ns == kHost) Show(state, netdev, wanted);
   }
   for (const auto& rdma : state.rdmas) Show(state, rdma, wanted);
+  for (const auto& function : state.functions) {
+    if (state.OfFunction(function.bdf) == nullptr) continue;  // unbound
+    wanted.links[DevicePath(function.bdf) + "/driver"] = "/sys/bus/pci/drivers/" + function.driver.name;
+  }
   if (wanted == shown_) return;
   RemoveOld(wanted);
   for (const auto& [path, content] : wanted.files) {

@@ -1,5 +1,5 @@
 // Keeps a FakeSysfs in step with a FakeState: network devices of the host, RDMA
-// devices that the host sees, character devices (sysfs and /dev/infiniband).
+// devices that the host sees, character devices (sysfs and /dev/infiniband), drivers.
 // Threads: not thread-safe. The tree must outlive it.
 #pragma once
 

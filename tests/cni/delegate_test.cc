@@ -1,0 +1,148 @@
+// Running another plugin: shell scripts stand in for it.
+#include "cni/skel/delegate.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <cstdlib>
+
+#include "netns/base/file_lock.h"
+#include "netns/base/unique_fd.h"
+#include "tests/cni/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+class DelegateTest : public ::testing::Test {
+ protected:
+  Result<std::string> Run(const std::string& script, const std::string& config = "{}",
+                          const std::string& command = "ADD", int fd = -1) {
+    temp_.Write("/bin/plugin", "#!/bin/bash\n" + script + "\n", true);
+    CniRequest request;
+    request.path = {"/nowhere", temp_.directory() + "/bin"};
+    return RunDelegate(request, {"plugin", command, config, fd});
+  }
+
+  TempRoot temp_;
+};
+
+TEST_F(DelegateTest, PassesConfigurationAndCommand) {
+  ::setenv("CNI_COMMAND", "ADD", 1);
+  ::setenv("CNI_CONTAINERID", "c1", 1);
+  const auto output = Run("cat; echo -n \"|$CNI_COMMAND|$CNI_CONTAINERID\"", R"({"a":1})", "DEL");
+  ASSERT_TRUE(output) << Describe(output.error());
+  EXPECT_EQ(*output, R"({"a":1}|DEL|c1)");
+}
+
+TEST_F(DelegateTest, CopesWithMoreThanPipesHold) {
+  const std::string big(900000, 'x');
+  const auto output = Run("cat", big);
+  ASSERT_TRUE(output) << Describe(output.error());
+  EXPECT_EQ(*output, big);
+}
+
+TEST_F(DelegateTest, CopesWithChildThatDoesNotRead) {
+  const auto output = Run("exec <&-; echo -n done", std::string(900000, 'x'));
+  ASSERT_TRUE(output) << Describe(output.error());
+  EXPECT_EQ(*output, "done");
+}
+
+TEST_F(DelegateTest, PassesOnCniErrors) {
+  const auto output =
+      Run(R"(echo '{"cniVersion":"1.0.0","code":105,"msg":"no address left","details":"wait"}'; exit 1)");
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(output.error().message, "plugin ADD: no address left");
+  EXPECT_EQ(output.error().hint, "wait");
+}
+
+TEST_F(DelegateTest, ForeignCodesAndMissingFieldsAreIoErrors) {
+  const auto foreign = Run(R"(echo '{"code":4711,"msg":"odd"}'; exit 1)");
+  ASSERT_FALSE(foreign);
+  EXPECT_EQ(foreign.error().code, ErrorCode::kIo);
+  EXPECT_EQ(foreign.error().message, "plugin ADD: odd");
+  const auto empty = Run("echo '{}'; exit 3");
+  ASSERT_FALSE(empty);
+  EXPECT_EQ(empty.error().message, "plugin ADD: exit status 3");
+}
+
+TEST_F(DelegateTest, SaysHowItDied) {
+  const auto garbage = Run("echo oops; exit 7");
+  ASSERT_FALSE(garbage);
+  EXPECT_EQ(garbage.error().code, ErrorCode::kIo);
+  EXPECT_EQ(garbage.error().message, "plugin ADD: exit status 7 without a CNI error");
+  const auto killed = Run("kill -9 $$");
+  ASSERT_FALSE(killed);
+  EXPECT_EQ(killed.error().message, "plugin ADD: killed by signal 9 without a CNI error");
+}
+
+// What is printed with status 0 is the caller's to judge.
+TEST_F(DelegateTest, OutputOfSuccessComesBackAsItIs) {
+  EXPECT_EQ(*Run("echo garbage"), "garbage\n");
+  EXPECT_EQ(*Run("true"), "");
+}
+
+TEST_F(DelegateTest, EndlessOutputIsCutOff) {
+  const auto output =
+      Run("while :; do echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx; done");
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().message, "plugin ADD: the delegated plugin prints without end");
+}
+
+TEST_F(DelegateTest, FindsOnlyExecutablesByName) {
+  temp_.Write("/bin/plain", "not executable");
+  CniRequest request;
+  request.path = {temp_.directory() + "/bin"};
+  EXPECT_EQ(RunDelegate(request, {"plain", "ADD", "{}", -1}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(RunDelegate(request, {"absent", "ADD", "{}", -1}).error().message,
+            "plugin 'absent' is not in CNI_PATH " + temp_.directory() + "/bin");
+  EXPECT_EQ(RunDelegate(request, {"../bin/plain", "ADD", "{}", -1}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(RunDelegate(request, {"", "ADD", "{}", -1}).error().code, ErrorCode::kInvalid);
+}
+
+// The first in CNI_PATH that can be run; a file that cannot is passed over.
+TEST_F(DelegateTest, SearchesTheWholePath) {
+  temp_.Write("/first/plugin", "not executable");
+  temp_.Write("/second/plugin", "#!/bin/bash\necho second\n", true);
+  temp_.Write("/third/plugin", "#!/bin/bash\necho third\n", true);
+  CniRequest request;
+  for (const char* name : {"/first", "/second", "/third"}) request.path.push_back(temp_.directory() + name);
+  EXPECT_EQ(*RunDelegate(request, {"plugin", "ADD", "{}", -1}), "second\n");
+}
+
+TEST_F(DelegateTest, NoExecutableFormatIsAnError) {
+  temp_.Write("/bin/broken",
+              "\x7f"
+              "ELF nonsense",
+              true);
+  CniRequest request;
+  request.path = {temp_.directory() + "/bin"};
+  const auto output = RunDelegate(request, {"broken", "ADD", "{}", -1});
+  ASSERT_FALSE(output);
+  EXPECT_NE(output.error().message.find("running " + temp_.directory() + "/bin/broken"), std::string::npos);
+}
+
+// A lock given to the child is held until the child ends, whatever becomes of us;
+// other descriptors are not passed on.
+TEST_F(DelegateTest, InheritsOneDescriptor) {
+  const std::string path = temp_.directory() + "/locks/x.lock";
+  auto lock = FileLock::Acquire(path, std::chrono::milliseconds(100));
+  ASSERT_TRUE(lock);
+  const std::string fd = std::to_string(lock->Fd());
+  const auto inherited = Run("readlink /proc/self/fd/" + fd + " || echo none", "{}", "ADD", lock->Fd());
+  EXPECT_EQ(*inherited, path + "\n");
+  const auto not_inherited = Run("test -e /proc/self/fd/" + fd + " && readlink /proc/self/fd/" + fd +
+                                 " | grep -c lock || echo none");
+  EXPECT_EQ(*not_inherited, "none\n");
+  EXPECT_TRUE((::fcntl(lock->Fd(), F_GETFD) & FD_CLOEXEC) != 0) << "ours stays close-on-exec";
+}
+
+TEST_F(DelegateTest, KeepsTheSignalHandler) {
+  const auto before = ::signal(SIGPIPE, SIG_DFL);
+  (void)Run("exec <&-; true", std::string(900000, 'x'));
+  EXPECT_EQ(::signal(SIGPIPE, before), SIG_DFL);
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,24 @@
+// A plugin that tells what it was asked, for plugin_process_test.
+#include "cni/skel/plugin.h"
+
+namespace {
+
+class EchoPlugin final : public railhead::CniPlugin {
+ public:
+  railhead::Result<std::string> Add(const railhead::CniRequest& request) override {
+    return "ADD " + request.network + " " + request.container_id + " " + request.ifname + " " +
+           request.netns + " " + request.cni_version + "\n";
+  }
+  railhead::Result<void> Del(const railhead::CniRequest&) override { return {}; }
+  railhead::Result<void> Check(const railhead::CniRequest&) override {
+    return railhead::Fail(railhead::ErrorCode::kConflict, "not as it should be", "look");
+  }
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  EchoPlugin plugin;
+  return railhead::RunCniPlugin(plugin, {"echo-plugin", "tells what it was asked", "No more help.\n"}, argc,
+                                argv);
+}

@@ -1,0 +1,208 @@
+#include "cni/state/journal.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "cni/state/journal_json.h"
+#include "tests/cni/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kDevice = "0000:43:10.0";
+constexpr const char* kBoot = "11111111-2222-3333-4444-555555555555";
+
+JournalEntry Entry(const std::string& network = "rail0", const std::string& ifname = "net1",
+                   const std::string& device = kDevice) {
+  JournalEntry entry;
+  entry.key = {network, "c1", ifname};
+  entry.boot_id = kBoot;
+  entry.netns = "/run/netns/x";
+  entry.netns_inode = 4026532000;
+  entry.since = 1700000000;
+  AttachedLink link;
+  link.device = device;
+  link.pf = "0000:43:00.0";
+  link.vf = 0;
+  link.pod_name = ifname;
+  link.host_name = "pf0v0";
+  link.host_mac = *MacAddress::Parse("02:00:00:00:00:01");
+  link.host_mtu = 1500;
+  entry.links.push_back(link);
+  return entry;
+}
+
+JournalEntry Full() {
+  JournalEntry entry = Entry();
+  entry.phase = Phase::kDone;
+  entry.handoff_required = true;
+  AttachedLink& link = entry.links[0];
+  link.rail = "rail0";
+  link.host_up = true;
+  link.host_vf = VfState{
+      3, *MacAddress::Parse("02:00:00:00:00:03"), 7, 5, 0x88a8, true, false, VfLinkState::kDisable, 10, 20};
+  link.vf_change = VfChange{MacAddress::Parse("02:00:00:00:00:09"),
+                            VfChange::Vlan{100, 3, 0x8100},
+                            false,
+                            true,
+                            VfLinkState::kEnable,
+                            VfChange::Rate{1, 4294967295U}};
+  link.rdma_device = "mlx5_4";
+  link.soft_roce = true;
+  link.rdma_moved = true;
+  link.table = 100;
+  link.addresses = {*IpPrefix::Parse("10.0.0.7/24"), *IpPrefix::Parse("fd00::7/64")};
+  link.gid_index = 3;
+  link.uverbs = "uverbs4";
+  link.traffic_class = 106;
+  return entry;
+}
+
+class JournalTest : public ::testing::Test {
+ protected:
+  std::string EntryPath(const std::string& name = "rail0@net1") {
+    return "/run/railhead/attachments/c1/" + name + ".json";
+  }
+  std::string LinkTarget(const std::string& device = kDevice) {
+    std::error_code error;
+    return std::filesystem::read_symlink(temp_.directory() + "/run/railhead/devices/" + device, error);
+  }
+
+  TempRoot temp_;
+  Journal journal_{temp_.root()};
+};
+
+TEST_F(JournalTest, EverythingSurvivesTheFile) {
+  const JournalEntry entry = Full();
+  ASSERT_TRUE(journal_.Write(entry));
+  const auto found = journal_.Find(entry.key);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ(FormatJournalEntry(**found), FormatJournalEntry(entry));
+  const AttachedLink& link = (*found)->links.at(0);
+  EXPECT_EQ((*found)->phase, Phase::kDone);
+  EXPECT_EQ((*found)->netns_inode, 4026532000U);
+  EXPECT_EQ(link.host_vf, entry.links[0].host_vf);
+  EXPECT_EQ(link.vf_change.vlan, entry.links[0].vf_change.vlan);
+  EXPECT_EQ(link.vf_change.mac, entry.links[0].vf_change.mac);
+  EXPECT_EQ(link.vf_change.rate, entry.links[0].vf_change.rate);
+  EXPECT_EQ(link.vf_change.trust, true);
+  EXPECT_EQ(link.vf_change.spoofchk, false);
+  EXPECT_EQ(link.vf_change.link_state, VfLinkState::kEnable);
+  EXPECT_EQ(link.addresses, entry.links[0].addresses);
+  EXPECT_EQ(link.gid_index, 3);
+  EXPECT_EQ(link.uverbs, "uverbs4");
+}
+
+TEST_F(JournalTest, UnknownStaysUnknown) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  const auto found = journal_.Find(Entry().key);
+  ASSERT_TRUE(found && *found);
+  const AttachedLink& link = (*found)->links.at(0);
+  EXPECT_EQ((*found)->phase, Phase::kPlanned);
+  EXPECT_EQ(link.host_vf, std::nullopt);
+  EXPECT_TRUE(link.vf_change.Empty());
+  EXPECT_EQ(link.gid_index, std::nullopt);
+}
+
+TEST_F(JournalTest, FindsByDevice) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  EXPECT_EQ(LinkTarget(), "../attachments/c1/rail0@net1.json");
+  EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.ifname, "net1");
+  EXPECT_FALSE(journal_.FindByDevice("0000:43:10.1")->has_value());
+}
+
+TEST_F(JournalTest, RemoveLeavesNothing) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  ASSERT_TRUE(journal_.Remove(Entry()));
+  EXPECT_EQ(FilesBelow(temp_.directory() + "/run"), std::vector<std::string>{});
+  EXPECT_FALSE(temp_.Exists("/run/railhead/attachments/c1"));
+  EXPECT_FALSE(journal_.Find(Entry().key)->has_value());
+  EXPECT_TRUE(journal_.Remove(Entry())) << "what is not there";
+}
+
+TEST_F(JournalTest, SiblingsShareASandbox) {
+  ASSERT_TRUE(journal_.Write(Entry("rail1", "net2", "0000:83:10.0")));
+  ASSERT_TRUE(journal_.Write(Entry()));
+  JournalEntry other = Entry("rail0", "net1", "0000:43:10.7");
+  other.key.container_id = "c2";
+  ASSERT_TRUE(journal_.Write(other));
+  const auto entries = journal_.OfSandbox("c1");
+  ASSERT_TRUE(entries);
+  ASSERT_EQ(entries->size(), 2U);
+  EXPECT_EQ((*entries)[0].key.network, "rail0");
+  EXPECT_EQ((*entries)[1].key.network, "rail1");
+  EXPECT_EQ(journal_.All()->size(), 3U);
+  ASSERT_TRUE(journal_.Remove(Entry()));
+  EXPECT_EQ(journal_.OfSandbox("c1")->size(), 1U);
+  EXPECT_TRUE(journal_.OfSandbox("c3")->empty());
+}
+
+// A device that went on to another attachment keeps that one's link.
+TEST_F(JournalTest, RemoveLeavesALinkThatIsAnothers) {
+  ASSERT_TRUE(journal_.Write(Entry("rail0", "net1")));
+  ASSERT_TRUE(journal_.Write(Entry("rail0", "net9")));
+  EXPECT_EQ(LinkTarget(), "../attachments/c1/rail0@net9.json") << "the newer owner";
+  ASSERT_TRUE(journal_.Remove(Entry("rail0", "net1")));
+  EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.ifname, "net9");
+}
+
+// Order of writing: entry, then link. A kill between leaves an entry without link;
+// one between the removals leaves an entry without link too, never a link alone.
+TEST_F(JournalTest, LinkWithoutEntryMeansNothing) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  ASSERT_EQ(::unlink((temp_.directory() + EntryPath()).c_str()), 0);
+  EXPECT_FALSE(journal_.FindByDevice(kDevice)->has_value());
+  ASSERT_TRUE(journal_.Write(Entry("other", "net5")));
+  EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.network, "other");
+}
+
+TEST_F(JournalTest, LinkIsWrittenAfterTheEntry) {
+  // The directory of the links cannot be made: the entry is there all the same.
+  temp_.Write("/run/railhead/devices", "a file in the way");
+  EXPECT_FALSE(journal_.Write(Entry()));
+  EXPECT_TRUE(journal_.Find(Entry().key)->has_value());
+}
+
+TEST_F(JournalTest, EntryThatDoesNotHoldTheDeviceIsNotItsOwner) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  std::filesystem::create_symlink("../attachments/c1/rail0@net1.json",
+                                  temp_.directory() + "/run/railhead/devices/0000:43:10.5");
+  EXPECT_FALSE(journal_.FindByDevice("0000:43:10.5")->has_value());
+}
+
+TEST_F(JournalTest, EntriesOfAnotherBootAreAbsent) {
+  JournalEntry entry = Entry();
+  entry.boot_id = "another";
+  ASSERT_TRUE(journal_.Write(entry));
+  EXPECT_FALSE(journal_.Find(entry.key)->has_value());
+  EXPECT_FALSE(journal_.FindByDevice(kDevice)->has_value());
+  EXPECT_TRUE(journal_.OfSandbox("c1")->empty());
+}
+
+TEST_F(JournalTest, DamagedEntryNamesItsFile) {
+  for (const char* content : {"", "{", "{\"version\":1}", "{\"version\":2}", "[]"}) {
+    temp_.Write(EntryPath(), content);
+    const auto found = journal_.Find(Entry().key);
+    ASSERT_FALSE(found) << content;
+    EXPECT_NE(found.error().message.find("rail0@net1.json"), std::string::npos) << found.error().message;
+    EXPECT_FALSE(journal_.OfSandbox("c1")) << "not passed over in silence";
+  }
+}
+
+TEST_F(JournalTest, TemporaryFilesAreNoEntries) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  temp_.Write("/run/railhead/attachments/c1/rail0@net1.json.abc123", "{");
+  EXPECT_EQ(journal_.OfSandbox("c1")->size(), 1U);
+}
+
+TEST_F(JournalTest, EntriesAreForRootOnly) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  const auto mode = std::filesystem::status(temp_.directory() + EntryPath()).permissions();
+  EXPECT_EQ(mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all),
+            std::filesystem::perms::none);
+}
+
+}  // namespace
+}  // namespace railhead::testing

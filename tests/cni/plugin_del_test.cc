@@ -1,0 +1,175 @@
+// DEL in all the situations in which a runtime calls it.
+#include <filesystem>
+
+#include "tests/cni/plugin_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+class PluginDelTest : public PluginFixture {};
+
+TEST_F(PluginDelTest, OfTheUnknownOnlyAsksIpam) {
+  const auto before = World();
+  EXPECT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(IpamCalls(), "DEL");
+  EXPECT_EQ(ChangedSince(before), "");
+  EXPECT_EQ(kernel_.calls(), 0) << kernel_.Log();
+}
+
+TEST_F(PluginDelTest, WithoutAnythingInstalledSucceeds) {
+  EXPECT_TRUE(Del({.config = Device()})) << "no IPAM given, railhead-ipam not there";
+  EXPECT_TRUE(Del({})) << "not even a device";
+}
+
+TEST_F(PluginDelTest, Twice) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  EXPECT_TRUE(Del({.config = Usual()}));
+  EXPECT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginDelTest, OfAnotherAttachmentTouchesNothing) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  const auto attached = World();
+  for (const Call& call :
+       {Call{.network = "other", .config = Usual()}, Call{.container = "c2", .config = Usual()},
+        Call{.ifname = "net2", .config = Usual()}}) {
+    EXPECT_TRUE(Del(call));
+    EXPECT_EQ(ChangedSince(attached), "");
+  }
+  EXPECT_TRUE(Check({.config = Usual()}));
+}
+
+TEST_F(PluginDelTest, AfterTheNamespaceVanished) {
+  ASSERT_TRUE(Add({.config = Usual() + R"(,"mac":"02:aa:00:00:00:01","mtu":4200)"}));
+  const std::string pod = pod_;
+  kernel_.RemoveNamespace(pod_);
+  EXPECT_NE(kernel_.state().Find(kHost, "net1"), nullptr);
+  const auto deleted = Del({.netns = pod, .config = Usual()});
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  const FakeNetdev* netdev = kernel_.state().Find(kHost, "pf0v0");
+  ASSERT_NE(netdev, nullptr);
+  EXPECT_EQ(netdev->link.mtu, 1500);
+  EXPECT_EQ(Vf(0).vlan, 0);
+  EXPECT_TRUE(Vf(0).mac.IsZero());
+  EXPECT_EQ(Files(), "");
+}
+
+TEST_F(PluginDelTest, AfterTheNamespaceVanishedWithTheNameTaken) {
+  const auto mac = kernel_.state().OfFunction(vfs_[0][0])->link.mac;
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.AddVeth(kHost, "net1", kHost, "peer");
+  kernel_.RemoveNamespace(pod_);
+  const auto deleted = Del({.netns = "/gone", .config = Usual()});
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(kernel_.state().Find(kHost, "pf0v0")->link.mac, mac);
+  EXPECT_EQ(kernel_.state().Find(kHost, "net1")->link.kind, "veth") << "not ours, not touched";
+}
+
+TEST_F(PluginDelTest, WithoutNamespaceFindsItInTheJournal) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  CniRequest request = Request({.command = "DEL", .config = Usual()});
+  request.netns.clear();
+  EXPECT_TRUE(plugin_.Del(request));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+// The same path, another namespace: the pod's own is gone, nothing there is ours.
+TEST_F(PluginDelTest, NamespaceOfTheSamePathIsNotThePods) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.RemoveNamespace(pod_);
+  pod_ = kernel_.AddNamespace("pod1");
+  kernel_.AddVeth(pod_, "net1", kHost, "veth-new");
+  ASSERT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(PodLink("net1").kind, "veth");
+  EXPECT_NE(kernel_.state().Find(kHost, "pf0v0"), nullptr);
+  EXPECT_EQ(Files(), "");
+}
+
+TEST_F(PluginDelTest, AfterTheDeviceVanished) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.state().Unbind(*kernel_.state().Function(vfs_[0][0]));
+  kernel_.Sync();
+  sysfs_.Remove("/sys/bus/pci/devices/" + vfs_[0][0]);
+  const auto deleted = Del({.config = Usual()});
+  EXPECT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(Files(), "");
+}
+
+// Renamed in the pod, taken down, given other addresses: found by its device.
+TEST_F(PluginDelTest, AfterThePodChangedTheLink) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.SetUp(pod_, "net1", false);
+  (void)kernel_.state().Change(*kernel_.state().Find(pod_, "net1"), {.name = "renamed", .mtu = 1300});
+  kernel_.AddAddress(pod_, "renamed", "10.100.0.77/24");
+  const auto deleted = Del({.config = Usual()});
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginDelTest, IpamFailureKeepsTheEntryForTheNextTry) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  FailIpam("DEL");
+  EXPECT_FALSE(Del({.config = Usual()}));
+  FailIpam("");
+  EXPECT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(ChangedSince(before), "");
+  EXPECT_EQ(IpamCalls(), "ADD DEL DEL");
+}
+
+// A configuration that ADD refused comes back with DEL: refusing it again would
+// keep the sandbox from being removed.
+TEST_F(PluginDelTest, WithTheConfigurationThatAddRefused) {
+  for (const char* fields : {R"("vlan":4095)", R"("vlna":1)", R"("deviceID":7)", R"("ipam":{"x":1})"}) {
+    const Call call{.config = fields};
+    EXPECT_FALSE(Add(call));
+    const auto deleted = Del(call);
+    EXPECT_TRUE(deleted) << fields << ": " << Describe(deleted.error());
+  }
+}
+
+TEST_F(PluginDelTest, WithAConfigurationThatWasBrokenMeanwhile) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  EXPECT_EQ(IpamCalls(), "ADD");
+  const auto deleted = Del({.config = R"("vlan":4095)"});
+  EXPECT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(ChangedSince(before), "");
+  EXPECT_EQ(IpamCalls(), "DEL") << "the one that gave the address, as the journal says";
+}
+
+TEST_F(PluginDelTest, WithBrokenFabric) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", "{");
+  const auto deleted = Del({.config = Usual()});
+  EXPECT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginDelTest, DamagedEntryIsReported) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  const std::string path = "/run/railhead/attachments/c1/rail0@net1.json";
+  ASSERT_NE(File(path), "");
+  WriteFileAt(sysfs_.directory() + path, "{");
+  const auto deleted = Del({.config = Usual()});
+  ASSERT_FALSE(deleted) << "the device would be lost";
+  EXPECT_NE(deleted.error().message.find("rail0@net1.json"), std::string::npos);
+}
+
+TEST_F(PluginDelTest, TheSandboxsLastAttachmentTakesTheHandoff) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual(0, 0)}));
+  ASSERT_TRUE(Add({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)}));
+  ASSERT_TRUE(Del({.config = Usual(0, 0)}));
+  EXPECT_NE(File("/run/railhead/handoff/c1/nccl.conf"), "");
+  ASSERT_TRUE(Del({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)}));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+}  // namespace
+}  // namespace railhead::testing

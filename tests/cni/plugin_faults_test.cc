@@ -1,0 +1,296 @@
+// ADD and DEL that fail, or are killed, at every call of the kernel.
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <functional>
+#include <thread>
+
+#include "tests/cni/plugin_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+// The kernel drops the locks of a killed process; a parked thread keeps its own.
+void DropLocks(const std::string& root) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+    const std::string target = std::filesystem::read_symlink(entry.path(), error);
+    if (target.rfind(root, 0) == 0 && target.ends_with(".lock")) {
+      (void)::flock(std::stoi(entry.path().filename()), LOCK_UN);
+    }
+  }
+}
+
+class PluginFaultsTest : public PluginFixture {
+ protected:
+  // How many calls one successful ADD (or the DEL after it) makes. The world is as
+  // before afterwards.
+  std::pair<int, int> CountCalls(const Call& call) {
+    const int first = kernel_.calls();
+    const auto added = Add(call);
+    EXPECT_TRUE(added) << Describe(added.error());
+    const int second = kernel_.calls();
+    EXPECT_TRUE(Del(call));
+    return {second - first, kernel_.calls() - second};
+  }
+
+  // ADD fails at every call: it says so, and nothing is left behind.
+  void FailAddEverywhere(const Call& call, FakeKernel::Fault fault) {
+    const auto before = World();
+    const int calls = CountCalls(call).first;
+    ASSERT_GT(calls, 10);
+    ASSERT_EQ(ChangedSince(before), "");
+    for (int nth = 1; nth <= calls; ++nth) {
+      kernel_.FailCall(nth, EIO, fault);
+      const auto added = Add(call);
+      kernel_.StopFailing();
+      SCOPED_TRACE("call " + std::to_string(nth) + ":\n" + kernel_.Log());
+      if (added) {  // an announcement that got lost, say: then it must be complete
+        EXPECT_TRUE(Check(call));
+        ASSERT_TRUE(Del(call));
+      }
+      ASSERT_EQ(ChangedSince(before), "") << (added ? "succeeded" : Describe(added.error()));
+    }
+  }
+
+  // DEL fails at every call; a second DEL completes.
+  void FailDelEverywhere(const Call& call, FakeKernel::Fault fault) {
+    const auto before = World();
+    const int calls = CountCalls(call).second;
+    ASSERT_GT(calls, 5);
+    for (int nth = 1; nth <= calls; ++nth) {
+      ASSERT_TRUE(Add(call));
+      kernel_.FailCall(nth, EIO, fault);
+      const auto deleted = Del(call);
+      kernel_.StopFailing();
+      SCOPED_TRACE("call " + std::to_string(nth) + ":\n" + kernel_.Log());
+      if (deleted) {
+        ASSERT_EQ(ChangedSince(before), "") << "DEL succeeded";
+        continue;
+      }
+      const auto again = Del(call);
+      ASSERT_TRUE(again) << Describe(again.error());
+      ASSERT_EQ(ChangedSince(before), "");
+    }
+  }
+
+  // Runs `call` until the nth call of the kernel and leaves it there, as SIGKILL
+  // would. false: it finished before.
+  bool Kill(const Call& call, int nth) {
+    kernel_.ParkAt(nth);
+    const auto done = std::make_shared<std::atomic<bool>>(false);
+    const CniRequest request = Request(call);
+    std::thread([this, request, done, add = call.command == "ADD"] {
+      if (add) {
+        (void)plugin_.Add(request);
+      } else {
+        (void)plugin_.Del(request);
+      }
+      *done = true;
+    }).detach();
+    const bool parked = kernel_.AwaitParked([&] { return done->load(); });
+    DropLocks(sysfs_.directory());
+    return parked;
+  }
+};
+
+constexpr const char* kAllSettings =
+    R"(,"vlan":300,"vlanQoS":7,"mac":"02:aa:00:00:00:01","spoofchk":"off","trust":"on","link_state":"enable",
+       "max_tx_rate":1000,"min_tx_rate":10,"mtu":4200)";
+
+TEST_F(PluginFaultsTest, AddRefusedAtEveryCall) {
+  FailAddEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kRefused);
+}
+
+TEST_F(PluginFaultsTest, AddRefusedPartlyAtEveryCall) {
+  FailAddEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kPartly);
+}
+
+TEST_F(PluginFaultsTest, DelRefusedAtEveryCall) {
+  FailDelEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kRefused);
+}
+
+TEST_F(PluginFaultsTest, DelRefusedPartlyAtEveryCall) {
+  FailDelEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kPartly);
+}
+
+TEST_F(PluginFaultsTest, ExclusiveModeRefusedAtEveryCall) {
+  kernel_.SetRdmaMode(RdmaNetnsMode::kExclusive);
+  kernel_.Sync();
+  FailAddEverywhere({.config = Usual()}, FakeKernel::Fault::kRefused);
+  FailDelEverywhere({.config = Usual()}, FakeKernel::Fault::kRefused);
+}
+
+TEST_F(PluginFaultsTest, SecondNicOfAPodRefusedAtEveryCall) {
+  ASSERT_TRUE(Add({.config = Usual(0, 0)}));
+  FailAddEverywhere({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)},
+                    FakeKernel::Fault::kRefused);
+  EXPECT_TRUE(Check({.config = Usual(0, 0)})) << "the first is as it was";
+}
+
+// A killed ADD, then DEL, as a runtime does.
+TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenDel) {
+  const Call call{.config = Usual() + kAllSettings};
+  const auto before = World();
+  const int calls = CountCalls(call).first;
+  Call del = call;
+  del.command = "DEL";
+  for (int nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_TRUE(Kill(call, nth));
+    const auto deleted = Del(call);
+    ASSERT_TRUE(deleted) << Describe(deleted.error()) << "\n" << kernel_.Log();
+    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
+  }
+}
+
+// A killed ADD whose pod never comes back; another pod gets the device.
+TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
+  const Call call{.config = Usual() + kAllSettings};
+  const std::string other = MakePod("pod2");
+  const Call next{.container = "c2", .netns = other, .config = Usual()};
+  const auto before = World();
+  const int calls = CountCalls(call).first;
+  for (int nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_TRUE(Kill(call, nth));
+    const auto added = Add(next);
+    ASSERT_TRUE(added) << Describe(added.error()) << "\n" << kernel_.Log();
+    EXPECT_TRUE(Check(next));
+    ASSERT_TRUE(Del(call)) << "of the killed one: it must not touch the device";
+    EXPECT_TRUE(Check(next));
+    ASSERT_TRUE(Del(next));
+    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
+  }
+}
+
+// The runtime tries the same sandbox again.
+TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenTheSameAdd) {
+  const Call call{.config = Usual() + kAllSettings};
+  const auto before = World();
+  const int calls = CountCalls(call).first;
+  for (int nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_TRUE(Kill(call, nth));
+    const auto added = Add(call);
+    ASSERT_TRUE(added) << Describe(added.error()) << "\n" << kernel_.Log();
+    EXPECT_TRUE(Check(call));
+    ASSERT_TRUE(Del(call));
+    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
+  }
+}
+
+TEST_F(PluginFaultsTest, DelKilledAtEveryCallThenDel) {
+  const Call call{.config = Usual() + kAllSettings};
+  const auto before = World();
+  const int calls = CountCalls(call).second;
+  Call del = call;
+  del.command = "DEL";
+  for (int nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_TRUE(Add(call));
+    ASSERT_TRUE(Kill(del, nth));
+    const auto deleted = Del(call);
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    ASSERT_EQ(ChangedSince(before), "");
+  }
+}
+
+// After the kill the pod's namespace goes, and with it the way back through it.
+TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenNamespaceGone) {
+  const Call usual{.config = Usual() + kAllSettings};
+  const int calls = CountCalls(usual).first;
+  const auto without_pod = [this] {
+    kernel_.RemoveNamespace(pod_);
+    return World();
+  };
+  const auto before = without_pod();
+  for (int nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    pod_ = MakePod("pod1");
+    ASSERT_TRUE(Kill(usual, nth));
+    (void)without_pod();
+    const auto deleted = Del(usual);
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    ASSERT_EQ(ChangedSince(before), "");
+  }
+}
+
+// igbvf takes its MAC when it binds, and has another host name after that.
+class IgbvfTest : public PluginFaultsTest {
+ protected:
+  void MakeNics() override {
+    vfs_.push_back(kernel_.AddPf({.address = "0000:43:00.0",
+                                  .netdev = "pf0",
+                                  .driver = {.name = "igbvf",
+                                             .min_tx_rate = false,
+                                             .link_state = false,
+                                             .s_vlan = false,
+                                             .mac_at_bind = true,
+                                             .bind_name = "eth"}},
+                                 {.count = 2}));
+  }
+  Call WithMac() { return {.config = Usual() + R"(,"mac":"02:aa:00:00:00:01","mtu":1400)"}; }
+};
+
+TEST_F(IgbvfTest, MacRoundTrip) {
+  const auto before = World();
+  const auto added = Add(WithMac());
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_EQ(PodLink().mac.ToString(), "02:aa:00:00:00:01");
+  EXPECT_EQ(Vf(0).mac.ToString(), "02:aa:00:00:00:01");
+  EXPECT_TRUE(Check(WithMac()));
+  const auto deleted = Del(WithMac());
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(IgbvfTest, MacRoundTripFromAnAdministrativeMac) {
+  VfChange change;
+  change.mac = MacAddress::Parse("02:bb:00:00:00:01");
+  ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, change), 0);
+  kernel_.state().Unbind(*kernel_.state().Function(vfs_[0][0]));
+  kernel_.state().Bind(*kernel_.state().Function(vfs_[0][0]));
+  kernel_.Sync();
+  const auto before = World();
+  ASSERT_TRUE(Add(WithMac()));
+  ASSERT_TRUE(Del(WithMac()));
+  EXPECT_EQ(ChangedSince(before), "");
+  FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused);
+}
+
+// Binding gives a new interface the driver's MTU; the pod gets the host's.
+TEST_F(IgbvfTest, MtuSurvivesTheRebind) {
+  (void)kernel_.state().Change(*kernel_.state().Find(kHost, "pf0v0"), {.mtu = 1400});
+  const Call call{.config = Usual() + R"(,"mac":"02:aa:00:00:00:01")"};
+  const auto before = World();
+  ASSERT_TRUE(Add(call));
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  EXPECT_EQ(PodLink().mtu, 1400);
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(IgbvfTest, RefusedAtEveryCall) {
+  FailAddEverywhere(WithMac(), FakeKernel::Fault::kRefused);
+  FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused);
+}
+
+TEST_F(IgbvfTest, KilledAtEveryCallThenDel) {
+  const auto before = World();
+  const int calls = CountCalls(WithMac()).first;
+  for (int nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_TRUE(Kill(WithMac(), nth));
+    const auto deleted = Del(WithMac());
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    ASSERT_EQ(ChangedSince(before), "");
+  }
+}
+
+}  // namespace
+}  // namespace railhead::testing

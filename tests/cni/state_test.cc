@@ -1,0 +1,176 @@
+// Allocation records, CDI specs, handoff files.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cni/state/allocation.h"
+#include "cni/state/cdi_spec.h"
+#include "cni/state/handoff.h"
+#include "tests/cni/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kDevice = "0000:43:10.0";
+
+TEST(AllocationTest, SurvivesTheFile) {
+  const TempRoot temp;
+  EXPECT_FALSE(ReadAllocation(temp.root(), kDevice)->has_value());
+  for (const auto handoff : {HandoffPolicy::kOff, HandoffPolicy::kRequired}) {
+    for (const auto delivery : {Delivery::kCdi, Delivery::kMount}) {
+      const AllocationRecord record{
+          "railhead.io/roce", kDevice, {kDevice, "0000:83:10.0"}, 17, handoff, delivery};
+      ASSERT_TRUE(WriteAllocation(temp.root(), record));
+      EXPECT_EQ(ReadAllocation(temp.root(), kDevice)->value(), record);
+    }
+  }
+}
+
+TEST(AllocationTest, DocumentedFormat) {
+  const TempRoot temp;
+  temp.Write("/var/lib/railhead/allocations/0000:43:10.0.json",
+             R"({ "version": 1, "resource": "railhead.io/roce", "deviceId": "0000:43:10.0",
+                  "siblings": ["0000:43:10.0", "0000:83:10.0"], "generation": 17,
+                  "handoff": "required", "delivery": "cdi" })");
+  const auto record = ReadAllocation(temp.root(), kDevice);
+  ASSERT_TRUE(record && *record);
+  EXPECT_EQ((*record)->generation, 17U);
+  EXPECT_EQ((*record)->handoff, HandoffPolicy::kRequired);
+}
+
+TEST(AllocationTest, DeviceIdsCannotLeaveTheDirectory) {
+  const TempRoot temp;
+  for (const auto& id : std::vector<std::string>{"", "../x", "a/b", ".hidden", "a b", std::string(64, 'a')}) {
+    EXPECT_EQ(ReadAllocation(temp.root(), id).error().code, ErrorCode::kInvalid) << id;
+    AllocationRecord record;
+    record.device_id = id;
+    EXPECT_EQ(WriteAllocation(temp.root(), record).error().code, ErrorCode::kInvalid) << id;
+  }
+}
+
+TEST(AllocationTest, DamagedRecordNamesItsFile) {
+  const TempRoot temp;
+  temp.Write("/var/lib/railhead/allocations/0000:43:10.0.json", "{");
+  const auto record = ReadAllocation(temp.root(), kDevice);
+  ASSERT_FALSE(record);
+  EXPECT_NE(record.error().message.find("allocations/0000:43:10.0.json"), std::string::npos);
+}
+
+TEST(CdiSpecTest, Golden) {
+  const TempRoot temp;
+  ASSERT_TRUE(WriteCdiSpec(temp.root(), {kDevice,
+                                         {"/dev/infiniband/uverbs4", "/dev/infiniband/rdma_cm"},
+                                         {{"/run/railhead/handoff/c1/nccl.conf", "/etc/nccl.conf"}}}));
+  EXPECT_EQ(nlohmann::json::parse(temp.Read("/run/cdi/railhead-0000:43:10.0.json")),
+            nlohmann::json::parse(R"({
+    "cdiVersion": "0.5.0", "kind": "railhead.io/nic",
+    "devices": [{ "name": "0000:43:10.0", "containerEdits": {
+      "deviceNodes": [{"path": "/dev/infiniband/uverbs4", "permissions": "rw"},
+                      {"path": "/dev/infiniband/rdma_cm", "permissions": "rw"}],
+      "mounts": [{"hostPath": "/run/railhead/handoff/c1/nccl.conf", "containerPath": "/etc/nccl.conf",
+                  "options": ["ro", "nosuid", "nodev", "noexec", "bind"]}] } }] })"));
+  EXPECT_EQ(CdiDeviceName(kDevice), "railhead.io/nic=0000:43:10.0");
+}
+
+TEST(CdiSpecTest, DeviceWithoutAnythingStillHasAnEdit) {
+  const TempRoot temp;
+  ASSERT_TRUE(WriteCdiSpec(temp.root(), {kDevice, {}, {}}));
+  const auto json = nlohmann::json::parse(temp.Read("/run/cdi/railhead-0000:43:10.0.json"));
+  EXPECT_EQ(json["devices"][0]["containerEdits"]["env"][0], "RAILHEAD_NIC=0000:43:10.0");
+}
+
+TEST(CdiSpecTest, RemovedOnce) {
+  const TempRoot temp;
+  ASSERT_TRUE(WriteCdiSpec(temp.root(), {kDevice, {}, {}}));
+  EXPECT_EQ(*RemoveCdiSpec(temp.root(), kDevice), true);
+  EXPECT_EQ(*RemoveCdiSpec(temp.root(), kDevice), false);
+  EXPECT_TRUE(FilesBelow(temp.directory() + "/run/cdi").empty());
+}
+
+TEST(NcclConfTest, Golden) {
+  Handoff handoff;
+  handoff.nics = {{"mlx5_4", 3, 106}, {"mlx5_9", 3, 106}};
+  handoff.socket_ifname = "eth0";
+  handoff.env = {{"NCCL_DEBUG", "INFO"}};
+  EXPECT_EQ(*NcclConf(handoff),
+            "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\nNCCL_SOCKET_IFNAME==eth0\n"
+            "NCCL_DEBUG=INFO\n");
+  handoff.nics[1].traffic_class = 41;
+  EXPECT_EQ(NcclConf(handoff)->find("NCCL_IB_TC"), std::string::npos) << "one class for all, or none";
+}
+
+TEST(NcclConfTest, NamesOnlyWhatIsKnown) {
+  EXPECT_EQ(*NcclConf({}), "");
+  Handoff handoff;
+  handoff.nics = {{"rxe0", 1, std::nullopt}};
+  EXPECT_EQ(*NcclConf(handoff), "NCCL_IB_HCA==rxe0\nNCCL_IB_GID_INDEX=1\n");
+}
+
+TEST(NcclConfTest, DifferentIndicesAreAConflict) {
+  Handoff handoff;
+  handoff.nics = {{"mlx5_4", 3, {}}, {"rxe0", 1, {}}};
+  const auto text = NcclConf(handoff);
+  ASSERT_FALSE(text);
+  EXPECT_EQ(text.error().code, ErrorCode::kConflict);
+  EXPECT_NE(text.error().message.find("mlx5_4 3, rxe0 1"), std::string::npos) << text.error().message;
+}
+
+TEST(NcclConfTest, ValuesThatNcclWouldCutAreRefused) {
+  Handoff handoff;
+  handoff.nics = {{std::string(1021, 'm'), 3, {}}};
+  EXPECT_TRUE(NcclConf(handoff)) << "with '=' before it 1022 bytes";
+  handoff.nics[0].rdma_device += "m";
+  EXPECT_EQ(NcclConf(handoff).error().code, ErrorCode::kInvalid);
+}
+
+TEST(HandoffTest, WrittenAndRemoved) {
+  const TempRoot temp;
+  ASSERT_TRUE(WriteHandoff(temp.root(), "c1", "A=1\n"));
+  EXPECT_EQ(temp.Read("/run/railhead/handoff/c1/nccl.conf"), "A=1\n");
+  const auto mode = std::filesystem::status(HandoffPath(temp.root(), "c1")).permissions();
+  EXPECT_NE(mode & std::filesystem::perms::others_read, std::filesystem::perms::none)
+      << "containers do not run as root";
+  ASSERT_TRUE(RemoveHandoff(temp.root(), "c1"));
+  EXPECT_FALSE(temp.Exists("/run/railhead/handoff/c1"));
+  EXPECT_TRUE(RemoveHandoff(temp.root(), "c1"));
+}
+
+TEST(HandoffTest, DeviceFileKeepsItsInode) {
+  const TempRoot temp;
+  ASSERT_TRUE(WriteDeviceHandoff(temp.root(), kDevice, "A=1 and a long line\n"));
+  const std::string path = DeviceHandoffPath(temp.root(), kDevice);
+  const std::string alias = temp.directory() + "/mounted";
+  std::filesystem::create_hard_link(path, alias);  // as a bind mount sees it
+  ASSERT_TRUE(WriteDeviceHandoff(temp.root(), kDevice, "B=2\n"));
+  EXPECT_EQ(ReadFileAt(alias), "B=2\n");
+  ASSERT_TRUE(ClearDeviceHandoff(temp.root(), kDevice));
+  EXPECT_EQ(ReadFileAt(alias), "");
+}
+
+TEST(HandoffTest, DirectoryMadeByARuntimeIsReplaced) {
+  const TempRoot temp;
+  std::filesystem::create_directories(DeviceHandoffPath(temp.root(), kDevice));
+  ASSERT_TRUE(WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
+  EXPECT_EQ(ReadFileAt(DeviceHandoffPath(temp.root(), kDevice)), "A=1\n");
+}
+
+TEST(HandoffTest, DirectoryWithContentIsNotTouched) {
+  const TempRoot temp;
+  const std::string inside = DeviceHandoffPath(temp.root(), kDevice) + "/file";
+  WriteFileAt(inside, "x");
+  EXPECT_FALSE(WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
+  EXPECT_EQ(ReadFileAt(inside), "x");
+}
+
+TEST(HandoffTest, ClearingWhatIsNotThere) {
+  const TempRoot temp;
+  EXPECT_TRUE(ClearDeviceHandoff(temp.root(), kDevice));
+  EXPECT_TRUE(FilesBelow(temp.directory() + "/run").empty());
+  // A directory that a runtime made for a device that never got an ADD.
+  std::filesystem::create_directories(DeviceHandoffPath(temp.root(), kDevice));
+  EXPECT_TRUE(ClearDeviceHandoff(temp.root(), kDevice)) << "DEL must not fail over it";
+}
+
+}  // namespace
+}  // namespace railhead::testing

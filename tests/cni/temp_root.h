@@ -1,0 +1,37 @@
+// A Root in a temporary directory that goes with the object, with a boot id of its
+// own, and what tests do with files there.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netns/base/root.h"
+
+namespace railhead::testing {
+
+class TempRoot {
+ public:
+  TempRoot();
+  TempRoot(const TempRoot&) = delete;
+  TempRoot& operator=(const TempRoot&) = delete;
+  ~TempRoot();
+
+  [[nodiscard]] Root root() const { return Root(directory_); }
+  [[nodiscard]] const std::string& directory() const { return directory_; }
+  // `path` is absolute as in production.
+  void Write(const std::string& path, std::string_view content, bool executable = false) const;
+  [[nodiscard]] std::string Read(const std::string& path) const;  // "" when it is not there
+  [[nodiscard]] bool Exists(const std::string& path) const;
+
+ private:
+  std::string directory_;
+};
+
+// Files and links below `directory`, sorted, relative; directories are left out.
+std::vector<std::string> FilesBelow(const std::string& directory);
+void WriteFileAt(const std::string& path, std::string_view content, bool executable = false);
+std::string ReadFileAt(const std::string& path);
+
+}  // namespace railhead::testing
