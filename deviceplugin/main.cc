@@ -110,6 +110,9 @@ void LogEvent(Log* log, const Event& event) {
       return log->Failure("cannot serve", *event.error, {{"resource", event.resource}});
     case EventKind::kKubeletGone:
       return log->Info("registering again", {{"resource", event.resource}, {"because", event.detail}});
+    case EventKind::kStandingBy:
+      return log->Info("standing by: a newer railheadd serves the resource",
+                       {{"resource", event.resource}, {"socket", event.detail}});
     case EventKind::kCall:
       break;
   }

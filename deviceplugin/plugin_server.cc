@@ -16,7 +16,6 @@
 namespace railhead {
 namespace {
 
-constexpr std::size_t kMaxSocketPath = 107;  // sun_path without its final 0
 constexpr std::chrono::seconds kShutdownLimit{3};
 // kubelet's requests name devices of one container: far below this.
 constexpr int kMaxRequestBytes = 256 * 1024;
@@ -306,12 +305,6 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
 Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& socket_path,
                                                           std::shared_ptr<const ResourcePool> pool,
                                                           Wiring wiring) {
-  if (socket_path.size() > kMaxSocketPath) {
-    return Fail(
-        ErrorCode::kInvalid,
-        "the socket path " + socket_path + " has more than " + std::to_string(kMaxSocketPath) + " bytes",
-        "use a shorter --kubelet-dir");
-  }
   auto impl = std::make_unique<Impl>(socket_path, std::move(pool), std::move(wiring));
   RH_TRY(impl->Serve());
   return std::unique_ptr<PluginServer>(new PluginServer(std::move(impl)));

@@ -8,7 +8,7 @@
 // another: gRPC removes the path when it shuts down, whoever has it by then.
 // Ownership: shares the pool; owns the socket. Threads: thread-safe; answers come from
 // gRPC's threads. `streams_changed` is called from there and must not block.
-// Errors: kIo when the socket cannot be served; kInvalid when its path is too long.
+// Errors: kIo when the socket cannot be served.
 #pragma once
 
 #include <functional>

@@ -29,6 +29,9 @@ constexpr milliseconds kLongestPause{10'000};
 constexpr milliseconds kRegisterLimit{15'000};
 // kubelet opens ListAndWatch right after it has answered.
 constexpr milliseconds kStreamLimit{10'000};
+// How often one that stands by looks whether it is needed: a newer process that was
+// killed leaves no event.
+constexpr milliseconds kStandByPause{2'000};
 // Everything is event driven; this only bounds what a lost event costs.
 constexpr milliseconds kResync{30'000};
 
@@ -72,6 +75,7 @@ struct Endpoint {
   Clock::time_point next_attempt;  // of serving or registering
   milliseconds pause = kFirstPause;
   std::string last_error;
+  bool standing_by = false;
 
   [[nodiscard]] const std::string& resource() const { return pool->spec.resource; }
 };
@@ -94,6 +98,7 @@ class Registrar::Loop {
 
   Result<void> Run() {
     if (!wake_.valid() || !inotify_.valid()) return FailSys(errno, "making eventfd and inotify descriptors");
+    RH_TRY(CheckSocketPaths());
     while (!stopping_) {
       WatchDirectory();
       const auto kubelet = IdentityOf(kubelet_socket_);
@@ -112,6 +117,22 @@ class Registrar::Loop {
   }
 
  private:
+  // Too long a path never becomes shorter: said once, at the start.
+  [[nodiscard]] Result<void> CheckSocketPaths() const {
+    constexpr int kManyServers = 9999;
+    for (const Endpoint& endpoint : endpoints_) {
+      const std::string path =
+          options_.kubelet_directory + "/" +
+          SocketName(options_.kubelet_directory, endpoint.resource(), options_.socket_tag, kManyServers);
+      if (path.size() <= kMaxSocketPath) continue;
+      return Fail(ErrorCode::kInvalid,
+                  "the socket path " + path + " is longer than " + std::to_string(kMaxSocketPath) +
+                      " bytes, which is all that Linux takes",
+                  "use a shorter --kubelet-dir");
+    }
+    return {};
+  }
+
   void Emit(EventKind kind, const std::string& resource, std::string detail,
             std::optional<Error> error = std::nullopt) const {
     sink_({kind, resource, std::move(detail), {}, std::move(error)});
@@ -137,7 +158,17 @@ class Registrar::Loop {
     for (Endpoint& endpoint : endpoints_) {
       endpoint.pause = kFirstPause;
       endpoint.next_attempt = Clock::now();
+      endpoint.standing_by = false;
     }
+  }
+
+  // Whether the resource is better left to a newer process.
+  bool StandsBy(Endpoint* endpoint) const {
+    const auto newer = NewerServer(options_.kubelet_directory, BaseName(endpoint->server->socket_path()));
+    if (newer && !endpoint->standing_by) Emit(EventKind::kStandingBy, endpoint->resource(), *newer);
+    endpoint->standing_by = newer.has_value();
+    if (newer) endpoint->next_attempt = Clock::now() + kStandByPause;
+    return endpoint->standing_by;
   }
 
   void Advance(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
@@ -149,7 +180,9 @@ class Registrar::Loop {
     }
     if (!kubelet) return;
     if (endpoint->registered_with) NoticeLostStream(endpoint, now);
-    if (!endpoint->registered_with && Clock::now() >= endpoint->next_attempt) Register(endpoint, *kubelet);
+    if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return;
+    if (endpoint->standing_by && StandsBy(endpoint)) return;
+    Register(endpoint, *kubelet);
   }
 
   bool MustServeAnew(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) const {
@@ -171,10 +204,11 @@ class Registrar::Loop {
     }
     const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
     if (!opened && now < endpoint->registered_at + kStreamLimit) return;
-    Emit(EventKind::kKubeletGone, endpoint->resource(),
-         opened ? "kubelet has ended ListAndWatch" : "kubelet has not called ListAndWatch");
     endpoint->registered_with.reset();
     Later(endpoint);
+    if (StandsBy(endpoint)) return;
+    Emit(EventKind::kKubeletGone, endpoint->resource(),
+         opened ? "kubelet has ended ListAndWatch" : "kubelet has not called ListAndWatch");
   }
 
   static void Later(Endpoint* endpoint) {
@@ -190,7 +224,7 @@ class Registrar::Loop {
 
   bool Serve(Endpoint* endpoint) {
     const std::string name = SocketName(options_.kubelet_directory, endpoint->resource(), options_.socket_tag,
-                                        ++endpoint->servers_so_far);
+                                        endpoint->servers_so_far + 1);
     PluginServer::Wiring wiring;
     wiring.root = options_.root;
     wiring.allocator = allocator_;
@@ -205,6 +239,7 @@ class Registrar::Loop {
       return false;
     }
     endpoint->server = *std::move(server);
+    ++endpoint->servers_so_far;
     Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
     return true;
   }

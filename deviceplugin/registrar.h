@@ -4,7 +4,10 @@
 //   - kubelet.sock is another one (kubelet has restarted),
 //   - our socket's file is gone (a starting kubelet removes all sockets in its
 //     directory): then also serve anew, on a new path,
-//   - kubelet has dropped ListAndWatch while it kept its socket.
+//   - kubelet has dropped ListAndWatch while it kept its socket. When the reason is a
+//     newer process of ours (an update: of two the last to register wins) this one
+//     stands by until that is gone: two that each take the resource back would make
+//     kubelet see it come and go.
 // kubelet's socket is recognised by inode and creation time, so an event that comes
 // late, after we registered with that very socket, does nothing. Failures are tried
 // again with growing pauses, at once when kubelet.sock changes.
@@ -15,8 +18,10 @@
 // is called from Run()'s thread and from gRPC's threads.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +38,7 @@ enum class EventKind : std::uint8_t {
   kRegisterFailed,  // error; repeated only when it changes
   kServeFailed,     // error
   kKubeletGone,     // kubelet dropped the resource; detail: why we think so
+  kStandingBy,      // detail: the newer server's socket
   kCall,            // a call of kubelet's; error when it was refused
 };
 
@@ -70,10 +76,17 @@ class Registrar {
   std::unique_ptr<Loop> loop_;
 };
 
+// sun_path without its final 0.
+inline constexpr std::size_t kMaxSocketPath = 107;
+
 // The file name of one server's socket: railhead-RESOURCE-TAG-N.sock, with a hash in
 // the resource's place where the path would be too long for a socket.
 std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
                        int number);
+
+// The socket of another server of the same resource that was made after ours and is
+// being served; nullopt when there is none. `own_name` as SocketName() made it.
+std::optional<std::string> NewerServer(const std::string& directory, const std::string& own_name);
 
 // Removes sockets that earlier processes left behind: railhead-*.sock which nobody
 // listens on. Returns their names.

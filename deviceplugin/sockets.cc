@@ -1,4 +1,5 @@
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -8,6 +9,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <utility>
 
 #include "deviceplugin/registrar.h"
 #include "netns/base/files.h"
@@ -18,30 +20,44 @@ namespace {
 
 constexpr std::string_view kPrefix = "railhead-";
 constexpr std::string_view kSuffix = ".sock";
-constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
+static_assert(kMaxSocketPath == sizeof(sockaddr_un::sun_path) - 1);
 
-// FNV-1a, 64 bits: short and the same in every process.
+// FNV-1a, 32 bits: short and the same in every process.
 std::string Hash(std::string_view text) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
+  std::uint32_t hash = 0x811c9dc5U;
   for (const char c : text) {
     hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3U;
+    hash *= 0x01000193U;
   }
-  std::array<char, 17> buffer{};
-  (void)std::snprintf(buffer.data(), buffer.size(), "%016llx", static_cast<unsigned long long>(hash));
+  std::array<char, 9> buffer{};
+  (void)std::snprintf(buffer.data(), buffer.size(), "%08x", hash);
   return buffer.data();
 }
 
-// Whether connect(2) is refused: the file is a socket that nobody listens on.
-bool NobodyListens(const std::string& path) {
+// connect(2)'s errno: 0 when somebody listens, ECONNREFUSED when nobody does any more.
+int Probe(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (path.size() > kMaxSocketPath) return false;
+  if (path.size() > kMaxSocketPath) return ENAMETOOLONG;
   std::memcpy(address.sun_path, path.data(), path.size());
   const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return false;
+  if (!fd.valid()) return errno;
   const auto* generic = reinterpret_cast<const sockaddr*>(&address);
-  return ::connect(fd.get(), generic, sizeof address) != 0 && errno == ECONNREFUSED;
+  return ::connect(fd.get(), generic, sizeof address) == 0 ? 0 : errno;
+}
+
+// When the socket was made; nullopt when it is gone.
+std::optional<std::pair<std::int64_t, std::int64_t>> MadeAt(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return std::make_pair(static_cast<std::int64_t>(status.st_mtim.tv_sec),
+                        static_cast<std::int64_t>(status.st_mtim.tv_nsec));
+}
+
+// "railhead-RESOURCE" of railhead-RESOURCE-PID-STARTED-N.sock.
+std::string_view ResourcePart(std::string_view name) {
+  for (int part = 0; part < 3; ++part) name = name.substr(0, name.rfind('-'));
+  return name;
 }
 
 bool IsOurs(std::string_view name) {
@@ -60,13 +76,27 @@ std::string SocketName(const std::string& directory, const std::string& resource
   return std::string(kPrefix) + (fits ? readable : Hash(resource)) + tail;
 }
 
+std::optional<std::string> NewerServer(const std::string& directory, const std::string& own_name) {
+  const auto own = MadeAt(directory + "/" + own_name);
+  const auto names = ListDirectory(directory);
+  if (!own || !names || !*names) return std::nullopt;
+  for (const std::string& name : **names) {
+    if (name == own_name || !IsOurs(name) || ResourcePart(name) != ResourcePart(own_name)) continue;
+    const std::string path = directory + "/" + name;
+    const auto made = MadeAt(path);
+    if (made && *made > *own && Probe(path) == 0) return name;
+  }
+  return std::nullopt;
+}
+
 std::vector<std::string> RemoveStaleSockets(const std::string& directory) {
   std::vector<std::string> removed;
   const auto names = ListDirectory(directory);
   if (!names || !*names) return removed;
   for (const std::string& name : **names) {
     const std::string path = directory + "/" + name;
-    if (IsOurs(name) && NobodyListens(path) && RemoveFile(path).value_or(false)) removed.push_back(name);
+    if (IsOurs(name) && Probe(path) == ECONNREFUSED && RemoveFile(path).value_or(false))
+      removed.push_back(name);
   }
   return removed;
 }

@@ -179,13 +179,15 @@ class KubeletTest : public ProcessTest {
     return count;
   }
 
-  const std::string directory_ = root_.Path("/var/lib/kubelet/device-plugins");
+  std::unique_ptr<Child> RunDaemon() { return Run({"--kubelet-dir", "/kubelet"}); }
+
+  const std::string directory_ = root_.Path("/kubelet");
 };
 
 TEST_F(KubeletTest, RegistersServesAndEndsCleanly) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
-  const auto daemon = Run();
+  const auto daemon = RunDaemon();
   const auto devices = kubelet.Devices(kResource, 8, Soon());
   ASSERT_TRUE(devices) << Describe(devices.error()) << daemon->err();
   EXPECT_EQ(devices->size(), 8U);
@@ -215,8 +217,16 @@ TEST_F(KubeletTest, RegistersServesAndEndsCleanly) {
   EXPECT_EQ(kubelet.Registrations(kResource), 1);
 }
 
+TEST_F(KubeletTest, ADirectoryTooLongForSocketsIsSaidAtTheStart) {
+  const std::string deep = "/" + std::string(100, 'd');
+  ASSERT_TRUE(MakeDirectories(root_.Path(deep)));
+  const auto daemon = Run({"--kubelet-dir", deep});
+  EXPECT_EQ(daemon->Wait(), 1);
+  EXPECT_NE(daemon->err().find("107 bytes"), std::string::npos) << daemon->err();
+}
+
 TEST_F(KubeletTest, WaitsForAKubeletThatComesLater) {
-  const auto daemon = Run();
+  const auto daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << daemon->err();
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
@@ -227,7 +237,7 @@ TEST_F(KubeletTest, WaitsForAKubeletThatComesLater) {
 TEST_F(KubeletTest, RegistersAgainAfterEveryRestartOfKubelet) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
-  const auto daemon = Run();
+  const auto daemon = RunDaemon();
   for (int restart = 0; restart < 4; ++restart) {
     ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << "after restart " << restart << daemon->err();
     kubelet.Stop();
@@ -242,7 +252,7 @@ TEST_F(KubeletTest, RegistersAgainAfterEveryRestartOfKubelet) {
 TEST_F(KubeletTest, RegistersAgainWhenItsSocketIsRemoved) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
-  const auto daemon = Run();
+  const auto daemon = RunDaemon();
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
   const auto names = ListDirectory(directory_).value().value_or(std::vector<std::string>{});
   for (const std::string& name : names) {
@@ -255,26 +265,42 @@ TEST_F(KubeletTest, RegistersAgainWhenItsSocketIsRemoved) {
   EXPECT_EQ(daemon->Stop(), 0);
 }
 
-TEST_F(KubeletTest, ASecondInstanceTakesOverAndTheFirstLeavesItAlone) {
+TEST_F(KubeletTest, ASecondInstanceTakesOverAndTheFirstStandsBy) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
-  const auto old_daemon = Run();
+  const auto old_daemon = RunDaemon();
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
-  const auto new_daemon = Run();
-  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) >= 2; })) << new_daemon->err();
+  const auto new_daemon = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return old_daemon->err().find("standing by") != std::string::npos; }))
+      << old_daemon->err() << new_daemon->err();
+  EXPECT_EQ(kubelet.Registrations(kResource), 2) << "they take it from each other";
   EXPECT_EQ(old_daemon->Stop(), 0);
   EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << new_daemon->err();
   EXPECT_EQ(OurSockets(), 1U) << "the old one removed the new one's socket";
-  EXPECT_TRUE(Eventually([&] { return static_cast<bool>(kubelet.Allocate(kResource, 1)); }));
+  EXPECT_TRUE(kubelet.Allocate(kResource, 1));
+  EXPECT_EQ(kubelet.Registrations(kResource), 2);
   EXPECT_EQ(new_daemon->Stop(), 0);
 }
 
+TEST_F(KubeletTest, TheFirstInstanceTakesOverWhenTheSecondIsKilled) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto old_daemon = RunDaemon();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
+  const auto new_daemon = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return old_daemon->err().find("standing by") != std::string::npos; }));
+  new_daemon->Kill();
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 3; })) << old_daemon->err();
+  EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << old_daemon->err();
+  EXPECT_EQ(old_daemon->Stop(), 0);
+}
+
 TEST_F(KubeletTest, RemovesSocketsThatAKilledProcessLeftBehind) {
-  const auto killed = Run();
+  const auto killed = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << killed->err();
   killed->Kill();
   ASSERT_EQ(OurSockets(), 1U);
-  const auto daemon = Run();
+  const auto daemon = RunDaemon();
   EXPECT_TRUE(Eventually([&] { return daemon->err().find("nobody listened") != std::string::npos; }));
   EXPECT_TRUE(Eventually([&] { return OurSockets() == 1; }));
   EXPECT_EQ(daemon->Stop(), 0);
@@ -290,7 +316,7 @@ TEST_F(KubeletTest, EndsAtOnceWhileKubeletHangsInRegister) {
   std::memcpy(address.sun_path, path.data(), path.size());
   ASSERT_EQ(::bind(listener.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   ASSERT_EQ(::listen(listener.get(), 8), 0);
-  const auto daemon = Run();
+  const auto daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return OurSockets() == 1; })) << daemon->err();
   const UniqueFd accepted(::accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
   ASSERT_TRUE(accepted.valid());
@@ -312,7 +338,7 @@ TEST_F(KubeletTest, ServesTheStandInsCommands) {
   (void)MakeDirectories(output);
   Child kubelet(output, "", {standin, "serve", "--dir", directory_});
   ASSERT_TRUE(Eventually([&] { return Exists(directory_ + "/control.sock"); })) << kubelet.err();
-  const auto daemon = Run();
+  const auto daemon = RunDaemon();
   std::string text;
   ASSERT_EQ(ask({"devices", "--dir", directory_, kResource, "--wait", "8", "--timeout", "60"}, &text), 0)
       << text;
