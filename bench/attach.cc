@@ -1,0 +1,71 @@
+#include "bench/attach.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "bench/contender.h"
+#include "bench/pod_check.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+
+namespace railhead::bench {
+namespace {
+
+void AddParts(Record& record, const std::string& group, const std::string& who, const std::string& what,
+              const std::vector<Part>& parts) {
+  Cost all;
+  for (const auto& part : parts) all += part.cost;
+  record.Add(group, who, what, "ms", all.wall_ms);
+  record.Add(group, who, what + " CPU", "ms", all.cpu_ms);
+  if (parts.size() == 1) return;
+  for (const auto& part : parts) record.Add(group, "- " + part.name, what, "ms", part.cost.wall_ms);
+}
+
+// One ADD and one DEL; `record` nullptr: not measured.
+Result<void> Turn(Contender& contender, const std::string& id, const std::string& group, Record* record) {
+  const auto added = RH_TRY_WRAP(contender.Add(id), contender.name());
+  if (contender.device() != nullptr) RH_TRY(CheckAttached(contender));
+  const auto deleted = RH_TRY_WRAP(contender.Del(id), contender.name());
+  if (contender.device() != nullptr) RH_TRY(CheckDetached(contender));
+  if (record == nullptr) return {};
+  AddParts(*record, group, contender.name(), "ADD", added);
+  AddParts(*record, group, contender.name(), "DEL", deleted);
+  return {};
+}
+
+// The largest process of an ADD: of a chain of plugins, and of their children.
+Result<void> MeasurePeak(const Setting& setting, Contender& contender, Record& record) {
+  const std::string file = setting.scratch + "/peak";
+  RH_TRY(RemoveFile(file));
+  contender.SetPrefix({setting.programs + "/peak_memory", file});
+  const std::string id = "peak";
+  RH_TRY_WRAP(contender.Add(id), contender.name() + " under peak_memory");
+  const auto lines = RH_TRY(ReadAttribute(file));
+  contender.SetPrefix({});
+  RH_TRY_WRAP(contender.Del(id), contender.name());
+  std::int64_t peak = 0;
+  for (const auto& line : Split(lines.value_or(""), '\n')) {
+    const auto kib = ParseInt(line);
+    if (!kib) return Fail(ErrorCode::kIo, "peak_memory left '" + line + "' in " + file);
+    peak = std::max(peak, *kib);
+  }
+  record.Add(setting.group, contender.name(), "peak memory", "MB", static_cast<double>(peak) * 1024 / 1e6);
+  return {};
+}
+
+}  // namespace
+
+Result<void> MeasureAttach(const Setting& setting, Record& record) {
+  RH_TRY(MakeDirectories(setting.scratch));
+  const auto contenders = MakeContenders(setting);
+  for (int round = 0; round <= setting.rounds; ++round) {
+    for (const auto& contender : contenders) {
+      RH_TRY(
+          Turn(*contender, "round-" + std::to_string(round), setting.group, round == 0 ? nullptr : &record));
+    }
+  }
+  for (const auto& contender : contenders) RH_TRY(MeasurePeak(setting, *contender, record));
+  return {};
+}
+
+}  // namespace railhead::bench

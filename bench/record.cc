@@ -1,0 +1,95 @@
+#include "bench/record.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "cni/skel/json_reader.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+
+namespace railhead::bench {
+
+double Series::Median() const {
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  const std::size_t middle = sorted.size() / 2;
+  return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+double Series::Min() const {
+  return *std::min_element(values.begin(), values.end());
+}
+
+double Series::Max() const {
+  return *std::max_element(values.begin(), values.end());
+}
+
+void Record::Add(const std::string& group, const std::string& who, const std::string& what,
+                 const std::string& unit, double value) {
+  auto found = std::find_if(series_.begin(), series_.end(), [&](const Series& series) {
+    return series.group == group && series.who == who && series.what == what;
+  });
+  if (found == series_.end()) found = series_.insert(series_.end(), {group, who, what, unit, {}});
+  found->values.push_back(value);
+}
+
+const Series* Record::Find(const std::string& group, const std::string& who, const std::string& what) const {
+  const auto found = std::find_if(series_.begin(), series_.end(), [&](const Series& series) {
+    return series.group == group && series.who == who && series.what == what;
+  });
+  return found == series_.end() || found->values.empty() ? nullptr : &*found;
+}
+
+std::string Record::ToLines() const {
+  std::string lines;
+  for (const auto& series : series_) {
+    nlohmann::ordered_json line;
+    line["group"] = series.group;
+    line["who"] = series.who;
+    line["what"] = series.what;
+    line["unit"] = series.unit;
+    line["values"] = series.values;
+    lines += line.dump() + "\n";
+  }
+  return lines;
+}
+
+Result<void> Record::AppendTo(const std::string& path) const {
+  std::ofstream file(path, std::ios::app);
+  file << ToLines();
+  if (!file.flush()) return FailSys(errno, "writing " + path);
+  return {};
+}
+
+Result<void> Record::Read(const std::string& path) {
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return Fail(ErrorCode::kNotFound, "there is no " + path, "has that part been measured?");
+  int number = 0;
+  for (const auto& line : Split(*text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    const auto document = RH_TRY(JsonDocument::Parse(line, path + ", line " + std::to_string(number)));
+    JsonReader reader = document.Root();
+    const std::string group = reader.RequiredString("group");
+    const std::string who = reader.RequiredString("who");
+    const std::string what = reader.RequiredString("what");
+    const std::string unit = reader.RequiredString("unit");
+    if (const auto* values = reader.Raw("values"); values != nullptr && values->is_array()) {
+      for (const auto& value : *values) {
+        if (!value.is_number())
+          reader.Fail("values", "holds something that is no number");
+        else
+          Add(group, who, what, unit, value.get<double>());
+      }
+    } else {
+      reader.Fail("values", "must be a list of numbers");
+    }
+    reader.Close();
+    RH_TRY(reader.status());
+  }
+  return {};
+}
+
+}  // namespace railhead::bench

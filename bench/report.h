@@ -1,0 +1,22 @@
+// Tables of a record, for people.
+// Threads: pure.
+#pragma once
+
+#include <string>
+
+#include "bench/record.h"
+
+namespace railhead::bench {
+
+// The groups that the parts of bench/run.sh write.
+inline constexpr const char* kStartup = "startup";
+inline constexpr const char* kStandIns = "stand-ins";
+inline constexpr const char* kDaemon = "daemon";
+inline constexpr const char* kGuestStartup = "guest-startup";
+inline constexpr const char* kVf = "vf";
+inline constexpr const char* kVfRxe = "vf-rxe";
+
+// One table for each group that was measured.
+std::string Tables(const Record& record);
+
+}  // namespace railhead::bench

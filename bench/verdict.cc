@@ -1,0 +1,119 @@
+#include "bench/verdict.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+
+#include "bench/contender.h"
+#include "bench/report.h"
+
+namespace railhead::bench {
+namespace {
+
+constexpr double kBareFactor = 1.5;
+constexpr double kChainFactor = 3;
+constexpr double kPluginMb = 3;
+constexpr double kDaemonMb = 20;
+// The budget for start-up was set on a machine that takes this long for /bin/true; a
+// slower one gets as much more.
+constexpr double kStartupMs = 0.3;
+constexpr double kReferenceTrueMs = 0.66;
+
+std::string Number(double value) {
+  std::array<char, 64> buffer{};
+  (void)std::snprintf(buffer.data(), buffer.size(), "%.2f", value);
+  return buffer.data();
+}
+
+Verdict NotMeasured(std::string budget) {
+  return {std::move(budget), "not measured", Verdict::Outcome::kNotMeasured};
+}
+
+Verdict Judged(std::string budget, std::string figures, bool met) {
+  return {std::move(budget), std::move(figures), met ? Verdict::Outcome::kMet : Verdict::Outcome::kMissed};
+}
+
+Verdict AddBesideBare(const Record& record, const std::string& group, const std::string& where) {
+  const std::string budget = "ADD <= 1.5 x bare kernel + one IPAM exec, " + where;
+  const Series* add = record.Find(group, kRailhead, "ADD");
+  const Series* bare = record.Find(group, kBare, "ADD");
+  const Series* ipam = record.Find(group, kIpam, "ADD");
+  if (add == nullptr || bare == nullptr || ipam == nullptr) return NotMeasured(budget);
+  const double limit = kBareFactor * bare->Median() + ipam->Median();
+  return Judged(budget,
+                Number(add->Median()) + " ms; budget " + Number(limit) + " ms = 1.5 x " +
+                    Number(bare->Median()) + " + " + Number(ipam->Median()),
+                add->Median() <= limit);
+}
+
+Verdict AddBesideChain(const Record& record) {
+  const std::string budget = "ADD at least 3 x faster than host-device + host-local + tuning + sbr, VF";
+  const Series* add = record.Find(kVf, kRailhead, "ADD");
+  const Series* chain = record.Find(kVf, kHostDevice, "ADD");
+  if (add == nullptr || chain == nullptr) return NotMeasured(budget);
+  const double factor = chain->Median() / add->Median();
+  return Judged(
+      budget,
+      Number(factor) + " x: " + Number(add->Median()) + " ms beside " + Number(chain->Median()) + " ms",
+      factor >= kChainFactor);
+}
+
+Verdict Startup(const Record& record, const std::string& who) {
+  const std::string budget = "start-up of " + who + " <= 0.3 ms above /bin/true";
+  const Series* time = record.Find(kStartup, who, "start-up");
+  const Series* base = record.Find(kStartup, kTrue, "start-up");
+  if (time == nullptr || base == nullptr) return NotMeasured(budget);
+  const double above = time->Median() - base->Median();
+  const double limit = kStartupMs * std::max(1.0, base->Median() / kReferenceTrueMs);
+  return Judged(budget,
+                Number(above) + " ms above; budget " + Number(limit) + " ms on a machine that takes " +
+                    Number(base->Median()) + " ms for /bin/true",
+                above <= limit);
+}
+
+Verdict Below(const std::string& budget, const Series* series, double limit) {
+  if (series == nullptr) return NotMeasured(budget);
+  return Judged(budget, Number(series->Median()) + " MB", series->Median() < limit);
+}
+
+}  // namespace
+
+std::vector<Verdict> Judge(const Record& record, const Parts& parts) {
+  std::vector<Verdict> verdicts;
+  if (parts.host) {
+    verdicts.push_back(AddBesideBare(record, kStandIns, "stand-ins"));
+  }
+  if (parts.guest) {
+    verdicts.push_back(AddBesideBare(record, kVf, "VF"));
+    verdicts.push_back(AddBesideBare(record, kVfRxe, "VF with soft RoCE"));
+    verdicts.push_back(AddBesideChain(record));
+  }
+  if (!parts.host) return verdicts;
+  for (const char* who : {kRailhead, kIpam}) verdicts.push_back(Startup(record, who));
+  for (const char* who : {kRailhead, kIpam}) {
+    verdicts.push_back(
+        Below(std::string("size of ") + who + " < 3 MB", record.Find(kStartup, who, "size"), kPluginMb));
+  }
+  verdicts.push_back(
+      Below("railheadd < 20 MB resident", record.Find(kDaemon, "railheadd", "resident"), kDaemonMb));
+  return verdicts;
+}
+
+std::string Show(const std::vector<Verdict>& verdicts) {
+  std::string text = "Budgets\n";
+  for (const auto& verdict : verdicts) {
+    const char* word = verdict.outcome == Verdict::Outcome::kMet      ? "met    "
+                       : verdict.outcome == Verdict::Outcome::kMissed ? "MISSED "
+                                                                      : "FAILED ";
+    text += std::string("  ") + word + " " + verdict.budget + "\n          " + verdict.figures + "\n";
+  }
+  return text;
+}
+
+bool AllMeasured(const std::vector<Verdict>& verdicts) {
+  return std::none_of(verdicts.begin(), verdicts.end(), [](const Verdict& verdict) {
+    return verdict.outcome == Verdict::Outcome::kNotMeasured;
+  });
+}
+
+}  // namespace railhead::bench
