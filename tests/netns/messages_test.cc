@@ -295,7 +295,7 @@ TEST(Parsers, TruncatedMessages) {
   route.gateway = *IpAddress::Parse("fd00::1");
   Message way = AddRouteMessage(route);
   Message rule = AddRuleMessage({AF_INET6, 1, *IpPrefix::Parse("fd00::/8"), "net1", 1000});
-  for (Bytes bytes :
+  for (const Bytes& bytes :
        {VfAnswer(1, 1), Copy(address), Copy(way), Copy(rule), Ack(-EINVAL, 0x300, "text", {})}) {
     for (std::size_t size = 0; size <= bytes.size(); ++size) {
       // As it is, and with a header that claims to be whole.

@@ -175,6 +175,7 @@ TEST_F(RouteTest, ManyRoutesComeInSeveralPieces) {
 // The kernel flags a dump that overlaps a change; the list must still be whole.
 TEST_F(RouteTest, DumpsStayWholeWhileLinksChange) {
   std::vector<int> kept;
+  kept.reserve(60);
   for (int i = 0; i < 60; ++i)
     kept.push_back(AddVeth(ns_, "a" + std::to_string(i), ns_, "b" + std::to_string(i)));
   const auto whole = [&](const std::vector<Link>& links) {
