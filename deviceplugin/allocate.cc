@@ -36,7 +36,8 @@ Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
     const PoolMember* member = pool.Find(id);
     if (member == nullptr) {
       return Fail(
-          ErrorCode::kInvalid, attempt + "'" + id + "' is no device of this resource",
+          ErrorCode::kInvalid,
+          std::string(attempt).append("'").append(id).append("' is no device of this resource"),
           "compare with railheadd --list; if the device has just gone, kubelet will learn it and try again");
     }
     members.push_back(member);

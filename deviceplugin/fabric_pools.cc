@@ -41,7 +41,7 @@ Result<void> CheckDelivery(const Fabric& fabric, const Pool& pool, std::size_t i
         ErrorCode::kInvalid,
         "/pools/" + std::to_string(index) + "/delivery: 'mount' does not work with rail " + name +
             ", which is soft RoCE: its device nodes do not exist when kubelet asks for them",
-        "use \"delivery\": \"cdi\" (containerd 1.7 and later with enable_cdi, CRI-O), or hardware RDMA");
+        R"(use "delivery": "cdi" (containerd 1.7 and later with enable_cdi, CRI-O), or hardware RDMA)");
   }
   return {};
 }

@@ -53,9 +53,10 @@ Result<void> CheckAttached(const Root& root, const ResourcePool& pool, const std
       sandbox = entry->key.container_id;
       sandbox_of = id;
     } else if (entry->key.container_id != sandbox) {
-      return NotAttached(pool, id, devices.size(),
-                         "is attached to sandbox " + entry->key.container_id + ", but " + sandbox_of +
-                             " of the same container to " + sandbox);
+      std::string why = "is attached to sandbox ";
+      why.append(entry->key.container_id).append(", but ").append(sandbox_of);
+      why.append(" of the same container to ").append(sandbox);
+      return NotAttached(pool, id, devices.size(), why);
     }
   }
   return {};

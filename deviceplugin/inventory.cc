@@ -18,9 +18,9 @@ Result<std::optional<std::string>> NeededByHost(const Root& root, const HostNetw
                                                 const std::vector<std::string>& netdevs) {
   if (host.netdevs.empty()) return std::nullopt;
   for (const std::string& netdev : netdevs) {
-    if (host.netdevs.count(netdev) != 0) return netdev;
+    if (host.netdevs.contains(netdev)) return netdev;
     for (const std::string& upper : RH_TRY(UpperDevicesOf(root, netdev))) {
-      if (host.netdevs.count(upper) != 0) return upper;
+      if (host.netdevs.contains(upper)) return upper;
     }
   }
   return std::nullopt;
@@ -80,7 +80,7 @@ Result<HostNetwork> ReadHostNetwork(RouteApi& route, const std::vector<IpAddress
     }
   }
   for (const Link& link : RH_TRY_WRAP(route.ListLinks(), "reading the host's network devices")) {
-    bool needed = indices.count(link.index) != 0;
+    bool needed = indices.contains(link.index);
     if (!needed && !node_addresses.empty()) {
       for (const IpPrefix& prefix : RH_TRY(route.ListAddresses(link.index))) {
         needed = needed || std::find(node_addresses.begin(), node_addresses.end(), prefix.address) !=

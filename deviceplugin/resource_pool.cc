@@ -64,7 +64,7 @@ std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<Re
     auto pool = std::make_shared<ResourcePool>();
     pool->spec = spec;
     for (const NicFunction& function : inventory.functions) {
-      if (!MayBeGivenOut(function) || taken.count(function.id) != 0 || !Selects(spec, function)) continue;
+      if (!MayBeGivenOut(function) || taken.contains(function.id) || !Selects(spec, function)) continue;
       taken.insert(function.id);
       pool->members.push_back({function, RailOf(spec, inventory, function)});
     }
@@ -82,8 +82,9 @@ Result<void> CheckResourceName(const std::string& resource) {
   };
   const auto slash = resource.find('/');
   if (slash == std::string::npos) return wrong("it has no domain");
-  const std::string_view domain = std::string_view(resource).substr(0, slash);
-  const std::string_view name = std::string_view(resource).substr(slash + 1);
+  const std::string_view whole = resource;
+  const std::string_view domain = whole.substr(0, slash);
+  const std::string_view name = whole.substr(slash + 1);
   if (!IsName(domain, "-.", 253, false) || domain.find("..") != std::string_view::npos) {
     return wrong("the domain must be lower-case letters, digits, '-' and '.'");
   }

@@ -41,8 +41,8 @@ Result<PfRange> PfRange::Parse(std::string_view text) {
   if (hash == std::string_view::npos) return range;
   for (const std::string& part : Split(text.substr(hash + 1), ',')) {
     const auto dash = part.find('-');
-    const auto first = ParseIndex(std::string_view(part).substr(0, dash));
-    const auto last = dash == std::string::npos ? first : ParseIndex(std::string_view(part).substr(dash + 1));
+    const auto first = ParseIndex(part.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : ParseIndex(part.substr(dash + 1));
     if (!first || !last) return wrong("has a range of VFs that is no list of numbers");
     if (*first > *last) return wrong("has a range of VFs whose end is below its start");
     range.vfs.emplace_back(*first, *last);

@@ -82,7 +82,8 @@ std::optional<std::string> NewerServer(const std::string& directory, const std::
   if (!own || !names || !*names) return std::nullopt;
   for (const std::string& name : **names) {
     if (name == own_name || !IsOurs(name) || ResourcePart(name) != ResourcePart(own_name)) continue;
-    const std::string path = directory + "/" + name;
+    std::string path = directory;
+    path.append("/").append(name);
     const auto made = MadeAt(path);
     if (made && *made > *own && Probe(path) == 0) return name;
   }
@@ -94,7 +95,8 @@ std::vector<std::string> RemoveStaleSockets(const std::string& directory) {
   const auto names = ListDirectory(directory);
   if (!names || !*names) return removed;
   for (const std::string& name : **names) {
-    const std::string path = directory + "/" + name;
+    std::string path = directory;
+    path.append("/").append(name);
     if (IsOurs(name) && Probe(path) == ECONNREFUSED && RemoveFile(path).value_or(false))
       removed.push_back(name);
   }

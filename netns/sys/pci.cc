@@ -74,7 +74,8 @@ std::string RealPath(const Root& root, const std::string& path) {
 // realpath(3) would ask for every part of it.
 Result<std::string> DirectoryOf(const Root& root, const std::string& path) {
   const auto target = RH_TRY(ReadLink(path));
-  std::string_view rest = target ? std::string_view(*target) : std::string_view();
+  std::string_view rest;
+  if (target) rest = *target;
   std::string_view directory = kDevices;
   while (rest.substr(0, 3) == "../" && !directory.empty()) {
     rest.remove_prefix(3);
@@ -191,7 +192,9 @@ Result<std::vector<std::string>> NetdevsOf(const Root& root, const PciAddress& a
   if (names) return *std::move(names);
   // virtio puts one more device between the function and its network device.
   for (const std::string& entry : RH_TRY(NamesIn(path))) {
-    if (entry.rfind("virtio", 0) == 0) return NamesIn(path + "/" + entry + "/net");
+    if (entry.rfind("virtio", 0) == 0) {
+      return NamesIn(std::string(path).append("/").append(entry).append("/net"));
+    }
   }
   return std::vector<std::string>{};
 }

@@ -35,7 +35,7 @@ Result<std::optional<std::string>> CharDevice(const Root& root, std::string_view
   if (!names) return std::nullopt;
   for (const std::string& name : *names) {
     if (name.rfind(prefix, 0) != 0) continue;
-    const auto owner = RH_TRY(ReadAttribute(path + "/" + name + "/ibdev"));
+    const auto owner = RH_TRY(ReadAttribute(std::string(path).append("/").append(name).append("/ibdev")));
     if (owner && *owner == ibdev) return name;
   }
   return std::nullopt;
@@ -73,7 +73,7 @@ Result<std::optional<PortState>> PortStateOf(const Root& root, std::string_view 
   const std::string path = PortPath(root, ibdev, port) + "/state";
   const auto text = RH_TRY(ReadAttribute(path));  // "4: ACTIVE"
   if (!text) return std::nullopt;
-  const auto number = ParseInt(std::string_view(*text).substr(0, text->find(':')));
+  const auto number = ParseInt(text->substr(0, text->find(':')));
   if (!number || *number < 0 || *number > static_cast<int>(PortState::kActiveDefer)) {
     return Fail(ErrorCode::kConflict, path + " holds '" + *text + "', no state of a port");
   }
