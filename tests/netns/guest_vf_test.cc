@@ -156,7 +156,7 @@ TEST_F(VfTest, FailedMovesLeaveItInOneOfBoth) {
   const auto large = route_->MoveLink(VfLink().index, pod, "net2", 100'000);
   ASSERT_FALSE(large);
   EXPECT_EQ(large.error().code, ErrorCode::kInvalid);
-  EXPECT_NE(large.error().message.find("("), std::string::npos) << large.error().message;
+  EXPECT_NE(large.error().message.find('('), std::string::npos) << large.error().message;
   const auto there = Must(pod_route->FindLinkOfDevice(kBdf));
   ASSERT_TRUE(there);
   Must(pod_route->MoveLink(there->index, host_, vf_.name, vf_.mtu));
