@@ -18,7 +18,8 @@ void AddParts(Record& record, const std::string& group, const std::string& who, 
   record.Add(group, who, what, "ms", all.wall_ms);
   record.Add(group, who, what + " CPU", "ms", all.cpu_ms);
   if (parts.size() == 1) return;
-  for (const auto& part : parts) record.Add(group, "- " + part.name, what, "ms", part.cost.wall_ms);
+  for (const auto& part : parts)
+    record.Add(group, std::string("- ").append(part.name), what, "ms", part.cost.wall_ms);
 }
 
 // One ADD and one DEL; `record` nullptr: not measured.
@@ -38,7 +39,7 @@ Result<void> MeasurePeak(const Setting& setting, Contender& contender, Record& r
   const std::string file = setting.scratch + "/peak";
   RH_TRY(RemoveFile(file));
   contender.SetPrefix({setting.programs + "/peak_memory", file});
-  const std::string id = "peak";
+  const char* const id = "peak";
   RH_TRY_WRAP(contender.Add(id), contender.name() + " under peak_memory");
   const auto lines = RH_TRY(ReadAttribute(file));
   contender.SetPrefix({});

@@ -15,13 +15,11 @@
 // Exit status: 0, or 1 with the reason on stderr.
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "netns/base/text.h"
@@ -133,17 +131,10 @@ std::vector<Rule> RulesOf(const Wanted& wanted) {
 }
 
 Result<void> AwaitGid(Kernel& kernel, const NetNs& pod, const Wanted& wanted) {
-  const auto deadline = std::chrono::steady_clock::now() + kWait;
-  const IpAddress gid = GidOf(wanted.address.address);
-  for (auto pause = std::chrono::milliseconds(1);;
-       pause = std::min(pause * 2, std::chrono::milliseconds(20))) {
-    const auto table = RH_TRY(kernel.ReadGids(pod, wanted.rxe));
-    if (table && FindGid(*table, gid, GidType::kRoceV2, wanted.ifname)) return {};
-    if (std::chrono::steady_clock::now() >= deadline) {
-      return Fail(ErrorCode::kTimeout, wanted.rxe + " got no GID of " + wanted.address.ToString());
-    }
-    std::this_thread::sleep_for(pause);
-  }
+  const GidWanted gid{GidOf(wanted.address.address), GidType::kRoceV2, wanted.ifname};
+  const auto found = RH_TRY(kernel.WaitGid(pod, wanted.rxe, gid, std::chrono::steady_clock::now() + kWait));
+  if (found) return {};
+  return Fail(ErrorCode::kTimeout, wanted.rxe + " got no GID of " + wanted.address.ToString());
 }
 
 Result<void> Add(const Wanted& wanted) {

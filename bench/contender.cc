@@ -122,7 +122,7 @@ class Maker {
       arguments.insert(arguments.end(), {"pf=" + device.pf, "vf=" + std::to_string(device.vf),
                                          "vlan=" + std::to_string(setting_.vlan)});
     }
-    if (setting_.soft_roce) arguments.push_back("rxe=rxe_bare");
+    if (setting_.soft_roce) arguments.emplace_back("rxe=rxe_bare");
     return std::make_unique<ProgramContender>(kBare, device, netns, setting_.programs + "/bare_attach",
                                               std::move(arguments));
   }

@@ -78,10 +78,11 @@ Result<void> Record::Read(const std::string& path) {
     const std::string unit = reader.RequiredString("unit");
     if (const auto* values = reader.Raw("values"); values != nullptr && values->is_array()) {
       for (const auto& value : *values) {
-        if (!value.is_number())
+        if (!value.is_number()) {
           reader.Fail("values", "holds something that is no number");
-        else
+        } else {
           Add(group, who, what, unit, value.get<double>());
+        }
       }
     } else {
       reader.Fail("values", "must be a list of numbers");

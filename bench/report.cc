@@ -1,7 +1,6 @@
 #include "bench/report.h"
 
 #include <array>
-#include <cstdarg>
 #include <cstdio>
 #include <optional>
 #include <utility>
@@ -12,12 +11,10 @@
 namespace railhead::bench {
 namespace {
 
-__attribute__((format(printf, 1, 2))) std::string Text(const char* format, ...) {
+template <typename... Values>
+std::string Text(const char* format, Values... values) {
   std::array<char, 256> buffer{};
-  va_list arguments;
-  va_start(arguments, format);
-  (void)std::vsnprintf(buffer.data(), buffer.size(), format, arguments);
-  va_end(arguments);
+  (void)std::snprintf(buffer.data(), buffer.size(), format, values...);
   return buffer.data();
 }
 

@@ -91,14 +91,15 @@ Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& li
 Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
                            const IpAddress& address, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
-  // The kernel fills the table from a work queue and tells nobody: short polls.
+  const GidWanted wanted{GidOf(address), GidType::kRoceV2, link.pod_name};
   for (auto pause = kFirstPoll;; pause = std::min(pause * 2, kLastPoll)) {
+    const auto gid = RH_TRY(kernel.WaitGid(pod, link.rdma_device, wanted, deadline));
     const bool active = RH_TRY(IsActive(root, *rdma, link.rdma_device));
-    const auto table = RH_TRY(kernel.ReadGids(pod, link.rdma_device));
     const auto uverbs = RH_TRY(UverbsOf(root, link.rdma_device));
-    const auto gid = table ? FindGid(*table, GidOf(address), GidType::kRoceV2, link.pod_name) : std::nullopt;
     if (active && gid && uverbs) return RdmaReady{*gid, *uverbs};
-    if (std::chrono::steady_clock::now() >= deadline) return Fail(NotReady(link, address, active, table));
+    if (!gid || std::chrono::steady_clock::now() >= deadline) {
+      return Fail(NotReady(link, address, active, RH_TRY(kernel.ReadGids(pod, link.rdma_device))));
+    }
     std::this_thread::sleep_for(pause);
   }
 }
