@@ -68,6 +68,9 @@ Result<void> RefuseIfHostUses(RouteApi& host, const Link& link, const std::strin
         ErrorCode::kInvalid, what + " carries the host's address " + address.ToString(),
         "a device that the host uses is never moved: remove the address, or keep the device out of the pool");
   }
+  // The kernel drops the routes of a link that goes down: for most VFs there is no
+  // need to read all of the host's.
+  if (!link.up) return {};
   for (const int family : {AF_INET, AF_INET6}) {
     for (const auto& route : RH_TRY(host.ListRoutes(family, kTableMain))) {
       if (route.link == link.index && route.destination.length == 0) {
