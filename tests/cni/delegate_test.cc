@@ -3,8 +3,8 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <signal.h>
 
+#include <csignal>
 #include <cstdlib>
 
 #include "netns/base/file_lock.h"

@@ -23,7 +23,10 @@ Fabric Read(const std::string& text) {
   auto fabric = ParseFabric(text, "f");
   if (!fabric) {
     ADD_FAILURE() << Describe(fabric.error());
-    return {};
+    Fabric empty;
+    empty.rails.emplace_back();
+    empty.pools.emplace_back();
+    return empty;
   }
   return *fabric;
 }
@@ -118,6 +121,8 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"("nodeBlock":26)", "/subnet: is required with nodeRanges or nodeBlock"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeBlock":23)", "/nodeBlock: 23 does not divide"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeBlock":33)", "/nodeBlock: 33 does not divide"},
+        Refusal{R"("subnet":"10.0.0.0/24","nodeBlock":26,"nodeRanges":{"n":"10.0.0.1-10.0.0.9"})",
+                "/nodeBlock: cannot stand beside nodeRanges"},
         Refusal{R"("trafficClass":256)", "/trafficClass: 256 is out of range"},
         Refusal{R"("softRoce":"yes")", "/softRoce: is not true or false"},
         Refusal{R"("table":0)", "/table: 0 is out of range"},
@@ -190,15 +195,17 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(FabricTest, RangesByNameIndexAndBlock) {
   const Rail rail = Read(WithRail(R"("subnet":"10.0.0.0/24","nodeRanges":{"n":"10.0.0.10-10.0.0.19",
-                                     "7":"10.0.0.20-10.0.0.29"},"nodeBlock":26)"))
-                        .rails[0];
+                                     "7":"10.0.0.20-10.0.0.29"})"))
+                        .rails.at(0);
   EXPECT_EQ(rail.RangeOf("n", std::nullopt)->ToString(), "10.0.0.10-10.0.0.19");
   EXPECT_EQ(rail.RangeOf("n", 3)->ToString(), "10.0.0.10-10.0.0.19") << "the name comes first";
   EXPECT_EQ(rail.RangeOf("m", 7)->ToString(), "10.0.0.20-10.0.0.29");
-  EXPECT_EQ(rail.RangeOf("m", 0)->ToString(), "10.0.0.0-10.0.0.63");
-  EXPECT_EQ(rail.RangeOf("m", 3)->ToString(), "10.0.0.192-10.0.0.255");
-  EXPECT_EQ(rail.RangeOf("m", 4), std::nullopt) << "the subnet has four blocks";
-  EXPECT_EQ(rail.RangeOf("m", std::nullopt), std::nullopt);
+  EXPECT_EQ(rail.RangeOf("m", 6), std::nullopt);
+  const Rail blocks = Read(WithRail(R"("subnet":"10.0.0.0/24","nodeBlock":26)")).rails.at(0);
+  EXPECT_EQ(blocks.RangeOf("m", 0)->ToString(), "10.0.0.0-10.0.0.63");
+  EXPECT_EQ(blocks.RangeOf("m", 3)->ToString(), "10.0.0.192-10.0.0.255");
+  EXPECT_EQ(blocks.RangeOf("m", 4), std::nullopt) << "the subnet has four blocks";
+  EXPECT_EQ(blocks.RangeOf("m", std::nullopt), std::nullopt);
 }
 
 TEST(FabricTest, BlocksDoNotWrapAround) {

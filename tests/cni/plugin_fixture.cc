@@ -49,7 +49,7 @@ void PluginFixture::SetUp() {
   kernel_.state().default_addr_gen_mode = AddrGenMode::kStablePrivacy;
   MakeNics();
   WriteFileAt(sysfs_.directory() + "/proc/sys/kernel/random/boot_id", "11111111-2222\n");
-  WriteFileAt(sysfs_.directory() + "/bin/test-ipam", Replaced(kIpamScript, "DIR", sysfs_.directory()), true);
+  WriteFileAt(Programs() + "/test-ipam", Replaced(kIpamScript, "DIR", sysfs_.directory()), true);
   WriteFabric();
   pod_ = MakePod("pod1");
 }
@@ -78,7 +78,7 @@ void PluginFixture::Allocate(const std::vector<std::string>& devices, Delivery d
 }
 
 std::string PluginFixture::Device(int n, int rail) const {
-  return "\"deviceID\":\"" + vfs_.at(static_cast<std::size_t>(rail)).at(static_cast<std::size_t>(n)) + "\"";
+  return R"("deviceID":")" + vfs_.at(static_cast<std::size_t>(rail)).at(static_cast<std::size_t>(n)) + "\"";
 }
 
 std::string PluginFixture::Ipam(const std::string& address) const {
@@ -96,7 +96,7 @@ CniRequest PluginFixture::Request(const Call& call) {
                                                      {"CNI_NETNS", call.netns.empty() ? pod_ : call.netns},
                                                      {"CNI_IFNAME", call.ifname},
                                                      {"CNI_ARGS", call.args},
-                                                     {"CNI_PATH", sysfs_.directory() + "/bin"}};
+                                                     {"CNI_PATH", Programs()}};
   // Delegated plugins get this process's environment.
   for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
   auto request = ReadEnvironment([&](const std::string& name) -> std::optional<std::string> {

@@ -63,7 +63,11 @@ class PluginFixture : public ::testing::Test {
   VfState Vf(int n, int rail = 0);
   std::string MakePod(const std::string& name);
 
-  FakeSysfs sysfs_;
+  [[nodiscard]] std::string Programs() const { return programs_.directory() + "/bin"; }
+
+  TempRoot programs_;
+  TempRoot tree_{TempRoot::Where::kMemory};
+  FakeSysfs sysfs_{tree_.directory()};
   FakeKernel kernel_{sysfs_};
   RailheadPlugin plugin_{sysfs_.root(), kernel_};
   std::vector<std::vector<std::string>> vfs_;

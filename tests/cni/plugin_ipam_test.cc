@@ -12,7 +12,7 @@ class PluginIpamTest : public PluginFixture {
  protected:
   void SetUp() override {
     PluginFixture::SetUp();
-    std::filesystem::create_symlink(RAILHEAD_IPAM, sysfs_.directory() + "/bin/railhead-ipam");
+    std::filesystem::create_symlink(RAILHEAD_IPAM, Programs() + "/railhead-ipam");
     WriteFileAt(sysfs_.directory() + "/etc/railhead/node-name", "node0\n");
     WriteFabric(R"(,"nodeRanges":{"node0":"RANGE"})");
     // Two rails, two ranges.

@@ -1,12 +1,11 @@
 #include "tests/cni/process.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
+#include <csignal>
 #include <cstdlib>
 
 #include "netns/base/unique_fd.h"
@@ -35,12 +34,15 @@ std::string Content(int fd) {
 [[noreturn]] void Exec(const std::vector<std::string>& arguments,
                        const std::map<std::string, std::string>& environment) {
   std::vector<std::string> variables;
-  for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
+  variables.reserve(environment.size());
+  for (const auto& [name, value] : environment) variables.emplace_back(name).append("=").append(value);
   std::vector<char*> envp;
+  envp.reserve(variables.size() + 1);
   for (auto& variable : variables) envp.push_back(variable.data());
   envp.push_back(nullptr);
   std::vector<std::string> copies = arguments;
   std::vector<char*> argv;
+  argv.reserve(copies.size() + 1);
   for (auto& argument : copies) argv.push_back(argument.data());
   argv.push_back(nullptr);
   ::execve(argv[0], argv.data(), envp.data());

@@ -1,7 +1,5 @@
 #include "tests/cni/temp_root.h"
 
-#include <stdlib.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -12,8 +10,10 @@
 namespace railhead::testing {
 namespace fs = std::filesystem;
 
-TempRoot::TempRoot() {
-  std::string name = fs::temp_directory_path() / "railhead-root-XXXXXX";
+TempRoot::TempRoot(Where where) {
+  std::error_code none;
+  const bool memory = where == Where::kMemory && fs::is_directory("/dev/shm", none);
+  std::string name = (memory ? fs::path("/dev/shm") : fs::temp_directory_path()) / "railhead-root-XXXXXX";
   if (::mkdtemp(name.data()) == nullptr) std::abort();
   directory_ = name;
   Write("/proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");

@@ -13,7 +13,10 @@ namespace railhead::testing {
 
 class TempRoot {
  public:
-  TempRoot();
+  // kMemory: where there is a file system in memory; programs may not be run there.
+  enum class Where { kDisk, kMemory };
+
+  explicit TempRoot(Where where = Where::kDisk);
   TempRoot(const TempRoot&) = delete;
   TempRoot& operator=(const TempRoot&) = delete;
   ~TempRoot();

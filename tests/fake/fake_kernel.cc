@@ -66,7 +66,7 @@ void FakeKernel::NewNamespace(const std::string& name, const std::string& path) 
 }
 
 std::string FakeKernel::AddNamespace(const std::string& name) {
-  const std::string path = sysfs_.directory() + "/" + name + ".netns";
+  std::string path = sysfs_.directory() + "/" + name + ".netns";
   NewNamespace(path, path);
   return path;
 }

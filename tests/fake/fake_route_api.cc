@@ -110,13 +110,11 @@ class FakeRoute final : public RouteApi {
     const auto to = kernel_.NameOf(target);
     if (netdev == nullptr) return kernel_.Finish(ENODEV, what);
     if (!to) return kernel_.Finish(EINVAL, what);
-    int error = 0;
     if (injected) {
-      error = state().Move(*netdev, *to, netdev->link.name, std::nullopt);
+      (void)state().Move(*netdev, *to, netdev->link.name, std::nullopt);
       return kernel_.Finish(injected.error, what);
     }
-    error = state().Move(*netdev, *to, name, mtu);
-    return kernel_.Finish(error, what);
+    return kernel_.Finish(state().Move(*netdev, *to, name, mtu), what);
   }
 
   Result<std::optional<VfState>> GetVf(int pf_index, int vf) override {

@@ -116,7 +116,7 @@ class FakeState {
 
   int MoveRdma(FakeRdma& rdma, const std::string& target);
   int AddRxe(const std::string& ns, const std::string& name, const std::string& netdev);
-  bool RdmaVisible(const FakeRdma& rdma, const std::string& ns) const;
+  [[nodiscard]] bool RdmaVisible(const FakeRdma& rdma, const std::string& ns) const;
 
   std::vector<FakeNamespace> namespaces;
   std::vector<FakeNetdev> netdevs;
@@ -136,7 +136,7 @@ class FakeState {
   void AddConnectedRoute(FakeNetdev& netdev, const IpPrefix& address);
   void RefillGids(FakeNetdev& netdev);
   void ReturnToHost(FakeNetdev& netdev);
-  int LowestUverbs() const;
+  [[nodiscard]] int LowestUverbs() const;
   template <typename F>
   void ForEachRdmaOn(int netdev, F&& f) {
     for (auto& rdma : rdmas) {
