@@ -36,7 +36,7 @@ class KubeletClient::Impl {
       context_ = &context;
     }
     v1beta1::Empty response;
-    const grpc::Status status =
+    grpc::Status status =
         v1beta1::Registration::NewStub(Dial(socket_path_))->Register(&context, request, &response);
     const std::lock_guard<std::mutex> lock(mutex_);
     context_ = nullptr;

@@ -3,12 +3,12 @@
 // Exit status: 0 stopped by SIGTERM or SIGINT; 1 a failure while running; 2 wrong
 // command line; 3 the configuration is missing or wrong.
 #include <malloc.h>
-#include <signal.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <array>
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -61,7 +61,7 @@ class Plugin {
     grpc::ClientContext context;
     context.set_deadline(deadline);
     v1beta1::DevicePluginOptions options;
-    const grpc::Status status = stub_->GetDevicePluginOptions(&context, {}, &options);
+    grpc::Status status = stub_->GetDevicePluginOptions(&context, {}, &options);
     pre_start_ = options.pre_start_required();
     preferred_ = options.get_preferred_allocation_available();
     return status;
@@ -263,7 +263,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::vector<std::string> free;
     for (const SeenDevice& device : plugin.devices()) {
-      if (device.healthy && allocated_[resource].count(device.id) == 0) free.push_back(device.id);
+      if (device.healthy && !allocated_[resource].contains(device.id)) free.push_back(device.id);
     }
     return free;
   }

@@ -1,7 +1,5 @@
 #include "tests/sysfs/fake_sysfs.h"
 
-#include <stdlib.h>
-
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +7,7 @@
 #include <iterator>
 #include <optional>
 
+#include "netns/base/text.h"
 #include "netns/sys/pci_address.h"
 
 namespace railhead::testing {
@@ -107,12 +106,13 @@ std::vector<std::string> FakeSysfs::AddVfs(const std::string& pf, int count, con
        const auto& entry : fs::directory_iterator(directory_ + pf_path + "/net", none)) {
     pf_netdev = entry.path().filename();
   }
+  const auto numa_node = static_cast<int>(ParseInt(read("numa_node")).value_or(-1));
   std::vector<std::string> addresses;
   for (int n = 0; n < count; ++n) {
     const std::string address = Behind(Address(pf), vfs.offset + n).ToString();
-    const std::string path = parent + "/" + address;
-    AddFunction({address, path, read("vendor"), vfs.device, std::atoi(read("numa_node").c_str())},
-                vfs.driver);
+    std::string path = parent;
+    path.append("/").append(address);
+    AddFunction({address, path, read("vendor"), vfs.device, numa_node}, vfs.driver);
     Link(path + "/physfn", pf_path);
     Link(pf_path + "/virtfn" + std::to_string(n), path);
     const auto named = [&](const std::string& pattern) {
