@@ -1,0 +1,122 @@
+// That medians are medians, records survive their file, and budgets are judged.
+#include "bench/report.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "bench/contender.h"
+#include "bench/record.h"
+#include "bench/verdict.h"
+
+namespace railhead::bench {
+namespace {
+
+using Outcome = Verdict::Outcome;
+
+// Figures with which every budget is met, exactly on its limit where it may be.
+Record Good() {
+  Record record;
+  for (const char* group : {kStandIns, kVf, kVfRxe}) {
+    record.Add(group, kBare, "ADD", "ms", 100);
+    record.Add(group, kIpam, "ADD", "ms", 10);
+    record.Add(group, kRailhead, "ADD", "ms", 160);
+  }
+  record.Add(kVf, kHostDevice, "ADD", "ms", 480);
+  record.Add(kStartup, kTrue, "start-up", "ms", 0.5);
+  for (const char* who : {kRailhead, kIpam}) {
+    record.Add(kStartup, who, "start-up", "ms", 0.75);
+    record.Add(kStartup, who, "size", "MB", 2.9);
+  }
+  record.Add(kDaemon, "railheadd", "resident", "MB", 19);
+  return record;
+}
+
+// `record` with the median of one series moved.
+Record With(Record record, const char* group, const char* who, const char* what, double value) {
+  const std::size_t known = record.Find(group, who, what)->values.size();
+  for (std::size_t i = 0; i <= known; ++i) record.Add(group, who, what, "", value);
+  return record;
+}
+
+std::ptrdiff_t Count(const Record& record, Outcome outcome) {
+  const auto verdicts = Judge(record, {});
+  return std::count_if(verdicts.begin(), verdicts.end(),
+                       [&](const Verdict& verdict) { return verdict.outcome == outcome; });
+}
+
+TEST(RecordTest, MedianMinMax) {
+  EXPECT_EQ((Series{"", "", "", "", {5, 1, 9}}.Median()), 5);
+  EXPECT_EQ((Series{"", "", "", "", {4, 1, 9, 2}}.Median()), 3);
+  EXPECT_EQ((Series{"", "", "", "", {4, 1, 9, 2}}.Min()), 1);
+  EXPECT_EQ((Series{"", "", "", "", {4, 1, 9, 2}}.Max()), 9);
+}
+
+TEST(RecordTest, SurvivesItsFileInParts) {
+  const std::string path = ::testing::TempDir() + "railhead-record-" + std::to_string(::getpid());
+  Record first;
+  first.Add("vf", "railhead", "ADD", "ms", 1.25);
+  Record second;
+  second.Add("vf", "railhead", "ADD", "ms", 2.5);
+  second.Add("vf", "bare kernel", "DEL", "ms", 7);
+  ASSERT_TRUE(first.AppendTo(path));
+  ASSERT_TRUE(second.AppendTo(path));
+  Record read;
+  const auto done = read.Read(path);
+  (void)std::remove(path.c_str());
+  ASSERT_TRUE(done) << Describe(done.error());
+  ASSERT_NE(read.Find("vf", "railhead", "ADD"), nullptr);
+  EXPECT_EQ(read.Find("vf", "railhead", "ADD")->values, (std::vector<double>{1.25, 2.5}));
+  EXPECT_EQ(read.Find("vf", "bare kernel", "DEL")->values, std::vector<double>{7});
+  EXPECT_EQ(read.Find("vf", "railhead", "DEL"), nullptr);
+  EXPECT_EQ(read.Read(path).error().code, ErrorCode::kNotFound);
+}
+
+TEST(VerdictTest, AllMetOnTheLimit) {
+  const auto verdicts = Judge(Good(), {});
+  for (const auto& verdict : verdicts) {
+    EXPECT_EQ(verdict.outcome, Outcome::kMet) << verdict.budget << ": " << verdict.figures;
+  }
+  EXPECT_EQ(verdicts.size(), 9U);
+  EXPECT_TRUE(AllMeasured(verdicts));
+}
+
+TEST(VerdictTest, EachBudgetCanBeMissed) {
+  for (const char* group : {kStandIns, kVfRxe}) {
+    EXPECT_EQ(Count(With(Good(), group, kRailhead, "ADD", 160.1), Outcome::kMissed), 1) << group;
+  }
+  // Two budgets hang on this one.
+  EXPECT_EQ(Count(With(Good(), kVf, kRailhead, "ADD", 160.1), Outcome::kMissed), 2);
+  EXPECT_EQ(Count(With(Good(), kVf, kHostDevice, "ADD", 479.9), Outcome::kMissed), 1);
+  EXPECT_EQ(Count(With(Good(), kStartup, kRailhead, "start-up", 0.81), Outcome::kMissed), 1);
+  EXPECT_EQ(Count(With(Good(), kStartup, kIpam, "size", 3), Outcome::kMissed), 1);
+  EXPECT_EQ(Count(With(Good(), kDaemon, "railheadd", "resident", 20), Outcome::kMissed), 1);
+}
+
+TEST(VerdictTest, ASlowMachineGetsMoreForStartup) {
+  Record record = With(Good(), kStartup, kTrue, "start-up", 1.32);
+  record = With(record, kStartup, kIpam, "start-up", 1.32);
+  EXPECT_EQ(Count(With(record, kStartup, kRailhead, "start-up", 1.9), Outcome::kMissed), 0);
+  EXPECT_EQ(Count(With(record, kStartup, kRailhead, "start-up", 1.95), Outcome::kMissed), 1);
+}
+
+TEST(VerdictTest, WhatWasNotMeasuredIsNoResult) {
+  Record host_only;
+  const Record good = Good();
+  for (const auto& series : good.all()) {
+    if (series.group == kVf || series.group == kVfRxe) continue;
+    for (const double value : series.values) {
+      host_only.Add(series.group, series.who, series.what, series.unit, value);
+    }
+  }
+  EXPECT_TRUE(AllMeasured(Judge(host_only, {.host = true, .guest = false})));
+  EXPECT_FALSE(AllMeasured(Judge(host_only, {.host = true, .guest = true})));
+  EXPECT_NE(Show(Judge(host_only, {})).find("FAILED"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace railhead::bench
