@@ -10,6 +10,7 @@
 #include "cni/plugin/rdma_step.h"
 #include "netns/base/node.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {
 namespace {
@@ -182,7 +183,10 @@ Result<void> Attachment::SetUpRdma(const Addressing& addressing, AttachedLink& l
   if (link.rdma_device.empty()) return {};
   RH_TRY(ProvideRdma(*root_, *kernel_, link, pod_ns_));
   const IpPrefix* address = HandoffAddress(addressing);
-  if (address == nullptr) return {};
+  if (address == nullptr) {  // no GID to wait for
+    link.uverbs = RH_TRY(UverbsOf(*root_, link.rdma_device)).value_or("");
+    return {};
+  }
   const RdmaReady ready = RH_TRY(WaitRdma(*root_, *kernel_, link, pod_ns_, address->address, deadline));
   link.gid_index = ready.gid.index;
   link.uverbs = ready.uverbs;

@@ -61,8 +61,9 @@ Result<void> WriteCdi(const Root& root, const AttachPlan& plan, const JournalEnt
       device.device_nodes.push_back("/dev/infiniband/" + link.uverbs);
       if (Exists(root.Path(kRdmaCm))) device.device_nodes.emplace_back(kRdmaCm);
     }
-    if (plan.handoff)
+    if (plan.handoff && link.gid_index) {
       device.mounts.push_back({HandoffPath(root, entry.key.container_id), kNcclConfInContainer});
+    }
     RH_TRY(WriteCdiSpec(root, device));
   }
   return {};
@@ -95,7 +96,10 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteAp
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id));
   // The shared file last: a NIC that fails on the way is not left in it.
   RH_TRY_WRAP(WriteCdi(root, plan, entry), "writing the CDI spec");
-  if (plan.handoff) {
+  // Without an address there is nothing to hand over, and the image keeps its file.
+  const bool has_gid = std::any_of(entry.links.begin(), entry.links.end(),
+                                   [](const AttachedLink& link) { return link.gid_index.has_value(); });
+  if (plan.handoff && has_gid) {
     const auto links = RH_TRY(LinksOfSandbox(journal, entry));
     RH_TRY_WRAP(WriteNcclConf(root, pod, plan, entry, links), "writing the handoff");
   }

@@ -217,6 +217,7 @@ Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& ent
   const Way way{root, kernel, host_ns, *host, pod_ns ? &*pod_ns : nullptr, pod.get(), deadline};
   std::optional<Error> first;
   // The others go home even if one cannot.
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot parse <ranges>' reverse view.
   for (auto link = entry.links.rbegin(); link != entry.links.rend(); ++link) {
     if (auto home = BringLinkHome(way, *link); !home && !first) first = home.error();
   }

@@ -48,9 +48,10 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
                               : "no driver is bound to it");
   }
   auto link = RH_TRY(host.FindLink(names.front()));
-  if (!link)
+  if (!link) {
     return Fail(ErrorCode::kBusy,
                 "interface " + names.front() + " of " + bdf + " has just left the host's namespace");
+  }
   return *link;
 }
 
@@ -215,7 +216,9 @@ Result<void> PlanHandoff(const Root& root, AttachPlan& plan) {
   const bool by_record = plan.allocation && plan.allocation->handoff == HandoffPolicy::kRequired;
   plan.handoff_required = plan.config.handoff == HandoffWish::kRequired ||
                           (plan.config.handoff == HandoffWish::kAuto && by_record);
-  plan.handoff = plan.config.handoff != HandoffWish::kOff && !plan.rdma_device.empty();
+  const bool wanted = plan.config.handoff == HandoffWish::kRequired ||
+                      (plan.config.handoff == HandoffWish::kAuto && (!plan.allocation || by_record));
+  plan.handoff = wanted && !plan.rdma_device.empty();
   if (plan.handoff_required && plan.rdma_device.empty()) {
     return Fail(ErrorCode::kUnsupported,
                 "a handoff is required, but device " + plan.bdf + " has no RDMA device",

@@ -26,7 +26,8 @@ Result<std::string> FindPlugin(const CniRequest& request, const std::string& typ
     return Fail(ErrorCode::kInvalid, "'" + type + "' is no plugin name", "name the plugin without a path");
   }
   for (const auto& directory : request.path) {
-    std::string path = directory + "/" + type;
+    std::string path = directory;
+    path.append("/").append(type);
     if (::access(path.c_str(), X_OK) == 0) return path;
   }
   return Fail(ErrorCode::kNotFound, "plugin '" + type + "' is not in CNI_PATH " + Join(request.path, ":"),

@@ -128,6 +128,24 @@ TEST_F(PluginRdmaTest, HandoffOffStillGivesTheDevice) {
   EXPECT_TRUE(edits.contains("deviceNodes"));
 }
 
+// Pools in sriov-network-device-plugin's format have the handoff off.
+TEST_F(PluginRdmaTest, PoolWithoutHandoffLeavesTheImagesFile) {
+  Allocate({vfs_[0][0]}, Delivery::kCdi, HandoffPolicy::kOff);
+  ASSERT_TRUE(Add({.config = Usual()}));
+  EXPECT_EQ(File(kConf), "");
+  const auto edits = Cdi(0)["devices"][0]["containerEdits"];
+  EXPECT_FALSE(edits.contains("mounts"));
+  EXPECT_TRUE(edits.contains("deviceNodes"));
+}
+
+TEST_F(PluginRdmaTest, WithoutAddressTheImageKeepsItsFile) {
+  ASSERT_TRUE(Add({.config = Device() + R"(,"ipam":{})"}));
+  EXPECT_EQ(File(kConf), "");
+  const auto edits = Cdi(0)["devices"][0]["containerEdits"];
+  EXPECT_FALSE(edits.contains("mounts"));
+  EXPECT_TRUE(edits.contains("deviceNodes"));
+}
+
 TEST_F(PluginRdmaTest, RequiredHandoffWithoutRdmaOrAddress) {
   kernel_.state().Unbind(*kernel_.state().Function(vfs_[0][1]));
   kernel_.state().Function(vfs_[0][1])->rdma_name.clear();
