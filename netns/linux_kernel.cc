@@ -5,6 +5,7 @@
 #include <thread>
 #include <utility>
 
+#include "netns/nl/gratuitous_arp.h"
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/ns/run_in.h"
@@ -70,7 +71,13 @@ Result<std::optional<GidEntry>> LinuxKernel::WaitGid(const NetNs& ns, const std:
 
 Result<void> LinuxKernel::Announce(const NetNs& ns, const Link& link,
                                    const std::vector<IpAddress>& addresses) {
-  return railhead::Announce(ns, link.index, link.mac, addresses);
+  std::vector<IpAddress> left;
+  for (const IpAddress& address : addresses) {
+    // What the kernel refuses to do for us, a packet socket can.
+    const auto sent = address.IsV4() ? nl::SendGratuitousArp(ns, link.index, address) : Result<bool>(false);
+    if (!sent || !*sent) left.push_back(address);
+  }
+  return railhead::Announce(ns, link.index, link.mac, left);
 }
 
 Result<void> LinuxKernel::RebindDriver(const std::string& bdf) {

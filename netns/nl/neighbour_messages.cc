@@ -7,12 +7,14 @@
 namespace railhead::nl {
 namespace {
 
-Message NeighbourMessage(std::uint16_t type, std::uint16_t flags, const Neighbour& neighbour) {
+Message NeighbourMessage(std::uint16_t type, std::uint16_t flags, const Neighbour& neighbour,
+                         std::uint8_t neighbour_flags = 0) {
   Message message(type, flags);
   ndmsg header{};
   header.ndm_family = static_cast<std::uint8_t>(neighbour.address.Family());
   header.ndm_ifindex = neighbour.link;
   header.ndm_state = neighbour.state;
+  header.ndm_flags = neighbour_flags;
   message.Header(header);
   message.Put(NDA_DST, {neighbour.address.Data(), neighbour.address.Size()});
   return message;
@@ -24,6 +26,10 @@ Message SetNeighbourMessage(const Neighbour& neighbour) {
   Message message = NeighbourMessage(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE, neighbour);
   if (!neighbour.mac.IsZero()) message.Put(NDA_LLADDR, neighbour.mac.bytes);
   return message;
+}
+
+Message ResolveNeighbourMessage(const Neighbour& neighbour) {
+  return NeighbourMessage(RTM_NEWNEIGH, NLM_F_CREATE, neighbour, NTF_USE);
 }
 
 Message DeleteNeighbourMessage(const Neighbour& neighbour) {

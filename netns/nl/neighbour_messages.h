@@ -13,6 +13,8 @@ namespace railhead::nl {
 
 // Replaces what is there.
 Message SetNeighbourMessage(const Neighbour& neighbour);
+// The kernel asks the link for the address at once.
+Message ResolveNeighbourMessage(const Neighbour& neighbour);
 Message DeleteNeighbourMessage(const Neighbour& neighbour);
 // Of one link, filtered by the kernel (strict checking).
 Message DumpNeighboursMessage(int index);
