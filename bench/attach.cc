@@ -47,7 +47,7 @@ Result<void> MeasurePeak(const Setting& setting, Contender& contender, Record& r
   std::int64_t peak = 0;
   for (const auto& line : Split(lines.value_or(""), '\n')) {
     const auto kib = ParseInt(line);
-    if (!kib) return Fail(ErrorCode::kIo, "peak_memory left '" + line + "' in " + file);
+    if (!kib) return Fail(ErrorCode::kIo, file + ": peak_memory left something that is no number");
     peak = std::max(peak, *kib);
   }
   record.Add(setting.group, contender.name(), "peak memory", "MB", static_cast<double>(peak) * 1024 / 1e6);

@@ -52,10 +52,13 @@ Verdict AddBesideChain(const Record& record) {
   const Series* chain = record.Find(kVf, kHostDevice, "ADD");
   if (add == nullptr || chain == nullptr) return NotMeasured(budget);
   const double factor = chain->Median() / add->Median();
-  return Judged(
-      budget,
-      Number(factor) + " x: " + Number(add->Median()) + " ms beside " + Number(chain->Median()) + " ms",
-      factor >= kChainFactor);
+  std::string figures =
+      Number(factor) + " x: " + Number(add->Median()) + " ms beside " + Number(chain->Median()) + " ms";
+  // How much of that is out of any plugin's reach.
+  if (const Series* bare = record.Find(kVf, kBare, "ADD"); bare != nullptr) {
+    figures += " (the bare kernel alone: " + Number(chain->Median() / bare->Median()) + " x)";
+  }
+  return Judged(budget, figures, factor >= kChainFactor);
 }
 
 Verdict Startup(const Record& record, const std::string& who) {
