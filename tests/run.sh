@@ -14,6 +14,7 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 case ${1:-} in
     --help | -h) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; exit 0 ;;
     --all) export RAILHEAD_TESTS_ALL=1; shift ;;
+    *) set -- -LE long "$@" ;;
 esac
 
 started=$SECONDS
