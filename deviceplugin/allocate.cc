@@ -35,10 +35,9 @@ Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
   for (const std::string& id : ids) {
     const PoolMember* member = pool.Find(id);
     if (member == nullptr) {
-      return Fail(
-          ErrorCode::kInvalid,
-          std::string(attempt).append("'").append(id).append("' is no device of this resource"),
-          "compare with railheadd --list; if the device has just gone, kubelet will learn it and try again");
+      return Fail(ErrorCode::kInvalid,
+                  std::string(attempt).append("'").append(id).append("' is no device of this resource"),
+                  "compare with railheadd --list, and restart railheadd after VFs were made or removed");
     }
     members.push_back(member);
   }

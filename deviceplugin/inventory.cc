@@ -68,7 +68,7 @@ Result<std::string> NameOfPf(const Root& root, const PciAddress& pf) {
 
 }  // namespace
 
-Result<HostNetwork> ReadHostNetwork(RouteApi& route, const std::vector<IpAddress>& node_addresses) {
+Result<HostNetwork> ReadHostNetwork(RouteApi& route) {
   HostNetwork host;
   std::set<int> indices;
   for (const int family : {AF_INET, AF_INET6}) {
@@ -81,10 +81,9 @@ Result<HostNetwork> ReadHostNetwork(RouteApi& route, const std::vector<IpAddress
   }
   for (const Link& link : RH_TRY_WRAP(route.ListLinks(), "reading the host's network devices")) {
     bool needed = indices.contains(link.index);
-    if (!needed && !node_addresses.empty()) {
+    if (!needed) {
       for (const IpPrefix& prefix : RH_TRY(route.ListAddresses(link.index))) {
-        needed = needed || std::find(node_addresses.begin(), node_addresses.end(), prefix.address) !=
-                               node_addresses.end();
+        needed = needed || !(prefix.address.IsLinkLocal() || prefix.address.IsLoopback());
       }
     }
     if (needed) host.netdevs.insert(link.name);

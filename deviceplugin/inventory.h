@@ -21,16 +21,15 @@ namespace railhead {
 
 class RouteApi;
 
-// The network devices that the node itself needs: with a default route in the main
-// table, or with the node's address.
+// The network devices that the node itself uses: with a default route in the main table,
+// or with an address that is not link-local. ADD refuses to move them, since the kernel
+// drops their addresses with the move.
 struct HostNetwork {
   std::set<std::string> netdevs;
 };
 
-// Asks the kernel. `node_addresses` are the addresses that Kubernetes knows the node
-// by; without any only the default routes count, which is where kubelet takes the
-// node's address from when it is not told.
-Result<HostNetwork> ReadHostNetwork(RouteApi& route, const std::vector<IpAddress>& node_addresses);
+// Asks the kernel.
+Result<HostNetwork> ReadHostNetwork(RouteApi& route);
 
 struct NicFunction {
   PciAddress address;

@@ -32,7 +32,6 @@ enum ExitStatus : int { kStopped = 0, kFailed = 1, kUsage = 2, kBadConfig = 3 };
 struct CommandLine {
   ConfigSource source;
   std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
-  std::vector<IpAddress> node_addresses;
   std::string log_level = "info";
   bool list = false;
 };
@@ -43,15 +42,8 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   std::string fabric;
   std::string config_file;
   std::string prefix = kSriovdpPrefix;
-  std::string node_ips;
   const auto absolute = [](const std::string& path) {
     return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
-  };
-  const auto addresses = [](const std::string& text) {
-    for (const std::string& part : Split(text, ',')) {
-      if (!IpAddress::Parse(part)) return "'" + part + "' is no IP address";
-    }
-    return std::string();
   };
   app.set_version_flag("--version", std::string("railheadd ") + RAILHEAD_VERSION);
   auto* fabric_option = app.add_option("--fabric", fabric, "The fabric (default: /etc/railhead/fabric.json)");
@@ -64,10 +56,6 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
       ->check(absolute)
       ->capture_default_str();
-  app.add_option("--node-ip", node_ips,
-                 "The node's addresses, comma separated: their NICs are never given out")
-      ->check(addresses)
-      ->envname("NODE_IP");
   app.add_option("--log-level", line->log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
@@ -84,18 +72,29 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   if (!fabric.empty()) line->source.fabric = fabric;
   if (!config_file.empty()) line->source.sriovdp = config_file;
   line->source.resource_prefix = prefix;
-  if (!node_ips.empty()) {
-    for (const std::string& part : Split(node_ips, ','))
-      line->node_addresses.push_back(*IpAddress::Parse(part));
-  }
   return std::nullopt;
 }
 
-Result<HostNetwork> AskHostNetwork(const Root& root, const std::vector<IpAddress>& node_addresses) {
-  LinuxKernel kernel(root);
+Result<HostNetwork> AskHostNetwork(Kernel& kernel) {
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
-  return ReadHostNetwork(*route, node_addresses);
+  return ReadHostNetwork(*route);
+}
+
+// Device nodes are named in Allocate, before the move that can change their numbers.
+Result<void> RefuseNodesInExclusiveMode(Kernel& kernel, const Plan& plan) {
+  for (const auto& pool : plan.pools) {
+    if (pool->spec.rdma_nodes == RdmaNodes::kNone) continue;
+    const NetNs host = RH_TRY(kernel.HostNetns());
+    const auto rdma = kernel.OpenRdma(host);
+    if (!rdma) return {};  // no RDMA, no mode
+    if (RH_TRY((*rdma)->NetnsMode()) == RdmaNetnsMode::kShared) return {};
+    return Fail(ErrorCode::kInvalid,
+                plan.config_path + ": " + pool->spec.resource +
+                    " gives out plain RDMA device nodes, but the " + "node's RDMA mode is exclusive",
+                "use a pool of fabric.json with \"delivery\": \"cdi\", or: rdma system set netns shared");
+  }
+  return {};
 }
 
 void LogEvent(Log* log, const Event& event) {
@@ -188,7 +187,8 @@ int Main(int argc, char** argv) {
   const char* prefix = std::getenv("RAILHEAD_ROOT");
   const Root root(prefix != nullptr ? prefix : "");
   Log log(line.log_level);
-  const auto host = AskHostNetwork(root, line.node_addresses);
+  LinuxKernel kernel(root);
+  const auto host = AskHostNetwork(kernel);
   if (!host) {
     // Without this a NIC that the node lives on could be given to a pod.
     log.Failure("cannot tell which NICs the host itself needs", host.error());
@@ -197,6 +197,10 @@ int Main(int argc, char** argv) {
   const auto plan = MakePlan(root, line.source, *host);
   if (!plan) {
     log.Failure("cannot start", plan.error());
+    return kBadConfig;
+  }
+  if (const auto possible = RefuseNodesInExclusiveMode(kernel, *plan); !possible) {
+    log.Failure("cannot start", possible.error());
     return kBadConfig;
   }
   if (line.list) {

@@ -118,19 +118,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     server_.reset();
   }
 
-  void Update(std::shared_ptr<const ResourcePool> pool) {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      pool_ = std::move(pool);
-    }
-    const std::lock_guard<std::mutex> lock(streams_mutex_);
-    for (Stream* stream : streams_) stream->Changed();
-  }
-
-  std::shared_ptr<const ResourcePool> pool() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return pool_;
-  }
+  const std::shared_ptr<const ResourcePool>& pool() const { return pool_; }
 
   int OpenStreams() const {
     const std::lock_guard<std::mutex> lock(streams_mutex_);
@@ -290,8 +278,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   const bool pre_start_;
   const Wiring wiring_;
 
-  mutable std::mutex mutex_;
-  std::shared_ptr<const ResourcePool> pool_;
+  const std::shared_ptr<const ResourcePool> pool_;
 
   // Taken before a Stream's own lock, never after.
   mutable std::mutex streams_mutex_;
@@ -315,9 +302,6 @@ PluginServer::~PluginServer() {
   impl_->Stop();
 }
 
-void PluginServer::Update(std::shared_ptr<const ResourcePool> pool) {
-  impl_->Update(std::move(pool));
-}
 int PluginServer::OpenStreams() const {
   return impl_->OpenStreams();
 }

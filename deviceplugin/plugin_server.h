@@ -1,8 +1,7 @@
 // PluginServer: one resource's side of kubelet's device plugin API, on one socket.
 //
-// gRPC is hidden in the implementation. Requests are answered from the current
-// ResourcePool, which Update() replaces as a whole; ListAndWatch sends the full list
-// at once and after every Update, coalesced to the newest when kubelet reads slowly.
+// gRPC is hidden in the implementation. Requests are answered from the ResourcePool
+// given at the start; ListAndWatch sends the full list at once and stays open.
 //
 // The socket's path must not have been used by any other server, of this process or
 // another: gRPC removes the path when it shuts down, whoever has it by then.
@@ -48,7 +47,6 @@ class PluginServer {
   // seconds.
   ~PluginServer();
 
-  void Update(std::shared_ptr<const ResourcePool> pool);
   // ListAndWatch calls that are open.
   [[nodiscard]] int OpenStreams() const;
   // How many ListAndWatch calls there ever were.

@@ -140,6 +140,9 @@ class Kernel {
   // Unbinds and binds the PCI device's driver; for drivers that read a VF's MAC
   // only when they bind. Its netdev is another one afterwards.
   virtual Result<void> RebindDriver(const std::string& bdf) = 0;
+  // Binds a device that no driver is bound to: what a RebindDriver() that was
+  // killed half-way left.
+  virtual Result<void> BindDriver(const std::string& bdf, const std::string& driver) = 0;
 
  protected:
   static constexpr std::chrono::milliseconds kFirstPoll{1};

@@ -86,4 +86,10 @@ Result<void> LinuxKernel::RebindDriver(const std::string& bdf) {
   return railhead::RebindDriver(root_, *address);
 }
 
+Result<void> LinuxKernel::BindDriver(const std::string& bdf, const std::string& driver) {
+  const auto address = PciAddress::Parse(bdf);
+  if (!address) return Fail(ErrorCode::kInvalid, "binding a driver: " + bdf + " is no PCI address");
+  return railhead::BindDriver(root_, *address, driver);
+}
+
 }  // namespace railhead

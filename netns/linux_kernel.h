@@ -28,6 +28,7 @@ class LinuxKernel final : public Kernel {
                                           Deadline deadline) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   Result<void> RebindDriver(const std::string& bdf) override;
+  Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
 
  private:
   Root root_;

@@ -76,8 +76,11 @@ class Adding {
   Result<Addressing> Allocate(const AttachPlan& plan) {
     if (plan.ipam_type.empty()) return ResolveAddressing(plan, {});
     const std::string rail = plan.rail ? plan.rail->name : "";
-    undo_.Push("the address allocation",
-               [this, type = plan.ipam_type, rail] { return IpamDel(request_, type, rail); });
+    undo_.Push("the address allocation", [this, type = plan.ipam_type, rail]() -> Result<void> {
+      // A device that could not go home still has the address: DEL will release it.
+      if (RH_TRY(journal_.Find({request_.network, request_.container_id, request_.ifname}))) return {};
+      return IpamDel(request_, type, rail);
+    });
     return ResolveAddressing(plan, RH_TRY(IpamAdd(request_, plan.ipam_type, rail, lock_fd_)));
   }
 
@@ -115,7 +118,7 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
                     request.network + " already",
                 "DEL it before another ADD");
   }
-  RH_TRY(FinishEarlier(device));
+  RH_TRY(FinishEarlier(request, device));
   RH_TRY(attachment.RefuseTakenName());
   const AttachPlan plan = RH_TRY(ResolvePlan(root_, attachment.host(), config));
 
@@ -127,7 +130,7 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   return CniResultJson(*result, request.cni_version);
 }
 
-Result<void> RailheadPlugin::FinishEarlier(const std::string& device) {
+Result<void> RailheadPlugin::FinishEarlier(const CniRequest& request, const std::string& device) {
   const auto earlier = RH_TRY(journal_.FindByDevice(device));
   if (!earlier) return {};
   // A planned entry is a killed ADD: its process would hold the lock.
@@ -143,6 +146,7 @@ Result<void> RailheadPlugin::FinishEarlier(const std::string& device) {
   RH_TRY_WRAP(BringHome(root_, kernel_, *earlier, "", HomeDeadline()),
               "finishing the earlier attachment " + earlier->key.ToString());
   RH_TRY(RemoveHandoffOf(root_, journal_, *earlier));
+  RH_TRY_WRAP(IpamRelease(request, *earlier), "releasing the address of " + earlier->key.ToString());
   return journal_.Remove(*earlier);
 }
 

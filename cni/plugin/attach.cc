@@ -64,6 +64,9 @@ Result<JournalEntry> Attachment::Describe(const AttachPlan& plan, const Addressi
   entry.netns_inode = pod_ns_.inode();
   entry.since = static_cast<std::int64_t>(std::time(nullptr));
   entry.ipam_type = plan.ipam_type;
+  if (!plan.ipam_type.empty()) {
+    entry.ipam_config = IpamConfig(*request_, plan.ipam_type, plan.rail ? plan.rail->name : "");
+  }
   entry.handoff_required = plan.handoff_required;
   AttachedLink link;
   link.device = plan.bdf;
@@ -71,6 +74,7 @@ Result<JournalEntry> Attachment::Describe(const AttachPlan& plan, const Addressi
   link.vf = plan.device.vf_index.value_or(-1);
   link.rail = plan.rail ? plan.rail->name : "";
   link.pod_name = request_->ifname;
+  link.driver = plan.device.driver.value_or("");
   link.host_name = plan.host_link.name;
   link.host_mac = plan.host_link.mac;
   link.host_mtu = plan.host_link.mtu;
@@ -80,9 +84,16 @@ Result<JournalEntry> Attachment::Describe(const AttachPlan& plan, const Addressi
   if (plan.mac) link.vf_change.mac = plan.mac;  // of a PF too: DEL restores it by value
   link.rdma_device = plan.rdma_device;
   link.soft_roce = plan.soft_roce;
+  link.handoff = plan.handoff;
   if (!plan.rdma_device.empty() && !plan.soft_roce) {
     const auto rdma = RH_TRY(kernel_->OpenRdma(host_ns_));
     link.rdma_moved = RH_TRY(rdma->NetnsMode()) == RdmaNetnsMode::kExclusive;
+    if (link.rdma_moved && plan.allocation && plan.allocation->delivery == Delivery::kMount) {
+      return Fail(ErrorCode::kInvalid,
+                  "device " + plan.bdf +
+                      " was allocated with plain device nodes, but the node's RDMA mode is " + "exclusive",
+                  "the node's number may change with the move: use \"delivery\": \"cdi\" for the pool");
+    }
   }
   link.pod_mtu = plan.mtu.value_or(plan.host_link.mtu);
   link.addresses = addressing.addresses;
@@ -183,7 +194,7 @@ Result<void> Attachment::SetUpRdma(const Addressing& addressing, AttachedLink& l
   if (link.rdma_device.empty()) return {};
   RH_TRY(ProvideRdma(*root_, *kernel_, link, pod_ns_));
   const IpPrefix* address = HandoffAddress(addressing);
-  if (address == nullptr) {  // no GID to wait for
+  if (address == nullptr || !link.handoff) {  // no GID to wait for
     link.uverbs = RH_TRY(UverbsOf(*root_, link.rdma_device)).value_or("");
     return {};
   }

@@ -127,6 +127,20 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
   return {};
 }
 
+// What the runtime remembers must be what ADD answered.
+Result<void> CheckPrevious(Differences& differences, const std::string& prev_result,
+                           const JournalEntry& entry) {
+  const CniResult previous = RH_TRY(ParseCniResult(prev_result, "prevResult"));
+  for (const auto& link : entry.links) {
+    for (const auto& address : link.addresses) {
+      const bool known = std::any_of(previous.ips.begin(), previous.ips.end(),
+                                     [&](const CniIp& ip) { return ip.address == address; });
+      if (!known) differences.push_back("prevResult does not have address " + address.ToString());
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<void> RailheadPlugin::Check(const CniRequest& request) {
@@ -138,6 +152,7 @@ Result<void> RailheadPlugin::Check(const CniRequest& request) {
   }
   Attachment attachment = RH_TRY(Attachment::Open(root_, kernel_, request));
   Differences differences;
+  if (!config.prev_result.empty()) RH_TRY(CheckPrevious(differences, config.prev_result, *entry));
   for (const auto& link : entry->links) {
     const auto now = RH_TRY(attachment.pod().FindLink(link.pod_name));
     if (!now) {

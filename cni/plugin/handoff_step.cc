@@ -50,6 +50,9 @@ Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const J
     if (sibling.phase != Phase::kDone || sibling.key == entry.key) continue;
     links.insert(links.end(), sibling.links.begin(), sibling.links.end());
   }
+  // A pod can have NICs that are not for NCCL beside those that are.
+  links.erase(std::remove_if(links.begin(), links.end(), [](const auto& link) { return !link.handoff; }),
+              links.end());
   std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.device < b.device; });
   return links;
 }

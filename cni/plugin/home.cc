@@ -108,12 +108,6 @@ VfChange InverseOf(const VfChange& change, const VfState& before, const VfState&
   return inverse;
 }
 
-Result<bool> BindsForMac(const Way& way, const AttachedLink& link) {
-  const auto address = PciAddress::Parse(link.device);
-  const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
-  return device && device->driver && NeedsRebindForMac(*device->driver);
-}
-
 // Each step is decided by what is there, not by what an interrupted try has done
 // already. With an administrative MAC before, the driver takes host_mac as one when
 // it binds; without, it makes one up, and RestoreLink sets host_mac.
@@ -151,7 +145,7 @@ Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
   const auto now = RH_TRY(way.host.GetVf(pf->index, link.vf));
   if (!now) return {};  // the VFs were removed
   VfChange inverse = InverseOf(link.vf_change, *link.host_vf, *now);
-  if (link.vf_change.mac && RH_TRY(BindsForMac(way, link))) {
+  if (link.vf_change.mac && NeedsRebindForMac(link.driver)) {
     inverse.mac.reset();
     RH_TRY(RestoreMacByBinding(way, link, pf->index, *now));
   }
@@ -178,7 +172,17 @@ Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
                      "restoring " + link.device + " as " + link.host_name + " on the host");
 }
 
+// A rebind for the MAC that was killed half-way left the device without a driver,
+// and so without an interface to restore.
+Result<void> BindIfUnbound(const Way& way, const AttachedLink& link) {
+  const auto address = PciAddress::Parse(link.device);
+  const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
+  if (!device || device->driver || link.driver.empty()) return {};
+  return way.kernel.BindDriver(link.device, link.driver);
+}
+
 Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {
+  RH_TRY(BindIfUnbound(way, link));
   RH_TRY(LeavePod(way, link));
   RH_TRY(AwaitOnHost(way, link));
   RH_TRY(RestoreVf(way, link));

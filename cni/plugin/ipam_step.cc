@@ -20,6 +20,18 @@ Result<void> IpamDel(const CniRequest& request, const std::string& type, const s
   return {};
 }
 
+Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry) {
+  if (entry.ipam_type.empty()) return {};
+  CniRequest its = request;
+  its.network = entry.key.network;
+  its.container_id = entry.key.container_id;
+  its.ifname = entry.key.ifname;
+  its.netns = entry.netns;
+  const auto released = RunDelegate(its, {entry.ipam_type, "DEL", entry.ipam_config});
+  if (released || released.error().code == ErrorCode::kNotFound) return {};
+  return Fail(released.error());
+}
+
 Result<void> IpamCheck(const CniRequest& request, const std::string& type, const std::string& rail) {
   RH_TRY(RunDelegate(request, {type, "CHECK", IpamConfig(request, type, rail)}));
   return {};

@@ -7,6 +7,7 @@
 #include "cni/plugin/config.h"
 #include "cni/skel/plugin.h"
 #include "cni/skel/result.h"
+#include "cni/state/journal.h"
 #include "netns/base/result.h"
 
 namespace railhead {
@@ -16,6 +17,9 @@ namespace railhead {
 Result<CniResult> IpamAdd(const CniRequest& request, const std::string& type, const std::string& rail,
                           int lock_fd);
 Result<void> IpamDel(const CniRequest& request, const std::string& type, const std::string& rail);
+// Releases what the journal entry's ADD was given, whoever's attachment it is. A
+// plugin that is not installed any more has nothing to release.
+Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry);
 Result<void> IpamCheck(const CniRequest& request, const std::string& type, const std::string& rail);
 
 // DEL without knowing what ADD did: the configured IPAM plugin, or ours if it is

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "netns/base/text.h"
+#include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {
@@ -57,11 +58,16 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
 
 // Moving takes addresses and routes away, and DEL cannot bring them back: what
 // the host itself uses stays where it is.
-Result<void> RefuseIfHostUses(RouteApi& host, const Link& link, const std::string& bdf) {
+Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf) {
   const std::string what = "device " + bdf + " (" + link.name + ")";
   if (link.master != 0) {
     return Fail(ErrorCode::kInvalid, what + " belongs to a bond or bridge of the host",
                 "take it out of it first");
+  }
+  // The kernel destroys what is stacked on a device that leaves its namespace.
+  if (const auto uppers = RH_TRY(UpperDevicesOf(root, link.name)); !uppers.empty()) {
+    return Fail(ErrorCode::kInvalid, what + " has " + Join(uppers, ", ") + " of the host on top of it",
+                "remove these interfaces first, or keep the device out of the pool");
   }
   for (const auto& address : RH_TRY(host.ListAddresses(link.index))) {
     if (address.address.IsLinkLocal()) continue;
@@ -74,7 +80,10 @@ Result<void> RefuseIfHostUses(RouteApi& host, const Link& link, const std::strin
   if (!link.up) return {};
   for (const int family : {AF_INET, AF_INET6}) {
     for (const auto& route : RH_TRY(host.ListRoutes(family, kTableMain))) {
-      if (route.link == link.index && route.destination.length == 0) {
+      const auto& hops = route.multipath;
+      const bool leaves_here =
+          route.link == link.index || std::find(hops.begin(), hops.end(), link.index) != hops.end();
+      if (leaves_here && route.destination.length == 0) {
         return Fail(ErrorCode::kInvalid, what + " carries the host's default route", "it is never moved");
       }
     }
@@ -236,7 +245,7 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const PluginCon
   plan.bdf = address.ToString();
   plan.device = RH_TRY(FindDevice(root, address));
   plan.host_link = RH_TRY(FindHostLink(root, host, plan.device));
-  RH_TRY(RefuseIfHostUses(host, plan.host_link, plan.bdf));
+  RH_TRY(RefuseIfHostUses(root, host, plan.host_link, plan.bdf));
   RH_TRY(FindPf(root, host, plan));
   RH_TRY(FindRailOf(root, plan));
   MergeVfSettings(plan);

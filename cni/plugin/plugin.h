@@ -29,7 +29,7 @@ class RailheadPlugin : public CniPlugin {
  private:
   // Finishes what an earlier attachment of the device left behind: one that was
   // killed, or whose pod's namespace died without DEL. kBusy when it is alive.
-  Result<void> FinishEarlier(const std::string& device);
+  Result<void> FinishEarlier(const CniRequest& request, const std::string& device);
 
   Root root_;
   Kernel& kernel_;

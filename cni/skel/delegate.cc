@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -45,17 +46,29 @@ Result<Pipe> MakePipe() {
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-// This process's environment with CNI_COMMAND replaced.
-std::vector<std::string> EnvironmentFor(const std::string& command) {
+// This process's environment with the attachment and the command replaced: the
+// attachment may be another one's, whose address is to be released.
+std::vector<std::string> EnvironmentFor(const CniRequest& request, const std::string& command) {
+  std::map<std::string, std::string> replaced = {{"CNI_COMMAND", command}};
+  if (!request.container_id.empty()) {
+    replaced["CNI_CONTAINERID"] = request.container_id;
+    replaced["CNI_IFNAME"] = request.ifname;
+    replaced["CNI_NETNS"] = request.netns;
+  }
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
-    if (!std::string_view(*variable).starts_with("CNI_COMMAND=")) variables.emplace_back(*variable);
+    const std::string_view text = *variable;
+    if (!replaced.contains(std::string(text.substr(0, text.find('='))))) variables.emplace_back(text);
   }
-  variables.push_back("CNI_COMMAND=" + command);
+  for (const auto& [name, value] : replaced) {
+    std::string variable = name;
+    variables.push_back(variable.append("=").append(value));
+  }
   return variables;
 }
 
-Result<pid_t> Spawn(const std::string& path, const DelegateCall& call, int in, int out) {
+Result<pid_t> Spawn(const CniRequest& request, const std::string& path, const DelegateCall& call, int in,
+                    int out) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
@@ -64,7 +77,7 @@ Result<pid_t> Spawn(const std::string& path, const DelegateCall& call, int in, i
   if (call.inherited_fd >= 0) {
     ::posix_spawn_file_actions_adddup2(&actions, call.inherited_fd, call.inherited_fd);
   }
-  std::vector<std::string> variables = EnvironmentFor(call.command);
+  std::vector<std::string> variables = EnvironmentFor(request, call.command);
   std::vector<char*> environment;
   environment.reserve(variables.size() + 1);
   for (auto& variable : variables) environment.push_back(variable.data());
@@ -138,7 +151,7 @@ Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& c
   Pipe out = RH_TRY(MakePipe());
   // A child that exits early must cost us a write error, not the process.
   const auto old_handler = ::signal(SIGPIPE, SIG_IGN);
-  const auto pid = Spawn(path, call, in.read.get(), out.write.get());
+  const auto pid = Spawn(request, path, call, in.read.get(), out.write.get());
   in.read.Reset();
   out.write.Reset();
   Result<std::string> output;

@@ -54,6 +54,7 @@ struct AttachedLink {
   std::string pod_name;  // netdev name in the pod
 
   // What it was before.
+  std::string driver;  // to bind again when a rebind was interrupted
   std::string host_name;
   MacAddress host_mac;
   int host_mtu = 0;
@@ -74,6 +75,7 @@ struct AttachedLink {
   std::vector<Route> routes;  // Route::link is 0: the index is not known before the move
 
   // What the handoff needs; set when done.
+  bool handoff = false;  // this device is to be in nccl.conf
   std::optional<int> gid_index;
   std::string uverbs;  // "uverbs3"
   std::optional<int> traffic_class;
@@ -87,7 +89,8 @@ struct JournalEntry {
   std::uint64_t netns_inode = 0;  // which namespace that was
   std::int64_t since = 0;         // seconds since the epoch
   std::vector<AttachedLink> links;
-  std::string ipam_type;  // empty: none was asked
+  std::string ipam_type;    // empty: none was asked
+  std::string ipam_config;  // what it was given: DEL gives it the same
   bool handoff_required = false;
 };
 

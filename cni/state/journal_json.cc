@@ -60,6 +60,7 @@ Json LinkJson(const AttachedLink& link) {
   json["vf"] = link.vf;
   json["rail"] = link.rail;
   json["podName"] = link.pod_name;
+  json["driver"] = link.driver;
   json["hostName"] = link.host_name;
   json["hostMac"] = link.host_mac.ToString();
   json["hostMtu"] = link.host_mtu;
@@ -75,6 +76,7 @@ Json LinkJson(const AttachedLink& link) {
   for (const auto& address : link.addresses) json["addresses"].push_back(address.ToString());
   json["routes"] = Json::array();
   for (const auto& route : link.routes) json["routes"].push_back(RouteJson(route));
+  json["handoff"] = link.handoff;
   SetIf(json, "gidIndex", link.gid_index);
   json["uverbs"] = link.uverbs;
   SetIf(json, "trafficClass", link.traffic_class);
@@ -168,6 +170,7 @@ AttachedLink ReadLink(JsonReader& reader) {
   link.vf = SmallInt(reader, "vf", -1);
   link.rail = reader.String("rail").value_or("");
   link.pod_name = reader.RequiredString("podName");
+  link.driver = reader.String("driver").value_or("");
   link.host_name = reader.RequiredString("hostName");
   link.host_mac = Mac(reader, "hostMac");
   link.host_mtu = SmallInt(reader, "hostMtu", 0);
@@ -183,6 +186,7 @@ AttachedLink ReadLink(JsonReader& reader) {
     link.addresses.push_back(Prefix(reader, "addresses", text));
   }
   for (JsonReader& route : reader.Objects("routes")) link.routes.push_back(ReadRoute(route));
+  link.handoff = reader.Bool("handoff").value_or(false);
   if (const auto gid = reader.Int("gidIndex", 0, INT_MAX); gid) link.gid_index = static_cast<int>(*gid);
   link.uverbs = reader.String("uverbs").value_or("");
   if (const auto tc = reader.Int("trafficClass", 0, 255); tc) link.traffic_class = static_cast<int>(*tc);
@@ -203,6 +207,7 @@ std::string FormatJournalEntry(const JournalEntry& entry) {
   json["netnsInode"] = entry.netns_inode;
   json["since"] = entry.since;
   json["ipam"] = entry.ipam_type;
+  json["ipamConfig"] = entry.ipam_config;
   json["handoffRequired"] = entry.handoff_required;
   json["links"] = Json::array();
   for (const auto& link : entry.links) json["links"].push_back(LinkJson(link));
@@ -222,6 +227,7 @@ Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::strin
   entry.netns_inode = static_cast<std::uint64_t>(reader.Int("netnsInode", 0, INT64_MAX).value_or(0));
   entry.since = reader.Int("since", 0, INT64_MAX).value_or(0);
   entry.ipam_type = reader.String("ipam").value_or("");
+  entry.ipam_config = reader.String("ipamConfig").value_or("");
   entry.handoff_required = reader.Bool("handoffRequired").value_or(false);
   for (JsonReader& link : reader.Objects("links")) entry.links.push_back(ReadLink(link));
   RH_TRY(reader.status());

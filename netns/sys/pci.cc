@@ -231,15 +231,20 @@ Result<void> RebindDriver(const Root& root, const PciAddress& address) {
     return Fail(ErrorCode::kNotFound, "rebinding " + name + ": it does not exist or no driver is bound to it",
                 "bind a driver first: echo " + name + " > /sys/bus/pci/drivers/DRIVER/bind");
   }
-  const std::string driver = root.Path("/sys/bus/pci/drivers/") + std::string(BaseName(*target));
-  RH_TRY_WRAP(WriteAttribute(driver + "/unbind", name), "unbinding " + name + " from its driver");
-  if (auto bound = WriteAttribute(driver + "/bind", name); !bound) {
-    Error error = Wrap(std::move(bound.error()), "binding " + name + " to its driver again");
-    error.hint =
-        "the device is left without a driver; see dmesg, then: echo " + name + " > " + driver + "/bind";
-    return Fail(std::move(error));
-  }
-  return {};
+  const std::string driver(BaseName(*target));
+  RH_TRY_WRAP(WriteAttribute(root.Path("/sys/bus/pci/drivers/") + driver + "/unbind", name),
+              "unbinding " + name + " from its driver");
+  return BindDriver(root, address, driver);
+}
+
+Result<void> BindDriver(const Root& root, const PciAddress& address, const std::string& driver) {
+  const std::string name = address.ToString();
+  const std::string path = root.Path("/sys/bus/pci/drivers/") + driver + "/bind";
+  auto bound = WriteAttribute(path, name);
+  if (bound) return {};
+  Error error = Wrap(std::move(bound.error()), "binding " + name + " to its driver again");
+  error.hint = "the device is left without a driver; see dmesg, then: echo " + name + " > " + path;
+  return Fail(std::move(error));
 }
 
 }  // namespace railhead

@@ -78,4 +78,7 @@ Result<std::optional<PciAddress>> PciAddressOfNetdev(const Root& root, const std
 // fails the function stays unbound; the hint then says how to bind it by hand.
 Result<void> RebindDriver(const Root& root, const PciAddress& address);
 
+// Binds an unbound function to `driver` (its name below /sys/bus/pci/drivers).
+Result<void> BindDriver(const Root& root, const PciAddress& address, const std::string& driver);
+
 }  // namespace railhead

@@ -105,6 +105,13 @@ TEST_F(PluginBadInputTest, DeviceThatTheHostUses) {
   Refused(Usual(), kCniInvalidConfig, "carries the host's address 192.0.2.1/24");
 }
 
+// It would be destroyed with the move.
+TEST_F(PluginBadInputTest, DeviceUnderAnInterfaceOfTheHost) {
+  sysfs_.AddVirtualNetdev("pf0v0.7");
+  sysfs_.AddUpper("pf0v0", "pf0v0.7");
+  Refused(Usual(), kCniInvalidConfig, "has pf0v0.7 of the host on top of it");
+}
+
 TEST_F(PluginBadInputTest, DeviceBoundToVfio) {
   const std::string path = "/sys/bus/pci/devices/" + vfs_[0][0] + "/driver";
   sysfs_.Remove(path);

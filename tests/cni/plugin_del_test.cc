@@ -1,6 +1,14 @@
 // DEL in all the situations in which a runtime calls it.
+#include <atomic>
+#include <chrono>
 #include <filesystem>
+#include <memory>
+#include <thread>
 
+#include "cni/state/journal_json.h"
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/files.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {
@@ -19,6 +27,55 @@ TEST_F(PluginDelTest, OfTheUnknownOnlyAsksIpam) {
 TEST_F(PluginDelTest, WithoutAnythingInstalledSucceeds) {
   EXPECT_TRUE(Del({.config = Device()})) << "no IPAM given, railhead-ipam not there";
   EXPECT_TRUE(Del({})) << "not even a device";
+}
+
+// A killed ADD leaves its IPAM plugin running, with the device's lock: an address that
+// it still allocates would be held for ever if DEL did not wait for it.
+TEST_F(PluginDelTest, WaitsForTheIpamPluginOfAKilledAdd) {
+  auto lock = std::make_unique<FileLock>(
+      *FileLock::Acquire(paths::Lock(sysfs_.root(), vfs_[0][0]), std::chrono::seconds(10)));
+  std::atomic<bool> done = false;
+  bool deleted = false;
+  std::thread runtime([&] {
+    deleted = Del({.config = Usual()}).has_value();
+    done = true;
+  });
+  const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(300);
+  while (!done && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_FALSE(done) << "DEL did not wait for the lock";
+  EXPECT_EQ(IpamCalls(), "");
+  lock.reset();
+  runtime.join();
+  EXPECT_TRUE(deleted);
+  EXPECT_EQ(IpamCalls(), "DEL");
+}
+
+// The next ADD of a device whose pod died without DEL gives back its address too.
+TEST_F(PluginDelTest, NextAddReleasesTheAddressOfThePodThatDied) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.RemoveNamespace(pod_);
+  const std::string other = MakePod("pod2");
+  (void)IpamCalls();
+  const auto added = Add({.container = "c2", .netns = other, .config = Usual()});
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_EQ(IpamCalls(), "DEL ADD");
+}
+
+// An entry whose device link was never made touched nothing: the device may be another
+// pod's by now.
+TEST_F(PluginDelTest, EntryThatHoldsNoDeviceTouchesNone) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  const Journal journal(sysfs_.root());
+  JournalEntry dead = **journal.FindByDevice(vfs_[0][0]);
+  dead.key = {"rail0", "dead", "net1"};
+  dead.phase = Phase::kPlanned;
+  const std::string directory = sysfs_.directory() + "/run/railhead/attachments/dead";
+  std::filesystem::create_directories(directory);
+  ASSERT_TRUE(WriteAtomic(directory + "/rail0@net1.json", FormatJournalEntry(dead), Sync::kVolatile));
+  const auto deleted = Del({.container = "dead", .config = Usual()});
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  const auto checked = Check({.config = Usual()});
+  EXPECT_TRUE(checked) << Describe(checked.error());
 }
 
 TEST_F(PluginDelTest, Twice) {

@@ -280,6 +280,23 @@ TEST_F(IgbvfTest, RefusedAtEveryCall) {
   FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused);
 }
 
+// A rebind that ends between unbinding and binding left the VF without a driver for
+// good: DEL took it for a device of which nothing can be restored.
+TEST_F(IgbvfTest, DelKilledAtEveryCallThenDel) {
+  const auto before = World();
+  const int calls = CountCalls(WithMac()).second;
+  Call del = WithMac();
+  del.command = "DEL";
+  for (int nth = 1; nth <= calls; ++nth) {
+    SCOPED_TRACE("call " + std::to_string(nth));
+    ASSERT_TRUE(Add(WithMac()));
+    ASSERT_TRUE(Kill(del, nth));
+    const auto deleted = Del(WithMac());
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    ASSERT_EQ(ChangedSince(before), "");
+  }
+}
+
 TEST_F(IgbvfTest, KilledAtEveryCallThenDel) {
   const auto before = World();
   const int calls = CountCalls(WithMac()).first;

@@ -138,6 +138,15 @@ TEST_F(PluginRdmaTest, PoolWithoutHandoffLeavesTheImagesFile) {
   EXPECT_TRUE(edits.contains("deviceNodes"));
 }
 
+// A storage NIC beside the rails: not for NCCL, whatever its GID index.
+TEST_F(PluginRdmaTest, NicsWithoutHandoffAreNotInThePodsFile) {
+  Allocate({vfs_[0][0]}, Delivery::kCdi, HandoffPolicy::kOff);
+  Allocate({vfs_[1][0]});
+  ASSERT_TRUE(Add({.config = Usual(0, 0)}));
+  ASSERT_TRUE(Add({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)}));
+  EXPECT_NE(File(kConf).find("NCCL_IB_HCA==mlx5_pf1v0\n"), std::string::npos) << File(kConf);
+}
+
 TEST_F(PluginRdmaTest, WithoutAddressTheImageKeepsItsFile) {
   ASSERT_TRUE(Add({.config = Device() + R"(,"ipam":{})"}));
   EXPECT_EQ(File(kConf), "");

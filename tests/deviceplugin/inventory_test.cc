@@ -94,25 +94,25 @@ TEST(HostNetwork, IsWhereDefaultRoutesAndTheNodesAddressesAre) {
   const int pf0 = (*route)->FindLink("pf0").value().value().index;
   const int pf1 = (*route)->FindLink("pf1").value().value().index;
   ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse("192.0.2.10/24")));
-  ASSERT_TRUE((*route)->AddAddress(pf1, *IpPrefix::Parse("198.51.100.7/24")));
-  EXPECT_TRUE(ReadHostNetwork(**route, {}).value().netdevs.empty());
+  EXPECT_EQ(ReadHostNetwork(**route).value().netdevs, (std::set<std::string>{"pf0"})) << "its address";
+  ASSERT_TRUE((*route)->DeleteAddress(pf0, *IpPrefix::Parse("192.0.2.10/24")).value());
+  ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse("169.254.0.10/16")));
+  ASSERT_TRUE((*route)->AddAddress(pf1, *IpPrefix::Parse("169.254.1.10/24")));
+  EXPECT_TRUE(ReadHostNetwork(**route).value().netdevs.empty()) << "link-local addresses do not count";
 
   Route default_route;
-  default_route.gateway = IpAddress::Parse("192.0.2.1");
+  default_route.gateway = IpAddress::Parse("169.254.0.1");
   default_route.link = pf0;
   ASSERT_TRUE((*route)->AddRoute(default_route));
-  EXPECT_EQ(ReadHostNetwork(**route, {}).value().netdevs, (std::set<std::string>{"pf0"}));
-
-  const auto node = IpAddress::Parse("198.51.100.7");
-  EXPECT_EQ(ReadHostNetwork(**route, {*node}).value().netdevs, (std::set<std::string>{"pf0", "pf1"}));
+  EXPECT_EQ(ReadHostNetwork(**route).value().netdevs, (std::set<std::string>{"pf0"})) << "the default route";
 
   // A rail's own routing table on the host does not make its NIC the host's.
   Route of_rail = default_route;
   of_rail.link = pf1;
-  of_rail.gateway = IpAddress::Parse("198.51.100.1");
+  of_rail.gateway = IpAddress::Parse("169.254.1.1");
   of_rail.table = 101;
   ASSERT_TRUE((*route)->AddRoute(of_rail));
-  EXPECT_EQ(ReadHostNetwork(**route, {}).value().netdevs, (std::set<std::string>{"pf0"}));
+  EXPECT_EQ(ReadHostNetwork(**route).value().netdevs, (std::set<std::string>{"pf0"}));
 }
 
 }  // namespace

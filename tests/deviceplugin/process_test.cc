@@ -117,7 +117,6 @@ TEST_F(ProcessTest, HelpAndVersion) {
 TEST_F(ProcessTest, AWrongCommandLineIsStatus2) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--nonsense"},
                                                     {"--fabric", "relative.json"},
-                                                    {"--node-ip", "not-an-address"},
                                                     {"--fabric", "/a", "--config-file", "/b"},
                                                     {"--log-level", "loud"}}) {
     const auto child = Run(arguments);

@@ -286,13 +286,24 @@ Result<void> FakeKernel::Announce(const NetNs& ns, const Link& link,
 
 Result<void> FakeKernel::RebindDriver(const std::string& bdf) {
   const std::string what = "rebinding " + bdf;
-  const auto injected = Begin("RebindDriver", bdf);
-  if (injected.Refused()) return FailSys(injected.error, what);
+  if (const auto injected = Begin("RebindDriver", bdf)) return FailSys(injected.error, what);
   FakeFunction* function = state_.Function(bdf);
   if (function == nullptr) return Finish(ENODEV, what);
   state_.Unbind(*function);
-  if (!injected) state_.Bind(*function);
-  return Finish(injected.error, what);
+  (void)Finish(0, what);
+  // The second write to sysfs: a process can die, or be refused, between the two.
+  if (const auto injected = Begin("RebindDriver: bind", bdf)) return FailSys(injected.error, what);
+  state_.Bind(*function);
+  return Finish(0, what);
+}
+
+Result<void> FakeKernel::BindDriver(const std::string& bdf, const std::string& driver) {
+  const std::string what = "binding " + bdf + " to " + driver;
+  if (const auto injected = Begin("BindDriver", bdf)) return FailSys(injected.error, what);
+  FakeFunction* function = state_.Function(bdf);
+  if (function == nullptr || function->driver.name != driver) return Finish(ENODEV, what);
+  state_.Bind(*function);
+  return Finish(0, what);
 }
 
 }  // namespace railhead::testing

@@ -114,6 +114,7 @@ class FakeKernel final : public Kernel {
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   Result<void> RebindDriver(const std::string& bdf) override;
+  Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
 
   // For the handles: counts and logs a call; what it is to fail with, if so.
   struct Injected {

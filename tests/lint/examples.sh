@@ -3,13 +3,14 @@
 set -euo pipefail
 bin=$1
 cd "$(dirname "$0")/../../manifests/examples"
-"$bin/railheadd" --list --fabric "$PWD/fabric.json" | jq -e '.absentRails | length == 2' >/dev/null
+root=$(mktemp -d)        # an empty machine
+trap 'rm -rf "$root"' EXIT
+install -D fabric.json "$root/etc/railhead/fabric.json"
+RAILHEAD_ROOT=$root "$bin/railheadd" --list | jq -e '.absentRails | length == 2' >/dev/null
 
 # The network configuration gets as far as the device that is not there.
 config=$(sed -n "s/^  config: '\(.*\)'$/\1/p" network.yaml)
 [ -n "$config" ] || { echo "examples.sh: no configuration in network.yaml" >&2; exit 1; }
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
 answer=$(CNI_COMMAND=ADD CNI_CONTAINERID=c CNI_IFNAME=net1 CNI_NETNS=/proc/self/ns/net CNI_NETNS_OVERRIDE=1 CNI_PATH=$bin \
     RAILHEAD_ROOT=$root "$bin/railhead" <<<"$config") && { echo "examples.sh: ADD without a device succeeded" >&2; exit 1; }
 jq -e '.code == 7 and (.msg | test("deviceID"))' <<<"$answer" >/dev/null || { echo "examples.sh: $answer" >&2; exit 1; }

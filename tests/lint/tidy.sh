@@ -9,7 +9,7 @@ cd "$(dirname "$0")/../.."
 [ -r "$build/compile_commands.json" ] || { echo "tidy.sh: no compile_commands.json in $build" >&2; exit 1; }
 mapfile -t files < <(find netns cni ipam deviceplugin -name '*.cc' | LC_ALL=C sort)
 if [ -z "${RAILHEAD_TESTS_ALL:-}" ]; then
-    seed=${RAILHEAD_TIDY_SEED:-$(git rev-parse --short HEAD)}
+    seed=${RAILHEAD_TIDY_SEED:-$(git rev-parse --short HEAD 2>/dev/null || echo none)}
     echo "seed $seed"
     mapfile -t files < <(printf '%s\n' "${files[@]}" | while read -r file; do
         echo "$(echo "$seed $file" | md5sum | cut -c1-8) $file"
