@@ -28,12 +28,12 @@ std::optional<IpAddress> ChooseGateway(const AttachPlan& plan, const CniIp& ip) 
   return std::nullopt;
 }
 
-void AddRoute(Addressing& addressing, GatewayRoute route) {
+void AddRoute(Addressing& addressing, const GatewayRoute& route) {
   const bool known =
       std::any_of(addressing.routes.begin(), addressing.routes.end(), [&](const GatewayRoute& other) {
         return other.destination == route.destination && other.table == route.table;
       });
-  if (!known) addressing.routes.push_back(std::move(route));
+  if (!known) addressing.routes.push_back(route);
 }
 
 Result<void> CheckGateways(const Addressing& addressing) {
@@ -72,7 +72,7 @@ Result<Addressing> ResolveAddressing(const AttachPlan& plan, const CniResult& ip
       if (!wanted.gateway) wanted.gateway = GatewayFor(addressing, route.destination);
       if (route.priority) wanted.metric = static_cast<std::uint32_t>(*route.priority);
       if (route.table) wanted.table = static_cast<std::uint32_t>(*route.table);
-      AddRoute(addressing, std::move(wanted));
+      AddRoute(addressing, wanted);
     }
     if (plan.rail && !addressing.addresses.empty()) {
       for (const auto& destination : plan.rail->routes) {
