@@ -83,4 +83,12 @@ Result<void> IpamPlugin::Check(const CniRequest& request) {
   return {};
 }
 
+Result<void> IpamPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>&) {
+  return Fail(ErrorCode::kUnsupported, "GC of network " + request.network);
+}
+
+Result<void> IpamPlugin::Status(const CniRequest& request) {
+  return Fail(ErrorCode::kUnsupported, "STATUS of network " + request.network);
+}
+
 }  // namespace railhead

@@ -12,6 +12,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cni/skel/plugin.h"
 #include "netns/base/result.h"
@@ -26,6 +27,8 @@ class IpamPlugin : public CniPlugin {
   Result<std::string> Add(const CniRequest& request) override;
   Result<void> Del(const CniRequest& request) override;
   Result<void> Check(const CniRequest& request) override;
+  Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) override;
+  Result<void> Status(const CniRequest& request) override;
 
  private:
   Root root_;

@@ -10,6 +10,8 @@
 // Threads: one object per process, one call.
 #pragma once
 
+#include <vector>
+
 #include "cni/skel/plugin.h"
 #include "cni/state/journal.h"
 #include "netns/base/file_lock.h"
@@ -25,6 +27,8 @@ class RailheadPlugin : public CniPlugin {
   Result<std::string> Add(const CniRequest& request) override;
   Result<void> Del(const CniRequest& request) override;
   Result<void> Check(const CniRequest& request) override;
+  Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) override;
+  Result<void> Status(const CniRequest& request) override;
 
  private:
   // Finishes what an earlier attachment of the device left behind: one that was

@@ -7,7 +7,7 @@
 namespace railhead {
 namespace {
 
-constexpr std::array<std::pair<ErrorCode, int>, 13> kCodes{{
+constexpr std::array<std::pair<ErrorCode, int>, 15> kCodes{{
     {ErrorCode::kMalformed, kCniDecode},
     {ErrorCode::kInvalid, kCniInvalidConfig},
     {ErrorCode::kNamespace, kCniInvalidNetns},
@@ -21,6 +21,8 @@ constexpr std::array<std::pair<ErrorCode, int>, 13> kCodes{{
     {ErrorCode::kExhausted, kCniExhausted},
     {ErrorCode::kConflict, kCniConflict},
     {ErrorCode::kInternal, kCniInternal},
+    {ErrorCode::kUnavailable, kCniUnavailable},
+    {ErrorCode::kLimited, kCniLimited},
 }};
 
 }  // namespace

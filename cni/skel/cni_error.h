@@ -1,7 +1,8 @@
 // Errors as the CNI specification writes them (SPEC.md, section "Error").
 //
 // Codes: 1 incompatible version, 4 bad environment, 5 I/O, 6 decoding, 7 invalid
-// network configuration, 8 invalid namespace, 11 try again later; ours from 100:
+// network configuration, 8 invalid namespace, 11 try again later; of STATUS: 50 not
+// available, 51 not available and containers may be limited; ours from 100:
 //   101 not found   102 exists      103 unsupported  104 permission
 //   105 exhausted   106 conflict    999 internal
 #pragma once
@@ -19,6 +20,8 @@ inline constexpr int kCniDecode = 6;
 inline constexpr int kCniInvalidConfig = 7;
 inline constexpr int kCniInvalidNetns = 8;
 inline constexpr int kCniTryAgainLater = 11;
+inline constexpr int kCniUnavailable = 50;
+inline constexpr int kCniLimited = 51;
 inline constexpr int kCniNotFound = 101;
 inline constexpr int kCniExists = 102;
 inline constexpr int kCniUnsupported = 103;

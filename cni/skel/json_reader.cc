@@ -89,9 +89,9 @@ JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
-Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what) {
-  if (text.size() > kMaxSize) {
-    return Fail(ErrorCode::kMalformed, what + ": larger than " + std::to_string(kMaxSize) + " bytes");
+Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what, std::size_t max_size) {
+  if (text.size() > max_size) {
+    return Fail(ErrorCode::kMalformed, what + ": larger than " + std::to_string(max_size) + " bytes");
   }
   StrictCheck check;
   if (!Json::sax_parse(text.begin(), text.end(), &check)) {

@@ -40,7 +40,7 @@ class JsonDocument {
   static constexpr int kMaxDepth = 32;
 
   // `what` names the text in messages.
-  static Result<JsonDocument> Parse(std::string_view text, std::string what);
+  static Result<JsonDocument> Parse(std::string_view text, std::string what, std::size_t max_size = kMaxSize);
 
   JsonDocument(JsonDocument&&) noexcept;
   JsonDocument& operator=(JsonDocument&&) noexcept;

@@ -63,12 +63,28 @@ int CommandLine(const CniPluginInfo& info, const std::string& option) {
       info.name + " - " + info.summary +
       "\n\nA CNI plugin: a container runtime runs it with CNI_COMMAND and its kin in the\n"
       "environment and a network configuration on standard input.\n\n"
-      "usage: CNI_COMMAND=ADD|DEL|CHECK|VERSION ... " +
+      "usage: CNI_COMMAND=ADD|DEL|CHECK|GC|STATUS|VERSION ... " +
       info.name + " < CONFIGURATION\n       " + info.name + " --help | --version\n\n" + info.help +
       "\nExit status: 0 success, 1 a CNI error (on standard output), 2 wrong command line.\n";
   if (option == "--help" || option == "-h") return Print(usage) ? 0 : 1;
   (void)std::fprintf(stderr, "%s: unknown option '%s'\n%s", info.name.c_str(), option.c_str(), usage.c_str());
   return kExitUsage;
+}
+
+// What ADD prints; the others answer with nothing.
+Result<std::string> Dispatch(CniPlugin& plugin, const CniRequest& request) {
+  if (request.command == "ADD") return plugin.Add(request);
+  if (request.command == "DEL") {
+    RH_TRY(plugin.Del(request));
+  } else if (request.command == "CHECK") {
+    RH_TRY(plugin.Check(request));
+  } else if (request.command == "GC") {
+    const auto valid = RH_TRY(ReadValidAttachments(request.config));
+    RH_TRY(plugin.Gc(request, valid));
+  } else {
+    RH_TRY(plugin.Status(request));
+  }
+  return std::string();
 }
 
 }  // namespace
@@ -88,15 +104,9 @@ int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** 
   }
   if (request->command == "VERSION") return PrintVersions(request->cni_version);
 
-  Result<void> done;
-  if (request->command == "ADD") {
-    const auto result = plugin.Add(*request);
-    if (result) return Print(*result) ? 0 : kExitCniError;
-    done = Fail(result.error());
-  } else {
-    done = request->command == "DEL" ? plugin.Del(*request) : plugin.Check(*request);
-  }
-  return done ? 0 : PrintError(request->cni_version, CniCodeOf(done.error().code), done.error());
+  const auto answer = Dispatch(plugin, *request);
+  if (!answer) return PrintError(request->cni_version, CniCodeOf(answer.error().code), answer.error());
+  return Print(*answer) ? 0 : kExitCniError;
 }
 
 }  // namespace railhead

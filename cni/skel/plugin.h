@@ -6,8 +6,8 @@
 //
 // RunCniPlugin checks everything that the specification says about the input
 // before the plugin sees it: command, container id, interface and network name,
-// version, size and form of the configuration. Answers are in the version that
-// the configuration asks for.
+// version, size and form of the configuration; for GC the list of attachments that
+// are valid. Answers are in the version that the configuration asks for.
 //
 // Exit status: 0 success; 1 a CNI error was printed on standard output;
 // 2 wrong command line. Threads: single-threaded.
@@ -23,9 +23,10 @@
 
 namespace railhead {
 
-// One call. For DEL `netns` may be empty.
+// One call. For DEL `netns` may be empty. GC and STATUS are about a network, not a
+// container: container_id, netns, ifname and args are empty.
 struct CniRequest {
-  std::string command;  // ADD, DEL, CHECK
+  std::string command;  // ADD, DEL, CHECK, GC, STATUS
   std::string container_id;
   std::string netns;
   std::string ifname;
@@ -35,6 +36,14 @@ struct CniRequest {
   std::string cni_version;                  // that the answer must have
   std::string config;                       // standard input as it came
   bool netns_override = false;              // CNI_NETNS_OVERRIDE: the plugin's own namespace is allowed
+};
+
+// An attachment that GC must leave alone.
+struct ValidAttachment {
+  std::string container_id;
+  std::string ifname;
+
+  bool operator==(const ValidAttachment&) const = default;
 };
 
 class CniPlugin {
@@ -48,6 +57,11 @@ class CniPlugin {
   virtual Result<std::string> Add(const CniRequest& request) = 0;
   virtual Result<void> Del(const CniRequest& request) = 0;
   virtual Result<void> Check(const CniRequest& request) = 0;
+  // Releases what the request's network has and `valid` does not name. `valid` is
+  // what the runtime listed: a call without the list never gets here.
+  virtual Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) = 0;
+  // Whether ADD can work. kUnavailable and kLimited become the codes 50 and 51.
+  virtual Result<void> Status(const CniRequest& request) = 0;
 };
 
 struct CniPluginInfo {

@@ -11,8 +11,18 @@
 namespace railhead {
 namespace {
 
+constexpr const char* kValidAttachments = "cni.dev/valid-attachments";
 constexpr std::size_t kMaxInterfaceName = 15;  // IFNAMSIZ less the terminator
 constexpr std::size_t kMaxName = 128;          // of a network or container id: they become file names
+
+// What a call is about.
+enum class Subject { kUnknown, kPlugin, kNetwork, kContainer };
+
+Subject SubjectOf(std::string_view command) {
+  if (command == "ADD" || command == "DEL" || command == "CHECK") return Subject::kContainer;
+  if (command == "GC" || command == "STATUS") return Subject::kNetwork;
+  return command == "VERSION" ? Subject::kPlugin : Subject::kUnknown;
+}
 
 tl::unexpected<CniFailure> Refuse(int code, std::string message, std::string hint = {}) {
   return tl::unexpected<CniFailure>(
@@ -79,18 +89,25 @@ tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environm
   if (request.command.empty()) {
     return Refuse(kCniBadEnvironment, "CNI_COMMAND is not set", "this is a CNI plugin: run it with --help");
   }
-  if (request.command == "VERSION") return request;
-  if (request.command != "ADD" && request.command != "DEL" && request.command != "CHECK") {
+  const Subject subject = SubjectOf(request.command);
+  if (subject == Subject::kPlugin) return request;
+  if (subject == Subject::kUnknown) {
     return Refuse(kCniBadEnvironment, "CNI_COMMAND " + Quoted(request.command) + " is not known",
-                  "known: ADD, DEL, CHECK, VERSION");
+                  "known: ADD, DEL, CHECK, GC, STATUS, VERSION");
+  }
+  for (auto& directory : Split(get("CNI_PATH"), ':')) {
+    if (!directory.empty()) request.path.push_back(std::move(directory));
+  }
+  if (subject == Subject::kNetwork) {
+    if (request.path.empty()) {
+      return Refuse(kCniBadEnvironment, "CNI_PATH is not set", "it is required for " + request.command);
+    }
+    return request;
   }
   request.container_id = get("CNI_CONTAINERID");
   request.netns = get("CNI_NETNS");
   request.ifname = get("CNI_IFNAME");
   request.netns_override = !get("CNI_NETNS_OVERRIDE").empty();
-  for (auto& directory : Split(get("CNI_PATH"), ':')) {
-    if (!directory.empty()) request.path.push_back(std::move(directory));
-  }
   if (auto read = ReadArgs(get("CNI_ARGS"), request); !read) return tl::unexpected<CniFailure>(read.error());
   if (auto checked = CheckNames(request); !checked) return tl::unexpected<CniFailure>(checked.error());
   return request;
@@ -120,8 +137,29 @@ tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniR
     return Refuse(kCniIncompatibleVersion,
                   "CHECK needs cniVersion 0.4.0 or later, not " + request.cni_version);
   }
+  // As libcni's skel: the version, not the environment, is what does not fit.
+  if (SubjectOf(request.command) == Subject::kNetwork && request.cni_version != "1.1.0") {
+    return Refuse(kCniIncompatibleVersion,
+                  request.command + " needs cniVersion 1.1.0 or later, not " + request.cni_version);
+  }
   request.config = config;
   return {};
+}
+
+Result<std::vector<ValidAttachment>> ReadValidAttachments(const std::string& config) {
+  const auto document = RH_TRY(JsonDocument::Parse(config, "network configuration"));
+  JsonReader root = document.Root();
+  if (!root.Has(kValidAttachments)) {
+    root.Fail(kValidAttachments, "is missing: GC would not know what is in use",
+              "the runtime has to list the valid attachments; [] when there are none");
+  }
+  std::vector<ValidAttachment> valid;
+  for (JsonReader& entry : root.Objects(kValidAttachments)) {
+    std::string container_id = entry.RequiredString("containerID");
+    valid.push_back({std::move(container_id), entry.RequiredString("ifname")});
+  }
+  RH_TRY(root.status());
+  return valid;
 }
 
 }  // namespace railhead

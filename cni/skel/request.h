@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cni/skel/plugin.h"
 #include "netns/base/result.h"
@@ -26,5 +27,10 @@ tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environm
 
 // Takes name and version out of the configuration; for VERSION only the latter.
 tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniRequest& request);
+
+// The list of a GC call, "cni.dev/valid-attachments". kInvalid with the JSON
+// pointer when it is not there (null included) or an entry is no attachment: what
+// cannot be read must never look like "none is valid".
+Result<std::vector<ValidAttachment>> ReadValidAttachments(const std::string& config);
 
 }  // namespace railhead

@@ -88,6 +88,10 @@ std::string_view NameOf(ErrorCode code) {
       return "conflict";
     case ErrorCode::kInternal:
       return "internal";
+    case ErrorCode::kUnavailable:
+      return "unavailable";
+    case ErrorCode::kLimited:
+      return "limited";
   }
   return "internal";
 }

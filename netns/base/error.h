@@ -28,6 +28,8 @@ enum class ErrorCode : std::uint8_t {
   kIo,           // file system or socket failure
   kConflict,     // two sources of truth disagree
   kInternal,     // a bug of ours
+  kUnavailable,  // the service as a whole cannot be used now (CNI STATUS)
+  kLimited,      // the same, and what is in use already may be impaired too
 };
 
 struct [[nodiscard]] Error {

@@ -13,6 +13,17 @@ class EchoPlugin final : public railhead::CniPlugin {
   railhead::Result<void> Check(const railhead::CniRequest&) override {
     return railhead::Fail(railhead::ErrorCode::kConflict, "not as it should be", "look");
   }
+  railhead::Result<void> Gc(const railhead::CniRequest& request,
+                            const std::vector<railhead::ValidAttachment>& valid) override {
+    std::string listed = "GC " + request.network + request.container_id + request.ifname;
+    for (const auto& attachment : valid)
+      listed.append(" ").append(attachment.container_id).append("/").append(attachment.ifname);
+    return railhead::Fail(railhead::ErrorCode::kLimited, listed);
+  }
+  railhead::Result<void> Status(const railhead::CniRequest& request) override {
+    if (request.network == "sound") return {};
+    return railhead::Fail(railhead::ErrorCode::kUnavailable, "not now", "later");
+  }
 };
 
 }  // namespace
