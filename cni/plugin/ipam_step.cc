@@ -6,7 +6,7 @@ namespace railhead {
 
 Result<CniResult> IpamAdd(const CniRequest& request, const std::string& type, const std::string& rail,
                           int lock_fd) {
-  const auto output = RH_TRY(RunDelegate(request, {type, "ADD", IpamConfig(request, type, rail), lock_fd}));
+  const auto output = RH_TRY(RunDelegate(request, {type, "ADD", IpamConfig(request, type, rail), {lock_fd}}));
   CniResult result = RH_TRY(ParseCniResult(output, "result of " + type));
   if (result.ips.empty()) {
     return Fail(ErrorCode::kInvalid, "IPAM plugin " + type + " gave no address",

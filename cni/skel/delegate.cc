@@ -46,23 +46,30 @@ Result<Pipe> MakePipe() {
   return Pipe{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
 
-// This process's environment with the attachment and the command replaced: the
-// attachment may be another one's, whose address is to be released.
-std::vector<std::string> EnvironmentFor(const CniRequest& request, const std::string& command) {
-  std::map<std::string, std::string> replaced = {{"CNI_COMMAND", command}};
-  if (!request.container_id.empty()) {
-    replaced["CNI_CONTAINERID"] = request.container_id;
-    replaced["CNI_IFNAME"] = request.ifname;
-    replaced["CNI_NETNS"] = request.netns;
+std::string ArgsText(const std::map<std::string, std::string>& args) {
+  std::string text;
+  for (const auto& [name, value] : args) {
+    if (!text.empty()) text += ';';
+    text.append(name).append("=").append(value);
   }
+  return text;
+}
+
+std::vector<std::string> EnvironmentFor(const CniRequest& request, const std::string& command) {
+  const std::map<std::string, std::string> ours = {{"CNI_COMMAND", command},
+                                                   {"CNI_CONTAINERID", request.container_id},
+                                                   {"CNI_NETNS", request.netns},
+                                                   {"CNI_IFNAME", request.ifname},
+                                                   {"CNI_ARGS", ArgsText(request.args)},
+                                                   {"CNI_PATH", Join(request.path, ":")}};
   std::vector<std::string> variables;
   for (char** variable = environ; *variable != nullptr; ++variable) {
     const std::string_view text = *variable;
-    if (!replaced.contains(std::string(text.substr(0, text.find('='))))) variables.emplace_back(text);
+    if (!ours.contains(std::string(text.substr(0, text.find('='))))) variables.emplace_back(text);
   }
-  for (const auto& [name, value] : replaced) {
+  for (const auto& [name, value] : ours) {
     std::string variable = name;
-    variables.push_back(variable.append("=").append(value));
+    if (!value.empty()) variables.push_back(variable.append("=").append(value));
   }
   return variables;
 }
@@ -74,9 +81,7 @@ Result<pid_t> Spawn(const CniRequest& request, const std::string& path, const De
   ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
   // dup2 of a descriptor onto itself clears close-on-exec (POSIX posix_spawn).
-  if (call.inherited_fd >= 0) {
-    ::posix_spawn_file_actions_adddup2(&actions, call.inherited_fd, call.inherited_fd);
-  }
+  for (const int fd : call.inherited_fds) ::posix_spawn_file_actions_adddup2(&actions, fd, fd);
   std::vector<std::string> variables = EnvironmentFor(request, call.command);
   std::vector<char*> environment;
   environment.reserve(variables.size() + 1);

@@ -1,6 +1,11 @@
-// Running another plugin, as SPEC.md section "Delegated plugins" says: found in
-// CNI_PATH, given this process's CNI_* environment and a configuration.
-// Threads: may be called from any thread; waits for the child.
+// Running another plugin, as SPEC.md section "Delegated plugins" says: found in the
+// request's path, given the request's CNI_* environment and a configuration.
+//
+// The CNI_* variables that the specification names are made from the request alone,
+// whatever this process's own are: a request may be about another attachment, or
+// come from a program that is no CNI plugin. What is empty in it is unset for the
+// child. The rest of the environment is passed on.
+// Threads: waits for the child. SIGPIPE is ignored meanwhile, for the whole process.
 #pragma once
 
 #include <string>
@@ -13,11 +18,11 @@ namespace railhead {
 
 struct DelegateCall {
   std::string type;     // plugin's name, no path
-  std::string command;  // ADD, DEL, CHECK
+  std::string command;  // ADD, DEL, CHECK, GC, STATUS
   std::string config;   // for its standard input
-  // Stays open in the child (-1: none): a lock that must outlive us if we are
-  // killed while the child works.
-  int inherited_fd = -1;
+  // Stay open in the child: locks that must outlive us if we are killed while the
+  // child works.
+  std::vector<int> inherited_fds;
 };
 
 // What the plugin printed. Its CNI error comes back as an Error with the code

@@ -6,6 +6,9 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "netns/base/file_lock.h"
 #include "netns/base/unique_fd.h"
@@ -17,22 +20,70 @@ namespace {
 class DelegateTest : public ::testing::Test {
  protected:
   Result<std::string> Run(const std::string& script, const std::string& config = "{}",
-                          const std::string& command = "ADD", int fd = -1) {
+                          const std::string& command = "ADD", std::vector<int> fds = {}) {
+    return RunFor({}, script, config, command, std::move(fds));
+  }
+  Result<std::string> RunFor(CniRequest request, const std::string& script, const std::string& config = "{}",
+                             const std::string& command = "ADD", std::vector<int> fds = {}) {
     temp_.Write("/bin/plugin", "#!/bin/bash\n" + script + "\n", true);
-    CniRequest request;
     request.path = {"/nowhere", temp_.directory() + "/bin"};
-    return RunDelegate(request, {"plugin", command, config, fd});
+    return RunDelegate(request, {"plugin", command, config, std::move(fds)});
   }
 
   TempRoot temp_;
 };
 
+// A variable of this process for as long as a test runs.
+class Variable {
+ public:
+  Variable(const char* name, const char* value) : name_(name) { ::setenv(name, value, 1); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+  ~Variable() { ::unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
 TEST_F(DelegateTest, PassesConfigurationAndCommand) {
-  ::setenv("CNI_COMMAND", "ADD", 1);
-  ::setenv("CNI_CONTAINERID", "c1", 1);
-  const auto output = Run("cat; echo -n \"|$CNI_COMMAND|$CNI_CONTAINERID\"", R"({"a":1})", "DEL");
+  const auto output = Run("cat; echo -n \"|$CNI_COMMAND\"", R"({"a":1})", "DEL");
   ASSERT_TRUE(output) << Describe(output.error());
-  EXPECT_EQ(*output, R"({"a":1}|DEL|c1)");
+  EXPECT_EQ(*output, R"({"a":1}|DEL)");
+}
+
+constexpr const char* kPrintEnvironment =
+    R"sh(printf '%s|' "$CNI_COMMAND" "$CNI_CONTAINERID" "$CNI_NETNS" "$CNI_IFNAME" "$CNI_ARGS" "$CNI_PATH"
+printf '%s' "$(env | grep -c ^CNI_)")sh";
+
+TEST_F(DelegateTest, TheEnvironmentIsTheRequests) {
+  CniRequest request;
+  request.container_id = "c1";
+  request.netns = "/run/netns/x";
+  request.ifname = "net1";
+  request.args = {{"MAC", "02:00:00:00:00:01"}, {"IgnoreUnknown", "1"}, {"X", "a=b"}};
+  const auto output = RunFor(request, kPrintEnvironment);
+  ASSERT_TRUE(output) << Describe(output.error());
+  EXPECT_EQ(*output, "ADD|c1|/run/netns/x|net1|IgnoreUnknown=1;MAC=02:00:00:00:00:01;X=a=b|/nowhere:" +
+                         temp_.directory() + "/bin|6");
+}
+
+// The attachment may be another one's, or we no plugin at all: nothing of ours may
+// reach the child in place of what the request leaves empty.
+TEST_F(DelegateTest, OurOwnCniVariablesDoNotGetThrough) {
+  const Variable command("CNI_COMMAND", "ADD");
+  const Variable container("CNI_CONTAINERID", "mine");
+  const Variable netns("CNI_NETNS", "/run/netns/mine");
+  const Variable ifname("CNI_IFNAME", "eth0");
+  const Variable args("CNI_ARGS", "K8S_POD_UID=mine");
+  const Variable path("CNI_PATH", "/mine");
+  const auto output = RunFor({}, kPrintEnvironment, "{}", "GC");
+  ASSERT_TRUE(output) << Describe(output.error());
+  EXPECT_EQ(*output, "GC|||||/nowhere:" + temp_.directory() + "/bin|2") << "CNI_COMMAND and CNI_PATH only";
+}
+
+TEST_F(DelegateTest, PassesOnTheRestOfTheEnvironment) {
+  const Variable other("RAILHEAD_DELEGATE_TEST", "as it is");
+  EXPECT_EQ(*Run("echo -n \"$RAILHEAD_DELEGATE_TEST\""), "as it is");
 }
 
 TEST_F(DelegateTest, CopesWithMoreThanPipesHold) {
@@ -94,11 +145,11 @@ TEST_F(DelegateTest, FindsOnlyExecutablesByName) {
   temp_.Write("/bin/plain", "not executable");
   CniRequest request;
   request.path = {temp_.directory() + "/bin"};
-  EXPECT_EQ(RunDelegate(request, {"plain", "ADD", "{}", -1}).error().code, ErrorCode::kNotFound);
-  EXPECT_EQ(RunDelegate(request, {"absent", "ADD", "{}", -1}).error().message,
+  EXPECT_EQ(RunDelegate(request, {"plain", "ADD", "{}", {}}).error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(RunDelegate(request, {"absent", "ADD", "{}", {}}).error().message,
             "plugin 'absent' is not in CNI_PATH " + temp_.directory() + "/bin");
-  EXPECT_EQ(RunDelegate(request, {"../bin/plain", "ADD", "{}", -1}).error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(RunDelegate(request, {"", "ADD", "{}", -1}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(RunDelegate(request, {"../bin/plain", "ADD", "{}", {}}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(RunDelegate(request, {"", "ADD", "{}", {}}).error().code, ErrorCode::kInvalid);
 }
 
 // The first in CNI_PATH that can be run; a file that cannot is passed over.
@@ -108,7 +159,7 @@ TEST_F(DelegateTest, SearchesTheWholePath) {
   temp_.Write("/third/plugin", "#!/bin/bash\necho third\n", true);
   CniRequest request;
   for (const char* name : {"/first", "/second", "/third"}) request.path.push_back(temp_.directory() + name);
-  EXPECT_EQ(*RunDelegate(request, {"plugin", "ADD", "{}", -1}), "second\n");
+  EXPECT_EQ(*RunDelegate(request, {"plugin", "ADD", "{}", {}}), "second\n");
 }
 
 TEST_F(DelegateTest, NoExecutableFormatIsAnError) {
@@ -118,7 +169,7 @@ TEST_F(DelegateTest, NoExecutableFormatIsAnError) {
               true);
   CniRequest request;
   request.path = {temp_.directory() + "/bin"};
-  const auto output = RunDelegate(request, {"broken", "ADD", "{}", -1});
+  const auto output = RunDelegate(request, {"broken", "ADD", "{}", {}});
   ASSERT_FALSE(output);
   EXPECT_NE(output.error().message.find("running " + temp_.directory() + "/bin/broken"), std::string::npos);
 }
@@ -130,12 +181,29 @@ TEST_F(DelegateTest, InheritsOneDescriptor) {
   auto lock = FileLock::Acquire(path, std::chrono::milliseconds(100));
   ASSERT_TRUE(lock);
   const std::string fd = std::to_string(lock->Fd());
-  const auto inherited = Run("readlink /proc/self/fd/" + fd + " || echo none", "{}", "ADD", lock->Fd());
+  const auto inherited = Run("readlink /proc/self/fd/" + fd + " || echo none", "{}", "ADD", {lock->Fd()});
   EXPECT_EQ(*inherited, path + "\n");
   const auto not_inherited = Run("test -e /proc/self/fd/" + fd + " && readlink /proc/self/fd/" + fd +
                                  " | grep -c lock || echo none");
   EXPECT_EQ(*not_inherited, "none\n");
   EXPECT_TRUE((::fcntl(lock->Fd(), F_GETFD) & FD_CLOEXEC) != 0) << "ours stays close-on-exec";
+}
+
+TEST_F(DelegateTest, InheritsSeveralDescriptors) {
+  std::vector<FileLock> locks;
+  std::vector<int> fds;
+  std::string script;
+  std::string wanted;
+  for (const char* name : {"a", "b", "c"}) {
+    const std::string path = temp_.directory() + "/locks/" + name + ".lock";
+    auto lock = FileLock::Acquire(path, std::chrono::milliseconds(100));
+    ASSERT_TRUE(lock);
+    fds.push_back(lock->Fd());
+    script += "readlink /proc/self/fd/" + std::to_string(lock->Fd()) + " || echo none\n";
+    wanted += path + "\n";
+    locks.push_back(std::move(*lock));
+  }
+  EXPECT_EQ(*Run(script, "{}", "ADD", fds), wanted);
 }
 
 TEST_F(DelegateTest, KeepsTheSignalHandler) {

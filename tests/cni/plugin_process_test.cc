@@ -56,6 +56,29 @@ TEST(PluginProcessTest, PluginErrorsBecomeJson) {
   EXPECT_EQ(json["details"], "look");
 }
 
+TEST(PluginProcessTest, GcHandsTheListOver) {
+  const Environment environment{{"CNI_COMMAND", "GC"}, {"CNI_PATH", "/opt/cni/bin"}};
+  const auto output = RunProcess(
+      {ECHO_PLUGIN}, environment,
+      R"({"cniVersion":"1.1.0","name":"n","cni.dev/valid-attachments":[{"containerID":"c1","ifname":"net1"}]})");
+  EXPECT_EQ(output.status, 1);
+  EXPECT_EQ(Json(output)["msg"], "GC n c1/net1");
+  EXPECT_EQ(Json(output)["code"], 51);
+  const auto missing = RunProcess({ECHO_PLUGIN}, environment, R"({"cniVersion":"1.1.0","name":"n"})");
+  EXPECT_EQ(Json(missing)["code"], 7) << "without the list the plugin is not asked";
+}
+
+TEST(PluginProcessTest, StatusIsSilentOrCode50) {
+  const Environment environment{{"CNI_COMMAND", "STATUS"}, {"CNI_PATH", "/opt/cni/bin"}};
+  const auto sound = RunProcess({ECHO_PLUGIN}, environment, R"({"cniVersion":"1.1.0","name":"sound"})");
+  EXPECT_EQ(sound.status, 0) << sound.out;
+  EXPECT_EQ(sound.out, "");
+  const auto not_now = RunProcess({ECHO_PLUGIN}, environment, R"({"cniVersion":"1.1.0","name":"n"})");
+  EXPECT_EQ(not_now.status, 1);
+  EXPECT_EQ(Json(not_now)["code"], 50);
+  EXPECT_EQ(Json(RunProcess({ECHO_PLUGIN}, environment, kConfig))["code"], 1) << "0.4.0 has no STATUS";
+}
+
 TEST(PluginProcessTest, BadEnvironmentIsCode4) {
   const auto output = Call({{"CNI_IFNAME", "a/b"}});
   EXPECT_EQ(output.status, 1);

@@ -87,6 +87,26 @@ TEST(ReadEnvironmentTest, VersionNeedsNothingElse) {
   EXPECT_EQ(request->command, "VERSION");
 }
 
+// GC and STATUS are about a network: what a runtime may have left in the environment
+// about containers is not looked at.
+TEST(ReadEnvironmentTest, GcAndStatusNeedThePathOnly) {
+  for (const char* command : {"GC", "STATUS"}) {
+    const auto request = Read({{"CNI_COMMAND", command},
+                               {"CNI_CONTAINERID", "../x"},
+                               {"CNI_IFNAME", "a/b"},
+                               {"CNI_NETNS", ""},
+                               {"CNI_ARGS", "MAC"}});
+    ASSERT_TRUE(request) << request.error().error.message;
+    EXPECT_EQ(request->command, command);
+    EXPECT_EQ(request->path, (std::vector<std::string>{"/a", "/b"}));
+    EXPECT_EQ(request->container_id + request->ifname + request->netns, "");
+    const auto no_path = Read({{"CNI_COMMAND", command}, {"CNI_PATH", ""}});
+    ASSERT_FALSE(no_path);
+    EXPECT_EQ(no_path.error().code, kCniBadEnvironment);
+    EXPECT_NE(no_path.error().error.message.find("CNI_PATH"), std::string::npos);
+  }
+}
+
 TEST(ReadEnvironmentTest, MessagesAreSafeToPrint) {
   const auto request = Read({{"CNI_IFNAME", std::string("\x1b[31m") + std::string(200, 'x')}});
   ASSERT_FALSE(request);
@@ -124,6 +144,51 @@ TEST(ReadConfigurationTest, CheckNeeds040) {
   EXPECT_EQ(CodeOf(R"({"cniVersion":"0.3.0","name":"n"})"), 0);
 }
 
+TEST(ReadConfigurationTest, GcAndStatusNeed110) {
+  for (const char* command : {"GC", "STATUS"}) {
+    for (const char* version : {"0.3.0", "0.3.1", "0.4.0", "1.0.0"}) {
+      EXPECT_EQ(CodeOf(std::string(R"({"name":"n","cniVersion":")") + version + "\"}", command),
+                kCniIncompatibleVersion)
+          << command << " " << version;
+    }
+    EXPECT_EQ(CodeOf(R"({"cniVersion":"1.1.0","name":"n"})", command), 0);
+    EXPECT_EQ(CodeOf(R"({"cniVersion":"1.1.0"})", command), kCniInvalidConfig);
+  }
+}
+
+std::string ValidAttachmentsIn(const std::string& list) {
+  const auto valid = ReadValidAttachments(R"({"cni.dev/valid-attachments":)" + list + "}");
+  if (!valid) return std::string(NameOf(valid.error().code)) + ": " + valid.error().message;
+  std::string text = "valid:";
+  for (const auto& attachment : *valid) text += " " + attachment.container_id + "/" + attachment.ifname;
+  return text;
+}
+
+TEST(ReadValidAttachmentsTest, TakesTheList) {
+  EXPECT_EQ(ValidAttachmentsIn("[]"), "valid:");
+  EXPECT_EQ(
+      ValidAttachmentsIn(R"([{"containerID":"a","ifname":"eth0"},{"ifname":"net1","containerID":"b"}])"),
+      "valid: a/eth0 b/net1");
+  EXPECT_EQ(ValidAttachmentsIn(R"([{"containerID":"a","ifname":"eth0","network":"later version"}])"),
+            "valid: a/eth0");
+}
+
+TEST(ReadValidAttachmentsTest, WhatIsNoListIsNeverAnEmptyOne) {
+  const std::string where = "invalid: network configuration: /cni.dev~1valid-attachments";
+  EXPECT_EQ(ValidAttachmentsIn("null"), where + ": is missing: GC would not know what is in use");
+  EXPECT_EQ(ReadValidAttachments("{}").error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(ValidAttachmentsIn("{}"), where + ": is not a list of objects but object");
+  EXPECT_EQ(ValidAttachmentsIn(R"("none")"), where + ": is not a list of objects but string");
+  const std::string sound = R"({"containerID":"a","ifname":"eth0"})";
+  EXPECT_EQ(ValidAttachmentsIn("[" + sound + ",7]"), where + "/1: is not an object but number");
+  EXPECT_EQ(ValidAttachmentsIn("[" + sound + R"(,{"ifname":"eth0"}])"),
+            where + "/1/containerID: is required and must not be empty");
+  EXPECT_EQ(ValidAttachmentsIn(R"([{"containerID":"a","ifname":""}])"),
+            where + "/0/ifname: is required and must not be empty");
+  EXPECT_EQ(ValidAttachmentsIn(R"([{"containerID":7,"ifname":"eth0"}])"),
+            where + "/0/containerID: is not a string but number");
+}
+
 TEST(CniErrorTest, CodesFollowFromErrors) {
   EXPECT_EQ(CniCodeOf(ErrorCode::kMalformed), 6);
   EXPECT_EQ(CniCodeOf(ErrorCode::kInvalid), 7);
@@ -132,7 +197,9 @@ TEST(CniErrorTest, CodesFollowFromErrors) {
   EXPECT_EQ(CniCodeOf(ErrorCode::kBusy), 11);
   EXPECT_EQ(CniCodeOf(ErrorCode::kTimeout), 11);
   EXPECT_EQ(CniCodeOf(ErrorCode::kInternal), 999);
-  for (const int code : {5, 6, 7, 8, 11, 101, 102, 103, 104, 105, 106, 999}) {
+  EXPECT_EQ(CniCodeOf(ErrorCode::kUnavailable), 50);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kLimited), 51);
+  for (const int code : {5, 6, 7, 8, 11, 50, 51, 101, 102, 103, 104, 105, 106, 999}) {
     EXPECT_EQ(CniCodeOf(ErrorCodeOfCni(code)), code);
   }
   EXPECT_EQ(ErrorCodeOfCni(4711), ErrorCode::kIo);
