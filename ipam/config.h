@@ -1,9 +1,9 @@
-// The `ipam` object of a network configuration, resolved into a pool.
+// The `ipam` object of a network configuration, resolved into pools.
 //
-// Either by `rail`: subnet, this node's range, exclusions, gateway, routes and
-// rest time come from fabric.json; or inline, by `subnet`. Fields and their
-// meaning: docs/interfaces.md, "CNI IPAM configuration". Reads files, changes
-// nothing.
+// A pool comes either by `rail`: subnet, this node's range, exclusions, gateway,
+// routes and rest time from fabric.json; or inline, by `subnet`. With `links` there
+// is one for each of them, and a rail's routes are left to the fabric's reader.
+// Reads files, changes nothing.
 // Errors: kMalformed, kInvalid with the JSON pointer and what to do. A rail
 // without a range for this node is kInvalid: guessing one would hand out
 // another node's addresses.
@@ -22,13 +22,24 @@
 
 namespace railhead {
 
-struct IpamPlan {
+// One address to be given.
+struct AddressPlan {
+  std::string ifname;  // of the link; empty without `links`: the attachment itself
   AddressPool pool;
   std::optional<IpAddress> gateway;
   std::vector<CniRoute> routes;
 };
 
-// `config` is the whole network configuration as the runtime sent it.
+struct IpamPlan {
+  bool listed = false;                 // by `links`
+  std::vector<AddressPlan> addresses;  // in the order of the configuration
+};
+
+// `config` is the whole network configuration as the runtime sent it. Without rail,
+// subnet and links there are no addresses: what STATUS below railhead may see.
 Result<IpamPlan> ResolveIpam(const std::string& config, const Root& root);
+
+// The same, where at least one address is needed.
+Result<IpamPlan> ResolvePools(const std::string& config, const Root& root);
 
 }  // namespace railhead

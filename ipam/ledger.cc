@@ -50,18 +50,33 @@ Result<AddressLedger> AddressLedger::Open(LmdbTxn& txn, const ClockReading& now)
   return AddressLedger(txn, now, header.StoreTime(now));
 }
 
-Result<std::vector<AddressRecord>> AddressLedger::HeldBy(const AddressOwner& owner) const {
-  const std::string prefix = OwnerPrefix(owner);
+Result<std::vector<AddressRecord>> AddressLedger::HeldUnder(const std::string& prefix) const {
   std::vector<AddressRecord> held;
   const auto entries = RH_TRY(txn_->Under(prefix));
   for (const KeyValue& entry : entries) {
-    const std::string pool = entry.key.substr(prefix.size());
+    // The pool is behind the last NUL; a pool's name has none.
+    const std::string pool = entry.key.substr(entry.key.rfind('\0') + 1);
     const std::string key = AddressKey(pool, RH_TRY(DecodeAddress(entry.value)));
     const auto record = RH_TRY(txn_->Get(key));
     if (!record) return Fail(Contradiction("an owner's address has no record"));
     held.push_back(RH_TRY(DecodeRecord(key, *record)));
   }
   return held;
+}
+
+Result<std::vector<AddressRecord>> AddressLedger::HeldBy(const AddressOwner& owner) const {
+  return HeldUnder(OwnerPrefix(owner));
+}
+
+Result<std::vector<AddressRecord>> AddressLedger::HeldByAttachment(const AddressOwner& owner) const {
+  std::vector<AddressRecord> held = RH_TRY(HeldBy(owner));
+  const auto of_links = RH_TRY(HeldUnder(LinkOwnersPrefix(owner)));
+  held.insert(held.end(), of_links.begin(), of_links.end());
+  return held;
+}
+
+Result<std::vector<AddressRecord>> AddressLedger::AllHeld() const {
+  return HeldUnder(AllOwnersPrefix());
 }
 
 Result<void> AddressLedger::Rest(const AddressRecord& held) {

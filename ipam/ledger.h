@@ -43,6 +43,10 @@ class AddressLedger {
 
   // What the owner holds, in all pools.
   [[nodiscard]] Result<std::vector<AddressRecord>> HeldBy(const AddressOwner& owner) const;
+  // The same, and what its links hold.
+  [[nodiscard]] Result<std::vector<AddressRecord>> HeldByAttachment(const AddressOwner& owner) const;
+  // What anybody holds.
+  [[nodiscard]] Result<std::vector<AddressRecord>> AllHeld() const;
 
   // held -> resting
   Result<void> Rest(const AddressRecord& held);
@@ -60,6 +64,9 @@ class AddressLedger {
  private:
   AddressLedger(LmdbTxn& txn, ClockReading now, std::uint64_t store_ms)
       : txn_(&txn), now_(std::move(now)), store_ms_(store_ms) {}
+
+  // Of the owners whose keys start so.
+  [[nodiscard]] Result<std::vector<AddressRecord>> HeldUnder(const std::string& prefix) const;
 
   LmdbTxn* txn_;
   ClockReading now_;

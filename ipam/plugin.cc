@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cni/skel/json_reader.h"
@@ -13,13 +16,15 @@
 namespace railhead {
 namespace {
 
+// No container id and no interface of a container: ids start with a letter or digit.
+constexpr const char* kNobody = "-";
+
 AddressOwner OwnerOf(const CniRequest& request) {
   return {request.network, request.container_id, request.ifname};
 }
 
-std::string NameOf(const CniRequest& request) {
-  return "container " + request.container_id + ", interface " + request.ifname + ", network " +
-         request.network;
+std::string NameOf(const CniRequest& request, const std::string& ifname) {
+  return "container " + request.container_id + ", interface " + ifname + ", network " + request.network;
 }
 
 // What the ADD before this CHECK answered; nullopt: not told.
@@ -32,20 +37,55 @@ Result<std::optional<CniResult>> PreviousResult(const CniRequest& request) {
   return RH_TRY(ParseCniResult(previous->dump(), "network configuration: /prevResult"));
 }
 
+// The claims of an attachment, in the order of the plan.
+std::vector<AddressClaim> ClaimsOf(const AddressOwner& attachment, const IpamPlan& plan) {
+  std::vector<AddressClaim> claims;
+  claims.reserve(plan.addresses.size());
+  for (const AddressPlan& address : plan.addresses) {
+    claims.push_back({LinkOwner(attachment, address.ifname), address.pool});
+  }
+  return claims;
+}
+
+Result<void> CheckOne(const CniRequest& request, const AddressClaim& claim,
+                      const std::vector<AddressRecord>& records, const std::optional<CniResult>& previous) {
+  const auto held = std::find_if(records.begin(), records.end(), [&](const AddressRecord& record) {
+    return record.owner == claim.owner && record.pool == claim.pool.name &&
+           claim.pool.ranges.Contains(record.address);
+  });
+  if (held == records.end()) {
+    return Fail(ErrorCode::kNotFound,
+                "no address of " + claim.pool.name + " is held by " + NameOf(request, claim.owner.ifname),
+                "delete the container's network and add it again");
+  }
+  const bool told =
+      !previous || std::any_of(previous->ips.begin(), previous->ips.end(),
+                               [&](const CniIp& ip) { return ip.address.address == held->address; });
+  if (told) return {};
+  return Fail(ErrorCode::kConflict,
+              held->address.ToString() + " is held by " + NameOf(request, claim.owner.ifname) +
+                  ", but prevResult does not have it",
+              "delete the container's network and add it again");
+}
+
 }  // namespace
 
 Result<std::string> IpamPlugin::Add(const CniRequest& request) {
-  const IpamPlan plan = RH_TRY(ResolveIpam(request.config, root_));
+  const IpamPlan plan = RH_TRY(ResolvePools(request.config, root_));
   const ClockReading now = RH_TRY(ReadClocks(root_));
   AddressStore store = RH_TRY(AddressStore::Open(root_));
-  const AddressRecord held = RH_TRY(store.Allocate(OwnerOf(request), plan.pool, now));
+  const auto held = RH_TRY(store.Allocate(ClaimsOf(OwnerOf(request), plan), now));
 
   CniResult result;
-  CniIp ip;
-  ip.address = {held.address, plan.pool.ranges.subnet().length};
-  ip.gateway = plan.gateway;
-  result.ips.push_back(ip);
-  result.routes = plan.routes;
+  for (std::size_t i = 0; i < held.size(); ++i) {
+    const AddressPlan& asked = plan.addresses[i];
+    CniIp ip;
+    ip.address = {held[i].address, asked.pool.ranges.subnet().length};
+    ip.gateway = asked.gateway;
+    if (plan.listed) ip.interface = static_cast<int>(i);
+    result.ips.push_back(ip);
+    result.routes.insert(result.routes.end(), asked.routes.begin(), asked.routes.end());
+  }
   return CniResultJson(result, request.cni_version);
 }
 
@@ -58,37 +98,47 @@ Result<void> IpamPlugin::Del(const CniRequest& request) {
 }
 
 Result<void> IpamPlugin::Check(const CniRequest& request) {
-  const IpamPlan plan = RH_TRY(ResolveIpam(request.config, root_));
+  const IpamPlan plan = RH_TRY(ResolvePools(request.config, root_));
   const auto previous = RH_TRY(PreviousResult(request));
   std::vector<AddressRecord> records;
   if (const auto store = RH_TRY(AddressStore::OpenExisting(root_)); store) {
     records = RH_TRY(store->Find(OwnerOf(request)));
   }
-  const auto held = std::find_if(records.begin(), records.end(), [&](const AddressRecord& record) {
-    return record.pool == plan.pool.name && plan.pool.ranges.Contains(record.address);
-  });
-  if (held == records.end()) {
-    return Fail(ErrorCode::kNotFound, "no address of " + plan.pool.name + " is held by " + NameOf(request),
-                "delete the container's network and add it again");
-  }
-  const bool told =
-      !previous || std::any_of(previous->ips.begin(), previous->ips.end(),
-                               [&](const CniIp& ip) { return ip.address.address == held->address; });
-  if (!told) {
-    return Fail(
-        ErrorCode::kConflict,
-        held->address.ToString() + " is held by " + NameOf(request) + ", but prevResult does not have it",
-        "delete the container's network and add it again");
+  for (const AddressClaim& claim : ClaimsOf(OwnerOf(request), plan)) {
+    RH_TRY(CheckOne(request, claim, records, previous));
   }
   return {};
 }
 
-Result<void> IpamPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>&) {
-  return Fail(ErrorCode::kUnsupported, "GC of network " + request.network);
+Result<void> IpamPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) {
+  auto store = RH_TRY(AddressStore::OpenExisting(root_));
+  if (!store) return {};
+  std::set<std::pair<std::string_view, std::string_view>> alive;
+  for (const ValidAttachment& attachment : valid) alive.emplace(attachment.container_id, attachment.ifname);
+  const ClockReading now = RH_TRY(ReadClocks(root_));
+  RH_TRY(store->ReleaseWhere(
+      [&](const AddressRecord& held) {
+        return held.owner.network == request.network &&
+               !alive.contains({held.owner.container, AttachmentIfname(held.owner)});
+      },
+      now));
+  return {};
 }
 
 Result<void> IpamPlugin::Status(const CniRequest& request) {
-  return Fail(ErrorCode::kUnsupported, "STATUS of network " + request.network);
+  auto able = CanAdd(request);
+  if (able) return {};
+  // Whatever the reason: ADD cannot work now.
+  able.error().code = ErrorCode::kUnavailable;
+  return able;
+}
+
+Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
+  const IpamPlan plan = RH_TRY(ResolveIpam(request.config, root_));
+  auto store = RH_TRY(AddressStore::OpenExisting(root_));
+  if (!store) return AddressStore::CheckPlace(root_);
+  const ClockReading now = RH_TRY(ReadClocks(root_));
+  return store->TryAllocate(ClaimsOf({request.network, kNobody, kNobody}, plan), now);
 }
 
 }  // namespace railhead

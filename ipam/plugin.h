@@ -1,9 +1,13 @@
 // railhead-ipam: the CNI IPAM plugin.
 //
-// ADD answers with one address of the configured pool, its gateway and routes;
-// the same container, interface and network get the same address again. DEL
-// looks at the store only, so it succeeds with a broken or missing fabric, for
-// the unknown and twice. CHECK fails when the address is not held (any more).
+// ADD answers with one address of the configured pool, its gateway and routes, or
+// with one for each of the configuration's `links`, all or nothing; "interface" in
+// the result is then the index into `links`. The same container, interface and
+// network get the same addresses again. DEL looks at the store only, so it succeeds
+// with a broken or missing fabric, for the unknown and twice. CHECK fails when an
+// address is not held (any more). GC releases what no valid attachment of its network
+// holds, and never looks at other networks. STATUS fails with kUnavailable when ADD
+// would fail: store, configuration, or an exhausted pool; it changes nothing.
 // Allocations are keyed by network name, container id and interface name.
 // Usable below any main plugin: it touches no namespace.
 // Errors: as ResolveIpam() and AddressStore; after an error nothing has changed.
@@ -31,6 +35,9 @@ class IpamPlugin : public CniPlugin {
   Result<void> Status(const CniRequest& request) override;
 
  private:
+  // As STATUS, with the error as it is.
+  Result<void> CanAdd(const CniRequest& request);
+
   Root root_;
 };
 

@@ -20,6 +20,7 @@ constexpr char kOwnerTable = 'O';
 constexpr std::string_view kMagic = "railhead-ipam";
 constexpr std::uint64_t kFormat = 1;
 constexpr std::size_t kNumberSize = 8;
+constexpr char kLinkSeparator = '/';
 
 std::string Number(std::uint64_t value) {
   std::string bytes(kNumberSize, '\0');
@@ -196,6 +197,21 @@ std::string OwnerPrefix(const AddressOwner& owner) {
     key.append(*part).push_back('\0');
   }
   return key;
+}
+
+std::string LinkOwnersPrefix(const AddressOwner& owner) {
+  std::string prefix = OwnerPrefix(owner);
+  prefix.back() = kLinkSeparator;
+  return prefix;
+}
+
+AddressOwner LinkOwner(AddressOwner attachment, std::string_view link) {
+  if (!link.empty()) attachment.ifname.append(1, kLinkSeparator).append(link);
+  return attachment;
+}
+
+std::string_view AttachmentIfname(const AddressOwner& owner) {
+  return std::string_view(owner.ifname).substr(0, owner.ifname.find(kLinkSeparator));
 }
 
 std::string AllOwnersPrefix() {

@@ -26,7 +26,9 @@
 
 namespace railhead {
 
-// Who holds an address: one interface of one container in one network.
+// Who holds an address: one interface of one container in one network. Where one
+// attachment has several links, `ifname` is "CNI_IFNAME/LINK": no interface name has
+// a '/', so the links of "eth1" are never taken for those of "eth10".
 struct AddressOwner {
   std::string network;
   std::string container;
@@ -39,6 +41,11 @@ enum class AddressState : std::uint8_t {
   kHeld = 1,
   kResting = 2,  // released; not handed out before its rest is over
 };
+
+// The owner of one link's address; of the attachment's own for an empty link.
+AddressOwner LinkOwner(AddressOwner attachment, std::string_view link);
+// CNI_IFNAME: what is before the '/'.
+std::string_view AttachmentIfname(const AddressOwner& owner);
 
 struct AddressRecord {
   std::string pool;
@@ -90,6 +97,8 @@ std::string AddressKey(std::string_view pool, const IpAddress& address);
 // kInvalid when the names cannot be a key: empty, too long, or with a NUL.
 Result<void> CheckOwner(const AddressOwner& owner, std::string_view pool);
 std::string OwnerPrefix(const AddressOwner& owner);
+// Of the owners that are the links of this one's attachment.
+std::string LinkOwnersPrefix(const AddressOwner& owner);
 std::string AllOwnersPrefix();
 
 struct RestEntry {

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
@@ -66,6 +67,52 @@ Result<LmdbEnv> Create(const Root& root, const std::string& path) {
   return LmdbEnv::Open(path, LmdbEnv::Mode::kExisting);
 }
 
+struct Holding {
+  std::vector<AddressRecord> records;  // one for each claim
+  bool changed = false;
+};
+
+Result<void> Hold(AddressLedger& ledger, const AddressClaim& claim, Holding& holding) {
+  const auto& [owner, pool] = claim;
+  RH_TRY(CheckOwner(owner, pool.name));
+  const auto owned = RH_TRY(ledger.HeldBy(owner));
+  for (const AddressRecord& held : owned) {
+    if (held.pool != pool.name) continue;
+    if (pool.ranges.Contains(held.address)) {
+      holding.records.push_back(held);
+      return {};
+    }
+    RH_TRY(ledger.Rest(held));
+  }
+  holding.changed = true;
+  for (;;) {
+    const std::size_t woken = RH_TRY(ledger.Wake(pool, kWakeLimit));
+    if (auto given = RH_TRY(ledger.HoldNext(pool, owner)); given) {
+      holding.records.push_back(std::move(*given));
+      return {};
+    }
+    if (woken == 0) return Fail(RH_TRY(ledger.Explain(pool)));
+  }
+}
+
+Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<AddressClaim>& claims) {
+  Holding holding;
+  for (const AddressClaim& claim : claims) {
+    auto held = Hold(ledger, claim, holding);
+    if (!held && claims.size() > 1) return Fail(Wrap(std::move(held.error()), claim.owner.ifname));
+    RH_TRY(std::move(held));
+  }
+  return holding;
+}
+
+// Nothing to rest, nothing to write.
+Result<void> RestAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<AddressRecord>& held) {
+  if (held.empty()) return {};
+  for (const AddressRecord& record : held) RH_TRY(ledger.Rest(record));
+  RH_TRY(ledger.Stamp());
+  return txn.Commit();
+}
+
 }  // namespace
 
 Result<ClockReading> ReadClocks(const Root& root) {
@@ -90,26 +137,45 @@ Result<std::optional<AddressStore>> AddressStore::OpenExisting(const Root& root)
   return RH_TRY(Open(root));
 }
 
-Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool,
-                                             const ClockReading& now) {
-  RH_TRY(CheckOwner(owner, pool.name));
+Result<void> AddressStore::CheckPlace(const Root& root) {
+  std::string path = root.Path(kDirectory);
+  while (!Exists(path)) {
+    const std::size_t slash = path.rfind('/');
+    if (slash == 0 || slash == std::string::npos) {
+      path = slash == 0 ? "/" : ".";
+      break;
+    }
+    path.resize(slash);
+  }
+  if (::access(path.c_str(), W_OK | X_OK) != 0) {
+    return FailSys(errno, "making the address store " + root.Path(kDirectory) + ": writing to " + path);
+  }
+  return {};
+}
+
+Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<AddressClaim>& claims,
+                                                          const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  const auto owned = RH_TRY(ledger.HeldBy(owner));
-  for (const AddressRecord& held : owned) {
-    if (held.pool != pool.name) continue;
-    if (pool.ranges.Contains(held.address)) return held;
-    RH_TRY(ledger.Rest(held));
-  }
-  for (;;) {
-    const std::size_t woken = RH_TRY(ledger.Wake(pool, kWakeLimit));
-    if (auto given = RH_TRY(ledger.HoldNext(pool, owner)); given) {
-      RH_TRY(ledger.Stamp());
-      RH_TRY(txn.Commit());
-      return std::move(*given);
-    }
-    if (woken == 0) return Fail(RH_TRY(ledger.Explain(pool)));
-  }
+  auto given = RH_TRY(HoldAll(ledger, claims));
+  // Asked again: nothing to write.
+  if (!given.changed) return std::move(given.records);
+  RH_TRY(ledger.Stamp());
+  RH_TRY(txn.Commit());
+  return std::move(given.records);
+}
+
+Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool,
+                                             const ClockReading& now) {
+  auto given = RH_TRY(Allocate({AddressClaim{owner, pool}}, now));
+  return std::move(given.front());
+}
+
+Result<void> AddressStore::TryAllocate(const std::vector<AddressClaim>& claims, const ClockReading& now) {
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  RH_TRY(HoldAll(ledger, claims));
+  return {};
 }
 
 Result<std::size_t> AddressStore::Release(const AddressOwner& owner, const ClockReading& now) {
@@ -117,19 +183,27 @@ Result<std::size_t> AddressStore::Release(const AddressOwner& owner, const Clock
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   // A name that cannot be a key was never given an address.
   if (!CheckOwner(owner, "")) return 0;
-  const auto held = RH_TRY(ledger.HeldBy(owner));
-  if (held.empty()) return 0;
-  for (const AddressRecord& allocation : held) RH_TRY(ledger.Rest(allocation));
-  RH_TRY(ledger.Stamp());
-  RH_TRY(txn.Commit());
+  const auto held = RH_TRY(ledger.HeldByAttachment(owner));
+  RH_TRY(RestAll(txn, ledger, held));
   return held.size();
+}
+
+Result<std::vector<AddressRecord>> AddressStore::ReleaseWhere(const AddressFilter& wanted,
+                                                              const ClockReading& now) {
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  auto held = RH_TRY(ledger.AllHeld());
+  held.erase(std::remove_if(held.begin(), held.end(), [&](const auto& record) { return !wanted(record); }),
+             held.end());
+  RH_TRY(RestAll(txn, ledger, held));
+  return held;
 }
 
 Result<std::vector<AddressRecord>> AddressStore::Find(const AddressOwner& owner) const {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
   if (!CheckOwner(owner, "")) return std::vector<AddressRecord>{};
   const AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, ClockReading{}));
-  return ledger.HeldBy(owner);
+  return ledger.HeldByAttachment(owner);
 }
 
 Result<std::vector<AddressRecord>> AddressStore::List() const {

@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -38,6 +39,15 @@ struct AddressPool {
   std::chrono::seconds rest{0};
 };
 
+// One address of `pool` for `owner`.
+struct AddressClaim {
+  AddressOwner owner;
+  AddressPool pool;
+};
+
+// What a caller of ReleaseWhere() wants released.
+using AddressFilter = std::function<bool(const AddressRecord& held)>;
+
 class AddressStore {
  public:
   // Makes the store where there is none.
@@ -45,14 +55,24 @@ class AddressStore {
   // nullopt: there is no store, so nothing is held.
   static Result<std::optional<AddressStore>> OpenExisting(const Root& root);
 
-  // The address that `owner` holds in the pool, or the next one. What the owner
-  // holds outside of the pool's present ranges is put to rest first.
+  // Whether Open() could make the store where there is none; makes nothing.
+  static Result<void> CheckPlace(const Root& root);
+
+  // For each claim the address that its owner holds in its pool, or the next one: all
+  // of them in one transaction, or none. What an owner holds outside of the pool's
+  // present ranges is put to rest first.
+  Result<std::vector<AddressRecord>> Allocate(const std::vector<AddressClaim>& claims,
+                                              const ClockReading& now);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now);
+  // Whether Allocate() would succeed; gives nothing and writes nothing.
+  Result<void> TryAllocate(const std::vector<AddressClaim>& claims, const ClockReading& now);
 
-  // Puts to rest all that the owner holds, in whichever pool; how many.
+  // Puts to rest all that the owner and its links hold, in whichever pool; how many.
   Result<std::size_t> Release(const AddressOwner& owner, const ClockReading& now);
+  // Puts to rest every held address that `wanted` says; these, as they were.
+  Result<std::vector<AddressRecord>> ReleaseWhere(const AddressFilter& wanted, const ClockReading& now);
 
-  // What the owner holds.
+  // What the owner and its links hold.
   [[nodiscard]] Result<std::vector<AddressRecord>> Find(const AddressOwner& owner) const;
 
   // All held and resting addresses of all pools.

@@ -16,6 +16,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cni/skel/json_reader.h"
@@ -37,6 +38,9 @@ struct CniRequest {
   std::string config;                       // standard input as it came
   bool netns_override = false;              // CNI_NETNS_OVERRIDE: the plugin's own namespace is allowed
 };
+
+// What CNI_IFNAME may be: 1 to 15 characters, no '/', ':' or blank, not "." or "..".
+bool IsInterfaceName(std::string_view text);
 
 // An attachment that GC must leave alone.
 struct ValidAttachment {

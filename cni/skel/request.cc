@@ -38,12 +38,6 @@ bool IsIdentifier(std::string_view text) {
   });
 }
 
-bool IsInterfaceName(std::string_view text) {
-  if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
-  return std::none_of(text.begin(), text.end(),
-                      [](unsigned char c) { return c == '/' || c == ':' || std::isspace(c) != 0; });
-}
-
 // A name that did not pass, made safe to print.
 std::string Quoted(std::string_view text) {
   std::string quoted = "'";
@@ -81,6 +75,12 @@ tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
 }
 
 }  // namespace
+
+bool IsInterfaceName(std::string_view text) {
+  if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
+  return std::none_of(text.begin(), text.end(),
+                      [](unsigned char c) { return c == '/' || c == ':' || std::isspace(c) != 0; });
+}
 
 tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environment) {
   CniRequest request;

@@ -1,0 +1,46 @@
+// The `ipam` object of a network configuration as it is written: types and names
+// checked, nothing looked up.
+//
+// It describes one pool, or, with `links`, one pool for each of several interfaces
+// of the same attachment. Fields and their meaning: docs/interfaces.md, "CNI IPAM
+// configuration of railhead-ipam".
+// Errors: kMalformed, kInvalid with the JSON pointer and what to do.
+// Threads: pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/skel/result.h"
+#include "ipam/range.h"
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+struct PoolFields {
+  std::string where;   // "network configuration: /ipam", for messages
+  std::string ifname;  // of an entry of `links`
+  std::optional<std::string> rail;
+  std::optional<IpPrefix> subnet;
+  std::optional<IpAddress> range_start;
+  std::optional<IpAddress> range_end;
+  std::optional<IpAddress> gateway;
+  std::vector<AddressRange> exclude;
+  std::optional<std::vector<CniRoute>> routes;
+  std::optional<std::int64_t> rest_seconds;
+};
+
+struct IpamFields {
+  std::string fabric;   // path
+  bool listed = false;  // there is a `links`
+  // In their order; without `links` one, or none when neither rail nor subnet is given.
+  std::vector<PoolFields> pools;
+};
+
+// `config` is the whole network configuration as the runtime sent it.
+Result<IpamFields> ReadIpamFields(const std::string& config);
+
+}  // namespace railhead
