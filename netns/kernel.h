@@ -16,6 +16,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "netns/base/result.h"
@@ -24,6 +25,7 @@
 #include "netns/nl/rdma.h"
 #include "netns/nl/route.h"
 #include "netns/ns/netns.h"
+#include "netns/packet/conflict.h"
 
 namespace railhead {
 
@@ -53,6 +55,14 @@ class RouteApi {
   virtual Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
                                 std::optional<int> mtu) = 0;
 
+  // Alternative names share the namespace's names with the links' first ones; kExists
+  // when the name is taken. A move takes them along, and is refused whole (kExists)
+  // when the target has one of them; from a namespace that dies the link comes home
+  // without those that are taken there (__dev_change_net_namespace and
+  // default_device_exit_net in net/core/dev.c).
+  virtual Result<void> AddAltName(int index, const std::string& name) = 0;
+  virtual Result<bool> DeleteAltName(int index, const std::string& name) = 0;
+
   // VF settings, through the PF, in the PF's namespace. SetVf sends one setting
   // after the other and stops at the first that is refused, which the error names:
   // those before it are in force.
@@ -78,6 +88,12 @@ class RouteApi {
   virtual Result<std::vector<Neighbour>> ListNeighbours(int index) = 0;
   virtual Result<void> SetNeighbour(const Neighbour& neighbour) = 0;
   virtual Result<bool> DeleteNeighbour(const Neighbour& neighbour) = 0;
+  // Has the kernel resolve the address on the link as if there were traffic
+  // (NTF_USE); does not wait.
+  virtual Result<void> ResolveNeighbour(int index, const IpAddress& address) = 0;
+  // Waits by neighbour events until it is resolved; nullopt: not by the deadline.
+  virtual Result<std::optional<MacAddress>> WaitNeighbour(int index, const IpAddress& address,
+                                                          Deadline deadline) = 0;
 
   // Waits by link events until the link is up, has carrier and can send (what is
   // sent earlier the kernel drops without a word). false: not by the deadline;
@@ -137,6 +153,24 @@ class Kernel {
   // (RouteApi::WaitCarrier).
   virtual Result<void> Announce(const NetNs& ns, const Link& link,
                                 const std::vector<IpAddress>& addresses) = 0;
+  // Address conflict detection (netns/packet/conflict.h), all claims at once: three
+  // probes each, listening until the budget is over or every claim has a conflict; at
+  // most one of each. Some milliseconds to tens of them beyond the budget per address
+  // family in use. The links must be ready (RouteApi::WaitCarrier); the addresses may
+  // be configured already as long as nobody is answered (arp_ignore 8).
+  virtual Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
+                                                              const std::vector<AddressClaim>& claims,
+                                                              std::chrono::milliseconds budget) = 0;
+  // sysctls of the namespace, by path below /proc/sys ("net/ipv4/conf/eth0/arp_ignore");
+  // only those below net/ belong to one. Values without the final newline; absent:
+  // nullopt. Writing an unknown one changes nothing; it stops at the first value that
+  // is refused, which the error names.
+  virtual Result<std::vector<std::optional<std::string>>> ReadSysctls(
+      const NetNs& ns, const std::vector<std::string>& paths) = 0;
+  virtual Result<void> WriteSysctls(const NetNs& ns,
+                                    const std::vector<std::pair<std::string, std::string>>& values) = 0;
+  // Whether any process is in the namespace (one that only holds a descriptor is not).
+  virtual Result<bool> HasProcesses(const NetNs& ns) = 0;
   // Unbinds and binds the PCI device's driver; for drivers that read a VF's MAC
   // only when they bind. Its netdev is another one afterwards.
   virtual Result<void> RebindDriver(const std::string& bdf) = 0;

@@ -8,7 +8,9 @@
 #include "netns/nl/gratuitous_arp.h"
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/netlink_route.h"
+#include "netns/ns/processes.h"
 #include "netns/ns/run_in.h"
+#include "netns/ns/sysctl.h"
 #include "netns/packet/announce.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_address.h"
@@ -78,6 +80,26 @@ Result<void> LinuxKernel::Announce(const NetNs& ns, const Link& link,
     if (!sent || !*sent) left.push_back(address);
   }
   return railhead::Announce(ns, link.index, link.mac, left);
+}
+
+Result<std::vector<AddressConflict>> LinuxKernel::ProbeAddresses(const NetNs& ns,
+                                                                 const std::vector<AddressClaim>& claims,
+                                                                 std::chrono::milliseconds budget) {
+  return railhead::ProbeAddresses(ns, claims, budget);
+}
+
+Result<std::vector<std::optional<std::string>>> LinuxKernel::ReadSysctls(
+    const NetNs& ns, const std::vector<std::string>& paths) {
+  return railhead::ReadSysctls(ns, paths);
+}
+
+Result<void> LinuxKernel::WriteSysctls(const NetNs& ns,
+                                       const std::vector<std::pair<std::string, std::string>>& values) {
+  return railhead::WriteSysctls(ns, values);
+}
+
+Result<bool> LinuxKernel::HasProcesses(const NetNs& ns) {
+  return railhead::HasProcesses(ns);
 }
 
 Result<void> LinuxKernel::RebindDriver(const std::string& bdf) {

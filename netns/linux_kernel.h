@@ -5,8 +5,11 @@
 // Threads: thread-safe, it keeps nothing; the APIs that it opens are not.
 #pragma once
 
+#include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "netns/base/root.h"
@@ -27,6 +30,14 @@ class LinuxKernel final : public Kernel {
   Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device, const GidWanted& wanted,
                                           Deadline deadline) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
+  Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
+                                                      const std::vector<AddressClaim>& claims,
+                                                      std::chrono::milliseconds budget) override;
+  Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
+                                                              const std::vector<std::string>& paths) override;
+  Result<void> WriteSysctls(const NetNs& ns,
+                            const std::vector<std::pair<std::string, std::string>>& values) override;
+  Result<bool> HasProcesses(const NetNs& ns) override;
   Result<void> RebindDriver(const std::string& bdf) override;
   Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
 

@@ -30,9 +30,17 @@ struct Link {
                               // (IFLA_PARENT_DEV_NAME, Linux 5.14)
   int master = 0;             // index of the bridge, bond or VRF above; 0: none
   std::optional<AddrGenMode> addr_gen_mode;
+  int tx_queue_len = 0;
+  bool promiscuous = false;    // IFF_PROMISC: by an administrator
+  bool all_multicast = false;  // IFF_ALLMULTI
+  std::vector<std::string> alt_names;
 
   bool operator==(const Link&) const = default;
 };
+
+// IEEE 802.1Q and 802.1ad tags (include/uapi/linux/if_ether.h).
+inline constexpr std::uint16_t kVlanProto8021q = 0x8100;
+inline constexpr std::uint16_t kVlanProto8021ad = 0x88a8;
 
 // IFLA_VF_LINK_STATE
 enum class VfLinkState : std::uint8_t { kAuto = 0, kEnable = 1, kDisable = 2 };
@@ -93,6 +101,10 @@ struct LinkChange {
   std::optional<int> mtu;
   std::optional<bool> up;
   std::optional<AddrGenMode> addr_gen_mode;
+  std::optional<std::string> alias;  // "": removes it
+  std::optional<int> tx_queue_len;
+  std::optional<bool> promiscuous;
+  std::optional<bool> all_multicast;
   std::vector<std::pair<Ipv4Conf, int>> ipv4;
 };
 

@@ -10,14 +10,24 @@ namespace {
 // net/if.h has no name for it and conflicts with linux/if.h, which has.
 constexpr unsigned kLowerUp = 1U << 16U;
 
-Message LinkMessage(std::uint16_t type, int index, unsigned flags = 0, unsigned change = 0) {
-  Message message(type, 0);
+Message LinkMessage(std::uint16_t type, int index, unsigned flags = 0, unsigned change = 0,
+                    std::uint16_t netlink_flags = 0) {
+  Message message(type, netlink_flags);
   ifinfomsg header{};
   header.ifi_family = AF_UNSPEC;
   header.ifi_index = index;
   header.ifi_flags = flags;
   header.ifi_change = change;
   message.Header(header);
+  return message;
+}
+
+Message AltNameMessage(std::uint16_t type, std::uint16_t netlink_flags, int index, const std::string& name) {
+  Message message = LinkMessage(type, index, 0, 0, netlink_flags);
+  {
+    const Message::Nest list(message, IFLA_PROP_LIST);
+    message.PutString(IFLA_ALT_IFNAME, name);
+  }
   return message;
 }
 
@@ -44,6 +54,14 @@ std::optional<AddrGenMode> ParseAddrGenMode(BytesView af_spec) {
   return mode;
 }
 
+std::vector<std::string> ParseAltNames(BytesView prop_list) {
+  std::vector<std::string> names;
+  ForEachAttribute(prop_list, [&](int type, BytesView payload) {
+    if (type == IFLA_ALT_IFNAME) names.push_back(ReadString(payload));
+  });
+  return names;
+}
+
 void StoreLinkAttribute(Link& link, int type, BytesView payload) {
   switch (type) {
     case IFLA_IFNAME:
@@ -66,6 +84,12 @@ void StoreLinkAttribute(Link& link, int type, BytesView payload) {
       break;
     case IFLA_MASTER:
       Store(link.master, ReadStruct<std::int32_t>(payload));
+      break;
+    case IFLA_TXQLEN:
+      Store(link.tx_queue_len, ReadStruct<std::int32_t>(payload));
+      break;
+    case IFLA_PROP_LIST:
+      link.alt_names = ParseAltNames(payload);
       break;
     case IFLA_LINKINFO:
       link.kind = ParseKind(payload);
@@ -120,6 +144,8 @@ std::optional<Link> ParseLink(const Received& received) {
   link.index = header->ifi_index;
   link.up = (header->ifi_flags & IFF_UP) != 0;
   link.carrier = (header->ifi_flags & kLowerUp) != 0;
+  link.promiscuous = (header->ifi_flags & IFF_PROMISC) != 0;
+  link.all_multicast = (header->ifi_flags & IFF_ALLMULTI) != 0;
   ForEachAttribute(rest, [&](int type, BytesView payload) { StoreLinkAttribute(link, type, payload); });
   if (link.index <= 0 || link.name.empty()) return std::nullopt;
   return link;
@@ -138,13 +164,35 @@ std::optional<LinkEvent> ParseLinkEvent(const Received& received) {
 }
 
 Message ChangeLinkMessage(int index, const LinkChange& change) {
-  const unsigned flags = change.up.value_or(false) ? IFF_UP : 0;
-  Message message = LinkMessage(RTM_SETLINK, index, flags, change.up ? IFF_UP : 0);
+  unsigned flags = 0;
+  unsigned mask = 0;
+  const auto put_flag = [&](unsigned flag, const std::optional<bool>& on) {
+    if (on) mask |= flag;
+    if (on.value_or(false)) flags |= flag;
+  };
+  put_flag(IFF_UP, change.up);
+  put_flag(IFF_PROMISC, change.promiscuous);
+  put_flag(IFF_ALLMULTI, change.all_multicast);
+  Message message = LinkMessage(RTM_SETLINK, index, flags, mask);
   if (change.name) message.PutString(IFLA_IFNAME, *change.name);
   if (change.mac) message.Put(IFLA_ADDRESS, change.mac->bytes);
   if (change.mtu) message.PutU32(IFLA_MTU, static_cast<std::uint32_t>(*change.mtu));
+  if (change.tx_queue_len) message.PutU32(IFLA_TXQLEN, static_cast<std::uint32_t>(*change.tx_queue_len));
+  if (change.alias) {
+    // Without its NUL: an empty one has to be of length 0 to remove the alias.
+    const auto* text = reinterpret_cast<const std::uint8_t*>(change.alias->data());
+    message.Put(IFLA_IFALIAS, {text, change.alias->size()});
+  }
   PutAfSpec(message, change);
   return message;
+}
+
+Message AddAltNameMessage(int index, const std::string& name) {
+  return AltNameMessage(RTM_NEWLINKPROP, NLM_F_CREATE | NLM_F_EXCL, index, name);
+}
+
+Message DeleteAltNameMessage(int index, const std::string& name) {
+  return AltNameMessage(RTM_DELLINKPROP, 0, index, name);
 }
 
 Message MoveLinkMessage(int index, int target_fd, const std::string& name, std::optional<int> mtu) {

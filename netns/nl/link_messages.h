@@ -36,6 +36,8 @@ struct LinkEvent {
 std::optional<LinkEvent> ParseLinkEvent(const Received& received);
 
 Message ChangeLinkMessage(int index, const LinkChange& change);
+Message AddAltNameMessage(int index, const std::string& name);
+Message DeleteAltNameMessage(int index, const std::string& name);
 Message MoveLinkMessage(int index, int target_fd, const std::string& name, std::optional<int> mtu);
 
 }  // namespace railhead::nl

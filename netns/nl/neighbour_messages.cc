@@ -62,4 +62,13 @@ std::optional<Neighbour> ParseNeighbour(const Received& received) {
   return neighbour;
 }
 
+bool IsResolved(const Neighbour& neighbour) {
+  constexpr unsigned kValid = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP;
+  return (neighbour.state & kValid) != 0 && !neighbour.mac.IsZero();
+}
+
+bool HasFailed(const Neighbour& neighbour) {
+  return (neighbour.state & NUD_FAILED) != 0;
+}
+
 }  // namespace railhead::nl

@@ -19,6 +19,12 @@ Message DeleteNeighbourMessage(const Neighbour& neighbour);
 // Of one link, filtered by the kernel (strict checking).
 Message DumpNeighboursMessage(int index);
 
+// Of RTM_NEWNEIGH, asked for or as an event.
 std::optional<Neighbour> ParseNeighbour(const Received& received);
+
+// The kernel sends to its MAC now (NUD_VALID in include/net/neighbour.h).
+bool IsResolved(const Neighbour& neighbour);
+// The kernel gave up asking (NUD_FAILED).
+bool HasFailed(const Neighbour& neighbour);
 
 }  // namespace railhead::nl

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "netns/nl/address_messages.h"
+#include "netns/nl/event_waits.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/neighbour_messages.h"
 #include "netns/nl/route_messages.h"
@@ -41,7 +42,7 @@ Result<void> CheckFamily(int family) {
 // The hint that fits what the kernel said to a change of a link.
 Error WithLinkHint(Error error, const std::string& name) {
   if (error.sys_errno == EEXIST) {
-    error.hint = "the name " + name + " is taken in that namespace";
+    error.hint = "the name " + name + " (or an alternative name of the interface) is taken in that namespace";
   } else if (error.sys_errno == EPERM) {
     error.hint = "this needs CAP_NET_ADMIN in both namespaces";
   }
@@ -68,6 +69,8 @@ class NetlinkRoute final : public RouteApi {
   Result<void> ChangeLink(int index, const LinkChange& change) override;
   Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
                         std::optional<int> mtu) override;
+  Result<void> AddAltName(int index, const std::string& name) override;
+  Result<bool> DeleteAltName(int index, const std::string& name) override;
   Result<std::optional<VfState>> GetVf(int pf_index, int vf) override;
   Result<void> SetVf(int pf_index, int vf, const VfChange& change) override;
   Result<void> AddAddress(int index, const IpPrefix& address) override;
@@ -82,12 +85,14 @@ class NetlinkRoute final : public RouteApi {
   Result<std::vector<Neighbour>> ListNeighbours(int index) override;
   Result<void> SetNeighbour(const Neighbour& neighbour) override;
   Result<bool> DeleteNeighbour(const Neighbour& neighbour) override;
+  Result<void> ResolveNeighbour(int index, const IpAddress& address) override;
+  Result<std::optional<MacAddress>> WaitNeighbour(int index, const IpAddress& address,
+                                                  Deadline deadline) override;
   Result<bool> WaitCarrier(int index, Deadline deadline) override;
 
  private:
   Result<void> SendChange(int index, const LinkChange& change);
   Result<std::optional<Link>> FindLink(nl::Message message, const std::string& what);
-  Result<bool> IsReady(int index);
 
   nl::Socket socket_;
   NetNs ns_;
@@ -163,6 +168,22 @@ Result<void> NetlinkRoute::MoveLink(int index, const NetNs& target, const std::s
   return Fail(Wrap(WithLinkHint(std::move(done.error()), name),
                    "moving " + LinkText(index) + " to " + target.path() + " as " + name +
                        (mtu ? " with MTU " + std::to_string(*mtu) : "")));
+}
+
+Result<void> NetlinkRoute::AddAltName(int index, const std::string& name) {
+  nl::Message message = nl::AddAltNameMessage(index, name);
+  auto done = socket_.Request(message);
+  if (done) return done;
+  return Fail(Wrap(WithLinkHint(std::move(done.error()), name),
+                   "giving " + LinkText(index) + " the alternative name " + name));
+}
+
+Result<bool> NetlinkRoute::DeleteAltName(int index, const std::string& name) {
+  nl::Message message = nl::DeleteAltNameMessage(index, name);
+  // EINVAL: the name is the link's first one or another link's
+  // (netdev_name_node_alt_destroy in net/core/dev.c).
+  return Removed(socket_.Request(message), {ENOENT, ENODEV, EINVAL},
+                 "taking the alternative name " + name + " from " + LinkText(index));
 }
 
 Result<std::optional<VfState>> NetlinkRoute::GetVf(int pf_index, int vf) {
@@ -275,42 +296,27 @@ Result<bool> NetlinkRoute::DeleteNeighbour(const Neighbour& neighbour) {
                  "deleting neighbour " + neighbour.address.ToString() + " from " + LinkText(neighbour.link));
 }
 
-Result<bool> NetlinkRoute::IsReady(int index) {
-  nl::Message message = nl::GetLinkMessage(index);
-  bool ready = false;
-  auto got = socket_.Get(message, [&](const nl::Received& received) {
-    const auto state = nl::ParseLinkEvent(received);
-    ready = state && state->ready;
-  });
-  if (got) return ready;
-  Error error = Wrap(std::move(got.error()), "waiting for carrier of " + LinkText(index));
-  if (error.sys_errno == ENODEV) error.hint = "something deleted or moved it meanwhile";
-  return Fail(std::move(error));
+Result<void> NetlinkRoute::ResolveNeighbour(int index, const IpAddress& address) {
+  Neighbour neighbour;
+  neighbour.link = index;
+  neighbour.address = address;
+  nl::Message message = nl::ResolveNeighbourMessage(neighbour);
+  RH_TRY_WRAP(socket_.Request(message), "resolving " + address.ToString() + " on " + LinkText(index));
+  return {};
+}
+
+Result<std::optional<MacAddress>> NetlinkRoute::WaitNeighbour(int index, const IpAddress& address,
+                                                              Deadline deadline) {
+  return RH_TRY_WRAP(nl::WaitNeighbour(socket_, ns_, index, address, deadline),
+                     "waiting for neighbour " + address.ToString() + " on " + LinkText(index));
 }
 
 Result<bool> NetlinkRoute::WaitCarrier(int index, Deadline deadline) {
-  if (RH_TRY(IsReady(index))) return true;
-  std::optional<nl::Socket> events;
-  const auto subscribe = [&]() -> Result<void> {
-    events = RH_TRY(nl::Socket::Open(NETLINK_ROUTE));
-    return events->Join(RTNLGRP_LINK);
-  };
-  RH_TRY_WRAP(OpenSocketsIn(ns_, subscribe), "waiting for carrier of " + LinkText(index));
-  // From here on no change is missed; what came between the first look and the
-  // subscription is found by looking again.
-  bool look = true;
-  const auto notice = [&](const nl::Received& received) {
-    const auto event = nl::ParseLinkEvent(received);
-    look = look || (event && event->index == index && (event->gone || event->ready));
-  };
-  for (;;) {
-    if (look && RH_TRY(IsReady(index))) return true;
-    look = false;
-    const auto waited =
-        RH_TRY_WRAP(events->WaitEvents(deadline, notice), "waiting for carrier of " + LinkText(index));
-    look = look || waited == nl::Socket::Wait::kLost;
-    if (waited == nl::Socket::Wait::kTimeout) return IsReady(index);
-  }
+  auto ready = nl::WaitCarrier(socket_, ns_, index, deadline);
+  if (ready) return ready;
+  Error error = Wrap(std::move(ready.error()), "waiting for carrier of " + LinkText(index));
+  if (error.sys_errno == ENODEV) error.hint = "something deleted or moved it meanwhile";
+  return Fail(std::move(error));
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // RouteApi over an rtnetlink socket.
 //
-// One socket, opened in the namespace; a second one only while WaitCarrier has
-// to wait. Owns nothing else than a duplicate of the namespace's descriptor.
+// One socket, opened in the namespace; a second one only while WaitCarrier or
+// WaitNeighbour has to wait. Owns nothing else than a duplicate of the namespace's descriptor.
 // Threads and errors: see netns/kernel.h.
 #pragma once
 

@@ -45,7 +45,8 @@ class NetNs {
 };
 
 // Runs `open` with the calling thread in `ns` and returns to the namespace it
-// was in. `open` must do nothing but create sockets. If the way back fails the
+// was in. `open` must do nothing but create sockets, or open files below
+// /proc/sys/net, which are that namespace's then. If the way back fails the
 // process aborts: going on in the wrong namespace would change the wrong node.
 Result<void> OpenSocketsIn(const NetNs& ns, const std::function<Result<void>()>& open);
 

@@ -26,6 +26,11 @@ std::vector<std::uint8_t> UnsolicitedAdvertisement(const MacAddress& mac, const 
                                                    bool override_flag = true);
 // RFC 5227 probe: sender address 0.0.0.0.
 std::vector<std::uint8_t> ArpProbe(const MacAddress& mac, const IpAddress& address);
+// RFC 4862 section 5.4.2: solicitation for an address that the sender does not use
+// yet, from :: to the solicited-node multicast address.
+std::vector<std::uint8_t> NeighbourProbe(const MacAddress& mac, const IpAddress& address);
+// The Ethernet address that such a solicitation goes to (RFC 2464 section 7).
+MacAddress SolicitedNodeMac(const IpAddress& address);
 
 // One announcement for each address, from link `index` of `ns`.
 Result<void> Announce(const NetNs& ns, int index, const MacAddress& mac,

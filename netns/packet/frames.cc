@@ -35,6 +35,13 @@ void AppendAddress(Frame& frame, const IpAddress& address) {
   frame.insert(frame.end(), address.Data(), address.Data() + address.Size());
 }
 
+// RFC 4291 section 2.7.1
+IpAddress SolicitedNode(const IpAddress& address) {
+  std::array<std::uint8_t, 16> bytes = {0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff};
+  std::copy_n(address.Data() + 13, 3, bytes.begin() + 13);
+  return *IpAddress::FromBytes(bytes.data(), bytes.size());
+}
+
 void AppendEthernet(Frame& frame, const std::array<std::uint8_t, 6>& to, const MacAddress& from,
                     std::uint16_t type) {
   Append(frame, to);
@@ -79,6 +86,16 @@ void WriteChecksum(Frame& frame) {
   frame[kChecksumOffset + 1] = static_cast<std::uint8_t>(checksum & 0xffU);
 }
 
+// With hop limit 255, which proves that no router forwarded it.
+void AppendIpv6(Frame& frame, std::uint16_t size, const IpAddress& from, const IpAddress& to) {
+  Append(frame, std::array<std::uint8_t, 4>{0x60, 0, 0, 0});
+  Append16(frame, size);
+  frame.push_back(kIcmpV6);
+  frame.push_back(255);
+  AppendAddress(frame, from);
+  AppendAddress(frame, to);
+}
+
 }  // namespace
 
 Frame GratuitousArp(const MacAddress& mac, const IpAddress& address) {
@@ -93,12 +110,7 @@ Frame UnsolicitedAdvertisement(const MacAddress& mac, const IpAddress& address, 
   constexpr std::uint16_t kMessageSize = 32;
   Frame frame;
   AppendEthernet(frame, kAllNodesMac, mac, kEtherTypeIpv6);
-  Append(frame, std::array<std::uint8_t, 4>{0x60, 0, 0, 0});
-  Append16(frame, kMessageSize);
-  frame.push_back(kIcmpV6);
-  frame.push_back(255);  // hop limit: proves that no router forwarded it
-  AppendAddress(frame, address);
-  Append(frame, kAllNodes);
+  AppendIpv6(frame, kMessageSize, address, *IpAddress::FromBytes(kAllNodes.data(), kAllNodes.size()));
   frame.push_back(136);  // neighbour advertisement
   frame.push_back(0);
   Append16(frame, 0);  // checksum, below
@@ -108,6 +120,28 @@ Frame UnsolicitedAdvertisement(const MacAddress& mac, const IpAddress& address, 
   frame.push_back(2);  // option: target link-layer address
   frame.push_back(1);  // in units of 8 bytes
   Append(frame, mac.bytes);
+  WriteChecksum(frame);
+  return frame;
+}
+
+MacAddress SolicitedNodeMac(const IpAddress& address) {
+  MacAddress mac{{0x33, 0x33, 0xff}};
+  std::copy_n(address.Data() + 13, 3, mac.bytes.begin() + 3);
+  return mac;
+}
+
+Frame NeighbourProbe(const MacAddress& mac, const IpAddress& address) {
+  constexpr std::uint16_t kMessageSize = 24;
+  Frame frame;
+  AppendEthernet(frame, SolicitedNodeMac(address).bytes, mac, kEtherTypeIpv6);
+  constexpr std::array<std::uint8_t, 16> kUnspecified = {};
+  AppendIpv6(frame, kMessageSize, *IpAddress::FromBytes(kUnspecified.data(), kUnspecified.size()),
+             SolicitedNode(address));
+  frame.push_back(135);  // neighbour solicitation
+  frame.push_back(0);
+  Append16(frame, 0);  // checksum, below
+  Append(frame, std::array<std::uint8_t, 4>{});
+  AppendAddress(frame, address);
   WriteChecksum(frame);
   return frame;
 }

@@ -57,6 +57,13 @@ void FakeKernel::NewNamespace(const std::string& name, const std::string& path) 
               {AF_INET, 32767, {}, "", 253},
               {AF_INET6, 0, {}, "", kTableLocal},
               {AF_INET6, 32766, {}, "", kTableMain}};
+  ns.has_processes = name == kHost;
+  // net.core.devconf_inherit_init_net 0: what is said of IPv4 in the first one.
+  if (const FakeNamespace* host = state_.Namespace(kHost); host != nullptr) {
+    for (const auto& [sysctl, value] : host->sysctls) {
+      if (sysctl.rfind("net/ipv4/conf/", 0) == 0) ns.sysctls[sysctl] = value;
+    }
+  }
   state_.namespaces.push_back(std::move(ns));
   FakeNetdev& lo = state_.AddNetdev(name, "lo");
   lo.link.index = 1;
@@ -151,6 +158,12 @@ void FakeKernel::SetUp(const std::string& ns, const std::string& link, bool up) 
   if (netdev == nullptr) Die("no link " + link);
   (void)state_.Change(*netdev, {.up = up});
   Sync();
+}
+
+void FakeKernel::SetHasProcesses(const std::string& ns, bool has) {
+  FakeNamespace* found = state_.Namespace(ns);
+  if (found == nullptr) Die("no namespace " + ns);
+  found->has_processes = has;
 }
 
 void FakeKernel::FailCall(int nth, int error, Fault fault) {
@@ -282,6 +295,13 @@ Result<void> FakeKernel::Announce(const NetNs& ns, const Link& link,
   // Without carrier the kernel drops it without a word.
   if (state_.HasCarrier(*netdev)) announcements_.push_back({*name, netdev->link.name, addresses});
   return {};
+}
+
+Result<bool> FakeKernel::HasProcesses(const NetNs& ns) {
+  const std::string what = "looking for processes in network namespace " + ns.path();
+  if (const auto injected = Begin("HasProcesses", ns.path())) return FailSys(injected.error, what);
+  const auto name = NameOf(ns);
+  return name && state_.Namespace(*name)->has_processes;
 }
 
 Result<void> FakeKernel::RebindDriver(const std::string& bdf) {

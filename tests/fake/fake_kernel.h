@@ -19,6 +19,7 @@
 // Threads: one at a time (a parked thread does not count). `sysfs` must outlive it.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <functional>
 #include <map>
@@ -26,6 +27,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "netns/kernel.h"
@@ -60,6 +62,12 @@ struct Announcement {
   std::vector<IpAddress> addresses;
 };
 
+struct Probe {
+  std::string ns;
+  std::vector<AddressClaim> claims;
+  std::chrono::milliseconds budget{};
+};
+
 class FakeKernel final : public Kernel {
  public:
   // kPartly: what the kernel did before it refused stays (a move without the new
@@ -81,6 +89,10 @@ class FakeKernel final : public Kernel {
   void AddAddress(const std::string& ns, const std::string& link, const std::string& prefix);
   void AddDefaultRoute(const std::string& ns, const std::string& link, const std::string& gateway);
   void SetUp(const std::string& ns, const std::string& link, bool up);
+  // A station elsewhere in the network of the PF `pf` (a BDF; "": of every link): it
+  // answers ARP and neighbour solicitations, so it is a neighbour and a conflict.
+  void AddForeignHost(const std::string& pf, const std::string& address, const std::string& mac);
+  void SetHasProcesses(const std::string& ns, bool has);
 
   FakeState& state() { return state_; }
   void SetRdmaMode(RdmaNetnsMode mode) { state_.mode = mode; }
@@ -106,6 +118,7 @@ class FakeKernel final : public Kernel {
   [[nodiscard]] std::string Log() const;
   void ClearLog() { log_.clear(); }
   [[nodiscard]] const std::vector<Announcement>& announcements() const { return announcements_; }
+  [[nodiscard]] const std::vector<Probe>& probes() const { return probes_; }
 
   Result<NetNs> OpenNetns(const std::string& path) override;
   Result<NetNs> HostNetns() override;
@@ -113,6 +126,15 @@ class FakeKernel final : public Kernel {
   Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
+  // Does not wait: answers are there or do not come.
+  Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
+                                                      const std::vector<AddressClaim>& claims,
+                                                      std::chrono::milliseconds budget) override;
+  Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
+                                                              const std::vector<std::string>& paths) override;
+  Result<void> WriteSysctls(const NetNs& ns,
+                            const std::vector<std::pair<std::string, std::string>>& values) override;
+  Result<bool> HasProcesses(const NetNs& ns) override;
   Result<void> RebindDriver(const std::string& bdf) override;
   Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
 
@@ -142,6 +164,7 @@ class FakeKernel final : public Kernel {
   std::string host_path_;
   std::vector<UniqueFd> gone_;  // inode numbers of removed namespaces stay taken
   std::vector<Announcement> announcements_;
+  std::vector<Probe> probes_;
 
   int calls_ = 0;
   int fail_at_ = 0;

@@ -34,6 +34,10 @@ std::string TextOf(const LinkChange& change) {
   if (change.up) text += *change.up ? " up" : " down";
   if (change.addr_gen_mode) text += " addrgenmode";
   if (!change.ipv4.empty()) text += " ipv4-conf";
+  if (change.alias) text += " alias '" + *change.alias + "'";
+  if (change.tx_queue_len) text += " qlen " + std::to_string(*change.tx_queue_len);
+  if (change.promiscuous) text += *change.promiscuous ? " promisc on" : " promisc off";
+  if (change.all_multicast) text += *change.all_multicast ? " allmulticast on" : " allmulticast off";
   return text;
 }
 
@@ -69,7 +73,8 @@ class FakeRoute final : public RouteApi {
   FakeRoute(FakeKernel& kernel, std::string ns) : kernel_(kernel), ns_(std::move(ns)) {}
 
   Result<std::optional<Link>> FindLink(const std::string& name) override {
-    return Found("FindLink", name, [&](const FakeNetdev& netdev) { return netdev.link.name == name; });
+    return Found("FindLink", name,
+                 [&](const FakeNetdev& netdev) { return state().Find(ns_, name) == &netdev; });
   }
   Result<std::optional<Link>> FindLink(int index) override {
     return Found("FindLink", Text(index),
@@ -115,6 +120,17 @@ class FakeRoute final : public RouteApi {
       return kernel_.Finish(injected.error, what);
     }
     return kernel_.Finish(state().Move(*netdev, *to, name, mtu), what);
+  }
+
+  Result<void> AddAltName(int index, const std::string& name) override {
+    return OnLink("AddAltName", index, name,
+                  [&](FakeNetdev& netdev) { return state().AddAltName(netdev, name); });
+  }
+  Result<bool> DeleteAltName(int index, const std::string& name) override {
+    return Deleted(OnLink("DeleteAltName", index, name, [&](FakeNetdev& netdev) {
+      const int error = state().DeleteAltName(netdev, name);
+      return error == EINVAL ? ENOENT : error;
+    }));
   }
 
   Result<std::optional<VfState>> GetVf(int pf_index, int vf) override {
@@ -217,6 +233,28 @@ class FakeRoute final : public RouteApi {
     return Deleted(InNamespace("DeleteNeighbour", neighbour.address.ToString(), [&](FakeNamespace& ns) {
       return std::erase_if(ns.neighbours, Same(neighbour)) ? 0 : ENOENT;
     }));
+  }
+
+  Result<void> ResolveNeighbour(int index, const IpAddress& address) override {
+    return OnLink("ResolveNeighbour", index, address.ToString(), [&](FakeNetdev& netdev) {
+      state().Resolve(netdev, address);
+      return 0;
+    });
+  }
+  Result<std::optional<MacAddress>> WaitNeighbour(int index, const IpAddress& address, Deadline) override {
+    const std::string what = address.ToString() + " on " + Text(index);
+    if (const auto injected = Begin("WaitNeighbour", what)) {
+      return FailSys(injected.error, "waiting for neighbour " + what);
+    }
+    const FakeNamespace* ns = state().Namespace(ns_);
+    const FakeNetdev* netdev = state().Find(ns_, index);
+    if (ns == nullptr || netdev == nullptr) return std::nullopt;
+    const auto known = [&] {
+      return std::find_if(ns->neighbours.begin(), ns->neighbours.end(), Same({address, {}, index}));
+    };
+    if (known() == ns->neighbours.end()) return std::nullopt;
+    if (known()->mac.IsZero()) state().Resolve(*netdev, address);
+    return known()->mac.IsZero() ? std::nullopt : std::optional(known()->mac);
   }
 
   // Nothing changes by itself here: what is not there now does not come.

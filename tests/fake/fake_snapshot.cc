@@ -31,10 +31,13 @@ std::string TextOf(FakeState& state, const FakeNetdev& netdev) {
                      std::to_string(link.mtu) + (link.up ? " up" : " down") +
                      (link.carrier ? " carrier" : "") + " gen " + Number(link.addr_gen_mode) + " alias '" +
                      link.alias + "' parent '" + link.parent_device + "'";
+  if (link.tx_queue_len != 1000) text += " qlen " + std::to_string(link.tx_queue_len);
+  if (link.promiscuous) text += " promiscuous";
+  if (link.all_multicast) text += " allmulticast";
+  auto names = link.alt_names;
+  std::sort(names.begin(), names.end());
+  if (!names.empty()) text += " also " + Join(names, ",");
   for (const auto& address : netdev.addresses) text += " " + address.ToString();
-  for (const auto& [key, value] : netdev.ipv4) {
-    text += " conf" + std::to_string(static_cast<int>(key)) + "=" + std::to_string(value);
-  }
   return text;
 }
 
@@ -82,6 +85,7 @@ std::string TextOf(FakeState& state, const FakeRdma& rdma) {
 std::string FakeKernel::Snapshot() {
   std::vector<std::string> lines;
   for (const auto& ns : state_.namespaces) AddNamespaceLines(state_, ns, lines);
+  for (const auto& changed : state_.ChangedSysctls()) lines.push_back(changed);
   for (const auto& netdev : state_.netdevs) lines.push_back(TextOf(state_, netdev));
   for (const auto& function : state_.functions) {
     if (function.state) lines.push_back("pf " + function.pf + " " + TextOf(*function.state));

@@ -29,7 +29,10 @@ FakeNetdev* FakeState::Find(const std::string& ns, int index) {
 }
 
 FakeNetdev* FakeState::Find(const std::string& ns, const std::string& name) {
-  return FindIf(netdevs, [&](const FakeNetdev& n) { return n.ns == ns && n.link.name == name; });
+  return FindIf(netdevs, [&](const FakeNetdev& n) {
+    const auto& more = n.link.alt_names;
+    return n.ns == ns && (n.link.name == name || std::find(more.begin(), more.end(), name) != more.end());
+  });
 }
 
 FakeNetdev* FakeState::OfFunction(const std::string& bdf) {
@@ -89,9 +92,11 @@ FakeNetdev& FakeState::AddNetdev(const std::string& ns, const std::string& name)
   netdev.link.name = name;
   netdev.link.index = Namespace(ns)->next_index++;
   netdev.link.mtu = 1500;
+  netdev.link.tx_queue_len = 1000;
   netdev.link.addr_gen_mode = default_addr_gen_mode;
   netdev.link.mac.bytes = {0x0a, 0, 0, 0, 0, static_cast<std::uint8_t>(netdev.id)};
   netdevs.push_back(std::move(netdev));
+  ResetSysctls(netdevs.back());
   return netdevs.back();
 }
 
@@ -143,6 +148,9 @@ void FakeState::ReturnToHost(FakeNetdev& netdev) {
   std::string name = netdev.link.name;
   if (Find(kHost, name) != nullptr) name = "dev" + std::to_string(netdev.link.index);
   for (int n = 0; Find(kHost, name) != nullptr; ++n) name = "dev" + std::to_string(n);
+  // Unlike a move, which is refused.
+  std::erase_if(netdev.link.alt_names,
+                [&](const std::string& other) { return Find(kHost, other) != nullptr; });
   Enter(netdev, kHost);
   netdev.link.name = name;
 }

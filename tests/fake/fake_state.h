@@ -1,10 +1,10 @@
 // The state of a kernel that FakeKernel pretends to be, and what the kernel does
-// with it: links and their moves, VF settings, addresses, routes, rules, RDMA
-// devices. Functions answer 0 or an errno, as the kernel does.
+// with it: links and their moves, VF settings, addresses, routes, rules, neighbours,
+// sysctls, RDMA devices. Functions answer 0 or an errno, as the kernel does.
 //
 // Source of the rules: net/core/dev.c (__dev_change_net_namespace, dev_change_name,
 // default_device_exit_net), net/core/rtnetlink.c (do_setlink, do_setvfinfo),
-// net/ipv4/fib_frontend.c, drivers/infiniband/core (device.c, nldev.c).
+// net/ipv4/fib_frontend.c, net/ipv4/devinet.c (inetdev_init), drivers/infiniband/core (device.c, nldev.c).
 // Internal to tests/fake: tests use FakeKernel. Threads: not thread-safe.
 #pragma once
 
@@ -31,6 +31,8 @@ struct FakeNamespace {
   std::vector<Route> routes;
   std::vector<Rule> rules;
   std::vector<Neighbour> neighbours;
+  std::map<std::string, std::string> sysctls;  // by path, those that were set; not of interfaces
+  bool has_processes = false;
 };
 
 struct FakeNetdev {
@@ -42,7 +44,17 @@ struct FakeNetdev {
   bool wire = true;
   int max_mtu = 9978;
   std::vector<IpPrefix> addresses;
+  // Its sysctls that were set: those that netlink sets too, and the others by
+  // "ipv4/conf/accept_local".
   std::map<Ipv4Conf, int> ipv4;
+  std::map<std::string, std::string> sysctls;
+};
+
+// A station of the network that is no netdev here.
+struct FakeHost {
+  std::string pf;  // BDF of the PF whose network it is in; "": in all
+  IpAddress address;
+  MacAddress mac;
 };
 
 // What the PF's driver can do, beyond what every driver can.
@@ -87,6 +99,7 @@ class FakeState {
   FakeNamespace* Namespace(const std::string& name);
   FakeNetdev* Netdev(int id);
   FakeNetdev* Find(const std::string& ns, int index);
+  // Alternative names are names too.
   FakeNetdev* Find(const std::string& ns, const std::string& name);
   FakeNetdev* OfFunction(const std::string& bdf);
   FakeFunction* Function(const std::string& bdf);
@@ -107,12 +120,25 @@ class FakeState {
 
   int Change(FakeNetdev& netdev, const LinkChange& change);
   int Move(FakeNetdev& netdev, const std::string& target, const std::string& name, std::optional<int> mtu);
+  int AddAltName(FakeNetdev& netdev, const std::string& name);
+  int DeleteAltName(FakeNetdev& netdev, const std::string& name);
   int SetVf(const FakeFunction& pf, int vf, const VfChange& change);
 
   int AddAddress(FakeNetdev& netdev, const IpPrefix& address);
   int DeleteAddress(FakeNetdev& netdev, const IpPrefix& address);
   int AddRoute(const std::string& ns, Route route);
   int DeleteRoute(const std::string& ns, const Route& route);
+
+  // Who answers on the netdev's network for an address: a foreign host, or another
+  // netdev on the same wire (veth peer, or same PF and VLAN) that has it and may answer.
+  std::optional<MacAddress> AnswerFor(const FakeNetdev& netdev, const IpAddress& address);
+  void Resolve(const FakeNetdev& netdev, const IpAddress& address);
+
+  // Paths as for Kernel::ReadSysctls.
+  std::optional<std::string> ReadSysctl(const std::string& ns, const std::string& path);
+  int WriteSysctl(const std::string& ns, const std::string& path, const std::string& value);
+  // Those that are not as in a new namespace or of a new link, as "path=value".
+  [[nodiscard]] std::vector<std::string> ChangedSysctls();
 
   int MoveRdma(FakeRdma& rdma, const std::string& target);
   int AddRxe(const std::string& ns, const std::string& name, const std::string& netdev);
@@ -122,12 +148,18 @@ class FakeState {
   std::vector<FakeNetdev> netdevs;
   std::vector<FakeFunction> functions;
   std::vector<FakeRdma> rdmas;
+  std::vector<FakeHost> hosts;
   RdmaNetnsMode mode = RdmaNetnsMode::kShared;
   bool has_rxe = true;
   AddrGenMode default_addr_gen_mode = AddrGenMode::kEui64;
   int gid_delay = 0;  // reads until a new GID is seen
 
  private:
+  // As the namespace's "default" says (and the kernel where it does not).
+  void ResetSysctls(FakeNetdev& netdev);
+  void SetLinkSysctl(FakeNetdev& netdev, const std::string& key, const std::string& value);
+  bool OnOneWire(const FakeNetdev& one, const FakeNetdev& other);
+  bool HasIpv6(const FakeNetdev& netdev);
   void Enter(FakeNetdev& netdev, const std::string& ns);
   void GoUp(FakeNetdev& netdev);
   void GoDown(FakeNetdev& netdev);

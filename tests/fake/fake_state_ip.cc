@@ -23,6 +23,7 @@ int FakeState::AddAddress(FakeNetdev& netdev, const IpPrefix& address) {
     return address.address.IsV6() ? a.address == address.address : a == address;
   });
   if (there) return EEXIST;
+  if (address.address.IsV6() && !HasIpv6(netdev)) return EACCES;
   netdev.addresses.push_back(address);
   AddConnectedRoute(netdev, address);
   ForEachRdmaOn(netdev.id, [&](FakeRdma& rdma) { rdma.gids.Add(netdev.id, address.address, gid_delay); });

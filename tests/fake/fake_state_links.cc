@@ -28,7 +28,9 @@ void FakeState::GoDown(FakeNetdev& netdev) {
       if (address.address.IsV6()) DropAddress(netdev, address);
     }
   }
-  std::erase_if(Namespace(netdev.ns)->routes, [&](const Route& r) { return r.link == netdev.link.index; });
+  FakeNamespace& ns = *Namespace(netdev.ns);
+  std::erase_if(ns.routes, [&](const Route& route) { return route.link == netdev.link.index; });
+  std::erase_if(ns.neighbours, [&](const Neighbour& one) { return one.link == netdev.link.index; });
 }
 
 void FakeState::GoUp(FakeNetdev& netdev) {
@@ -36,7 +38,7 @@ void FakeState::GoUp(FakeNetdev& netdev) {
   netdev.link.up = true;
   for (const auto& address : netdev.addresses) AddConnectedRoute(netdev, address);
   const AddrGenMode mode_now = netdev.link.addr_gen_mode.value_or(AddrGenMode::kEui64);
-  if (mode_now == AddrGenMode::kNone || netdev.link.name == "lo") return;
+  if (mode_now == AddrGenMode::kNone || netdev.link.name == "lo" || !HasIpv6(netdev)) return;
   // A stable or random identifier gives an address that the default GID is not.
   IpAddress local = LinkLocalOf(netdev.link.mac);
   if (mode_now != AddrGenMode::kEui64) {
@@ -88,10 +90,33 @@ int FakeState::Change(FakeNetdev& netdev, const LinkChange& change) {
   if (change.name) {
     if (const int error = Rename(netdev, *change.name); error != 0) return error;
   }
+  if (change.alias) {
+    if (change.alias->size() > 255) return ERANGE;
+    netdev.link.alias = *change.alias;
+  }
+  if (change.tx_queue_len) netdev.link.tx_queue_len = *change.tx_queue_len;
+  if (change.promiscuous) netdev.link.promiscuous = *change.promiscuous;
+  if (change.all_multicast) netdev.link.all_multicast = *change.all_multicast;
   // RouteApi: settings work before the link goes up.
   if (change.addr_gen_mode) netdev.link.addr_gen_mode = change.addr_gen_mode;
   for (const auto& [key, value] : change.ipv4) netdev.ipv4[key] = value;
   if (change.up) *change.up ? GoUp(netdev) : GoDown(netdev);
+  return 0;
+}
+
+// Of any length below ALTIFNAMSIZ and of any form.
+int FakeState::AddAltName(FakeNetdev& netdev, const std::string& name) {
+  if (name.empty() || name.size() >= 128) return ERANGE;
+  if (Find(netdev.ns, name) != nullptr) return EEXIST;
+  netdev.link.alt_names.push_back(name);
+  return 0;
+}
+
+int FakeState::DeleteAltName(FakeNetdev& netdev, const std::string& name) {
+  const FakeNetdev* owner = Find(netdev.ns, name);
+  if (owner == nullptr) return ENOENT;
+  if (owner->id != netdev.id || name == netdev.link.name) return EINVAL;
+  std::erase(netdev.link.alt_names, name);
   return 0;
 }
 
@@ -101,16 +126,14 @@ void FakeState::Enter(FakeNetdev& netdev, const std::string& ns) {
   GoDown(netdev);
   const auto addresses = netdev.addresses;
   for (const auto& address : addresses) DropAddress(netdev, address);
-  FakeNamespace& from = *Namespace(netdev.ns);
-  std::erase_if(from.neighbours, [&](const Neighbour& n) { return n.link == netdev.link.index; });
   std::erase_if(rdmas, [&](const FakeRdma& rdma) { return rdma.rxe && rdma.netdev == netdev.id; });
   netdev.link.master = 0;
   netdev.link.addr_gen_mode = default_addr_gen_mode;
-  netdev.ipv4.clear();
   FakeNamespace& to = *Namespace(ns);
   if (Find(ns, netdev.link.index) != nullptr) netdev.link.index = to.next_index++;
   to.next_index = std::max(to.next_index, netdev.link.index + 1);
   netdev.ns = ns;
+  ResetSysctls(netdev);
   RefillGids(netdev);
 }
 
@@ -124,6 +147,9 @@ int FakeState::Move(FakeNetdev& netdev, const std::string& target, const std::st
       if (!IsValidName(name)) return EINVAL;
       if (Find(target, name) != nullptr) return EEXIST;
       arrives_as = name;
+    }
+    for (const std::string& other : netdev.link.alt_names) {
+      if (Find(target, other) != nullptr) return EEXIST;
     }
     Enter(netdev, target);
     netdev.link.name = arrives_as;

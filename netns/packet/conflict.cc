@@ -1,0 +1,293 @@
+#include "netns/packet/conflict.h"
+
+#include <arpa/inet.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <random>
+#include <string>
+
+#include "netns/base/unique_fd.h"
+#include "netns/packet/announce.h"
+#include "netns/packet/received.h"
+
+namespace railhead {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kProbes = 3;
+// Of the RFC's seconds (see the header): at most 1 + 2 + 2, and 2 to listen.
+constexpr int kSeconds = 7;
+// Read between looking at the clock: a flood must not keep us from sending.
+constexpr int kFramesAtOnce = 64;
+constexpr std::size_t kFrameSize = 2048;
+
+// Untagged ARP, neighbour solicitations and advertisements that others sent. Tags:
+// frames of other VLANs reach packet sockets with their tag beside the packet.
+constexpr std::array<sock_filter, 15> kFilter = {{
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 12, 0),
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_VLAN_TAG)),
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xfff),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 9),
+    BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_ARP, 6, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 6),
+    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 20),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_ICMPV6, 0, 4),
+    BPF_STMT(BPF_LD | BPF_B | BPF_ABS, 54),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 135, 1, 0),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 136, 0, 1),
+    BPF_STMT(BPF_RET | BPF_K, kFrameSize),
+    BPF_STMT(BPF_RET | BPF_K, 0),
+}};
+
+// Hears one protocol on all links of the calling thread's namespace.
+Result<UniqueFd> OpenPacketSocket(std::uint16_t protocol) {
+  // Protocol 0: nothing comes in before the filter is there.
+  UniqueFd fd(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) {
+    Error error = SysError(errno, "opening a packet socket");
+    if (error.sys_errno == EPERM) error.hint = "this needs CAP_NET_RAW";
+    return Fail(std::move(error));
+  }
+  auto filter = kFilter;
+  const sock_fprog program{filter.size(), filter.data()};
+  if (setsockopt(fd.get(), SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)) != 0) {
+    return FailSys(errno, "filtering a packet socket");
+  }
+  sockaddr_ll address{};
+  address.sll_family = AF_PACKET;
+  address.sll_protocol = htons(protocol);
+  if (bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
+    return FailSys(errno, "binding a packet socket");
+  }
+  return fd;
+}
+
+std::string TextOf(const AddressClaim& claim) {
+  return claim.address.ToString() + " on interface " + std::to_string(claim.link);
+}
+
+struct Probing {
+  AddressClaim claim;
+  std::vector<std::uint8_t> frame;
+  std::array<Clock::time_point, kProbes> times;
+  std::size_t sent = 0;
+  std::optional<MacAddress> other;
+
+  [[nodiscard]] bool IsDue(Clock::time_point now) const {
+    return !other && sent < times.size() && times[sent] <= now;
+  }
+};
+
+// The sockets and what is to be sent and heard on them.
+class Prober {
+ public:
+  Prober(const std::vector<AddressClaim>& claims, std::chrono::milliseconds budget);
+  Result<void> Open(const NetNs& ns);
+  Result<void> Run();
+  [[nodiscard]] std::vector<AddressConflict> Conflicts() const;
+
+ private:
+  [[nodiscard]] const UniqueFd& SocketOf(const AddressClaim& claim) const {
+    return claim.address.IsV4() ? arp_ : ipv6_;
+  }
+  Result<void> JoinGroups(const AddressClaim& claim);
+  Result<void> SendDue(Clock::time_point now);
+  Result<void> Wait(Clock::time_point now);
+  Result<void> Receive(int fd);
+  void Judge(std::span<const std::uint8_t> frame, int link);
+  [[nodiscard]] bool AllFound() const {
+    return std::all_of(all_.begin(), all_.end(), [](const Probing& one) { return one.other.has_value(); });
+  }
+
+  std::vector<Probing> all_;
+  std::vector<MacAddress> own_;
+  Clock::time_point end_;
+  UniqueFd arp_;
+  UniqueFd ipv6_;
+};
+
+Prober::Prober(const std::vector<AddressClaim>& claims, std::chrono::milliseconds budget) {
+  std::minstd_rand random{std::random_device{}()};
+  const auto second = std::chrono::duration_cast<std::chrono::microseconds>(budget) / kSeconds;
+  std::uniform_int_distribution<std::int64_t> within(0, second.count());
+  const auto start = Clock::now();
+  end_ = start + budget;
+  for (const AddressClaim& claim : claims) {
+    Probing one;
+    one.claim = claim;
+    one.frame =
+        claim.address.IsV4() ? ArpProbe(claim.mac, claim.address) : NeighbourProbe(claim.mac, claim.address);
+    auto when = start;
+    for (auto& time : one.times) {
+      when += std::chrono::microseconds(within(random));
+      time = when;
+      when += second;
+    }
+    all_.push_back(std::move(one));
+    own_.push_back(claim.mac);
+  }
+}
+
+Result<void> Prober::Open(const NetNs& ns) {
+  const auto has = [&](bool v4) {
+    return std::any_of(all_.begin(), all_.end(),
+                       [&](const Probing& one) { return one.claim.address.IsV4() == v4; });
+  };
+  const auto open = [&]() -> Result<void> {
+    if (has(true)) arp_ = RH_TRY(OpenPacketSocket(ETH_P_ARP));
+    if (has(false)) ipv6_ = RH_TRY(OpenPacketSocket(ETH_P_IPV6));
+    return {};
+  };
+  RH_TRY_WRAP(OpenSocketsIn(ns, open), "probing addresses in " + ns.path());
+  for (const Probing& one : all_) {
+    if (one.claim.address.IsV6()) RH_TRY_WRAP(JoinGroups(one.claim), "probing " + TextOf(one.claim));
+  }
+  return {};
+}
+
+// What other hosts solicit goes to the address's group, what they advertise in
+// defence to all nodes; the NIC lets both pass only while someone has joined.
+Result<void> Prober::JoinGroups(const AddressClaim& claim) {
+  constexpr MacAddress kAllNodes{{0x33, 0x33, 0, 0, 0, 1}};
+  for (const MacAddress& group : {SolicitedNodeMac(claim.address), kAllNodes}) {
+    packet_mreq membership{};
+    membership.mr_ifindex = claim.link;
+    membership.mr_type = PACKET_MR_MULTICAST;
+    membership.mr_alen = group.bytes.size();
+    std::copy(group.bytes.begin(), group.bytes.end(), std::begin(membership.mr_address));
+    if (setsockopt(ipv6_.get(), SOL_PACKET, PACKET_ADD_MEMBERSHIP, &membership, sizeof(membership)) != 0) {
+      return FailSys(errno, "joining multicast group " + group.ToString());
+    }
+  }
+  return {};
+}
+
+Result<void> Prober::SendDue(Clock::time_point now) {
+  for (Probing& one : all_) {
+    if (!one.IsDue(now)) continue;
+    sockaddr_ll to{};
+    to.sll_family = AF_PACKET;
+    to.sll_ifindex = one.claim.link;
+    const ssize_t sent = sendto(SocketOf(one.claim).get(), one.frame.data(), one.frame.size(), 0,
+                                reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+    if (sent < 0 && errno == EINTR) continue;  // still due
+    if (sent < 0) {
+      Error error = SysError(errno, "probing " + TextOf(one.claim));
+      if (error.sys_errno == ENETDOWN) error.hint = "the interface must be up";
+      return Fail(std::move(error));
+    }
+    ++one.sent;
+  }
+  return {};
+}
+
+// Until something comes in, the next probe is due or the time is over.
+Result<void> Prober::Wait(Clock::time_point now) {
+  auto until = end_;
+  for (const Probing& one : all_) {
+    if (!one.other && one.sent < one.times.size()) until = std::min(until, one.times[one.sent]);
+  }
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
+  // A descriptor of -1 is skipped.
+  std::array<pollfd, 2> waiting = {{{arp_.get(), POLLIN, 0}, {ipv6_.get(), POLLIN, 0}}};
+  const int ready =
+      poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+  if (ready < 0 && errno != EINTR) return FailSys(errno, "waiting for answers to address probes");
+  for (const pollfd& one : waiting) {
+    if (ready > 0 && one.revents != 0) RH_TRY(Receive(one.fd));
+  }
+  return {};
+}
+
+Result<void> Prober::Receive(int fd) {
+  std::array<std::uint8_t, kFrameSize> frame{};
+  for (int i = 0; i < kFramesAtOnce; ++i) {
+    sockaddr_ll from{};
+    socklen_t from_size = sizeof(from);
+    const ssize_t size =
+        recvfrom(fd, frame.data(), frame.size(), 0, reinterpret_cast<sockaddr*>(&from), &from_size);
+    if (size < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+    if (size < 0) return FailSys(errno, "receiving answers to address probes");
+    Judge({frame.data(), static_cast<std::size_t>(size)}, from.sll_ifindex);
+  }
+  return {};
+}
+
+void Prober::Judge(std::span<const std::uint8_t> frame, int link) {
+  for (Probing& one : all_) {
+    if (!one.other && one.claim.link == link) one.other = RivalIn(frame, one.claim, own_);
+  }
+}
+
+Result<void> Prober::Run() {
+  for (;;) {
+    const auto now = Clock::now();
+    RH_TRY(SendDue(now));
+    // The last look comes after the end: what had arrived by then counts.
+    RH_TRY(Wait(now));
+    if (now >= end_ || AllFound()) return {};
+  }
+}
+
+std::vector<AddressConflict> Prober::Conflicts() const {
+  std::vector<AddressConflict> conflicts;
+  for (const Probing& one : all_) {
+    if (one.other) conflicts.push_back({one.claim, *one.other});
+  }
+  return conflicts;
+}
+
+Result<void> Check(const AddressClaim& claim) {
+  const bool address = !claim.address.IsUnspecified() && !claim.address.IsMulticast();
+  if (address && claim.link > 0 && !claim.mac.IsZero() && !claim.mac.IsMulticast()) return {};
+  return Fail(ErrorCode::kInvalid, "probing " + TextOf(claim) + ": " + claim.address.ToString() +
+                                       " with MAC " + claim.mac.ToString() +
+                                       " is nothing that one station can use");
+}
+
+}  // namespace
+
+std::optional<MacAddress> RivalIn(std::span<const std::uint8_t> frame, const AddressClaim& claim,
+                                  const std::vector<MacAddress>& own) {
+  const auto is_ours = [&](const MacAddress& mac) {
+    return mac == claim.mac || std::find(own.begin(), own.end(), mac) != own.end();
+  };
+  if (claim.address.IsV4()) {
+    const auto arp = ParseArp(frame);
+    if (!arp || arp->sender_mac == claim.mac) return std::nullopt;
+    if (arp->sender == claim.address) return arp->sender_mac;
+    const bool probe = !arp->reply && arp->sender.IsUnspecified() && arp->ethernet_to.IsMulticast();
+    if (!probe || arp->target != claim.address || is_ours(arp->sender_mac)) return std::nullopt;
+    return arp->sender_mac;
+  }
+  const auto message = ParseNeighbourMessage(frame);
+  if (!message || message->target != claim.address) return std::nullopt;
+  if (message->advertisement) {
+    const MacAddress who = message->target_mac.value_or(message->ethernet_from);
+    return who == claim.mac ? std::nullopt : std::optional(who);
+  }
+  if (!message->source.IsUnspecified() || is_ours(message->ethernet_from)) return std::nullopt;
+  return message->ethernet_from;
+}
+
+Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns, const std::vector<AddressClaim>& claims,
+                                                    std::chrono::milliseconds budget) {
+  if (claims.empty() || budget.count() <= 0) return std::vector<AddressConflict>{};
+  for (const AddressClaim& claim : claims) RH_TRY(Check(claim));
+  Prober prober(claims, budget);
+  RH_TRY(prober.Open(ns));
+  RH_TRY(prober.Run());
+  return prober.Conflicts();
+}
+
+}  // namespace railhead
