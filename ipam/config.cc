@@ -1,7 +1,9 @@
 #include "ipam/config.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -31,11 +33,18 @@ Result<AddressPlan> MakePlan(const PoolFields& fields, const RangeSpec& spec, co
                      std::move(routes)};
 }
 
+std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
+  std::vector<AddressRange> exclusions = fields.exclude;
+  std::copy_if(fields.exclude_of_all.begin(), fields.exclude_of_all.end(), std::back_inserter(exclusions),
+               [&](const AddressRange& range) { return range.first.IsV4() == subnet.address.IsV4(); });
+  return exclusions;
+}
+
 Result<AddressPlan> PlanInline(const PoolFields& fields) {
   RangeSpec spec;
   spec.subnet = *fields.subnet;
   spec.gateway = fields.gateway;
-  spec.exclusions = fields.exclude;
+  spec.exclusions = ExclusionsFor(spec.subnet, fields);
   if (fields.range_start || fields.range_end) {
     const IpAddress first = fields.range_start.value_or(spec.subnet.First());
     const IpAddress last = fields.range_end.value_or(spec.subnet.Last());
@@ -117,7 +126,7 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   spec.subnet = *rail.subnet;
   spec.gateway = fields.gateway ? fields.gateway : rail.gateway;
   spec.ranges.push_back(RH_TRY(RangeOfNode(fabric, rail, where, node)));
-  spec.exclusions = fields.exclude;
+  spec.exclusions = ExclusionsFor(spec.subnet, fields);
   for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
   std::vector<CniRoute> routes;
   if (fields.routes) {

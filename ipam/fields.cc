@@ -112,7 +112,7 @@ PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
   if (!entry.Has("rail") && !entry.Has("subnet")) {
     entry.Fail("", "has neither 'rail' nor 'subnet'", "name a rail of the fabric, or give a subnet");
   }
-  pool.exclude.insert(pool.exclude.end(), common.exclude.begin(), common.exclude.end());
+  pool.exclude_of_all = common.exclude;
   if (!pool.rest_seconds) pool.rest_seconds = common.rest_seconds;
   return pool;
 }

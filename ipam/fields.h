@@ -29,6 +29,7 @@ struct PoolFields {
   std::optional<IpAddress> range_end;
   std::optional<IpAddress> gateway;
   std::vector<AddressRange> exclude;
+  std::vector<AddressRange> exclude_of_all;  // of all links: those of another family do not matter
   std::optional<std::vector<CniRoute>> routes;
   std::optional<std::int64_t> rest_seconds;
 };

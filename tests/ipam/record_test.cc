@@ -87,5 +87,19 @@ TEST(StoreTime, AdvancesWithUptimeOnly) {
   EXPECT_EQ(header.StoreTime(At(7, "boot-b")), 1'007'000U);
 }
 
+TEST(LinkOwners, BelongToTheirAttachmentOnly) {
+  const AddressOwner attachment{"net0", "abc", "eth1"};
+  const AddressOwner link = LinkOwner(attachment, "rail0");
+  EXPECT_EQ(link.ifname, "eth1/rail0");
+  EXPECT_EQ(LinkOwner(attachment, ""), attachment);
+  EXPECT_EQ(AttachmentIfname(link), "eth1");
+  EXPECT_EQ(AttachmentIfname(attachment), "eth1");
+  EXPECT_EQ(OwnerPrefix(link).rfind(LinkOwnersPrefix(attachment), 0), 0U);
+  EXPECT_NE(OwnerPrefix(attachment).rfind(LinkOwnersPrefix(attachment), 0), 0U);
+  const AddressOwner longer{"net0", "abc", "eth10"};
+  EXPECT_NE(OwnerPrefix(LinkOwner(longer, "rail0")).rfind(LinkOwnersPrefix(attachment), 0), 0U);
+  EXPECT_NE(OwnerPrefix(longer).rfind(OwnerPrefix(attachment), 0), 0U);
+}
+
 }  // namespace
 }  // namespace railhead

@@ -93,6 +93,19 @@ std::string Answer::Address() const {
   return std::to_string(status) + " " + out + err;
 }
 
+std::string Answer::Addresses() const {
+  const auto json = Json();
+  if (status != 0 || !json.is_object()) return Address();
+  std::string text;
+  for (const auto& ip : json.value("ips", nlohmann::json::array())) {
+    if (!text.empty()) text += ", ";
+    if (ip.contains("interface")) text += std::to_string(ip["interface"].get<int>()) + " ";
+    text += ip["address"].get<std::string>();
+    if (ip.contains("gateway")) text += " via " + ip["gateway"].get<std::string>();
+  }
+  return text;
+}
+
 std::string Answer::Error() const {
   const auto json = Json();
   if (status != 1 || !json.is_object() || !json.contains("code")) return "no CNI error: " + Address();

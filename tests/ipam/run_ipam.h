@@ -18,6 +18,9 @@ struct Answer {
   [[nodiscard]] nlohmann::json Json() const;
   // "10.0.0.2/24", or the status and message of the error.
   [[nodiscard]] std::string Address() const;
+  // "0 10.0.0.2/24 via 10.0.0.1, 1 ...": of each the link, the address and its
+  // gateway; else as Address().
+  [[nodiscard]] std::string Addresses() const;
   // "7: message; details"
   [[nodiscard]] std::string Error() const;
 };

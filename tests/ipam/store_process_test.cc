@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
 #include <map>
 #include <set>
@@ -135,11 +136,19 @@ class KilledAnywhere : public ::testing::Test {
     ASSERT_TRUE(store) << Describe(store.error());
     EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
   }
+  [[nodiscard]] std::vector<AddressClaim> Claims(int owner) const {
+    std::vector<AddressClaim> claims;
+    for (std::size_t i = 0; i < pools_.size(); ++i) {
+      const std::string link = pools_.size() == 1 ? "" : "rail" + std::to_string(i);
+      claims.push_back({LinkOwner(OwnerNumber(owner), link), pools_[i]});
+    }
+    return claims;
+  }
   // In a child: everything it owned is gone before _exit() is counted on.
   std::function<bool()> Add(int owner, double seconds) {
     return [=, this] {
       auto store = AddressStore::Open(scratch_.root());
-      return store && store->Allocate(OwnerNumber(owner), pool_, At(seconds));
+      return store && store->Allocate(Claims(owner), At(seconds));
     };
   }
   std::function<bool()> Del(int owner, double seconds) {
@@ -150,7 +159,26 @@ class KilledAnywhere : public ::testing::Test {
   }
 
   ScratchRoot scratch_;
-  const AddressPool pool_ = MakePool("10.0.0.0/27", {}, 10);  // 30 addresses
+  std::vector<AddressPool> pools_{MakePool("10.0.0.0/27", {}, 10)};  // 30 addresses
+};
+
+// By the number of links: each has a pool of its own.
+class KilledWithLinks : public KilledAnywhere, public ::testing::WithParamInterface<std::size_t> {
+ protected:
+  void SetUp() override {
+    for (std::size_t i = 1; i < GetParam(); ++i) {
+      pools_.push_back(MakePool("10.0." + std::to_string(i) + ".0/27", {}, 10));
+    }
+  }
+  // None is lost: after the rest every pool is there, but for the one that stays.
+  void ExpectOneOfEachTaken(double now) {
+    auto store = AddressStore::Open(scratch_.root());
+    ASSERT_TRUE(store);
+    for (int i = 0; i < 29; ++i) ASSERT_TRUE(store->Allocate(Claims(100'000 + i), At(now))) << i;
+    for (const AddressPool& pool : pools_) {
+      EXPECT_FALSE(store->Allocate(OwnerNumber(200'000), pool, At(now))) << pool.name;
+    }
+  }
 };
 
 TEST_F(KilledAnywhere, MakingTheStore) {
@@ -159,21 +187,23 @@ TEST_F(KilledAnywhere, MakingTheStore) {
     ScratchRoot fresh;
     done = RunAndKillAt(stop, [&] {
       auto store = AddressStore::Open(fresh.root());
-      return store && store->Allocate(OwnerNumber(1), pool_, At(0));
+      return store && store->Allocate(Claims(1), At(0));
     });
     auto store = AddressStore::Open(fresh.root());
     ASSERT_TRUE(store) << "killed at " << stop << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << "killed at " << stop;
     // The runtime tries again: the first address, whether it was given before or not.
-    const auto again = store->Allocate(OwnerNumber(1), pool_, At(1));
+    const auto again = store->Allocate(Claims(1), At(1));
     ASSERT_TRUE(again);
-    ASSERT_EQ(again->address.ToString(), "10.0.0.1") << "killed at " << stop;
+    ASSERT_EQ(again->front().address.ToString(), "10.0.0.1") << "killed at " << stop;
   }
   // Fewer would mean that the tracing does not reach the store's own calls.
   EXPECT_GT(stop, 40);
 }
 
-TEST_F(KilledAnywhere, AddAndDel) {
+// All of an attachment's addresses or none of them, killed anywhere.
+TEST_P(KilledWithLinks, AddAndDel) {
+  const std::size_t links = GetParam();
   double now = 0;
   ASSERT_TRUE(Add(0, now)());  // someone who stays
   const auto kept = Held(0);
@@ -187,9 +217,9 @@ TEST_F(KilledAnywhere, AddAndDel) {
     add_done = RunAndKillAt(stop, Add(stop, now));
     ExpectSound();
     const auto held = Held(stop);
-    ASSERT_LE(held.size(), 1U) << where;
+    ASSERT_TRUE(held.empty() || held.size() == links) << where << ": " << held.size() << " addresses";
     if (add_done) {
-      ASSERT_EQ(held.size(), 1U) << where;
+      ASSERT_EQ(held.size(), links) << where;
     }
     if (!held.empty()) {
       ++given;
@@ -202,21 +232,21 @@ TEST_F(KilledAnywhere, AddAndDel) {
     }
     del_done = RunAndKillAt(stop, Del(stop, now));
     ExpectSound();
+    const auto left = Held(stop).size();
+    ASSERT_TRUE(left == 0 || left == links) << where << ": " << left << " addresses";
     if (del_done) {
-      ASSERT_TRUE(Held(stop).empty()) << where;
+      ASSERT_EQ(left, 0U) << where;
     }
     ASSERT_TRUE(Del(stop, now)());
     ASSERT_TRUE(Held(stop).empty()) << where;
   }
   EXPECT_GT(given, 0);
   EXPECT_LT(given, stop) << "no kill came before the commit";
-  // None is lost: after the rest the whole pool but the one that stays is there.
-  auto store = AddressStore::Open(scratch_.root());
-  ASSERT_TRUE(store);
-  for (int i = 0; i < 29; ++i)
-    ASSERT_TRUE(store->Allocate(OwnerNumber(100'000 + i), pool_, At(now + 11))) << i;
-  EXPECT_FALSE(store->Allocate(OwnerNumber(200'000), pool_, At(now + 11)));
+  ExpectOneOfEachTaken(now + 11);
+  std::printf("killed at each of %d stops\n", stop - 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(Links, KilledWithLinks, ::testing::Values(1, 8));
 
 }  // namespace
 }  // namespace railhead

@@ -1,0 +1,86 @@
+// What the reconciler may release.
+#include "ipam/reclaim.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "ipam/store.h"
+#include "tests/ipam/support.h"
+
+namespace railhead {
+namespace {
+
+using testing::MakePool;
+using testing::ScratchRoot;
+
+class ReclaimTest : public ::testing::Test {
+ protected:
+  void Boot(const std::string& id) { scratch_.Write("/proc/sys/kernel/random/boot_id", id + "\n"); }
+  void Add(const AddressOwner& owner) {
+    auto store = AddressStore::Open(scratch_.root());
+    ASSERT_TRUE(store) << Describe(store.error());
+    ASSERT_TRUE(store->Allocate(owner, pool_, ReadClocks(scratch_.root()).value()));
+  }
+  std::string Held() {
+    const auto held = ListHeld(scratch_.root());
+    if (!held) return Describe(held.error());
+    std::string text = held->boot_id + ":";
+    for (const AddressRecord& record : held->records) {
+      text += " " + record.owner.container + "/" + record.owner.ifname + "@" + record.boot_id;
+    }
+    return text;
+  }
+
+  ScratchRoot scratch_;
+  const AddressPool pool_ = MakePool("10.0.0.0/24", {}, 60);
+};
+
+TEST_F(ReclaimTest, WithoutAStoreNothingIsMade) {
+  EXPECT_TRUE(ListHeld(scratch_.root())->records.empty());
+  EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).value(), 0U);
+  EXPECT_TRUE(std::filesystem::is_empty(scratch_.path()));
+}
+
+TEST_F(ReclaimTest, EarlierBootsAreReleasedAndThisOneIsNot) {
+  Boot("one");
+  Add({"net", "a", "eth0"});
+  Add(LinkOwner({"net", "b", "eth0"}, "rail0"));
+  EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
+  EXPECT_EQ(Held(), "one: a/eth0@one b/eth0/rail0@one");
+  Boot("two");
+  Add({"net", "c", "eth0"});
+  const auto released = ReleaseEarlierBoots(scratch_.root());
+  ASSERT_TRUE(released) << Describe(released.error());
+  ASSERT_EQ(released->size(), 2U);
+  EXPECT_EQ(released->front().owner.container, "a");
+  EXPECT_EQ(released->front().boot_id, "one");
+  EXPECT_EQ(Held(), "two: c/eth0@two");
+  // They rest like any other: the next one gets the next address.
+  Add({"net", "d", "eth0"});
+  const auto store = AddressStore::Open(scratch_.root());
+  EXPECT_EQ(store->Find({"net", "d", "eth0"})->front().address.ToString(), "10.0.0.4");
+  EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
+}
+
+TEST_F(ReclaimTest, AnOwnerWithItsLinks) {
+  Boot("one");
+  for (const char* link : {"", "rail0", "rail1"}) Add(LinkOwner({"net", "a", "eth1"}, link));
+  Add(LinkOwner({"net", "a", "eth10"}, "rail0"));
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth1"}).value(), 3U);
+  EXPECT_EQ(Held(), "one: a/eth10/rail0@one");
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth1"}).value(), 0U);
+}
+
+TEST_F(ReclaimTest, ADamagedStoreIsAnError) {
+  scratch_.Write("/var/lib/railhead/ipam/store.mdb", std::string(9000, 'x'));
+  EXPECT_EQ(ListHeld(scratch_.root()).error().code, ErrorCode::kIo);
+  EXPECT_EQ(ReleaseEarlierBoots(scratch_.root()).error().code, ErrorCode::kIo);
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).error().code, ErrorCode::kIo);
+}
+
+}  // namespace
+}  // namespace railhead

@@ -1,0 +1,167 @@
+// Several addresses in one transaction, and releases of more than one owner.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "ipam/store.h"
+#include "tests/ipam/support.h"
+
+namespace railhead {
+namespace {
+
+using testing::At;
+using testing::MakePool;
+using testing::OwnerNumber;
+using testing::ScratchRoot;
+
+class ClaimsTest : public ::testing::Test {
+ protected:
+  AddressStore Open() {
+    auto store = AddressStore::Open(scratch_.root());
+    EXPECT_TRUE(store) << Describe(store.error());
+    return std::move(*store);
+  }
+  static std::vector<AddressClaim> Claims(const AddressOwner& owner, const std::vector<AddressPool>& pools) {
+    std::vector<AddressClaim> claims;
+    for (const AddressPool& pool : pools) {
+      claims.push_back({LinkOwner(owner, "rail" + std::to_string(claims.size())), pool});
+    }
+    return claims;
+  }
+  static std::string Text(const Result<std::vector<AddressRecord>>& records) {
+    if (!records) return Describe(records.error());
+    std::string text;
+    for (const AddressRecord& record : *records) {
+      text += record.owner.container + " " + record.owner.ifname + " " + record.address.ToString() + "\n";
+    }
+    return text;
+  }
+  std::string Held() {
+    auto records = Open().List();
+    std::erase_if(*records, [](const auto& record) { return record.state != AddressState::kHeld; });
+    return Text(records);
+  }
+  std::string Bytes() {
+    std::ifstream file(scratch_.StorePath(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void ExpectSound() { EXPECT_EQ(Open().Verify().value(), std::vector<std::string>{}); }
+
+  ScratchRoot scratch_;
+  const AddressPool a_ = MakePool("10.0.0.0/29", {}, 60);
+  const AddressPool b_ = MakePool("10.0.1.0/29", {}, 60);
+  const AddressPool tiny_ = MakePool("10.0.2.1/32", {}, 60);
+};
+
+TEST_F(ClaimsTest, OneOfEachInOrderAndTheSameAgain) {
+  const auto claims = Claims(OwnerNumber(1), {b_, a_, tiny_});
+  const std::string wanted =
+      "container-1 net1/rail0 10.0.1.1\ncontainer-1 net1/rail1 10.0.0.1\ncontainer-1 net1/rail2 10.0.2.1\n";
+  EXPECT_EQ(Text(Open().Allocate(claims, At(0))), wanted);
+  const std::string before = Bytes();
+  EXPECT_EQ(Text(Open().Allocate(claims, At(5))), wanted);
+  EXPECT_EQ(Bytes(), before) << "the second time there was nothing to write";
+  ExpectSound();
+}
+
+TEST_F(ClaimsTest, OnePoolForTwoLinks) {
+  EXPECT_EQ(Text(Open().Allocate(Claims(OwnerNumber(1), {a_, a_}), At(0))),
+            "container-1 net1/rail0 10.0.0.1\ncontainer-1 net1/rail1 10.0.0.2\n");
+  ExpectSound();
+}
+
+TEST_F(ClaimsTest, NoneWhenOnePoolIsExhausted) {
+  ASSERT_TRUE(Open().Allocate(OwnerNumber(9), tiny_, At(0)));
+  const std::string before = Bytes();
+  const auto given = Open().Allocate(Claims(OwnerNumber(1), {a_, b_, tiny_}), At(1));
+  ASSERT_FALSE(given);
+  EXPECT_EQ(given.error().code, ErrorCode::kExhausted);
+  EXPECT_EQ(given.error().message.rfind("net1/rail2: no free address in 10.0.2.1 ", 0), 0U)
+      << given.error().message;
+  EXPECT_EQ(Bytes(), before);
+  EXPECT_EQ(Held(), "container-9 net1 10.0.2.1\n");
+}
+
+// What a claim moved away from because of new ranges is back, too.
+TEST_F(ClaimsTest, NoneMovedWhenOnePoolIsExhausted) {
+  ASSERT_TRUE(Open().Allocate(Claims(OwnerNumber(1), {a_}), At(0)));
+  ASSERT_TRUE(Open().Allocate(OwnerNumber(9), tiny_, At(0)));
+  const AddressPool moved = MakePool("10.0.0.0/29", {"10.0.0.4-10.0.0.6"}, 60);
+  EXPECT_FALSE(Open().Allocate(Claims(OwnerNumber(1), {moved, tiny_}), At(1)));
+  EXPECT_EQ(Text(Open().Find(OwnerNumber(1))), "container-1 net1/rail0 10.0.0.1\n");
+  EXPECT_EQ(Text(Open().Allocate(Claims(OwnerNumber(1), {moved, b_}), At(1))),
+            "container-1 net1/rail0 10.0.0.4\ncontainer-1 net1/rail1 10.0.1.1\n");
+  ExpectSound();
+}
+
+TEST_F(ClaimsTest, NamesThatAreTooLongTakeNothing) {
+  auto claims = Claims(OwnerNumber(1), {a_, b_});
+  claims[1].owner.network = std::string(500, 'n');
+  EXPECT_EQ(Open().Allocate(claims, At(0)).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(Held(), "");
+}
+
+TEST_F(ClaimsTest, TryingGivesAndWritesNothing) {
+  ASSERT_TRUE(Open().Allocate(OwnerNumber(1), a_, At(0)));
+  ASSERT_EQ(Open().Release(OwnerNumber(1), At(1)).value(), 1U);
+  const std::string before = Bytes();
+  EXPECT_TRUE(Open().TryAllocate(Claims(OwnerNumber(2), {a_, b_, tiny_}), At(1000)));
+  EXPECT_TRUE(Open().TryAllocate({}, At(1000)));
+  EXPECT_EQ(Open().TryAllocate(Claims(OwnerNumber(2), {a_, tiny_, tiny_}), At(1000)).error().code,
+            ErrorCode::kExhausted);
+  EXPECT_EQ(Bytes(), before);
+}
+
+// With one resting, one more is free only once its rest is over.
+TEST_F(ClaimsTest, TryingKnowsWhatRests) {
+  ASSERT_TRUE(Open().Allocate(OwnerNumber(1), tiny_, At(0)));
+  ASSERT_TRUE(Open().Release(OwnerNumber(1), At(1)));
+  EXPECT_FALSE(Open().TryAllocate(Claims(OwnerNumber(2), {tiny_}), At(60)));
+  EXPECT_TRUE(Open().TryAllocate(Claims(OwnerNumber(2), {tiny_}), At(61)));
+}
+
+TEST_F(ClaimsTest, ReleaseTakesTheLinksOfThisAttachmentOnly) {
+  const AddressPool pool = MakePool("10.0.0.0/24", {}, 60);
+  const AddressOwner eth1{"net0", "abc", "eth1"};
+  const std::vector<AddressOwner> others{{"net0", "abc", "eth10"}, {"net0", "abc", "eth"},
+                                         {"net0", "abcd", "eth1"}, {"net0", "ab", "eth1"},
+                                         {"net", "abc", "eth1"},   {"net00", "abc", "eth1"}};
+  for (const AddressOwner& owner : others) {
+    ASSERT_TRUE(Open().Allocate(owner, pool, At(0)));
+    ASSERT_TRUE(Open().Allocate(Claims(owner, {pool, pool}), At(0)));
+  }
+  const std::string before = Held();
+  ASSERT_TRUE(Open().Allocate(eth1, pool, At(0)));
+  ASSERT_TRUE(Open().Allocate(Claims(eth1, {pool, b_, pool}), At(0)));
+  EXPECT_EQ(Open().Find(eth1)->size(), 4U);
+  EXPECT_EQ(Open().Release(eth1, At(1)).value(), 4U);
+  EXPECT_EQ(Held(), before);
+  EXPECT_EQ(Open().Release(eth1, At(1)).value(), 0U);
+  ExpectSound();
+}
+
+TEST_F(ClaimsTest, ReleaseWhereTellsWhatItReleased) {
+  for (int i = 0; i < 4; ++i) ASSERT_TRUE(Open().Allocate(OwnerNumber(i), a_, At(0)));
+  ASSERT_TRUE(Open().Release(OwnerNumber(0), At(1)));
+  std::vector<std::string> asked;
+  const auto released = Open().ReleaseWhere(
+      [&](const AddressRecord& held) {
+        asked.push_back(held.owner.container);
+        return held.owner.container != "container-2";
+      },
+      At(2));
+  EXPECT_EQ(Text(released), "container-1 net1 10.0.0.2\ncontainer-3 net1 10.0.0.4\n");
+  EXPECT_EQ(asked, (std::vector<std::string>{"container-1", "container-2", "container-3"}))
+      << "only what is held is asked about";
+  EXPECT_EQ(Held(), "container-2 net1 10.0.0.3\n");
+  ExpectSound();
+  const std::string before = Bytes();
+  EXPECT_EQ(Text(Open().ReleaseWhere([](const AddressRecord&) { return false; }, At(3))), "");
+  EXPECT_EQ(Bytes(), before);
+}
+
+}  // namespace
+}  // namespace railhead
