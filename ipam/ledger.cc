@@ -128,6 +128,13 @@ Result<std::optional<AddressRecord>> AddressLedger::HoldNext(const AddressPool& 
   return held;
 }
 
+Result<bool> AddressLedger::Renew(AddressRecord& held) {
+  if (held.boot_id == now_.boot_id) return false;
+  held.boot_id = now_.boot_id;
+  RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(held)));
+  return true;
+}
+
 Result<Error> AddressLedger::Explain(const AddressPool& pool) const {
   const std::string prefix = RestPrefix(pool.name);
   const std::uint64_t rest_ms = RestMilliseconds(pool);

@@ -55,6 +55,9 @@ class AddressLedger {
   // free -> held; nullopt when nothing is free.
   Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
 
+  // held -> held in this boot; false: it was already.
+  Result<bool> Renew(AddressRecord& held);
+
   // Why the pool has no address: how many are held, resting, and until when.
   [[nodiscard]] Result<Error> Explain(const AddressPool& pool) const;
 

@@ -12,6 +12,10 @@ int main(int argc, char** argv) {
       "  {\"type\": \"railhead-ipam\", \"subnet\": \"10.0.0.0/24\", ...}  with rangeStart, rangeEnd, "
       "gateway,\n"
       "                                exclude, routes, restSeconds (default 600)\n"
+      "  {\"type\": \"railhead-ipam\", \"links\": [{\"ifname\": \"rail0\", \"rail\": \"rail0\"}, ...]}\n"
+      "                                several addresses in one call, each as above\n"
+      "GC releases what no attachment in cni.dev/valid-attachments holds; STATUS answers\n"
+      "50 when ADD could not give an address.\n"
       "State: /var/lib/railhead/ipam\n"};
   return RunCniPlugin(plugin, info, argc, argv);
 }

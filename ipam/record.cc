@@ -214,6 +214,12 @@ std::string_view AttachmentIfname(const AddressOwner& owner) {
   return std::string_view(owner.ifname).substr(0, owner.ifname.find(kLinkSeparator));
 }
 
+std::string_view LinkName(const AddressOwner& owner) {
+  const std::size_t separator = owner.ifname.find(kLinkSeparator);
+  if (separator == std::string::npos) return {};
+  return std::string_view(owner.ifname).substr(separator + 1);
+}
+
 std::string AllOwnersPrefix() {
   return {kOwnerTable};
 }

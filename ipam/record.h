@@ -46,13 +46,15 @@ enum class AddressState : std::uint8_t {
 AddressOwner LinkOwner(AddressOwner attachment, std::string_view link);
 // CNI_IFNAME: what is before the '/'.
 std::string_view AttachmentIfname(const AddressOwner& owner);
+// What is behind it; empty for the attachment itself.
+std::string_view LinkName(const AddressOwner& owner);
 
 struct AddressRecord {
   std::string pool;
   IpAddress address;
   AddressState state = AddressState::kHeld;
   AddressOwner owner;             // of a resting address: the last one
-  std::string boot_id;            // the boot in which it was handed out
+  std::string boot_id;            // the boot in which it was asked for last
   std::uint64_t since_ms = 0;     // store time of the last change of state
   std::int64_t wall_seconds = 0;  // Unix time of the same, for people
 

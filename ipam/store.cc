@@ -75,11 +75,13 @@ struct Holding {
 Result<void> Hold(AddressLedger& ledger, const AddressClaim& claim, Holding& holding) {
   const auto& [owner, pool] = claim;
   RH_TRY(CheckOwner(owner, pool.name));
-  const auto owned = RH_TRY(ledger.HeldBy(owner));
-  for (const AddressRecord& held : owned) {
+  auto owned = RH_TRY(ledger.HeldBy(owner));
+  for (AddressRecord& held : owned) {
     if (held.pool != pool.name) continue;
     if (pool.ranges.Contains(held.address)) {
-      holding.records.push_back(held);
+      // A container that outlives a reboot by its name is not one of an earlier boot.
+      if (RH_TRY(ledger.Renew(held))) holding.changed = true;
+      holding.records.push_back(std::move(held));
       return {};
     }
     RH_TRY(ledger.Rest(held));
@@ -99,8 +101,9 @@ Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<AddressClaim>& 
   Holding holding;
   for (const AddressClaim& claim : claims) {
     auto held = Hold(ledger, claim, holding);
-    if (!held && claims.size() > 1) return Fail(Wrap(std::move(held.error()), claim.owner.ifname));
-    RH_TRY(std::move(held));
+    if (held) continue;
+    const std::string_view link = LinkName(claim.owner);
+    return link.empty() ? Fail(std::move(held.error())) : Fail(Wrap(std::move(held.error()), link));
   }
   return holding;
 }

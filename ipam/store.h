@@ -60,7 +60,8 @@ class AddressStore {
 
   // For each claim the address that its owner holds in its pool, or the next one: all
   // of them in one transaction, or none. What an owner holds outside of the pool's
-  // present ranges is put to rest first.
+  // present ranges is put to rest first. What it held before a reboot is its own, and
+  // of this boot from now on.
   Result<std::vector<AddressRecord>> Allocate(const std::vector<AddressClaim>& claims,
                                               const ClockReading& now);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now);

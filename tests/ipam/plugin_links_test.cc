@@ -123,7 +123,7 @@ TEST_F(LinksTest, NothingIsHeldWhenTheLastPoolIsExhausted) {
   ASSERT_EQ(Run("ADD", "a", eight).status, 0);
   ASSERT_EQ(HeldCount(), 8U);
   const std::string error = Run("ADD", "b", eight).Error();
-  EXPECT_EQ(error.rfind("105: eth0/r7: no free address in 10.107.0.13 ", 0), 0U) << error;
+  EXPECT_EQ(error.rfind("105: r7: no free address in 10.107.0.13 ", 0), 0U) << error;
   EXPECT_EQ(HeldCount(), 8U);
   // And nothing was used up: the next address is the one after a's.
   EXPECT_EQ(Run("ADD", "c", Config(json::array({Rail(0)}))).Addresses(), "0 10.100.0.11/24 via 10.100.0.254");

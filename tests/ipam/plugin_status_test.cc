@@ -65,7 +65,7 @@ TEST_F(StatusTest, OfLinksEachHasToHaveOne) {
                                           {{"ifname", "rail1"}, {"subnet", "10.0.0.1/32"}}})}};
   EXPECT_EQ(Status(links), "");
   Add("a", json{{"subnet", "10.0.0.1/32"}});
-  EXPECT_NE(Status(links).find("50: -/rail1: no free address in 10.0.0.1 "), std::string::npos)
+  EXPECT_NE(Status(links).find("50: rail1: no free address in 10.0.0.1 "), std::string::npos)
       << Status(links);
 }
 

@@ -66,6 +66,19 @@ TEST_F(ReclaimTest, EarlierBootsAreReleasedAndThisOneIsNot) {
   EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
 }
 
+// Some runtimes start the same containers again after a reboot, by the same ids.
+TEST_F(ReclaimTest, WhoAsksAgainAfterTheRebootKeepsItsAddress) {
+  Boot("one");
+  Add({"net", "a", "eth0"});
+  Add({"net", "b", "eth0"});
+  Boot("two");
+  Add({"net", "a", "eth0"});
+  EXPECT_EQ(ReleaseEarlierBoots(scratch_.root())->size(), 1U);
+  EXPECT_EQ(Held(), "two: a/eth0@two");
+  const auto store = AddressStore::Open(scratch_.root());
+  EXPECT_EQ(store->Find({"net", "a", "eth0"})->front().address.ToString(), "10.0.0.1");
+}
+
 TEST_F(ReclaimTest, AnOwnerWithItsLinks) {
   Boot("one");
   for (const char* link : {"", "rail0", "rail1"}) Add(LinkOwner({"net", "a", "eth1"}, link));

@@ -94,6 +94,8 @@ TEST(LinkOwners, BelongToTheirAttachmentOnly) {
   EXPECT_EQ(LinkOwner(attachment, ""), attachment);
   EXPECT_EQ(AttachmentIfname(link), "eth1");
   EXPECT_EQ(AttachmentIfname(attachment), "eth1");
+  EXPECT_EQ(LinkName(link), "rail0");
+  EXPECT_EQ(LinkName(attachment), "");
   EXPECT_EQ(OwnerPrefix(link).rfind(LinkOwnersPrefix(attachment), 0), 0U);
   EXPECT_NE(OwnerPrefix(attachment).rfind(LinkOwnersPrefix(attachment), 0), 0U);
   const AddressOwner longer{"net0", "abc", "eth10"};

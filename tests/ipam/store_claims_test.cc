@@ -79,7 +79,7 @@ TEST_F(ClaimsTest, NoneWhenOnePoolIsExhausted) {
   const auto given = Open().Allocate(Claims(OwnerNumber(1), {a_, b_, tiny_}), At(1));
   ASSERT_FALSE(given);
   EXPECT_EQ(given.error().code, ErrorCode::kExhausted);
-  EXPECT_EQ(given.error().message.rfind("net1/rail2: no free address in 10.0.2.1 ", 0), 0U)
+  EXPECT_EQ(given.error().message.rfind("rail2: no free address in 10.0.2.1 ", 0), 0U)
       << given.error().message;
   EXPECT_EQ(Bytes(), before);
   EXPECT_EQ(Held(), "container-9 net1 10.0.2.1\n");

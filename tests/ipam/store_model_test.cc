@@ -117,7 +117,8 @@ class Comparison {
       clock_.Reboot(random_() % 9'000, static_cast<std::int64_t>(random_() % 2'000'000'000));
     const int owner = static_cast<int>(random_() % kOwners);
     if (random_() % 5 < 3) {
-      const bool had = model_.HeldBy(owner).has_value();
+      const std::string boot = clock_.Reading().boot_id;
+      const bool had = model_.HeldBy(owner).has_value() && asked_in_[owner] == boot;
       const auto wanted = model_.Allocate(owner, clock_.store_ms());
       const auto given = store.Allocate(OwnerNumber(owner), pool_, clock_.Reading());
       ASSERT_EQ(given.has_value(), wanted.has_value())
@@ -129,6 +130,7 @@ class Comparison {
       }
       ASSERT_EQ(given->address.ToString(), wanted->ToString());
       if (!had) clock_.Committed();
+      asked_in_[owner] = boot;
     } else {
       const bool wanted = model_.Release(owner, clock_.store_ms());
       const auto released = store.Release(OwnerNumber(owner), clock_.Reading());
@@ -160,6 +162,7 @@ class Comparison {
   AddressPool pool_;
   Model model_;
   Clock clock_;
+  std::map<int, std::string> asked_in_;  // boots
   ScratchRoot scratch_;
   int exhausted_ = 0;
 };
