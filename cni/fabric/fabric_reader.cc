@@ -14,6 +14,7 @@ namespace {
 constexpr int kMinMtu = 68;
 constexpr int kMaxMtu = 65535;
 constexpr int kMaxRestSeconds = 30 * 24 * 3600;
+constexpr int kMaxProbeMs = 10'000;  // RFC 5227's own times come to 9 s
 constexpr std::uint32_t kMaxTable = 4294967295U;
 
 std::optional<IpPrefix> Prefix(JsonReader& reader, const std::string& key) {
@@ -264,7 +265,15 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what) {
   if (auto addresses = root.Object("addresses"); addresses) {
     fabric.rest_seconds =
         static_cast<int>(addresses->Int("restSeconds", 0, kMaxRestSeconds).value_or(kDefaultRestSeconds));
+    fabric.conflict_probe_ms =
+        static_cast<int>(addresses->Int("conflictProbeMs", 0, kMaxProbeMs).value_or(kDefaultConflictProbeMs));
     addresses->Close();
+  }
+  if (const auto mode = root.String("rdmaMode"); mode) {
+    if (*mode != "shared" && *mode != "exclusive") {
+      root.Fail("rdmaMode", "'" + *mode + "' is not known", "shared or exclusive");
+    }
+    fabric.rdma_exclusive = *mode == "exclusive";
   }
   ReadHandoff(root, fabric);
   for (JsonReader& reader : root.Objects("pools")) {

@@ -1,68 +1,74 @@
-// The steps of one ADD between the plan and the result.
+// The steps of one ADD that change the kernel, for all devices of the attachment.
 //
-// Each method is one step; Add() in add.cc calls them in the order that RoCE
-// forces: VF settings by the PF (MAC before the move), one message for namespace,
-// name and MTU, no automatic IPv6 address, addresses while the link is down, link
-// up, RDMA device, GID.
-// Threads: as Kernel. Undoing is the caller's: BringHome() from the entry.
+// Each method is one step, for one link after the other; Add() in add.cc calls them
+// in the order that RoCE forces: VF settings by the PF (MAC before the move), one
+// message for namespace, name and MTU, no automatic IPv6 address, addresses while
+// the link is down, link up, RDMA device, GID. What is waited for is begun on all
+// links before it is waited for on the first.
+// Ownership: borrows all; the journal entry is filled in where a step learns
+// something. Threads: as Kernel. Undoing is the caller's: ReleaseAttachment().
 #pragma once
 
-#include <memory>
-#include <string>
+#include <vector>
 
 #include "cni/plugin/plan.h"
+#include "cni/plugin/pod_network.h"
 #include "cni/plugin/routing.h"
-#include "cni/skel/plugin.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
 namespace railhead {
 
+// kExists when the pod has an interface of one of the plan's names already.
+Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan);
+
 class Attachment {
  public:
-  // Opens the sockets. kNamespace when the pod's namespace is gone, is none, or
-  // is the host's.
-  static Result<Attachment> Open(const Root& root, Kernel& kernel, const CniRequest& request);
+  // All four have the same links in the same order.
+  Attachment(const Root& root, Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
+             const std::vector<Addressing>& addressing, JournalEntry& entry);
 
-  RouteApi& host() { return *host_; }
-  RouteApi& pod() { return *pod_; }
-
-  Result<void> RefuseTakenName();
-
-  // The journal entry for the plan: what will be changed and what it was before.
-  Result<JournalEntry> Describe(const AttachPlan& plan, const Addressing& addressing);
-
-  Result<void> ConfigureVf(const AttachPlan& plan);
-  Result<void> MoveIntoPod(const AttachPlan& plan);
-  Result<void> ConfigureLink(const Addressing& addressing);
-  Result<void> ConfigureRouting(const AttachedLink& link);
-  Result<void> AwaitCarrier(const AttachPlan& plan, Deadline deadline);
+  Result<void> ConfigureVfs();
+  Result<void> MoveIntoPod();
+  Result<void> ConfigureLinks();
+  Result<void> BringUp();
+  Result<void> AwaitCarrier(Deadline deadline);
+  // kConflict when someone else uses one of the addresses.
+  Result<void> RefuseConflicts();
+  Result<void> Announce();
+  // Has the kernel resolve the gateways, and waits for them where that is asked for.
+  Result<void> MeetGateways(Deadline deadline);
   // Fills in what the handoff needs.
-  Result<void> SetUpRdma(const Addressing& addressing, AttachedLink& link, Deadline deadline);
-  Result<void> AnnounceAddresses(const Addressing& addressing);
+  Result<void> SetUpRdma(Deadline deadline);
 
-  // The pod's link, after the move.
-  [[nodiscard]] const Link& link() const { return link_; }
-  [[nodiscard]] const NetNs& pod_ns() const { return pod_ns_; }
+  // The pod's side of link `index`, after the move; of a user-space device empty.
+  [[nodiscard]] const Link& pod_link(std::size_t index) const { return work_[index].pod_link; }
 
  private:
-  Attachment(const Root& root, Kernel& kernel, const CniRequest& request, NetNs host_ns, NetNs pod_ns)
-      : root_(&root),
-        kernel_(&kernel),
-        request_(&request),
-        host_ns_(std::move(host_ns)),
-        pod_ns_(std::move(pod_ns)) {}
+  struct Work {
+    const LinkPlan* plan;
+    const Addressing* addressing;
+    AttachedLink* link;
+    int host_index;  // of the device on the host; a rebind changes it
+    Link pod_link;
+  };
 
-  const Root* root_;
-  Kernel* kernel_;
-  const CniRequest* request_;
-  NetNs host_ns_;
-  NetNs pod_ns_;
-  std::unique_ptr<RouteApi> host_;
-  std::unique_ptr<RouteApi> pod_;
-  int host_index_ = 0;  // of the device on the host; a rebind changes it
-  Link link_;
+  [[nodiscard]] bool Probes() const { return plan_.conflict_probe_ms > 0; }
+  Result<void> ConfigureVf(Work& work);
+  Result<void> SetMac(Work& work);
+  Result<void> Move(Work& work);
+  Result<void> ConfigureLink(const Work& work);
+  Result<void> AddRouting(const Work& work);
+  Result<void> AwaitCarrierOf(const Work& work, Deadline deadline);
+  // The links that have a netdev: all but those of user-space drivers.
+  std::vector<Work*> Netdevs();
+
+  const Root& root_;
+  Kernel& kernel_;
+  PodNetwork& network_;
+  const AttachPlan& plan_;
+  std::vector<Work> work_;
 };
 
 }  // namespace railhead

@@ -1,14 +1,19 @@
 #include "cni/plugin/config.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "cni/skel/json_reader.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
 
 constexpr std::uint32_t kMaxRate = 10'000'000;  // Mbit/s
 constexpr int kMaxWaitSeconds = 200;            // kubelet gives a sandbox 4 minutes
+constexpr int kMaxProbeMs = 10'000;             // RFC 5227's own times come to 9 s
+constexpr std::size_t kMaxAltName = 127;        // ALTIFNAMSIZ - 1
+constexpr std::size_t kMaxAlias = 255;          // IFALIASZ - 1
 
 std::optional<int> SmallInt(JsonReader& reader, const std::string& key, int min, int max) {
   const auto value = reader.Int(key, min, max);
@@ -48,12 +53,28 @@ std::optional<MacAddress> ParseMac(JsonReader& reader, const std::string& key, c
   return mac;
 }
 
-void ReadVfSettings(JsonReader& reader, PluginConfig& config) {
+// Names and rules as sriov-cni has them: nil is not touched, vlan 0 clears.
+void ReadVlan(JsonReader& reader, PluginConfig& config) {
   config.vlan = SmallInt(reader, "vlan", 0, 4094);
   config.vlan_qos = SmallInt(reader, "vlanQoS", 0, 7);
   if (config.vlan_qos.value_or(0) != 0 && config.vlan == 0) {
     reader.Fail("vlanQoS", "needs a vlan other than 0");
   }
+  const auto proto = reader.String("vlanProto");
+  if (!proto || proto->empty()) return;
+  const std::string lower = ToLower(*proto);
+  if (lower == "802.1q") {
+    config.vlan_proto = kVlanProto8021q;
+  } else if (lower == "802.1ad") {
+    config.vlan_proto = kVlanProto8021ad;
+    if (config.vlan == 0) reader.Fail("vlanProto", "802.1ad needs a vlan other than 0");
+  } else {
+    reader.Fail("vlanProto", "'" + *proto + "' is not known", "802.1q or 802.1ad");
+  }
+}
+
+void ReadVfSettings(JsonReader& reader, PluginConfig& config) {
+  ReadVlan(reader, config);
   if (const auto mac = reader.String("mac"); mac && !mac->empty()) config.mac = ParseMac(reader, "mac", *mac);
   config.spoofchk = OnOff(reader, "spoofchk");
   config.trust = OnOff(reader, "trust");
@@ -65,6 +86,49 @@ void ReadVfSettings(JsonReader& reader, PluginConfig& config) {
     reader.Fail("min_tx_rate", "is above max_tx_rate");
   }
   config.mtu = SmallInt(reader, "mtu", 68, 65535);
+}
+
+// "net.ipv4.conf.IFNAME.arp_ignore" or with slashes, as sysctl(8) has it: '/'
+// is then the separator, and dots belong to names.
+std::optional<std::string> SysctlPath(const std::string& name) {
+  std::string path = name;
+  if (path.find('/') == std::string::npos) std::replace(path.begin(), path.end(), '.', '/');
+  for (const auto& part : Split(path, '/')) {
+    if (part.empty() || part == "." || part == "..") return std::nullopt;
+  }
+  return path.starts_with("net/") ? std::optional<std::string>(path) : std::nullopt;
+}
+
+void ReadSysctls(JsonReader& reader, PluginConfig& config) {
+  auto sysctls = reader.Object("sysctl");
+  if (!sysctls) return;
+  for (const auto& name : sysctls->Keys()) {
+    const auto value = sysctls->String(name);
+    const auto path = SysctlPath(name);
+    if (!path) {
+      sysctls->Fail(name, "is no sysctl of a network namespace",
+                    "for example net.ipv4.conf.IFNAME.arp_filter");
+    } else if (value) {
+      config.tuning.sysctls.emplace_back(*path, *value);
+    }
+  }
+}
+
+// What the plugins `tuning` and `sbr` are chained for, under their names.
+void ReadTuning(JsonReader& reader, PluginConfig& config) {
+  for (auto& name : reader.Strings("altNames").value_or(std::vector<std::string>{})) {
+    const bool bad =
+        name.empty() || name.size() > kMaxAltName || name.find_first_of("/ \t\n") != std::string::npos;
+    if (bad) reader.Fail("altNames", "'" + name + "' is no interface name");
+    config.tuning.alt_names.push_back(std::move(name));
+  }
+  config.tuning.alias = reader.String("alias");
+  if (config.tuning.alias && config.tuning.alias->size() > kMaxAlias)
+    reader.Fail("alias", "is longer than 255 bytes");
+  config.tuning.tx_queue_len = SmallInt(reader, "txQLen", 0, 1'000'000);
+  config.tuning.promiscuous = reader.Bool("promisc");
+  config.tuning.all_multicast = reader.Bool("allmulti");
+  ReadSysctls(reader, config);
 }
 
 void ReadRouting(JsonReader& reader, PluginConfig& config) {
@@ -92,7 +156,11 @@ void ReadRouting(JsonReader& reader, PluginConfig& config) {
 void ReadHandoffAndWaiting(JsonReader& reader, PluginConfig& config) {
   config.soft_roce = reader.Bool("softRoce");
   config.announce = reader.Bool("announce").value_or(true);
+  config.conflict_probe_ms = SmallInt(reader, "conflictProbeMs", 0, kMaxProbeMs);
+  config.gateway_check = reader.Bool("gatewayCheck").value_or(false);
   config.wait_seconds = SmallInt(reader, "waitSeconds", 0, kMaxWaitSeconds).value_or(config.wait_seconds);
+  config.home_wait_seconds =
+      SmallInt(reader, "homeWaitSeconds", 0, kMaxWaitSeconds).value_or(config.home_wait_seconds);
   const auto handoff = reader.String("handoff");
   if (!handoff || *handoff == "auto") return;
   if (*handoff == "required") {
@@ -109,6 +177,8 @@ void ReadHandoffAndWaiting(JsonReader& reader, PluginConfig& config) {
 void ReadRuntimeConfig(JsonReader& reader, const CniRequest& request, PluginConfig& config) {
   config.device_text = reader.String("pciBusID").value_or("");
   if (const auto id = reader.String("deviceID"); id && !id->empty()) config.device_text = *id;
+  config.devices = reader.Strings("devices").value_or(std::vector<std::string>{});
+  config.resource = reader.String("resourceName").value_or("");
   if (const auto mac = request.args.find("MAC"); mac != request.args.end()) {
     config.mac = ParseMac(reader, "CNI_ARGS MAC", mac->second);
   }
@@ -117,15 +187,17 @@ void ReadRuntimeConfig(JsonReader& reader, const CniRequest& request, PluginConf
   if (const auto id = runtime->String("deviceID"); id && !id->empty()) config.device_text = *id;
   if (const auto mac = runtime->String("mac"); mac && !mac->empty())
     config.mac = ParseMac(*runtime, "mac", *mac);
+  if (!config.device_text.empty() && !config.devices.empty()) {
+    reader.Fail("devices", "stands beside a deviceID", "give one device or several, not both");
+  }
   // Capabilities for others of the chain are none of ours: no Close().
 }
 
 // What belongs to the runtime or to other plugins of the chain, and what
 // sriov-cni's users have in their configurations for its log.
 void IgnoreForeign(JsonReader& reader) {
-  for (const char* key :
-       {"cniVersion", "cniVersions", "name", "type", "args", "capabilities", "dns", "disableCheck",
-        "disableGC", "loadOnlyInlinedPlugins", "logLevel", "logFile", "resourceName"}) {
+  for (const char* key : {"cniVersion", "cniVersions", "name", "type", "args", "capabilities", "dns",
+                          "disableCheck", "disableGC", "loadOnlyInlinedPlugins", "logLevel", "logFile"}) {
     reader.Ignore(key);
   }
   for (const auto& key : reader.Keys()) {
@@ -138,6 +210,9 @@ void ReadIpam(JsonReader& reader, PluginConfig& config) {
   config.ipam_given = ipam.has_value();
   if (!ipam) return;
   config.ipam_type = ipam->String("type").value_or("");
+  if (config.ipam_type.find('/') != std::string::npos) {
+    ipam->Fail("type", "'" + config.ipam_type + "' is no plugin name", "name the plugin without a path");
+  }
   if (config.ipam_type.empty() && !ipam->Keys().empty()) {
     ipam->Fail("type", "is required", "name the IPAM plugin, or write \"ipam\": {} for no address");
   }
@@ -155,6 +230,7 @@ Result<PluginConfig> ReadPluginConfig(const CniRequest& request) {
     if (!path->starts_with("/")) reader.Fail("fabric", "'" + *path + "' is no absolute path");
   }
   ReadVfSettings(reader, config);
+  ReadTuning(reader, config);
   ReadRuntimeConfig(reader, request, config);
   ReadRouting(reader, config);
   ReadHandoffAndWaiting(reader, config);
@@ -165,31 +241,6 @@ Result<PluginConfig> ReadPluginConfig(const CniRequest& request) {
   reader.Close();
   RH_TRY(reader.status());
   return config;
-}
-
-Result<PciAddress> DeviceOf(const PluginConfig& config) {
-  if (config.device_text.empty()) {
-    return Fail(ErrorCode::kInvalid, "network configuration: /deviceID: no device is given",
-                "the runtime passes it (Multus: annotation k8s.v1.cni.cncf.io/resourceName of the network; "
-                "others: capability deviceID)");
-  }
-  const auto address = PciAddress::Parse(config.device_text);
-  if (!address) {
-    return Fail(ErrorCode::kInvalid,
-                "network configuration: /deviceID: '" + config.device_text + "' is no PCI address",
-                "for example 0000:43:10.0");
-  }
-  return *address;
-}
-
-std::string IpamConfig(const CniRequest& request, const std::string& ipam_type, const std::string& rail) {
-  auto json = nlohmann::json::parse(request.config, nullptr, false);
-  auto& ipam = json["ipam"];
-  if (!ipam.is_object()) ipam = nlohmann::json::object();
-  ipam["type"] = ipam_type;
-  if (ipam_type == kOwnIpam && !rail.empty() && !ipam.contains("rail") && !ipam.contains("subnet"))
-    ipam["rail"] = rail;
-  return json.dump();
 }
 
 }  // namespace railhead

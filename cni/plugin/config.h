@@ -9,27 +9,32 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cni/fabric/fabric.h"
 #include "cni/skel/plugin.h"
+#include "cni/state/link_tuning.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/mac_address.h"
 #include "netns/base/result.h"
 #include "netns/nl/link.h"
-#include "netns/sys/pci_address.h"
 
 namespace railhead {
 
 enum class HandoffWish : std::uint8_t { kAuto, kRequired, kOff };
 
 struct PluginConfig {
-  std::string device_text;  // as given; may be no PCI address (DEL does not care)
+  // Which devices; see devices.h.
+  std::string device_text;           // one, as given; may be no PCI address (DEL does not care)
+  std::vector<std::string> devices;  // several, as given
+  std::string resource;              // only the pod's devices of this resource; empty: of all that are ours
   std::optional<std::string> rail;
   std::string fabric_path = kFabricPath;
 
   std::optional<int> vlan;
   std::optional<int> vlan_qos;
+  std::optional<std::uint16_t> vlan_proto;  // 0x8100 or 0x88a8
   std::optional<MacAddress> mac;
   std::optional<bool> spoofchk;
   std::optional<bool> trust;
@@ -38,13 +43,18 @@ struct PluginConfig {
   std::optional<std::uint32_t> max_tx_rate;
   std::optional<int> mtu;
 
+  LinkTuning tuning;
+
   std::optional<IpAddress> gateway;
   std::optional<std::vector<IpPrefix>> routes;
   std::optional<std::uint32_t> table;
 
   std::optional<bool> soft_roce;
   bool announce = true;
-  int wait_seconds = 20;
+  std::optional<int> conflict_probe_ms;  // 0: off; absent: as the fabric says
+  bool gateway_check = false;            // ADD fails without an answer of the gateway
+  int wait_seconds = 20;                 // for carrier, port, GID, gateway
+  int home_wait_seconds = 20;            // for a device whose last pod's DEL has not finished
   HandoffWish handoff = HandoffWish::kAuto;
 
   // The delegated IPAM plugin: absent (the rail decides), none ("ipam": {}), or a
@@ -56,13 +66,6 @@ struct PluginConfig {
 };
 
 Result<PluginConfig> ReadPluginConfig(const CniRequest& request);
-
-// device_text as an address; an error that names the field and the way out.
-Result<PciAddress> DeviceOf(const PluginConfig& config);
-
-// The configuration to hand to the IPAM plugin: the request's own, with the IPAM
-// type filled in and "rail" for ours.
-std::string IpamConfig(const CniRequest& request, const std::string& ipam_type, const std::string& rail);
 
 inline constexpr const char* kOwnIpam = "railhead-ipam";
 

@@ -57,14 +57,27 @@ Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const J
   return links;
 }
 
-Result<void> WriteCdi(const Root& root, const AttachPlan& plan, const JournalEntry& entry) {
+// What a container needs to use the device.
+Result<std::vector<std::string>> DeviceNodes(const Root& root, const AttachedLink& link) {
+  std::vector<std::string> nodes;
+  if (link.user_space) {
+    // Documentation/driver-api/vfio.rst: the container's node and the group's.
+    const auto group = RH_TRY(ReadLink(root.Path("/sys/bus/pci/devices/" + link.device + "/iommu_group")));
+    if (!group || link.driver != "vfio-pci") return nodes;
+    nodes.emplace_back("/dev/vfio/vfio");
+    nodes.push_back("/dev/vfio/" + group->substr(group->rfind('/') + 1));
+    return nodes;
+  }
+  if (link.uverbs.empty()) return nodes;
+  nodes.push_back("/dev/infiniband/" + link.uverbs);
+  if (Exists(root.Path(kRdmaCm))) nodes.emplace_back(kRdmaCm);
+  return nodes;
+}
+
+Result<void> WriteCdi(const Root& root, const JournalEntry& entry) {
   for (const auto& link : entry.links) {
-    CdiDevice device{link.device, {}, {}};
-    if (!link.uverbs.empty()) {
-      device.device_nodes.push_back("/dev/infiniband/" + link.uverbs);
-      if (Exists(root.Path(kRdmaCm))) device.device_nodes.emplace_back(kRdmaCm);
-    }
-    if (plan.handoff && link.gid_index) {
+    CdiDevice device{link.device, RH_TRY(DeviceNodes(root, link)), {}};
+    if (link.handoff && link.gid_index) {
       device.mounts.push_back({HandoffPath(root, entry.key.container_id), kNcclConfInContainer});
     }
     RH_TRY(WriteCdiSpec(root, device));
@@ -72,8 +85,7 @@ Result<void> WriteCdi(const Root& root, const AttachPlan& plan, const JournalEnt
   return {};
 }
 
-Result<void> WriteNcclConf(const Root& root, RouteApi& pod, const AttachPlan& plan, const JournalEntry& entry,
-                           const std::vector<AttachedLink>& links) {
+Result<std::string> TextOf(RouteApi& pod, const AttachPlan& plan, const std::vector<AttachedLink>& links) {
   Handoff handoff;
   for (const auto& link : links) {
     if (link.gid_index) handoff.nics.push_back({link.rdma_device, *link.gid_index, link.traffic_class});
@@ -84,11 +96,18 @@ Result<void> WriteNcclConf(const Root& root, RouteApi& pod, const AttachPlan& pl
   });
   if (is_ours) handoff.socket_ifname.clear();  // bootstrap traffic does not belong on a rail
   handoff.env = plan.handoff_env;
-  const std::string text = RH_TRY(NcclConf(handoff));
+  return NcclConf(handoff);
+}
+
+Result<void> WriteNcclConf(const Root& root, RouteApi& pod, const AttachPlan& plan, const JournalEntry& entry,
+                           const std::vector<AttachedLink>& links) {
+  const std::string text = RH_TRY(TextOf(pod, plan, links));
   RH_TRY(WriteHandoff(root, entry.key.container_id, text));
-  if (plan.allocation && plan.allocation->delivery == Delivery::kMount) {
-    for (const auto& link : links) RH_TRY(WriteDeviceHandoff(root, link.device, text));
-  }
+  const bool mounted = std::any_of(plan.links.begin(), plan.links.end(), [](const LinkPlan& link) {
+    return link.allocation && link.allocation->delivery == Delivery::kMount;
+  });
+  if (!mounted) return {};
+  for (const auto& link : links) RH_TRY(WriteDeviceHandoff(root, link.device, text));
   return {};
 }
 
@@ -98,11 +117,11 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteAp
                                const AttachPlan& plan, JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id));
   // The shared file last: a NIC that fails on the way is not left in it.
-  RH_TRY_WRAP(WriteCdi(root, plan, entry), "writing the CDI spec");
+  RH_TRY_WRAP(WriteCdi(root, entry), "writing the CDI spec");
   // Without an address there is nothing to hand over, and the image keeps its file.
   const bool has_gid = std::any_of(entry.links.begin(), entry.links.end(),
-                                   [](const AttachedLink& link) { return link.gid_index.has_value(); });
-  if (plan.handoff && has_gid) {
+                                   [](const AttachedLink& link) { return link.handoff && link.gid_index; });
+  if (has_gid) {
     const auto links = RH_TRY(LinksOfSandbox(journal, entry));
     RH_TRY_WRAP(WriteNcclConf(root, pod, plan, entry, links), "writing the handoff");
   }

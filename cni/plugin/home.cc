@@ -59,17 +59,46 @@ Result<void> RemoveRules(RouteApi& pod, const AttachedLink& link) {
   return {};
 }
 
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The name to come home under: its own, unless someone on the host has taken that
+// meanwhile, as name or as alternative name. A pod must not be stuck for that.
+Result<std::string> HomeName(const Way& way, const AttachedLink& link) {
+  const auto holder = RH_TRY(way.host.FindLink(link.host_name));
+  const bool taken = holder && !holder->parent_device.empty() && holder->parent_device != link.device;
+  if (!taken) return link.host_name;
+  std::string name = "rh";  // and the address, without separators: at most 15 characters
+  for (const char c : link.device) {
+    if (c != ':' && c != '.') name += c;
+  }
+  return name;
+}
+
+// What ADD gave goes; and an alternative name that is its name at home, as udev gives
+// them, would refuse the renaming.
+Result<void> RemoveAltNames(RouteApi& route, const AttachedLink& link, const Link& found) {
+  for (const auto& name : found.alt_names) {
+    const bool given = Contains(link.tuning.alt_names, name) && !Contains(link.host_alt_names, name);
+    if (given || name == link.host_name) RH_TRY(route.DeleteAltName(found.index, name));
+  }
+  return {};
+}
+
 Result<void> LeavePod(const Way& way, const AttachedLink& link) {
   if (way.pod == nullptr) return {};
   RH_TRY(RemoveRules(*way.pod, link));
   RH_TRY(ReturnRdma(way.root, way.kernel, link, *way.pod_ns, way.host_ns));
   const auto found = RH_TRY(FindIn(*way.pod, link));
   if (!found) return {};
-  const auto moved = way.pod->MoveLink(found->index, way.host_ns, link.host_name, link.host_mtu);
+  RH_TRY(RemoveAltNames(*way.pod, link, *found));
+  const std::string name = RH_TRY(HomeName(way, link));
+  const auto moved = way.pod->MoveLink(found->index, way.host_ns, name, link.host_mtu);
   // Not atomic: after an error the device can be on the host all the same, and
   // what is missing is set there.
   if (!moved && RH_TRY(FindIn(*way.pod, link))) {
-    return Fail(Wrap(moved.error(), "moving " + link.device + " back to the host as " + link.host_name));
+    return Fail(Wrap(moved.error(), "moving " + link.device + " back to the host as " + name));
   }
   return {};
 }
@@ -154,22 +183,58 @@ Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
                      "restoring VF " + std::to_string(link.vf) + " of " + pf->name);
 }
 
+// What is not as it was, and only that.
+LinkChange InverseOf(const AttachedLink& link, const Link& now) {
+  LinkChange change;
+  if (now.mtu != link.host_mtu) change.mtu = link.host_mtu;
+  if (now.mac != link.host_mac && link.vf_change.mac) change.mac = link.host_mac;
+  const LinkTuning& tuning = link.tuning;
+  if (tuning.alias && now.alias != link.host_alias) change.alias = link.host_alias;
+  if (tuning.tx_queue_len && now.tx_queue_len != link.host_tx_queue_len) {
+    change.tx_queue_len = link.host_tx_queue_len;
+  }
+  if (tuning.promiscuous && now.promiscuous != link.host_promiscuous) {
+    change.promiscuous = link.host_promiscuous;
+  }
+  if (tuning.all_multicast && now.all_multicast != link.host_all_multicast) {
+    change.all_multicast = link.host_all_multicast;
+  }
+  return change;
+}
+
+bool Changes(const LinkChange& change) {
+  return change.name || change.mac || change.mtu || change.up || change.alias || change.tx_queue_len ||
+         change.promiscuous || change.all_multicast;
+}
+
+// Those that the pod's namespace, or the host's after it, had taken already were
+// dropped by the move.
+Result<void> RestoreAltNames(const Way& way, const AttachedLink& link, const Link& now) {
+  for (const auto& name : link.host_alt_names) {
+    if (Contains(now.alt_names, name)) continue;
+    const auto added = way.host.AddAltName(now.index, name);
+    if (!added && added.error().code != ErrorCode::kExists) return Fail(added.error());
+  }
+  return {};
+}
+
 Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
   const auto found = RH_TRY(AwaitOnHost(way, link));
   if (!found) return {};
-  LinkChange change;
-  if (found->mtu != link.host_mtu) change.mtu = link.host_mtu;
-  if (found->mac != link.host_mac && link.vf_change.mac) change.mac = link.host_mac;
-  if (found->name != link.host_name) {
-    change.name = link.host_name;
+  RH_TRY(RemoveAltNames(way.host, link, *found));
+  LinkChange change = InverseOf(link, *found);
+  if (const std::string name = RH_TRY(HomeName(way, link)); found->name != name) {
+    change.name = name;
     if (found->up)
       RH_TRY(way.host.ChangeLink(found->index, {.up = false}));  // older kernels refuse to rename otherwise
   }
   const bool up = found->up && !change.name;
   if (up != link.host_up) change.up = link.host_up;
-  if (!change.mtu && !change.mac && !change.name && !change.up) return {};
-  return WithContext(way.host.ChangeLink(found->index, change),
-                     "restoring " + link.device + " as " + link.host_name + " on the host");
+  if (Changes(change)) {
+    RH_TRY_WRAP(way.host.ChangeLink(found->index, change),
+                "restoring " + link.device + " as " + link.host_name + " on the host");
+  }
+  return RestoreAltNames(way, link, *found);
 }
 
 // A rebind for the MAC that was killed half-way left the device without a driver,
@@ -182,6 +247,7 @@ Result<void> BindIfUnbound(const Way& way, const AttachedLink& link) {
 }
 
 Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {
+  if (link.user_space) return RestoreVf(way, link);  // it has never left
   RH_TRY(BindIfUnbound(way, link));
   RH_TRY(LeavePod(way, link));
   RH_TRY(AwaitOnHost(way, link));

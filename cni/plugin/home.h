@@ -3,8 +3,9 @@
 //
 // Works from the journal entry alone and from what it finds: every step looks
 // first and does only what is still to be done, so it can be interrupted and run
-// again at any point. Afterwards name, MAC, MTU, administrative state and the VF
-// settings that ADD changed are as the entry says they were.
+// again at any point. Afterwards names, MAC, MTU, administrative state, tuning and
+// the VF settings that ADD changed are as the entry says they were. (Only a name that
+// someone else on the host has taken meanwhile becomes another: rh and the address.)
 //
 // Callers hold the devices' locks and remove the entry when this succeeds.
 // Errors: kBusy when the netdev is in no namespace that can be reached by the

@@ -1,50 +1,151 @@
 #include "cni/plugin/ipam_step.h"
 
+#include <nlohmann/json.hpp>
+#include <utility>
+
 #include "cni/skel/delegate.h"
 
 namespace railhead {
+namespace {
 
-Result<CniResult> IpamAdd(const CniRequest& request, const std::string& type, const std::string& rail,
-                          int lock_fd) {
-  const auto output = RH_TRY(RunDelegate(request, {type, "ADD", IpamConfig(request, type, rail), {lock_fd}}));
-  CniResult result = RH_TRY(ParseCniResult(output, "result of " + type));
-  if (result.ips.empty()) {
-    return Fail(ErrorCode::kInvalid, "IPAM plugin " + type + " gave no address",
-                "check its configuration, or write \"ipam\": {} for none");
-  }
-  return result;
+// The request's own configuration with the IPAM type filled in.
+nlohmann::json WithIpamType(const CniRequest& request, const std::string& type) {
+  auto json = nlohmann::json::parse(request.config, nullptr, false);
+  auto& ipam = json["ipam"];
+  if (!ipam.is_object()) ipam = nlohmann::json::object();
+  ipam["type"] = type;
+  return json;
 }
 
-Result<void> IpamDel(const CniRequest& request, const std::string& type, const std::string& rail) {
-  RH_TRY(RunDelegate(request, {type, "DEL", IpamConfig(request, type, rail)}));
+IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t index,
+                  const std::string& ifname) {
+  auto json = WithIpamType(request, plan.ipam_type);
+  auto& ipam = json["ipam"];
+  const std::string rail = plan.links[index].RailName();
+  if (plan.ipam_type == kOwnIpam && !rail.empty() && !ipam.contains("rail") && !ipam.contains("subnet")) {
+    ipam["rail"] = rail;
+  }
+  return {{ifname, json.dump()}, {index}};
+}
+
+IpamRun RunForAll(const CniRequest& request, const AttachPlan& plan) {
+  IpamRun run;
+  auto json = WithIpamType(request, plan.ipam_type);
+  auto& links = json["ipam"]["links"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < plan.links.size(); ++i) {
+    const LinkPlan& link = plan.links[i];
+    if (!link.rail || !link.rail->subnet) continue;
+    links.push_back({{"ifname", link.pod_name}, {"rail", link.rail->name}});
+    run.links.push_back(i);
+  }
+  run.call = {request.ifname, json.dump()};
+  return run;
+}
+
+CniRequest As(const CniRequest& request, const std::string& ifname) {
+  CniRequest its = request;
+  its.ifname = ifname;
+  return its;
+}
+
+Result<void> TakeAnswer(const IpamRun& run, CniResult answer, std::vector<CniResult>& given) {
+  if (run.links.size() == 1) {
+    given[run.links.front()] = std::move(answer);
+    return {};
+  }
+  for (const auto& ip : answer.ips) {
+    const auto index = static_cast<std::size_t>(ip.interface.value_or(-1));
+    if (!ip.interface || index >= run.links.size()) {
+      return Fail(ErrorCode::kInvalid, "address " + ip.address.ToString() + " belongs to none of the links",
+                  "is railhead-ipam of another version than railhead?");
+    }
+    given[run.links[index]].ips.push_back(ip);
+  }
+  for (const std::size_t index : run.links) given[index].dns = answer.dns;
   return {};
 }
 
+// The plugin that a network without a journal entry would use; empty: none.
+std::string LikelyIpam(const PluginConfig& config) {
+  return config.ipam_given ? config.ipam_type : kOwnIpam;
+}
+
+Result<void> Ask(const CniRequest& request, const PluginConfig& config, const std::string& command) {
+  const std::string type = LikelyIpam(config);
+  if (type.empty()) return {};
+  auto json = WithIpamType(request, type);
+  if (type == kOwnIpam && config.rail && !json["ipam"].contains("subnet"))
+    json["ipam"]["rail"] = *config.rail;
+  const auto done = RunDelegate(request, {type, command, json.dump()});
+  // Ours is not configured, only likely.
+  const bool not_installed = !done && done.error().code == ErrorCode::kNotFound && !config.ipam_given;
+  if (done || not_installed) return {};
+  return Fail(done.error());
+}
+
+}  // namespace
+
+std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan) {
+  if (plan.ipam_type.empty()) return {};
+  if (plan.links.size() == 1) return {RunForOne(request, plan, 0, request.ifname)};
+  if (plan.ipam_type == kOwnIpam) return {RunForAll(request, plan)};
+  std::vector<IpamRun> runs;
+  for (std::size_t i = 0; i < plan.links.size(); ++i) {
+    runs.push_back(RunForOne(request, plan, i, plan.links[i].pod_name));
+  }
+  return runs;
+}
+
+Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
+                                       const std::vector<int>& locks) {
+  std::vector<CniResult> given(plan.links.size());
+  for (const auto& run : IpamRuns(request, plan)) {
+    const DelegateCall call{plan.ipam_type, "ADD", run.call.config, locks};
+    const auto output = RH_TRY(RunDelegate(As(request, run.call.ifname), call));
+    CniResult answer = RH_TRY(ParseCniResult(output, "result of " + plan.ipam_type));
+    RH_TRY(TakeAnswer(run, std::move(answer), given));
+    for (const std::size_t index : run.links) {
+      if (!given[index].ips.empty()) continue;
+      return Fail(ErrorCode::kInvalid,
+                  "IPAM plugin " + plan.ipam_type + " gave no address to " + plan.links[index].pod_name,
+                  "check its configuration, or write \"ipam\": {} for none");
+    }
+  }
+  return given;
+}
+
 Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry) {
-  if (entry.ipam_type.empty()) return {};
   CniRequest its = request;
   its.network = entry.key.network;
   its.container_id = entry.key.container_id;
-  its.ifname = entry.key.ifname;
   its.netns = entry.netns;
-  const auto released = RunDelegate(its, {entry.ipam_type, "DEL", entry.ipam_config});
-  if (released || released.error().code == ErrorCode::kNotFound) return {};
-  return Fail(released.error());
+  its.args = entry.cni_args;
+  if (its.path.empty()) its.path = entry.cni_path;
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot parse <ranges>' reverse view.
+  for (auto call = entry.ipam_calls.rbegin(); call != entry.ipam_calls.rend(); ++call) {
+    its.ifname = call->ifname;
+    const auto released = RunDelegate(its, {entry.ipam_type, "DEL", call->config, {}});
+    if (!released && released.error().code != ErrorCode::kNotFound) return Fail(released.error());
+  }
+  return {};
 }
 
-Result<void> IpamCheck(const CniRequest& request, const std::string& type, const std::string& rail) {
-  RH_TRY(RunDelegate(request, {type, "CHECK", IpamConfig(request, type, rail)}));
+Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry) {
+  const auto now = nlohmann::json::parse(request.config, nullptr, false);
+  for (const auto& call : entry.ipam_calls) {
+    auto config = nlohmann::json::parse(call.config, nullptr, false);
+    if (now.contains("prevResult")) config["prevResult"] = now["prevResult"];
+    RH_TRY(RunDelegate(As(request, call.ifname), {entry.ipam_type, "CHECK", config.dump(), {}}));
+  }
   return {};
 }
 
 Result<void> IpamDelUnknown(const CniRequest& request, const PluginConfig& config) {
-  if (config.ipam_given) {
-    return config.ipam_type.empty() ? Result<void>()
-                                    : IpamDel(request, config.ipam_type, config.rail.value_or(""));
-  }
-  auto released = IpamDel(request, kOwnIpam, config.rail.value_or(""));
-  const bool not_installed = !released && released.error().code == ErrorCode::kNotFound;
-  return not_installed ? Result<void>() : released;
+  return Ask(request, config, "DEL");
+}
+
+Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command) {
+  return Ask(request, config, command);
 }
 
 }  // namespace railhead

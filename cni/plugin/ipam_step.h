@@ -1,10 +1,17 @@
 // The delegated IPAM plugin, run as SPEC.md says.
+//
+// railhead-ipam serves all links of an attachment in one call and one transaction;
+// any other plugin is run once for each link, CNI_IFNAME being the link's name. The
+// journal keeps every call, and DEL repeats it with the same words.
 // Threads: waits for the child.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include "cni/plugin/config.h"
+#include "cni/plugin/plan.h"
 #include "cni/skel/plugin.h"
 #include "cni/skel/result.h"
 #include "cni/state/journal.h"
@@ -12,18 +19,30 @@
 
 namespace railhead {
 
-// `lock_fd` stays open in the child: a killed ADD leaves it running, and DEL must
+struct IpamRun {
+  IpamCall call;
+  std::vector<std::size_t> links;  // of the plan, that it gives addresses to
+};
+
+// The runs that a plan needs; none without an IPAM plugin.
+std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan);
+
+// What each link of the plan was given; empty for one that gets no address.
+// `locks` stay open in the child: a killed ADD leaves it running, and DEL must
 // wait for it. kInvalid when it answers without an address.
-Result<CniResult> IpamAdd(const CniRequest& request, const std::string& type, const std::string& rail,
-                          int lock_fd);
-Result<void> IpamDel(const CniRequest& request, const std::string& type, const std::string& rail);
+Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
+                                       const std::vector<int>& locks);
+
 // Releases what the journal entry's ADD was given, whoever's attachment it is. A
 // plugin that is not installed any more has nothing to release.
 Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry);
-Result<void> IpamCheck(const CniRequest& request, const std::string& type, const std::string& rail);
+Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry);
 
 // DEL without knowing what ADD did: the configured IPAM plugin, or ours if it is
 // installed and none is configured (the rail may have chosen it).
 Result<void> IpamDelUnknown(const CniRequest& request, const PluginConfig& config);
+// GC and STATUS go to the IPAM plugin too, as SPEC.md wants: to the one that DEL
+// would ask.
+Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command);
 
 }  // namespace railhead

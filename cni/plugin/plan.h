@@ -1,14 +1,16 @@
-// The plan of one ADD: configuration, fabric, allocation record and sysfs
+// The plan of one ADD: configuration, fabric, allocation records and sysfs
 // brought together into what will be done. Nothing is touched.
-// Threads: value; Resolve() reads files and asks the host's rtnetlink.
+// Threads: values; ResolvePlan() reads files and asks the host's rtnetlink.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cni/fabric/fabric.h"
 #include "cni/plugin/config.h"
+#include "cni/plugin/devices.h"
 #include "cni/state/allocation.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -17,16 +19,18 @@
 
 namespace railhead {
 
-struct AttachPlan {
-  PluginConfig config;
+// One device.
+struct LinkPlan {
   PciDevice device;
   std::string bdf;
+  std::string pod_name;     // of the interface in the pod
+  bool user_space = false;  // vfio-pci or its like: set up through the PF, not moved
   // Of a VF; empty and 0 for a PF.
   std::string pf_bdf;
   std::string pf_name;
   int pf_index = 0;
 
-  Link host_link;                  // as it is now
+  Link host_link;                  // as it is now; of user_space: empty
   std::optional<VfState> host_vf;  // as the PF says now
   VfChange vf_change;              // what to set through the PF
   std::optional<MacAddress> mac;   // for the netdev
@@ -34,17 +38,28 @@ struct AttachPlan {
 
   std::optional<Rail> rail;
   std::uint32_t table = 0;
-  std::string ipam_type;  // empty: no address
 
   std::string rdma_device;  // of the hardware, or the name that soft RoCE shall get; empty: none
   bool soft_roce = false;
-  bool handoff = false;           // write one
+  bool handoff = false;           // to be in nccl.conf
   bool handoff_required = false;  // and no pod without it
   std::optional<AllocationRecord> allocation;
+
+  [[nodiscard]] std::string RailName() const { return rail ? rail->name : std::string(); }
+};
+
+struct AttachPlan {
+  PluginConfig config;
+  std::vector<LinkPlan> links;             // rail by rail as the fabric lists them, then by address
+  std::string ipam_type;                   // empty: no addresses
+  int conflict_probe_ms = 0;               // 0: off
+  std::optional<RdmaNetnsMode> rdma_mode;  // that the fabric demands
   std::vector<std::pair<std::string, std::string>> handoff_env;
 };
 
-// `host` is rtnetlink of the host's namespace.
-Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const PluginConfig& config);
+// `host` is rtnetlink of the host's namespace. kBusy when a device has no
+// interface on the host: it is in another namespace or on its way from there.
+Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniRequest& request,
+                               const PluginConfig& config, const DeviceChoice& choice);
 
 }  // namespace railhead

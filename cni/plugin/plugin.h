@@ -1,10 +1,10 @@
-// RailheadPlugin: ADD, DEL and CHECK of one device per call.
+// RailheadPlugin: the CNI verbs, for one device or all devices of a pod per call.
 //
-// ADD: configuration -> lock of the device -> plan -> addresses -> journal ->
-// kernel -> wait -> handoff -> journal done -> result. What fails is undone in
-// reverse order before ADD returns; what is killed is undone by DEL or by the
-// next ADD of the device. DEL touches a device only through the entry of its own
-// network, container and interface name.
+// ADD: configuration -> devices -> claim (locked, home, free) -> plan -> journal ->
+// addresses -> kernel -> wait -> handoff -> journal done -> result. What fails is
+// undone before ADD returns; what is killed is undone by DEL, by the next ADD of a
+// device, by GC or by railheadd. DEL touches a device only through the entry of its
+// own network, container and interface name.
 //
 // Locks, always taken in this order: device, sandbox, RDMA.
 // Threads: one object per process, one call.
@@ -31,9 +31,8 @@ class RailheadPlugin : public CniPlugin {
   Result<void> Status(const CniRequest& request) override;
 
  private:
-  // Finishes what an earlier attachment of the device left behind: one that was
-  // killed, or whose pod's namespace died without DEL. kBusy when it is alive.
-  Result<void> FinishEarlier(const CniRequest& request, const std::string& device);
+  // Ends the attachment if there is one, under its devices' locks.
+  Result<void> Release(const CniRequest& request, const AttachmentKey& key);
 
   Root root_;
   Kernel& kernel_;

@@ -20,11 +20,11 @@ std::optional<IpAddress> GatewayFor(const Addressing& addressing, const IpPrefix
 
 // Configuration before rail before IPAM: the nearer to this attachment, the
 // stronger.
-std::optional<IpAddress> ChooseGateway(const AttachPlan& plan, const CniIp& ip) {
+std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const LinkPlan& link, const CniIp& ip) {
   const IpAddress& address = ip.address.address;
-  if (plan.config.gateway && SameFamily(*plan.config.gateway, address)) return plan.config.gateway;
+  if (config.gateway && SameFamily(*config.gateway, address)) return config.gateway;
   if (ip.gateway) return ip.gateway;
-  if (plan.rail && plan.rail->gateway && ip.address.Contains(*plan.rail->gateway)) return plan.rail->gateway;
+  if (link.rail && link.rail->gateway && ip.address.Contains(*link.rail->gateway)) return link.rail->gateway;
   return std::nullopt;
 }
 
@@ -55,15 +55,16 @@ Result<void> CheckGateways(const Addressing& addressing) {
 
 }  // namespace
 
-Result<Addressing> ResolveAddressing(const AttachPlan& plan, const CniResult& ipam) {
+Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan& link,
+                                     const CniResult& ipam) {
   Addressing addressing;
   addressing.dns = ipam.dns;
   for (const auto& ip : ipam.ips) {
     addressing.addresses.push_back(ip.address);
-    addressing.gateways.push_back(ChooseGateway(plan, ip));
+    addressing.gateways.push_back(ChooseGateway(config, link, ip));
   }
-  if (plan.config.routes) {
-    for (const auto& destination : *plan.config.routes) {
+  if (config.routes) {
+    for (const auto& destination : *config.routes) {
       AddRoute(addressing, {destination, GatewayFor(addressing, destination), std::nullopt, std::nullopt});
     }
   } else {
@@ -74,8 +75,8 @@ Result<Addressing> ResolveAddressing(const AttachPlan& plan, const CniResult& ip
       if (route.table) wanted.table = static_cast<std::uint32_t>(*route.table);
       AddRoute(addressing, wanted);
     }
-    if (plan.rail && !addressing.addresses.empty()) {
-      for (const auto& destination : plan.rail->routes) {
+    if (link.rail && !addressing.addresses.empty()) {
+      for (const auto& destination : link.rail->routes) {
         AddRoute(addressing, {destination, GatewayFor(addressing, destination), std::nullopt, std::nullopt});
       }
     }

@@ -43,7 +43,7 @@ struct Addressing {
 };
 
 // kInvalid when a gateway is outside every address's subnet, or a route has none.
-Result<Addressing> ResolveAddressing(const AttachPlan& plan, const CniResult& ipam);
+Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan& link, const CniResult& ipam);
 
 // The table to use: the preferred one, or the next that no rule of the pod uses.
 // `preferred` 0: the first from 100 on.

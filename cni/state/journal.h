@@ -18,10 +18,12 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "cni/state/link_tuning.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/mac_address.h"
 #include "netns/base/result.h"
@@ -54,11 +56,17 @@ struct AttachedLink {
   std::string pod_name;  // netdev name in the pod
 
   // What it was before.
-  std::string driver;  // to bind again when a rebind was interrupted
+  std::string driver;       // to bind again when a rebind was interrupted
+  bool user_space = false;  // bound to vfio-pci or its like: no netdev, set up through the PF only
   std::string host_name;
   MacAddress host_mac;
   int host_mtu = 0;
   bool host_up = false;
+  std::vector<std::string> host_alt_names;
+  std::string host_alias;
+  int host_tx_queue_len = 0;
+  bool host_promiscuous = false;
+  bool host_all_multicast = false;
   std::optional<VfState> host_vf;
   // What ADD changes through the PF, and so what DEL puts back.
   VfChange vf_change;
@@ -70,6 +78,7 @@ struct AttachedLink {
 
   // What ADD promises in the pod; CHECK compares with it, DEL removes the rules.
   int pod_mtu = 0;
+  LinkTuning tuning;
   std::uint32_t table = 0;
   std::vector<IpPrefix> addresses;
   std::vector<Route> routes;  // Route::link is 0: the index is not known before the move
@@ -81,6 +90,12 @@ struct AttachedLink {
   std::optional<int> traffic_class;
 };
 
+// One run of the IPAM plugin; DEL repeats it with the same words.
+struct IpamCall {
+  std::string ifname;  // CNI_IFNAME that it was given
+  std::string config;
+};
+
 struct JournalEntry {
   AttachmentKey key;
   std::string boot_id;
@@ -89,8 +104,11 @@ struct JournalEntry {
   std::uint64_t netns_inode = 0;  // which namespace that was
   std::int64_t since = 0;         // seconds since the epoch
   std::vector<AttachedLink> links;
-  std::string ipam_type;    // empty: none was asked
-  std::string ipam_config;  // what it was given: DEL gives it the same
+  std::string ipam_type;  // empty: none is asked
+  std::vector<IpamCall> ipam_calls;
+  // For who releases it without the runtime: where plugins are, and whose pod.
+  std::vector<std::string> cni_path;
+  std::map<std::string, std::string> cni_args;
   bool handoff_required = false;
 };
 

@@ -53,6 +53,19 @@ Json RouteJson(const Route& route) {
   return json;
 }
 
+Json TuningJson(const LinkTuning& tuning) {
+  Json json = Json::object();
+  if (!tuning.alt_names.empty()) json["altNames"] = tuning.alt_names;
+  SetIf(json, "alias", tuning.alias);
+  SetIf(json, "txQueueLen", tuning.tx_queue_len);
+  SetIf(json, "promisc", tuning.promiscuous);
+  SetIf(json, "allmulti", tuning.all_multicast);
+  // A list: the order of writing is part of it.
+  for (const auto& [path, value] : tuning.sysctls)
+    json["sysctl"].push_back({{"path", path}, {"value", value}});
+  return json;
+}
+
 Json LinkJson(const AttachedLink& link) {
   Json json;
   json["device"] = link.device;
@@ -61,16 +74,23 @@ Json LinkJson(const AttachedLink& link) {
   json["rail"] = link.rail;
   json["podName"] = link.pod_name;
   json["driver"] = link.driver;
+  json["userSpace"] = link.user_space;
   json["hostName"] = link.host_name;
   json["hostMac"] = link.host_mac.ToString();
   json["hostMtu"] = link.host_mtu;
   json["hostUp"] = link.host_up;
+  json["hostAltNames"] = link.host_alt_names;
+  json["hostAlias"] = link.host_alias;
+  json["hostTxQueueLen"] = link.host_tx_queue_len;
+  json["hostPromisc"] = link.host_promiscuous;
+  json["hostAllmulti"] = link.host_all_multicast;
   if (link.host_vf) json["hostVf"] = VfStateJson(*link.host_vf);
   json["vfChange"] = VfChangeJson(link.vf_change);
   json["rdmaDevice"] = link.rdma_device;
   json["softRoce"] = link.soft_roce;
   json["rdmaMoved"] = link.rdma_moved;
   json["podMtu"] = link.pod_mtu;
+  json["tuning"] = TuningJson(link.tuning);
   json["table"] = link.table;
   json["addresses"] = Json::array();
   for (const auto& address : link.addresses) json["addresses"].push_back(address.ToString());
@@ -163,6 +183,19 @@ Route ReadRoute(JsonReader& reader) {
   return route;
 }
 
+LinkTuning ReadTuning(JsonReader reader) {
+  LinkTuning tuning;
+  tuning.alt_names = reader.Strings("altNames").value_or(std::vector<std::string>{});
+  tuning.alias = reader.String("alias");
+  if (reader.Has("txQueueLen")) tuning.tx_queue_len = SmallInt(reader, "txQueueLen", 0);
+  tuning.promiscuous = reader.Bool("promisc");
+  tuning.all_multicast = reader.Bool("allmulti");
+  for (JsonReader& sysctl : reader.Objects("sysctl")) {
+    tuning.sysctls.emplace_back(sysctl.RequiredString("path"), sysctl.RequiredString("value"));
+  }
+  return tuning;
+}
+
 AttachedLink ReadLink(JsonReader& reader) {
   AttachedLink link;
   link.device = reader.RequiredString("device");
@@ -171,16 +204,23 @@ AttachedLink ReadLink(JsonReader& reader) {
   link.rail = reader.String("rail").value_or("");
   link.pod_name = reader.RequiredString("podName");
   link.driver = reader.String("driver").value_or("");
-  link.host_name = reader.RequiredString("hostName");
+  link.user_space = reader.Bool("userSpace").value_or(false);
+  link.host_name = reader.String("hostName").value_or("");
   link.host_mac = Mac(reader, "hostMac");
   link.host_mtu = SmallInt(reader, "hostMtu", 0);
   link.host_up = reader.Bool("hostUp").value_or(false);
+  link.host_alt_names = reader.Strings("hostAltNames").value_or(std::vector<std::string>{});
+  link.host_alias = reader.String("hostAlias").value_or("");
+  link.host_tx_queue_len = SmallInt(reader, "hostTxQueueLen", 0);
+  link.host_promiscuous = reader.Bool("hostPromisc").value_or(false);
+  link.host_all_multicast = reader.Bool("hostAllmulti").value_or(false);
   if (auto vf = reader.Object("hostVf"); vf) link.host_vf = ReadVfState(*vf);
   if (auto change = reader.Object("vfChange"); change) link.vf_change = ReadVfChange(*change);
   link.rdma_device = reader.String("rdmaDevice").value_or("");
   link.soft_roce = reader.Bool("softRoce").value_or(false);
   link.rdma_moved = reader.Bool("rdmaMoved").value_or(false);
   link.pod_mtu = SmallInt(reader, "podMtu", 0);
+  if (auto tuning = reader.Object("tuning"); tuning) link.tuning = ReadTuning(*tuning);
   link.table = static_cast<std::uint32_t>(reader.Int("table", 0, UINT32_MAX).value_or(0));
   for (const auto& text : reader.Strings("addresses").value_or(std::vector<std::string>{})) {
     link.addresses.push_back(Prefix(reader, "addresses", text));
@@ -207,7 +247,12 @@ std::string FormatJournalEntry(const JournalEntry& entry) {
   json["netnsInode"] = entry.netns_inode;
   json["since"] = entry.since;
   json["ipam"] = entry.ipam_type;
-  json["ipamConfig"] = entry.ipam_config;
+  json["ipamCalls"] = Json::array();
+  for (const auto& call : entry.ipam_calls) {
+    json["ipamCalls"].push_back({{"ifname", call.ifname}, {"config", call.config}});
+  }
+  json["cniPath"] = entry.cni_path;
+  json["cniArgs"] = entry.cni_args;
   json["handoffRequired"] = entry.handoff_required;
   json["links"] = Json::array();
   for (const auto& link : entry.links) json["links"].push_back(LinkJson(link));
@@ -227,7 +272,13 @@ Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::strin
   entry.netns_inode = static_cast<std::uint64_t>(reader.Int("netnsInode", 0, INT64_MAX).value_or(0));
   entry.since = reader.Int("since", 0, INT64_MAX).value_or(0);
   entry.ipam_type = reader.String("ipam").value_or("");
-  entry.ipam_config = reader.String("ipamConfig").value_or("");
+  for (JsonReader& call : reader.Objects("ipamCalls")) {
+    entry.ipam_calls.push_back({call.RequiredString("ifname"), call.RequiredString("config")});
+  }
+  entry.cni_path = reader.Strings("cniPath").value_or(std::vector<std::string>{});
+  if (auto args = reader.Object("cniArgs"); args) {
+    for (const auto& name : args->Keys()) entry.cni_args[name] = args->String(name).value_or("");
+  }
   entry.handoff_required = reader.Bool("handoffRequired").value_or(false);
   for (JsonReader& link : reader.Objects("links")) entry.links.push_back(ReadLink(link));
   RH_TRY(reader.status());

@@ -6,10 +6,15 @@
 //     locks/NAME.lock                             flock, never removed
 //     handoff/CONTAINER/nccl.conf                 one per sandbox
 //     handoff-device/BDF/nccl.conf                the same, for "delivery": "mount"
+//     rdma-mode                                   RDMA namespace mode at the first ADD
+//     announce/                                   announcements to repeat, for railheadd
+//     attach.log                                  timings of the latest ADDs, bounded
 //   /run/cdi/railhead-BDF.json           CDI specs
 //   /var/lib/railhead                    outlives boots
 //     allocations/DEVICE.json                     what Allocate answered
 //     ipam/                                       address store
+//   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint   kubelet's, read only
+//   /var/lib/kubelet/pods/UID            kubelet's, read only: there while the pod is
 //
 // Names are checked before they come here (CNI ids by cni/skel, BDFs by
 // PciAddress), so no part can leave its directory.
@@ -37,6 +42,21 @@ inline std::string HandoffDirectory(const Root& root, const std::string& contain
 inline std::string DeviceHandoffDirectory(const Root& root, const std::string& bdf) {
   return root.Path("/run/railhead/handoff-device/" + bdf);
 }
+inline std::string HandoffRoot(const Root& root) {
+  return root.Path("/run/railhead/handoff");
+}
+inline std::string DeviceHandoffRoot(const Root& root) {
+  return root.Path("/run/railhead/handoff-device");
+}
+inline std::string RdmaMode(const Root& root) {
+  return root.Path("/run/railhead/rdma-mode");
+}
+inline std::string Announcements(const Root& root) {
+  return root.Path("/run/railhead/announce");
+}
+inline std::string AttachLog(const Root& root) {
+  return root.Path("/run/railhead/attach.log");
+}
 inline std::string CdiDirectory(const Root& root) {
   return root.Path("/run/cdi");
 }
@@ -45,6 +65,12 @@ inline std::string CdiSpec(const Root& root, const std::string& bdf) {
 }
 inline std::string Allocations(const Root& root) {
   return root.Path("/var/lib/railhead/allocations");
+}
+inline std::string KubeletCheckpoint(const Root& root) {
+  return root.Path("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint");
+}
+inline std::string KubeletPods(const Root& root) {
+  return root.Path("/var/lib/kubelet/pods");
 }
 inline std::string AddressStore(const Root& root) {
   return root.Path("/var/lib/railhead/ipam");

@@ -137,15 +137,20 @@ TEST_F(PluginAttachTest, SettingsReachTheVf) {
   EXPECT_EQ(PodLink().mtu, 4200);
 }
 
-// One message sets both rates: the one that is not configured stays as it is.
-TEST_F(PluginAttachTest, OneRateDoesNotResetTheOther) {
+// As sriov-cni has it: of two rates that one message sets, the one that is not
+// configured is sent as 0, no limit; without either none is touched.
+TEST_F(PluginAttachTest, OneRateTakesTheLimitOffTheOther) {
   VfChange before;
   before.rate = {{50, 5000}};
   ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, before), 0);
-  ASSERT_TRUE(Add({.config = Usual() + R"(,"max_tx_rate":1000)"}));
-  EXPECT_EQ(Vf(0).min_tx_rate, 50U);
+  ASSERT_TRUE(Add({.config = Usual()}));
+  EXPECT_EQ(Vf(0).max_tx_rate, 5000U);
   ASSERT_TRUE(Del({.config = Usual()}));
-  ASSERT_TRUE(Add({.config = Usual() + R"(,"min_tx_rate":10)"}));
+  ASSERT_TRUE(Add({.config = Usual() + R"(,"max_tx_rate":1000)"}));
+  EXPECT_EQ(Vf(0).min_tx_rate, 0U);
+  EXPECT_EQ(Vf(0).max_tx_rate, 1000U);
+  ASSERT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(Vf(0).min_tx_rate, 50U);
   EXPECT_EQ(Vf(0).max_tx_rate, 5000U);
 }
 

@@ -112,15 +112,6 @@ TEST_F(PluginBadInputTest, DeviceUnderAnInterfaceOfTheHost) {
   Refused(Usual(), kCniInvalidConfig, "has pf0v0.7 of the host on top of it");
 }
 
-TEST_F(PluginBadInputTest, DeviceBoundToVfio) {
-  const std::string path = "/sys/bus/pci/devices/" + vfs_[0][0] + "/driver";
-  sysfs_.Remove(path);
-  sysfs_.Write("/sys/bus/pci/drivers/vfio-pci/bind", "");
-  std::filesystem::create_symlink(sysfs_.directory() + "/sys/bus/pci/drivers/vfio-pci",
-                                  sysfs_.directory() + path);
-  Refused(Usual(), kCniUnsupported, "is bound to vfio-pci");
-}
-
 TEST_F(PluginBadInputTest, Namespace) {
   Refused(Call{.netns = "/nowhere", .config = Usual()}, kCniInvalidNetns, "/nowhere");
   WriteFileAt(sysfs_.directory() + "/empty", "");

@@ -32,6 +32,12 @@ TEST_F(PluginDelTest, WithoutAnythingInstalledSucceeds) {
 // A killed ADD leaves its IPAM plugin running, with the device's lock: an address that
 // it still allocates would be held for ever if DEL did not wait for it.
 TEST_F(PluginDelTest, WaitsForTheIpamPluginOfAKilledAdd) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  const Journal journal(sysfs_.root());
+  auto entry = **journal.Find({"rail0", "c1", "net1"});
+  entry.phase = Phase::kPlanned;
+  ASSERT_TRUE(journal.Write(entry));
+  (void)IpamCalls();
   auto lock = std::make_unique<FileLock>(
       *FileLock::Acquire(paths::Lock(sysfs_.root(), vfs_[0][0]), std::chrono::seconds(10)));
   std::atomic<bool> done = false;

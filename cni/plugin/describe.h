@@ -1,0 +1,24 @@
+// The journal entry of an ADD: what will be changed and what it was before.
+// Threads: as Kernel. Nothing is touched.
+#pragma once
+
+#include <vector>
+
+#include "cni/plugin/plan.h"
+#include "cni/plugin/pod_network.h"
+#include "cni/plugin/routing.h"
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// Before addresses are known: enough to bring every device home.
+Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
+                                        const CniRequest& request, const AttachPlan& plan);
+
+// Adds what the pod is promised by `addressing`, one for each link.
+Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
+                                const std::vector<Addressing>& addressing, JournalEntry& entry);
+
+}  // namespace railhead

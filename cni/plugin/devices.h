@@ -1,0 +1,31 @@
+// Which devices one ADD is about.
+//
+// One: "deviceID", as Multus and capabilities give it; the interface is then called
+// CNI_IFNAME. Several: "devices", or, without either, every device that kubelet
+// gave to the pod (CNI_ARGS K8S_POD_UID, kubelet's checkpoint) and that Railhead's
+// daemon allocated or "resourceName" names; the interfaces are then called after
+// their rails. No daemon and no API server is asked.
+// Threads: reads files.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cni/plugin/config.h"
+#include "cni/skel/plugin.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+struct DeviceChoice {
+  std::vector<PciAddress> devices;  // sorted, each once
+  bool named_by_rail = false;       // otherwise CNI_IFNAME
+};
+
+// Empty when chained behind another plugin for a pod without such devices: the
+// cluster network carries all pods. kInvalid when nothing says which device.
+Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config);
+
+}  // namespace railhead

@@ -1,0 +1,231 @@
+#include "cni/plugin/differences.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "cni/plugin/rdma_step.h"
+#include "cni/plugin/routing.h"
+#include "cni/state/handoff.h"
+#include "cni/state/paths.h"
+#include "netns/base/files.h"
+#include "netns/sys/pci.h"
+
+namespace railhead {
+namespace {
+
+using Differences = std::vector<std::string>;
+
+void CheckValue(Differences& differences, const std::string& what, const std::string& is,
+                const std::string& should) {
+  if (is != should) differences.push_back(what + " is " + is + ", should be " + should);
+}
+
+void CheckLink(Differences& differences, const Link& now, const AttachedLink& link) {
+  if (!now.parent_device.empty())
+    CheckValue(differences, link.pod_name + ": device", now.parent_device, link.device);
+  if (!now.up) differences.push_back(link.pod_name + " is down");
+  if (now.up && !now.carrier) differences.push_back(link.pod_name + " has no carrier");
+  const MacAddress mac = link.vf_change.mac.value_or(link.host_mac);
+  CheckValue(differences, link.pod_name + ": MTU", std::to_string(now.mtu), std::to_string(link.pod_mtu));
+  CheckValue(differences, link.pod_name + ": MAC", now.mac.ToString(), mac.ToString());
+}
+
+void CheckTuning(Differences& differences, const Link& now, const AttachedLink& link) {
+  const LinkTuning& wanted = link.tuning;
+  const std::string& name = link.pod_name;
+  auto on_off = [](bool on) { return std::string(on ? "on" : "off"); };
+  if (wanted.alias)
+    CheckValue(differences, name + ": alias", "'" + now.alias + "'", "'" + *wanted.alias + "'");
+  if (wanted.tx_queue_len) {
+    CheckValue(differences, name + ": txQLen", std::to_string(now.tx_queue_len),
+               std::to_string(*wanted.tx_queue_len));
+  }
+  if (wanted.promiscuous) {
+    CheckValue(differences, name + ": promisc", on_off(now.promiscuous), on_off(*wanted.promiscuous));
+  }
+  if (wanted.all_multicast) {
+    CheckValue(differences, name + ": allmulti", on_off(now.all_multicast), on_off(*wanted.all_multicast));
+  }
+  for (const auto& alt_name : wanted.alt_names) {
+    if (std::find(now.alt_names.begin(), now.alt_names.end(), alt_name) == now.alt_names.end()) {
+      differences.push_back(name + " has lost its alternative name " + alt_name);
+    }
+  }
+}
+
+// Ours, and over them those of the configuration.
+Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs& pod,
+                          const AttachedLink& link) {
+  const std::string conf = "net/ipv4/conf/" + link.pod_name + "/";
+  auto wanted = link.tuning.sysctls;
+  for (const auto& [sysctl, value] :
+       {std::pair{"arp_ignore", "1"}, {"arp_announce", "2"}, {"rp_filter", "2"}}) {
+    const std::string path = conf + sysctl;
+    const bool asked =
+        std::any_of(wanted.begin(), wanted.end(), [&](const auto& own) { return own.first == path; });
+    if (!asked) wanted.emplace_back(path, value);
+  }
+  std::vector<std::string> paths;
+  for (const auto& [path, value] : wanted) paths.push_back(path);
+  const auto values = RH_TRY(kernel.ReadSysctls(pod, paths));
+  for (std::size_t i = 0; i < wanted.size(); ++i) {
+    CheckValue(differences, "sysctl " + paths[i], values[i].value_or("(absent)"), wanted[i].second);
+  }
+  return {};
+}
+
+Result<void> CheckAddresses(Differences& differences, RouteApi& pod, const Link& now,
+                            const AttachedLink& link) {
+  const auto addresses = RH_TRY(pod.ListAddresses(now.index));
+  for (const auto& wanted : link.addresses) {
+    if (std::find(addresses.begin(), addresses.end(), wanted) == addresses.end()) {
+      differences.push_back("address " + wanted.ToString() + " is missing on " + link.pod_name);
+    }
+  }
+  return {};
+}
+
+Result<void> CheckRules(Differences& differences, RouteApi& pod, const AttachedLink& link) {
+  if (link.table == 0) return {};
+  for (const int family : {AF_INET, AF_INET6}) {
+    const auto rules = RH_TRY(pod.ListRules(family));
+    for (const auto& wanted : RulesFor(link.addresses, link.pod_name, link.table)) {
+      if (wanted.family != family) continue;
+      if (std::find(rules.begin(), rules.end(), wanted) == rules.end()) {
+        differences.push_back("rule '" + wanted.ToString() + "' is missing");
+      }
+    }
+  }
+  return {};
+}
+
+Result<void> CheckRoutes(Differences& differences, RouteApi& pod, const Link& now, const AttachedLink& link) {
+  for (const auto& wanted : link.routes) {
+    const auto routes = RH_TRY(pod.ListRoutes(wanted.destination.address.Family(), wanted.table));
+    const bool there = std::any_of(routes.begin(), routes.end(), [&](const Route& route) {
+      return route.destination == wanted.destination && route.gateway == wanted.gateway &&
+             route.link == now.index;
+    });
+    if (!there) differences.push_back("route '" + wanted.ToString() + "' is missing");
+  }
+  return {};
+}
+
+std::string NameOfProto(std::uint16_t proto) {
+  return proto == kVlanProto8021ad ? "802.1ad" : "802.1q";
+}
+
+Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host, const AttachedLink& link) {
+  const auto address = PciAddress::Parse(link.pf);
+  const auto name = address ? RH_TRY(UplinkNetdev(root, *address)) : std::nullopt;
+  const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
+  if (!pf) return {};
+  const auto now = RH_TRY(host.GetVf(pf->index, link.vf));
+  if (!now) {
+    differences.push_back("VF " + std::to_string(link.vf) + " of " + pf->name + " is gone");
+    return {};
+  }
+  const std::string vf = "VF " + std::to_string(link.vf) + " of " + pf->name;
+  const VfChange& wanted = link.vf_change;
+  auto on_off = [](bool on) { return std::string(on ? "on" : "off"); };
+  if (wanted.mac) CheckValue(differences, vf + ": MAC", now->mac.ToString(), wanted.mac->ToString());
+  if (wanted.vlan) {
+    CheckValue(differences, vf + ": VLAN", std::to_string(now->vlan), std::to_string(wanted.vlan->id));
+    CheckValue(differences, vf + ": VLAN QoS", std::to_string(now->qos), std::to_string(wanted.vlan->qos));
+    CheckValue(differences, vf + ": VLAN protocol", NameOfProto(now->vlan_proto),
+               NameOfProto(wanted.vlan->proto));
+  }
+  if (wanted.spoofchk)
+    CheckValue(differences, vf + ": spoofchk", on_off(now->spoofchk.value_or(false)),
+               on_off(*wanted.spoofchk));
+  if (wanted.trust)
+    CheckValue(differences, vf + ": trust", on_off(now->trust.value_or(false)), on_off(*wanted.trust));
+  if (wanted.rate) {
+    CheckValue(differences, vf + ": max_tx_rate", std::to_string(now->max_tx_rate.value_or(0)),
+               std::to_string(wanted.rate->max));
+    CheckValue(differences, vf + ": min_tx_rate", std::to_string(now->min_tx_rate.value_or(0)),
+               std::to_string(wanted.rate->min));
+  }
+  if (wanted.link_state) {
+    CheckValue(differences, vf + ": link_state",
+               std::to_string(static_cast<int>(now->link_state.value_or(VfLinkState::kAuto))),
+               std::to_string(static_cast<int>(*wanted.link_state)));
+  }
+  return {};
+}
+
+Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
+                       const AttachedLink& link) {
+  if (link.rdma_device.empty() || !link.gid_index) return {};
+  std::optional<IpAddress> address;
+  for (const auto& candidate : link.addresses) {
+    if (!address || (address->IsV6() && candidate.address.IsV4())) address = candidate.address;
+  }
+  const auto ready = WaitRdma(root, kernel, link, pod, *address, std::chrono::steady_clock::now());
+  if (!ready) {
+    differences.push_back(Describe(ready.error()));
+    return {};
+  }
+  CheckValue(differences, link.rdma_device + ": GID index of " + address->ToString(),
+             std::to_string(ready->gid.index), std::to_string(*link.gid_index));
+  CheckValue(differences, link.rdma_device + ": uverbs node", ready->uverbs, link.uverbs);
+  return {};
+}
+
+// That containers which start later get the same as those before.
+Result<void> CheckFiles(Differences& differences, const Root& root, const JournalEntry& entry) {
+  const std::string path = HandoffPath(root, entry.key.container_id);
+  const auto text = RH_TRY(ReadFile(path));
+  for (const auto& link : entry.links) {
+    if (!Exists(paths::CdiSpec(root, link.device))) {
+      differences.push_back("the CDI spec " + paths::CdiSpec(root, link.device) + " is missing");
+    }
+    if (!link.handoff || !link.gid_index) continue;
+    if (!text) {
+      differences.push_back("the handoff file " + path + " is missing");
+      return {};
+    }
+    if (text->find(link.rdma_device) == std::string::npos) {
+      differences.push_back("the handoff file " + path + " does not name " + link.rdma_device);
+    }
+  }
+  return {};
+}
+
+Result<void> CheckAttachedLink(Differences& differences, const Root& root, Kernel& kernel,
+                               PodNetwork& network, const AttachedLink& link) {
+  RH_TRY(CheckVf(differences, root, *network.host, link));
+  if (link.user_space) return {};
+  const auto now = RH_TRY(network.pod->FindLink(link.pod_name));
+  if (!now) {
+    differences.push_back("interface " + link.pod_name + " is missing in the pod");
+    return {};
+  }
+  CheckLink(differences, *now, link);
+  CheckTuning(differences, *now, link);
+  RH_TRY(CheckSysctls(differences, kernel, network.pod_ns, link));
+  RH_TRY(CheckAddresses(differences, *network.pod, *now, link));
+  RH_TRY(CheckRules(differences, *network.pod, link));
+  RH_TRY(CheckRoutes(differences, *network.pod, *now, link));
+  return CheckRdma(differences, root, kernel, network.pod_ns, link);
+}
+
+}  // namespace
+
+Result<Differences> FindDifferences(const Root& root, Kernel& kernel, PodNetwork& network,
+                                    const JournalEntry& entry) {
+  Differences differences;
+  if (network.pod_ns.inode() != entry.netns_inode) {
+    differences.push_back("CNI_NETNS is another namespace than at ADD (" + entry.netns + ")");
+  }
+  for (const auto& link : entry.links) {
+    RH_TRY(CheckAttachedLink(differences, root, kernel, network, link));
+  }
+  RH_TRY(CheckFiles(differences, root, entry));
+  return differences;
+}
+
+}  // namespace railhead

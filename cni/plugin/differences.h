@@ -1,0 +1,22 @@
+// What of an attachment is not as ADD promised it: link, namespace, MAC, MTU, tuning,
+// VF settings, addresses, routes, rules, sysctls, RDMA device, GID, CDI spec, handoff.
+// Threads: as Kernel; reads only.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cni/plugin/pod_network.h"
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+// Each difference in words; empty when all is as promised. An error means that it
+// could not be found out.
+Result<std::vector<std::string>> FindDifferences(const Root& root, Kernel& kernel, PodNetwork& network,
+                                                 const JournalEntry& entry);
+
+}  // namespace railhead

@@ -1,0 +1,88 @@
+#include "cni/plugin/host_device.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "netns/base/text.h"
+#include "netns/sys/netdev_sysfs.h"
+
+namespace railhead {
+
+bool IsUserSpaceDriver(const std::optional<std::string>& driver) {
+  static constexpr std::array<std::string_view, 3> kDrivers = {"vfio-pci", "uio_pci_generic", "igb_uio"};
+  return driver && std::find(kDrivers.begin(), kDrivers.end(), *driver) != kDrivers.end();
+}
+
+Result<PciDevice> FindNic(const Root& root, const PciAddress& address) {
+  auto device = RH_TRY(FindPciDevice(root, address));
+  if (!device) {
+    return Fail(ErrorCode::kNotFound, "device " + address.ToString() + " does not exist on this node",
+                "was the VF removed since it was allocated? See /sys/bus/pci/devices");
+  }
+  if (!device->IsNetwork()) {
+    return Fail(ErrorCode::kInvalid, "device " + address.ToString() + " is no network controller");
+  }
+  if (!device->is_vf && device->sriov_numvfs > 0) {
+    return Fail(
+        ErrorCode::kInvalid,
+        "device " + address.ToString() + " is a PF with " + std::to_string(device->sriov_numvfs) + " VFs",
+        "attach one of its VFs, or set its sriov_numvfs to 0 to give the whole PF to a pod");
+  }
+  return *device;
+}
+
+Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device) {
+  const std::string bdf = device.address.ToString();
+  const auto names = RH_TRY(NetdevsOf(root, device.address));
+  if (names.empty()) {
+    return Fail(device.driver ? ErrorCode::kBusy : ErrorCode::kNotFound,
+                "device " + bdf + " has no network interface in the host's namespace",
+                device.driver ? "it is in another namespace: a pod that has not ended yet, or one that was "
+                                "not attached by Railhead"
+                              : "no driver is bound to it");
+  }
+  auto link = RH_TRY(host.FindLink(names.front()));
+  if (!link) {
+    return Fail(ErrorCode::kBusy,
+                "interface " + names.front() + " of " + bdf + " has just left the host's namespace");
+  }
+  return *link;
+}
+
+Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf) {
+  const std::string what = "device " + bdf + " (" + link.name + ")";
+  if (link.master != 0) {
+    return Fail(ErrorCode::kInvalid, what + " belongs to a bond or bridge of the host",
+                "take it out of it first");
+  }
+  // The kernel destroys what is stacked on a device that leaves its namespace.
+  if (const auto uppers = RH_TRY(UpperDevicesOf(root, link.name)); !uppers.empty()) {
+    return Fail(ErrorCode::kInvalid, what + " has " + Join(uppers, ", ") + " of the host on top of it",
+                "remove these interfaces first, or keep the device out of the pool");
+  }
+  for (const auto& address : RH_TRY(host.ListAddresses(link.index))) {
+    if (address.address.IsLinkLocal()) continue;
+    return Fail(
+        ErrorCode::kInvalid, what + " carries the host's address " + address.ToString(),
+        "a device that the host uses is never moved: remove the address, or keep the device out of the pool");
+  }
+  // The kernel drops the routes of a link that goes down: for most VFs there is no
+  // need to read all of the host's.
+  if (!link.up) return {};
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const auto& route : RH_TRY(host.ListRoutes(family, kTableMain))) {
+      const auto& hops = route.multipath;
+      const bool leaves_here =
+          route.link == link.index || std::find(hops.begin(), hops.end(), link.index) != hops.end();
+      if (leaves_here && route.destination.length == 0) {
+        return Fail(ErrorCode::kInvalid, what + " carries the host's default route", "it is never moved");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace railhead

@@ -1,0 +1,30 @@
+// A device before it is attached: found in sysfs, its interface on the host, and
+// whether it may be taken from the host at all.
+// Threads: reads sysfs and asks the host's rtnetlink.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+#include "netns/sys/pci.h"
+
+namespace railhead {
+
+// "vfio-pci", "uio_pci_generic", "igb_uio".
+bool IsUserSpaceDriver(const std::optional<std::string>& driver);
+
+// kNotFound, or kInvalid for what is no NIC or a PF whose VFs are in use.
+Result<PciDevice> FindNic(const Root& root, const PciAddress& address);
+
+// kBusy when it has a driver but no interface on the host: in another namespace, or
+// on its way from there. kNotFound without a driver.
+Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device);
+
+// Moving takes addresses and routes away, and DEL cannot bring them back: kInvalid
+// for what the host itself uses.
+Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf);
+
+}  // namespace railhead

@@ -1,0 +1,25 @@
+// The two namespaces of one call, host and pod, and rtnetlink in each.
+//
+// Ownership: holds the namespaces' descriptors, so keep it for one call only.
+// Threads: as RouteApi. Errors: kNamespace when the pod's namespace is gone, is
+// none, or is the host's.
+#pragma once
+
+#include <memory>
+
+#include "cni/skel/plugin.h"
+#include "netns/base/result.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+struct PodNetwork {
+  NetNs host_ns;
+  NetNs pod_ns;
+  std::unique_ptr<RouteApi> host;
+  std::unique_ptr<RouteApi> pod;
+
+  static Result<PodNetwork> Open(Kernel& kernel, const CniRequest& request);
+};
+
+}  // namespace railhead

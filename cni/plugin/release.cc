@@ -1,0 +1,41 @@
+#include "cni/plugin/release.h"
+
+#include "cni/plugin/handoff_step.h"
+#include "cni/plugin/home.h"
+#include "cni/plugin/ipam_step.h"
+#include "cni/plugin/locks.h"
+
+namespace railhead {
+namespace {
+
+// An ADD that was killed while it wrote its journal holds only some of its devices.
+// The others were not touched, and may be another pod's by now.
+Result<JournalEntry> WithHeldLinksOnly(const Journal& journal, const JournalEntry& entry) {
+  JournalEntry held = entry;
+  held.links.clear();
+  for (const auto& link : entry.links) {
+    const auto holder = RH_TRY(journal.FindByDevice(link.device));
+    if (holder && holder->key == entry.key) held.links.push_back(link);
+  }
+  return held;
+}
+
+}  // namespace
+
+std::set<std::string> DevicesOf(const JournalEntry& entry) {
+  std::set<std::string> devices;
+  for (const auto& link : entry.links) devices.insert(link.device);
+  return devices;
+}
+
+Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
+                               const CniRequest& request, const JournalEntry& entry) {
+  const JournalEntry held = RH_TRY(WithHeldLinksOnly(journal, entry));
+  const bool own = entry.key == AttachmentKey{request.network, request.container_id, request.ifname};
+  RH_TRY(BringHome(root, kernel, held, own ? request.netns : "", HomeDeadline()));
+  RH_TRY(RemoveHandoffOf(root, journal, held));
+  RH_TRY_WRAP(IpamRelease(request, entry), "releasing the addresses of " + entry.key.ToString());
+  return journal.Remove(entry);
+}
+
+}  // namespace railhead

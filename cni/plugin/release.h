@@ -1,0 +1,29 @@
+// Ending an attachment: the one way, for a failed ADD, a killed ADD, DEL, GC and
+// the reconciler.
+//
+// Devices first, then handoff and addresses: an address must not go to another pod
+// while a device still has it. The entry goes last: while there is one, whoever
+// failed or was killed in the middle comes again. Callers hold the locks of the
+// entry's devices (DevicesOf).
+// Threads: as Kernel.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "cni/skel/plugin.h"
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+std::set<std::string> DevicesOf(const JournalEntry& entry);
+
+// `request`: where IPAM plugins are (else where ADD found them), and, when it is
+// about this very attachment, a path to the pod's namespace.
+Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
+                               const CniRequest& request, const JournalEntry& entry);
+
+}  // namespace railhead

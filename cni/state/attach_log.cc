@@ -1,0 +1,55 @@
+#include "cni/state/attach_log.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "cni/state/paths.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string LineOf(const AttachTiming& timing) {
+  Json json;
+  json["time"] = static_cast<std::int64_t>(std::time(nullptr));
+  json["network"] = timing.key.network;
+  json["containerId"] = timing.key.container_id;
+  json["ifname"] = timing.key.ifname;
+  json["links"] = timing.links;
+  if (!timing.error.empty()) json["error"] = timing.error;
+  std::chrono::microseconds total{0};
+  json["phasesUs"] = Json::object();
+  for (const auto& [phase, took] : timing.phases) {
+    json["phasesUs"][phase] = took.count();
+    total += took;
+  }
+  json["totalUs"] = total.count();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+void LogAttachTiming(const Root& root, const AttachTiming& timing) {
+  const std::string path = paths::AttachLog(root);
+  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+  if (!fd.valid()) return;
+  struct stat status {};
+  if (::fstat(fd.get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
+    // Two at once: the older half goes early, and nothing else.
+    (void)::rename(path.c_str(), (path + ".1").c_str());
+    fd = UniqueFd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
+    if (!fd.valid()) return;
+  }
+  const std::string line = LineOf(timing);
+  [[maybe_unused]] const auto written = ::write(fd.get(), line.data(), line.size());
+}
+
+}  // namespace railhead

@@ -1,0 +1,51 @@
+// The log of attach timings: one JSON object a line for each ADD, with the time
+// that every phase took; for railheadd, which exports it, and for people.
+//
+// Bounded: at kMaxAttachLog bytes the file becomes attach.log.1, of which there is
+// one. Lines are appended with one write(2) each, so those of several processes do
+// not mix. What cannot be logged is dropped: an ADD does not fail for that.
+// Threads: thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cni/state/journal.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+inline constexpr std::size_t kMaxAttachLog = std::size_t{256} << 10;
+
+struct AttachTiming {
+  AttachmentKey key;
+  std::size_t links = 0;
+  std::string error;  // empty: attached
+  // In order, without gaps: their sum is the whole.
+  std::vector<std::pair<std::string, std::chrono::microseconds>> phases;
+};
+
+void LogAttachTiming(const Root& root, const AttachTiming& timing);
+
+// Measures phases: each begins where the one before ended, the first at construction.
+class PhaseClock {
+ public:
+  void Done(std::string phase) {
+    const auto now = std::chrono::steady_clock::now();
+    phases_.emplace_back(std::move(phase),
+                         std::chrono::duration_cast<std::chrono::microseconds>(now - since_));
+    since_ = now;
+  }
+  [[nodiscard]] const std::vector<std::pair<std::string, std::chrono::microseconds>>& phases() const {
+    return phases_;
+  }
+
+ private:
+  std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+  std::vector<std::pair<std::string, std::chrono::microseconds>> phases_;
+};
+
+}  // namespace railhead
