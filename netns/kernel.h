@@ -89,9 +89,11 @@ class RouteApi {
   virtual Result<void> SetNeighbour(const Neighbour& neighbour) = 0;
   virtual Result<bool> DeleteNeighbour(const Neighbour& neighbour) = 0;
   // Has the kernel resolve the address on the link as if there were traffic
-  // (NTF_USE); does not wait.
+  // (NTF_USE, and for IPv6 a solicitation of our own: netns/packet/solicit.h); does
+  // not wait.
   virtual Result<void> ResolveNeighbour(int index, const IpAddress& address) = 0;
-  // Waits by neighbour events until it is resolved; nullopt: not by the deadline.
+  // Waits by neighbour events until it is resolved, and asks again every second where
+  // ResolveNeighbour has asked; nullopt: not by the deadline.
   virtual Result<std::optional<MacAddress>> WaitNeighbour(int index, const IpAddress& address,
                                                           Deadline deadline) = 0;
 

@@ -13,6 +13,9 @@
 namespace railhead::nl {
 namespace {
 
+// RetransTimer of RFC 4861 section 10.
+constexpr std::chrono::seconds kAskEvery{1};
+
 Result<Socket> Subscribe(const NetNs& ns, unsigned group) {
   std::optional<Socket> events;
   const auto open = [&]() -> Result<void> {
@@ -33,37 +36,15 @@ Result<bool> IsReady(Socket& socket, int index) {
   return ready;
 }
 
-// One neighbour of one link.
-class Asked {
- public:
-  Asked(Socket& socket, int index, const IpAddress& address) : socket_(socket) {
-    wanted_.link = index;
-    wanted_.address = address;
+// nullopt: there is no entry.
+Result<std::optional<Neighbour>> FindNeighbour(Socket& socket, int index, const IpAddress& address) {
+  Message message = DumpNeighboursMessage(index);
+  const std::vector<Neighbour> all = RH_TRY(socket.Dump<Neighbour>(message, ParseNeighbour));
+  for (const Neighbour& one : all) {
+    if (one.link == index && one.address == address) return one;
   }
-
-  [[nodiscard]] bool IsMeant(const Neighbour& neighbour) const {
-    return neighbour.link == wanted_.link && neighbour.address == wanted_.address;
-  }
-
-  // Its MAC, if it has one; where the kernel gave up, it is told to ask again.
-  Result<std::optional<MacAddress>> Look() {
-    Message message = DumpNeighboursMessage(wanted_.link);
-    const std::vector<Neighbour> all = RH_TRY(socket_.Dump<Neighbour>(message, ParseNeighbour));
-    const auto found =
-        std::find_if(all.begin(), all.end(), [&](const Neighbour& one) { return IsMeant(one); });
-    if (found == all.end()) return std::nullopt;
-    if (IsResolved(*found)) return found->mac;
-    if (HasFailed(*found)) {
-      Message again = ResolveNeighbourMessage(wanted_);
-      RH_TRY(socket_.Request(again));
-    }
-    return std::nullopt;
-  }
-
- private:
-  Socket& socket_;
-  Neighbour wanted_;
-};
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -87,23 +68,36 @@ Result<bool> WaitCarrier(Socket& socket, const NetNs& ns, int index,
 
 Result<std::optional<MacAddress>> WaitNeighbour(Socket& socket, const NetNs& ns, int index,
                                                 const IpAddress& address,
+                                                const std::function<Result<void>()>& ask,
                                                 std::chrono::steady_clock::time_point deadline) {
-  Asked asked(socket, index, address);
-  if (const auto mac = RH_TRY(asked.Look())) return mac;
+  // Asks again only where somebody has asked: there is an entry.
+  const auto look = [&](bool overdue) -> Result<std::optional<MacAddress>> {
+    const auto found = RH_TRY(FindNeighbour(socket, index, address));
+    if (found && IsResolved(*found)) return found->mac;
+    if (found && (overdue || HasFailed(*found))) RH_TRY(ask());
+    return std::nullopt;
+  };
+  if (const auto mac = RH_TRY(look(false))) return mac;
   Socket events = RH_TRY(Subscribe(ns, RTNLGRP_NEIGH));
-  bool look = true;
+  bool again = true;
+  bool overdue = false;
   const auto notice = [&](const Received& received) {
     const auto event = ParseNeighbour(received);
-    look = look || (event && asked.IsMeant(*event) && (IsResolved(*event) || HasFailed(*event)));
+    const bool meant = event && event->link == index && event->address == address;
+    again = again || (meant && (IsResolved(*event) || HasFailed(*event)));
   };
+  auto ask_at = std::chrono::steady_clock::now() + kAskEvery;
   for (;;) {
-    if (look) {
-      if (const auto mac = RH_TRY(asked.Look())) return mac;
+    if (again) {
+      if (const auto mac = RH_TRY(look(overdue))) return mac;
     }
-    look = false;
-    const auto waited = RH_TRY(events.WaitEvents(deadline, notice));
-    look = look || waited == Socket::Wait::kLost;
-    if (waited == Socket::Wait::kTimeout) return asked.Look();
+    again = false;
+    const auto waited = RH_TRY(events.WaitEvents(std::min(deadline, ask_at), notice));
+    const auto now = std::chrono::steady_clock::now();
+    if (waited == Socket::Wait::kTimeout && now >= deadline) return look(false);
+    overdue = now >= ask_at;
+    if (overdue) ask_at = now + kAskEvery;
+    again = again || overdue || waited == Socket::Wait::kLost;
   }
 }
 

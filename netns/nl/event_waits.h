@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 
 #include "netns/base/ip_address.h"
@@ -22,10 +23,11 @@ namespace railhead::nl {
 Result<bool> WaitCarrier(Socket& socket, const NetNs& ns, int index,
                          std::chrono::steady_clock::time_point deadline);
 
-// As RouteApi::WaitNeighbour. When the kernel gives up asking (after about 3 s) it is
-// told to ask again; an entry that does not exist is only waited for.
+// As RouteApi::WaitNeighbour. `ask` is called every second, and when the kernel has
+// given up asking (after about 3 s); an entry that does not exist is only waited for.
 Result<std::optional<MacAddress>> WaitNeighbour(Socket& socket, const NetNs& ns, int index,
                                                 const IpAddress& address,
+                                                const std::function<Result<void>()>& ask,
                                                 std::chrono::steady_clock::time_point deadline);
 
 }  // namespace railhead::nl

@@ -64,7 +64,7 @@ std::optional<Neighbour> ParseNeighbour(const Received& received) {
 
 bool IsResolved(const Neighbour& neighbour) {
   constexpr unsigned kValid = NUD_REACHABLE | NUD_STALE | NUD_DELAY | NUD_PROBE | NUD_PERMANENT | NUD_NOARP;
-  return (neighbour.state & kValid) != 0 && !neighbour.mac.IsZero();
+  return (neighbour.state & kValid) != 0 && !neighbour.mac.IsZero() && !neighbour.mac.IsMulticast();
 }
 
 bool HasFailed(const Neighbour& neighbour) {

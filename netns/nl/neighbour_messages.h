@@ -22,7 +22,8 @@ Message DumpNeighboursMessage(int index);
 // Of RTM_NEWNEIGH, asked for or as an event.
 std::optional<Neighbour> ParseNeighbour(const Received& received);
 
-// The kernel sends to its MAC now (NUD_VALID in include/net/neighbour.h).
+// The kernel sends to its MAC now (NUD_VALID in include/net/neighbour.h), which is one
+// station's: in a namespace without IPv4 addresses every address counts as broadcast.
 bool IsResolved(const Neighbour& neighbour);
 // The kernel gave up asking (NUD_FAILED).
 bool HasFailed(const Neighbour& neighbour);

@@ -18,6 +18,7 @@
 #include "netns/nl/rule_messages.h"
 #include "netns/nl/socket.h"
 #include "netns/nl/vf_messages.h"
+#include "netns/packet/solicit.h"
 
 namespace railhead {
 namespace {
@@ -297,17 +298,23 @@ Result<bool> NetlinkRoute::DeleteNeighbour(const Neighbour& neighbour) {
 }
 
 Result<void> NetlinkRoute::ResolveNeighbour(int index, const IpAddress& address) {
+  const std::string what = "resolving " + address.ToString() + " on " + LinkText(index);
   Neighbour neighbour;
   neighbour.link = index;
   neighbour.address = address;
   nl::Message message = nl::ResolveNeighbourMessage(neighbour);
-  RH_TRY_WRAP(socket_.Request(message), "resolving " + address.ToString() + " on " + LinkText(index));
+  RH_TRY_WRAP(socket_.Request(message), what);
+  if (address.IsV4()) return {};
+  const auto link = RH_TRY_WRAP(FindLink(index), what);
+  // Where it has no address to ask from, nobody can ask now: the kernel may later.
+  if (link) RH_TRY_WRAP(SolicitNeighbour(ns_, index, link->mac, address), what);
   return {};
 }
 
 Result<std::optional<MacAddress>> NetlinkRoute::WaitNeighbour(int index, const IpAddress& address,
                                                               Deadline deadline) {
-  return RH_TRY_WRAP(nl::WaitNeighbour(socket_, ns_, index, address, deadline),
+  const auto ask = [&] { return ResolveNeighbour(index, address); };
+  return RH_TRY_WRAP(nl::WaitNeighbour(socket_, ns_, index, address, ask, deadline),
                      "waiting for neighbour " + address.ToString() + " on " + LinkText(index));
 }
 

@@ -1,5 +1,6 @@
 #include "netns/ns/processes.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -7,28 +8,41 @@
 #include <string>
 
 #include "netns/base/files.h"
+#include "netns/base/unique_fd.h"
 
 namespace railhead {
+namespace {
+
+Result<ino_t> InodeOfNamespace(const NetNs& ns) {
+  UniqueFd fd;
+  const auto open_file = [&]() -> Result<void> {
+    fd.Reset(open("/proc/thread-self/net/dev", O_PATH | O_CLOEXEC));
+    if (!fd.valid()) return FailSys(errno, "opening its net/dev");
+    return {};
+  };
+  RH_TRY(OpenSocketsIn(ns, open_file));
+  struct stat status {};
+  if (fstat(fd.get(), &status) != 0) return FailSys(errno, "looking at its net/dev");
+  return status.st_ino;
+}
+
+}  // namespace
 
 Result<bool> HasProcesses(const NetNs& ns) {
   const std::string what = "looking for processes in network namespace " + ns.path();
-  struct stat wanted {};
-  if (fstat(ns.fd(), &wanted) != 0) return FailSys(errno, what);
+  const ino_t wanted = RH_TRY_WRAP(InodeOfNamespace(ns), what);
   const auto names = RH_TRY_WRAP(ListDirectory("/proc"), what);
   if (!names) return Fail(ErrorCode::kNotFound, what + ": there is no /proc", "mount it");
   for (const std::string& name : *names) {
     if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+    const std::string path = "/proc/" + name + "/net/dev";
     struct stat found {};
-    const std::string path = "/proc/" + name + "/ns/net";
     if (stat(path.c_str(), &found) == 0) {
-      if (found.st_dev == wanted.st_dev && found.st_ino == wanted.st_ino) return true;
-      continue;
+      if (found.st_ino == wanted) return true;
+    } else if (errno != ENOENT && errno != ESRCH && errno != EINVAL) {
+      // Those: it ended meanwhile, or is a zombie.
+      return FailSys(errno, what + ": " + path);
     }
-    // It ended meanwhile, or is a zombie.
-    if (errno == ENOENT || errno == ESRCH) continue;
-    Error error = SysError(errno, what + ": " + path);
-    if (error.code == ErrorCode::kPermission) error.hint = "this needs CAP_SYS_PTRACE";
-    return Fail(std::move(error));
   }
   return false;
 }

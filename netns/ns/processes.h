@@ -1,10 +1,13 @@
 // Whether a network namespace has processes.
 //
-// Looks at the namespace of every process that /proc shows (one stat(2) each) until
-// one is in it; threads that are elsewhere than their process are not looked at. A
+// Looks at every process that /proc shows (one stat(2) each) until one is in the
+// namespace; threads that are elsewhere than their process are not looked at. A
 // namespace that is only held, by a descriptor or a mount, has none.
-// Needs CAP_SYS_PTRACE for processes of others, and the node's /proc (a private PID
-// namespace shows less). Threads: any.
+//
+// Namespaces are told apart by the inode number of their file net/dev in procfs, which
+// each has one of its own (proc_register in fs/proc/generic.c), not by /proc/PID/ns/net:
+// that may be seen only of processes that one may trace, this of all.
+// Needs the node's /proc: a private PID namespace shows less. Threads: any.
 #pragma once
 
 #include "netns/base/result.h"

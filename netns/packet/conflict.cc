@@ -29,14 +29,12 @@ constexpr int kSeconds = 7;
 constexpr int kFramesAtOnce = 64;
 constexpr std::size_t kFrameSize = 2048;
 
-// Untagged ARP, neighbour solicitations and advertisements that others sent. Tags:
-// frames of other VLANs reach packet sockets with their tag beside the packet.
-constexpr std::array<sock_filter, 15> kFilter = {{
+// ARP, neighbour solicitations and advertisements that others sent to us or to all.
+// To another host (PACKET_OTHERHOST) is, beside what a promiscuous link sees, every
+// frame of a VLAN that the link does not have (__netif_receive_skb_core).
+constexpr std::array<sock_filter, 12> kFilter = {{
     BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PACKET_OUTGOING, 12, 0),
-    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_VLAN_TAG)),
-    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, 0xfff),
-    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 9),
+    BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, PACKET_OTHERHOST, 9, 0),
     BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 12),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_ARP, 6, 0),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ETH_P_IPV6, 0, 6),

@@ -35,13 +35,6 @@ void AppendAddress(Frame& frame, const IpAddress& address) {
   frame.insert(frame.end(), address.Data(), address.Data() + address.Size());
 }
 
-// RFC 4291 section 2.7.1
-IpAddress SolicitedNode(const IpAddress& address) {
-  std::array<std::uint8_t, 16> bytes = {0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff};
-  std::copy_n(address.Data() + 13, 3, bytes.begin() + 13);
-  return *IpAddress::FromBytes(bytes.data(), bytes.size());
-}
-
 void AppendEthernet(Frame& frame, const std::array<std::uint8_t, 6>& to, const MacAddress& from,
                     std::uint16_t type) {
   Append(frame, to);
@@ -122,6 +115,12 @@ Frame UnsolicitedAdvertisement(const MacAddress& mac, const IpAddress& address, 
   Append(frame, mac.bytes);
   WriteChecksum(frame);
   return frame;
+}
+
+IpAddress SolicitedNode(const IpAddress& address) {
+  std::array<std::uint8_t, 16> bytes = {0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff};
+  std::copy_n(address.Data() + 13, 3, bytes.begin() + 13);
+  return *IpAddress::FromBytes(bytes.data(), bytes.size());
 }
 
 MacAddress SolicitedNodeMac(const IpAddress& address) {

@@ -91,6 +91,38 @@ TEST(Messages, LinkSettingsAreNested) {
   EXPECT_EQ(At(SkipLinkHeader(sent), {IFLA_IFNAME}), std::nullopt);
 }
 
+TEST(Messages, LinkFlagsNameTheirBits) {
+  LinkChange change;
+  change.promiscuous = true;
+  change.all_multicast = false;
+  change.tx_queue_len = 500;
+  change.alias = "a";
+  Message message = ChangeLinkMessage(7, change);
+  const Bytes bytes = Copy(message);
+  const Received sent = AsReceived(bytes);
+  const auto header = ReadStruct<ifinfomsg>(sent.payload);
+  EXPECT_EQ(header->ifi_flags, 0x100U);
+  EXPECT_EQ(header->ifi_change, 0x300U);
+  EXPECT_EQ(At(SkipLinkHeader(sent), {IFLA_TXQLEN}), Of(std::uint32_t{500}));
+  EXPECT_EQ(At(SkipLinkHeader(sent), {IFLA_IFALIAS}), Bytes{'a'}) << "without NUL";
+  LinkChange none;
+  none.alias = "";
+  Message removal = ChangeLinkMessage(7, none);
+  const Bytes removal_bytes = Copy(removal);
+  EXPECT_EQ(At(SkipLinkHeader(AsReceived(removal_bytes)), {IFLA_IFALIAS}), Bytes{}) << "there, and empty";
+}
+
+TEST(Messages, AlternativeNamesAreAList) {
+  Message message = AddAltNameMessage(7, "rail0");
+  const Bytes bytes = Copy(message);
+  const Received sent = AsReceived(bytes);
+  EXPECT_EQ(sent.type, RTM_NEWLINKPROP);
+  EXPECT_EQ(At(SkipLinkHeader(sent), {IFLA_PROP_LIST, IFLA_ALT_IFNAME}), (Bytes{'r', 'a', 'i', 'l', '0', 0}));
+  Message removal = DeleteAltNameMessage(7, "rail0");
+  const Bytes removal_bytes = Copy(removal);
+  EXPECT_EQ(AsReceived(removal_bytes).type, RTM_DELLINKPROP);
+}
+
 TEST(Messages, EveryVfSettingIsOneNestedAttribute) {
   VfChange change;
   change.mac = *MacAddress::Parse("02:00:00:00:00:05");
@@ -295,8 +327,9 @@ TEST(Parsers, TruncatedMessages) {
   route.gateway = *IpAddress::Parse("fd00::1");
   Message way = AddRouteMessage(route);
   Message rule = AddRuleMessage({AF_INET6, 1, *IpPrefix::Parse("fd00::/8"), "net1", 1000});
+  Message names = AddAltNameMessage(3, "rail0");
   for (const Bytes& bytes :
-       {VfAnswer(1, 1), Copy(address), Copy(way), Copy(rule), Ack(-EINVAL, 0x300, "text", {})}) {
+       {VfAnswer(1, 1), Copy(address), Copy(way), Copy(rule), Copy(names), Ack(-EINVAL, 0x300, "text", {})}) {
     for (std::size_t size = 0; size <= bytes.size(); ++size) {
       // As it is, and with a header that claims to be whole.
       ParseExactly(bytes, size);
