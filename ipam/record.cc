@@ -211,13 +211,14 @@ AddressOwner LinkOwner(AddressOwner attachment, std::string_view link) {
 }
 
 std::string_view AttachmentIfname(const AddressOwner& owner) {
-  return std::string_view(owner.ifname).substr(0, owner.ifname.find(kLinkSeparator));
+  const std::string_view whole = owner.ifname;
+  return whole.substr(0, whole.find(kLinkSeparator));
 }
 
 std::string_view LinkName(const AddressOwner& owner) {
-  const std::size_t separator = owner.ifname.find(kLinkSeparator);
-  if (separator == std::string::npos) return {};
-  return std::string_view(owner.ifname).substr(separator + 1);
+  const std::string_view whole = owner.ifname;
+  const std::size_t separator = whole.find(kLinkSeparator);
+  return separator == std::string_view::npos ? std::string_view() : whole.substr(separator + 1);
 }
 
 std::string AllOwnersPrefix() {

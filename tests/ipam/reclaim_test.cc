@@ -74,9 +74,8 @@ TEST_F(ReclaimTest, WhoAsksAgainAfterTheRebootKeepsItsAddress) {
   Boot("two");
   Add({"net", "a", "eth0"});
   EXPECT_EQ(ReleaseEarlierBoots(scratch_.root())->size(), 1U);
-  EXPECT_EQ(Held(), "two: a/eth0@two");
-  const auto store = AddressStore::Open(scratch_.root());
-  EXPECT_EQ(store->Find({"net", "a", "eth0"})->front().address.ToString(), "10.0.0.1");
+  ASSERT_EQ(Held(), "two: a/eth0@two");
+  EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.1");
 }
 
 TEST_F(ReclaimTest, AnOwnerWithItsLinks) {
