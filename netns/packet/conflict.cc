@@ -25,6 +25,9 @@ using Clock = std::chrono::steady_clock;
 constexpr int kProbes = 3;
 // Of the RFC's seconds (see the header): at most 1 + 2 + 2, and 2 to listen.
 constexpr int kSeconds = 7;
+constexpr int kListen = 2;
+// Until a full queue takes another frame.
+constexpr std::chrono::milliseconds kRetry{1};
 // Read between looking at the clock: a flood must not keep us from sending.
 constexpr int kFramesAtOnce = 64;
 constexpr std::size_t kFrameSize = 2048;
@@ -77,13 +80,11 @@ std::string TextOf(const AddressClaim& claim) {
 struct Probing {
   AddressClaim claim;
   std::vector<std::uint8_t> frame;
-  std::array<Clock::time_point, kProbes> times;
-  std::size_t sent = 0;
+  Clock::time_point due;
+  int sent = 0;
   std::optional<MacAddress> other;
 
-  [[nodiscard]] bool IsDue(Clock::time_point now) const {
-    return !other && sent < times.size() && times[sent] <= now;
-  }
+  [[nodiscard]] bool HasMore() const { return !other && sent < kProbes; }
 };
 
 // The sockets and what is to be sent and heard on them.
@@ -100,13 +101,18 @@ class Prober {
   }
   Result<void> JoinGroups(const AddressClaim& claim);
   Result<void> SendDue(Clock::time_point now);
+  Result<void> Send(Probing& one, Clock::time_point now);
   Result<void> Wait(Clock::time_point now);
   Result<void> Receive(int fd);
   void Judge(std::span<const std::uint8_t> frame, int link);
-  [[nodiscard]] bool AllFound() const {
-    return std::all_of(all_.begin(), all_.end(), [](const Probing& one) { return one.other.has_value(); });
+  [[nodiscard]] bool IsOver(Clock::time_point now) const;
+  Clock::duration Within() {
+    return std::chrono::microseconds(
+        std::uniform_int_distribution<std::int64_t>(0, second_.count())(random_));
   }
 
+  std::minstd_rand random_{std::random_device{}()};
+  std::chrono::microseconds second_;  // what stands for the RFC's
   std::vector<Probing> all_;
   std::vector<MacAddress> own_;
   Clock::time_point end_;
@@ -114,10 +120,8 @@ class Prober {
   UniqueFd ipv6_;
 };
 
-Prober::Prober(const std::vector<AddressClaim>& claims, std::chrono::milliseconds budget) {
-  std::minstd_rand random{std::random_device{}()};
-  const auto second = std::chrono::duration_cast<std::chrono::microseconds>(budget) / kSeconds;
-  std::uniform_int_distribution<std::int64_t> within(0, second.count());
+Prober::Prober(const std::vector<AddressClaim>& claims, std::chrono::milliseconds budget)
+    : second_(std::chrono::duration_cast<std::chrono::microseconds>(budget) / kSeconds) {
   const auto start = Clock::now();
   end_ = start + budget;
   for (const AddressClaim& claim : claims) {
@@ -125,12 +129,7 @@ Prober::Prober(const std::vector<AddressClaim>& claims, std::chrono::millisecond
     one.claim = claim;
     one.frame =
         claim.address.IsV4() ? ArpProbe(claim.mac, claim.address) : NeighbourProbe(claim.mac, claim.address);
-    auto when = start;
-    for (auto& time : one.times) {
-      when += std::chrono::microseconds(within(random));
-      time = when;
-      when += second;
-    }
+    one.due = start + Within();
     all_.push_back(std::move(one));
     own_.push_back(claim.mac);
   }
@@ -172,29 +171,41 @@ Result<void> Prober::JoinGroups(const AddressClaim& claim) {
 
 Result<void> Prober::SendDue(Clock::time_point now) {
   for (Probing& one : all_) {
-    if (!one.IsDue(now)) continue;
-    sockaddr_ll to{};
-    to.sll_family = AF_PACKET;
-    to.sll_ifindex = one.claim.link;
-    const ssize_t sent = sendto(SocketOf(one.claim).get(), one.frame.data(), one.frame.size(), 0,
-                                reinterpret_cast<const sockaddr*>(&to), sizeof(to));
-    if (sent < 0 && errno == EINTR) continue;  // still due
-    if (sent < 0) {
-      Error error = SysError(errno, "probing " + TextOf(one.claim));
-      if (error.sys_errno == ENETDOWN) error.hint = "the interface must be up";
-      return Fail(std::move(error));
-    }
-    ++one.sent;
+    if (one.HasMore() && one.due <= now) RH_TRY_WRAP(Send(one, now), "probing " + TextOf(one.claim));
   }
   return {};
 }
 
-// Until something comes in, the next probe is due or the time is over.
-Result<void> Prober::Wait(Clock::time_point now) {
-  auto until = end_;
-  for (const Probing& one : all_) {
-    if (!one.other && one.sent < one.times.size()) until = std::min(until, one.times[one.sent]);
+// The times count from when it was really sent: a process that is held up must not end
+// without having listened.
+Result<void> Prober::Send(Probing& one, Clock::time_point now) {
+  sockaddr_ll to{};
+  to.sll_family = AF_PACKET;
+  to.sll_ifindex = one.claim.link;
+  const ssize_t sent = sendto(SocketOf(one.claim).get(), one.frame.data(), one.frame.size(), 0,
+                              reinterpret_cast<const sockaddr*>(&to), sizeof(to));
+  if (sent < 0 && (errno == EINTR || errno == EAGAIN || errno == ENOBUFS) && now < end_) {
+    one.due = now + kRetry;
+    return {};
   }
+  if (sent < 0) {
+    Error error = SysError(errno, "sending a frame");
+    if (error.sys_errno == ENETDOWN) error.hint = "the interface must be up";
+    return Fail(std::move(error));
+  }
+  ++one.sent;
+  one.due = now + second_ + Within();
+  if (one.sent == kProbes) end_ = std::max(end_, now + kListen * second_);
+  return {};
+}
+
+// Until something comes in, the next probe is due or, after all of them, time is over.
+Result<void> Prober::Wait(Clock::time_point now) {
+  auto until = Clock::time_point::max();
+  for (const Probing& one : all_) {
+    if (one.HasMore()) until = std::min(until, one.due);
+  }
+  if (until == Clock::time_point::max()) until = end_;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - now).count();
   // A descriptor of -1 is skipped.
   std::array<pollfd, 2> waiting = {{{arp_.get(), POLLIN, 0}, {ipv6_.get(), POLLIN, 0}}};
@@ -227,13 +238,20 @@ void Prober::Judge(std::span<const std::uint8_t> frame, int link) {
   }
 }
 
+bool Prober::IsOver(Clock::time_point now) const {
+  const auto is_found = [](const Probing& one) { return one.other.has_value(); };
+  const auto has_more = [](const Probing& one) { return one.HasMore(); };
+  return std::all_of(all_.begin(), all_.end(), is_found) ||
+         (now >= end_ && std::none_of(all_.begin(), all_.end(), has_more));
+}
+
 Result<void> Prober::Run() {
   for (;;) {
     const auto now = Clock::now();
     RH_TRY(SendDue(now));
     // The last look comes after the end: what had arrived by then counts.
     RH_TRY(Wait(now));
-    if (now >= end_ || AllFound()) return {};
+    if (IsOver(now)) return {};
   }
 }
 

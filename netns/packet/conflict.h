@@ -3,7 +3,8 @@
 // IPv4 as RFC 5227 2.1.1, IPv6 as RFC 4862 5.4, all claims at once in one loop: three
 // probes each, with the RFC's random times scaled to the budget (a seventh of it is
 // its second: first probe within 0..1, the others 1..2 after the one before, and at
-// least 2 of listening at the end).
+// least 2 of listening at the end; a process that is held up takes longer than the
+// budget rather than listen less).
 //
 // A conflict is, on the claim's link and from another MAC than the claim's:
 //   an ARP packet whose sender address is the claimed one; a broadcast ARP probe for
