@@ -41,7 +41,7 @@ Result<bool> HasProcesses(const NetNs& ns) {
       if (found.st_ino == wanted) return true;
     } else if (errno != ENOENT && errno != ESRCH && errno != EINVAL) {
       // Those: it ended meanwhile, or is a zombie.
-      return FailSys(errno, what + ": " + path);
+      return Fail(Wrap(SysError(errno, path), what));
     }
   }
   return false;

@@ -110,6 +110,7 @@ Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
 Result<void> WriteSysctls(const NetNs& ns, const std::vector<std::pair<std::string, std::string>>& values) {
   if (values.empty()) return {};
   std::vector<std::string> paths;
+  paths.reserve(values.size());
   for (const auto& [path, value] : values) paths.push_back(path);
   const std::vector<UniqueFd> files = RH_TRY(OpenAll(ns, paths, O_WRONLY, "setting"));
   for (std::size_t i = 0; i < values.size(); ++i) {
