@@ -22,12 +22,14 @@ json Fabric() {
   json fabric{{"version", 1}, {"rails", json::array()}};
   for (int i = 0; i < 8; ++i) {
     const std::string net = "10." + std::to_string(100 + i) + ".0.";
+    std::string range = net;
+    range.append(i == 7 ? "13-" : "10-").append(net).append("13");
     fabric["rails"].push_back({{"name", "rail" + std::to_string(i)},
                                {"pf", i},
                                {"subnet", net + "0/24"},
                                {"gateway", net + "254"},
                                {"routes", {"10.0.0.0/8"}},
-                               {"nodeRanges", {{"alpha", net + (i == 7 ? "13-" : "10-") + net + "13"}}}});
+                               {"nodeRanges", {{"alpha", range}}}});
   }
   return fabric;
 }
@@ -169,6 +171,7 @@ TEST_F(LinksTest, ManyAtOnce) {
     links.push_back({{"ifname", "r" + std::to_string(i)}, {"subnet", "10.0." + std::to_string(i) + ".0/24"}});
   }
   std::vector<Call> calls;
+  calls.reserve(24);
   for (int i = 0; i < 24; ++i) calls.push_back({"ADD", "c" + std::to_string(i), Config(links).dump()});
   std::set<std::string> addresses;
   for (const Answer& answer : RunIpamAtOnce(scratch_.path(), calls)) {

@@ -24,8 +24,9 @@ class ClaimsTest : public ::testing::Test {
     EXPECT_TRUE(store) << Describe(store.error());
     return std::move(*store);
   }
-  static std::vector<AddressClaim> Claims(const AddressOwner& owner, const std::vector<AddressPool>& pools) {
-    std::vector<AddressClaim> claims;
+  static std::vector<OwnerClaim> Claims(const AddressOwner& owner, const std::vector<AddressPool>& pools) {
+    std::vector<OwnerClaim> claims;
+    claims.reserve(pools.size());
     for (const AddressPool& pool : pools) {
       claims.push_back({LinkOwner(owner, "rail" + std::to_string(claims.size())), pool});
     }

@@ -136,8 +136,8 @@ class KilledAnywhere : public ::testing::Test {
     ASSERT_TRUE(store) << Describe(store.error());
     EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
   }
-  [[nodiscard]] std::vector<AddressClaim> Claims(int owner) const {
-    std::vector<AddressClaim> claims;
+  [[nodiscard]] std::vector<OwnerClaim> Claims(int owner) const {
+    std::vector<OwnerClaim> claims;
     for (std::size_t i = 0; i < pools_.size(); ++i) {
       const std::string link = pools_.size() == 1 ? "" : "rail" + std::to_string(i);
       claims.push_back({LinkOwner(OwnerNumber(owner), link), pools_[i]});
