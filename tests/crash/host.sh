@@ -1,0 +1,83 @@
+#!/bin/bash
+# host.sh - the part of tests/crash that needs no guest: the real programs on stand-ins.
+# run.sh calls it.  Needs root.
+#
+# usage: host.sh -b BIN COMMAND [ARG...]
+#   -b BIN   directory of the project's programs
+#   sweep    ARG...: for crash_sweep run (--percent, --seed, --variant, ...)
+#   two      the same with both rails in one call
+#   stress   ARG...: for crash_stress
+# exit status: the program's.
+#
+# All of it happens in network and mount namespaces of its own, below a tmpfs, so that
+# nothing of the machine is touched and nothing is left.  The devices are veth pairs,
+# whose other ends are in a namespace that stands for the wire; a made-up sysfs says
+# that they are VFs.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+usage() { sed -n '2,/^$/p' "$here/host.sh" | sed 's/^# \?//' >&2; exit 2; }
+die() { echo "tests/crash/host.sh: $*" >&2; exit 2; }
+
+[ "${1:-}" = -b ] && [ $# -ge 3 ] || usage
+bin=$(cd "$2" && pwd)
+for program in railhead railhead-ipam crash_sweep crash_stress; do
+    [ -x "$bin/$program" ] || die "there is no $bin/$program: run tests/crash/run.sh, which builds what is needed"
+done
+if [ -z "${RAILHEAD_CRASH_INSIDE:-}" ]; then
+    [ "$(id -u)" = 0 ] || die "network namespaces need root"
+    RAILHEAD_CRASH_INSIDE=1 exec unshare --net --mount --propagation private "$here/host.sh" "$@"
+fi
+command=$3
+shift 3
+
+work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-crash.XXXXXX")
+trap 'umount "$work" && rmdir "$work"' EXIT
+mount -t tmpfs -o size=256m tmpfs "$work"
+mkdir -p /run/netns && mount -t tmpfs tmpfs /run/netns
+
+# ---- stand-ins -------------------------------------------------------------------------
+declare -A bdf=()
+while read -r name address; do bdf[$name]=$address; done < <("$bin/crash_sweep" fake-root "$work/root")
+# Link-local addresses come and go without the second of their detection.
+echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad
+ip netns add wire
+{
+    echo "link set lo up"
+    for name in pf0 pf1 "${!bdf[@]}"; do
+        echo "link add $name type veth peer name $name netns wire"
+    done
+    echo "link set pf0 up"
+    echo "link set pf1 up"
+} | ip -batch -
+for name in pf0 pf1 "${!bdf[@]}"; do echo "link set $name up"; done | ip -n wire -batch -
+for name in first other; do ip netns add "$name" && ip -n "$name" link set lo up; done
+# What has to come back: another MTU and name than the driver's, an alias, an altname.
+{
+    echo "link set pf0v0 mtu 1400 alias first txqueuelen 777"
+    echo "link property add dev pf0v0 altname stand-in-of-pf0v0"
+    echo "link set pf1v0 mtu 1450 up"
+} | ip -batch -
+# Whatever is up gets its link-local address only with the kernel's next look at carriers.
+for name in pf0 pf1 pf1v0; do
+    for ((i = 0; i < 1200; i++)); do
+        [ -z "$(ip -6 -oneline address show dev "$name" scope link -tentative)" ] || continue 2
+        sleep 0.05
+    done
+    die "$name gets no link-local address"
+done
+mkdir -p "$work/root/etc/railhead"
+"$here/fabric.sh" node0 '' >"$work/root/etc/railhead/fabric.json"
+echo node0 >"$work/root/etc/railhead/node-name"
+
+# ---- the work --------------------------------------------------------------------------
+config='"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "waitSeconds": 120'
+sweep=("$bin/crash_sweep" run --programs "$bin" --root "$work/root" --pod /run/netns/first --other /run/netns/other)
+case $command in
+    sweep) "${sweep[@]}" --label stand-ins --config "{ $config, \"deviceID\": \"${bdf[pf0v0]}\" }" "$@" ;;
+    two) "${sweep[@]}" --label "two stand-ins" --config "{ $config, \"devices\": [\"${bdf[pf0v0]}\", \"${bdf[pf1v0]}\"] }" "$@" ;;
+    stress)
+        "$bin/crash_stress" --programs "$bin" --root "$work/root" --netns /run/netns --label stand-ins --checks 0 \
+            --config "{ $config, \"deviceID\": \"DEVICE\" }" --device "${bdf[@]}" "$@" ;;
+    *) usage ;;
+esac
