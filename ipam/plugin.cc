@@ -38,8 +38,8 @@ Result<std::optional<CniResult>> PreviousResult(const CniRequest& request) {
 }
 
 // The claims of an attachment, in the order of the plan.
-std::vector<AddressClaim> ClaimsOf(const AddressOwner& attachment, const IpamPlan& plan) {
-  std::vector<AddressClaim> claims;
+std::vector<OwnerClaim> ClaimsOf(const AddressOwner& attachment, const IpamPlan& plan) {
+  std::vector<OwnerClaim> claims;
   claims.reserve(plan.addresses.size());
   for (const AddressPlan& address : plan.addresses) {
     claims.push_back({LinkOwner(attachment, address.ifname), address.pool});
@@ -47,7 +47,7 @@ std::vector<AddressClaim> ClaimsOf(const AddressOwner& attachment, const IpamPla
   return claims;
 }
 
-Result<void> CheckOne(const CniRequest& request, const AddressClaim& claim,
+Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
                       const std::vector<AddressRecord>& records, const std::optional<CniResult>& previous) {
   const auto held = std::find_if(records.begin(), records.end(), [&](const AddressRecord& record) {
     return record.owner == claim.owner && record.pool == claim.pool.name &&
@@ -104,7 +104,7 @@ Result<void> IpamPlugin::Check(const CniRequest& request) {
   if (const auto store = RH_TRY(AddressStore::OpenExisting(root_)); store) {
     records = RH_TRY(store->Find(OwnerOf(request)));
   }
-  for (const AddressClaim& claim : ClaimsOf(OwnerOf(request), plan)) {
+  for (const OwnerClaim& claim : ClaimsOf(OwnerOf(request), plan)) {
     RH_TRY(CheckOne(request, claim, records, previous));
   }
   return {};

@@ -72,7 +72,7 @@ struct Holding {
   bool changed = false;
 };
 
-Result<void> Hold(AddressLedger& ledger, const AddressClaim& claim, Holding& holding) {
+Result<void> Hold(AddressLedger& ledger, const OwnerClaim& claim, Holding& holding) {
   const auto& [owner, pool] = claim;
   RH_TRY(CheckOwner(owner, pool.name));
   auto owned = RH_TRY(ledger.HeldBy(owner));
@@ -97,9 +97,9 @@ Result<void> Hold(AddressLedger& ledger, const AddressClaim& claim, Holding& hol
   }
 }
 
-Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<AddressClaim>& claims) {
+Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims) {
   Holding holding;
-  for (const AddressClaim& claim : claims) {
+  for (const OwnerClaim& claim : claims) {
     auto held = Hold(ledger, claim, holding);
     if (held) continue;
     const std::string_view link = LinkName(claim.owner);
@@ -156,7 +156,7 @@ Result<void> AddressStore::CheckPlace(const Root& root) {
   return {};
 }
 
-Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<AddressClaim>& claims,
+Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<OwnerClaim>& claims,
                                                           const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
@@ -170,11 +170,11 @@ Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<Addr
 
 Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool,
                                              const ClockReading& now) {
-  auto given = RH_TRY(Allocate({AddressClaim{owner, pool}}, now));
+  auto given = RH_TRY(Allocate({OwnerClaim{owner, pool}}, now));
   return std::move(given.front());
 }
 
-Result<void> AddressStore::TryAllocate(const std::vector<AddressClaim>& claims, const ClockReading& now) {
+Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   RH_TRY(HoldAll(ledger, claims));

@@ -40,7 +40,7 @@ struct AddressPool {
 };
 
 // One address of `pool` for `owner`.
-struct AddressClaim {
+struct OwnerClaim {
   AddressOwner owner;
   AddressPool pool;
 };
@@ -62,11 +62,10 @@ class AddressStore {
   // of them in one transaction, or none. What an owner holds outside of the pool's
   // present ranges is put to rest first. What it held before a reboot is its own, and
   // of this boot from now on.
-  Result<std::vector<AddressRecord>> Allocate(const std::vector<AddressClaim>& claims,
-                                              const ClockReading& now);
+  Result<std::vector<AddressRecord>> Allocate(const std::vector<OwnerClaim>& claims, const ClockReading& now);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now);
   // Whether Allocate() would succeed; gives nothing and writes nothing.
-  Result<void> TryAllocate(const std::vector<AddressClaim>& claims, const ClockReading& now);
+  Result<void> TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now);
 
   // Puts to rest all that the owner and its links hold, in whichever pool; how many.
   Result<std::size_t> Release(const AddressOwner& owner, const ClockReading& now);
