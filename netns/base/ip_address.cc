@@ -100,6 +100,13 @@ std::optional<std::uint64_t> IpAddress::Minus(const IpAddress& base) const {
   return value;
 }
 
+IpAddress IpAddress::SolicitedNode() const {
+  IpAddress group;
+  group.v6_ = true;
+  group.bytes_ = {0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, bytes_[13], bytes_[14], bytes_[15]};
+  return group;
+}
+
 IpAddress IpAddress::Masked(int prefix_length) const {
   IpAddress masked = *this;
   for (int bit = prefix_length; bit < Bits(); ++bit) {

@@ -47,6 +47,8 @@ class IpAddress {
   // This minus `base`, or nullopt when it is below `base`, does not fit 64 bits
   // or is of the other family.
   [[nodiscard]] std::optional<std::uint64_t> Minus(const IpAddress& base) const;
+  // The solicited-node multicast address of an IPv6 address (RFC 4291 section 2.7.1).
+  [[nodiscard]] IpAddress SolicitedNode() const;
   // Host bits below `prefix_length` cleared, or set.
   [[nodiscard]] IpAddress Masked(int prefix_length) const;
   [[nodiscard]] IpAddress Filled(int prefix_length) const;

@@ -17,8 +17,8 @@
 #include "netns/nl/route_messages.h"
 #include "netns/nl/rule_messages.h"
 #include "netns/nl/socket.h"
+#include "netns/nl/solicit.h"
 #include "netns/nl/vf_messages.h"
-#include "netns/packet/solicit.h"
 
 namespace railhead {
 namespace {
@@ -307,7 +307,7 @@ Result<void> NetlinkRoute::ResolveNeighbour(int index, const IpAddress& address)
   if (address.IsV4()) return {};
   const auto link = RH_TRY_WRAP(FindLink(index), what);
   // Where it has no address to ask from, nobody can ask now: the kernel may later.
-  if (link) RH_TRY_WRAP(SolicitNeighbour(ns_, index, link->mac, address), what);
+  if (link) RH_TRY_WRAP(nl::SolicitNeighbour(ns_, index, link->mac, address), what);
   return {};
 }
 

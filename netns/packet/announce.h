@@ -29,8 +29,7 @@ std::vector<std::uint8_t> ArpProbe(const MacAddress& mac, const IpAddress& addre
 // RFC 4862 section 5.4.2: solicitation for an address that the sender does not use
 // yet, from :: to the solicited-node multicast address.
 std::vector<std::uint8_t> NeighbourProbe(const MacAddress& mac, const IpAddress& address);
-// That group (RFC 4291 section 2.7.1) and its Ethernet address (RFC 2464 section 7).
-IpAddress SolicitedNode(const IpAddress& address);
+// The Ethernet address of that group (RFC 2464 section 7).
 MacAddress SolicitedNodeMac(const IpAddress& address);
 
 // One announcement for each address, from link `index` of `ns`.

@@ -117,12 +117,6 @@ Frame UnsolicitedAdvertisement(const MacAddress& mac, const IpAddress& address, 
   return frame;
 }
 
-IpAddress SolicitedNode(const IpAddress& address) {
-  std::array<std::uint8_t, 16> bytes = {0xff, 0x02, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff};
-  std::copy_n(address.Data() + 13, 3, bytes.begin() + 13);
-  return *IpAddress::FromBytes(bytes.data(), bytes.size());
-}
-
 MacAddress SolicitedNodeMac(const IpAddress& address) {
   MacAddress mac{{0x33, 0x33, 0xff}};
   std::copy_n(address.Data() + 13, 3, mac.bytes.begin() + 3);
@@ -135,7 +129,7 @@ Frame NeighbourProbe(const MacAddress& mac, const IpAddress& address) {
   AppendEthernet(frame, SolicitedNodeMac(address).bytes, mac, kEtherTypeIpv6);
   constexpr std::array<std::uint8_t, 16> kUnspecified = {};
   AppendIpv6(frame, kMessageSize, *IpAddress::FromBytes(kUnspecified.data(), kUnspecified.size()),
-             SolicitedNode(address));
+             address.SolicitedNode());
   frame.push_back(135);  // neighbour solicitation
   frame.push_back(0);
   Append16(frame, 0);  // checksum, below

@@ -41,6 +41,20 @@ TEST(Frames, UnsolicitedAdvertisement) {
   EXPECT_EQ(UnsolicitedAdvertisement(kMac, *IpAddress::Parse("fd00:100::7")), wanted);
 }
 
+TEST(Frames, NeighbourProbeGoesToTheSolicitedNode) {
+  const Frame wanted = {
+      0x33, 0x33, 0xff, 0x00, 0x00, 0x07, 0x02, 0x11, 0x22, 0x33, 0x44, 0x55, 0x86, 0xdd,  // Ethernet
+      0x60, 0x00, 0x00, 0x00, 0x00, 0x18, 58,   255,                                       // IPv6
+      0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,
+      0xff, 0x02, 0,    0,    0,    0,    0,    0,    0,    0,    0,    0x01, 0xff, 0x00, 0x00, 0x07,
+      0x87, 0x00, 0x7c, 0x99, 0x00, 0x00, 0x00, 0x00,  // solicitation
+      0xfd, 0x00, 0x01, 0x00, 0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0,    0x07,
+  };
+  EXPECT_EQ(NeighbourProbe(kMac, *IpAddress::Parse("fd00:100::7")), wanted);
+  EXPECT_EQ(IpAddress::Parse("fd00:100::8:1234:5678")->SolicitedNode(),
+            *IpAddress::Parse("ff02::1:ff34:5678"));
+}
+
 TEST(Frames, AdvertisementWithoutOverride) {
   const Frame with = UnsolicitedAdvertisement(kMac, *IpAddress::Parse("fd00:100::7"));
   const Frame without = UnsolicitedAdvertisement(kMac, *IpAddress::Parse("fd00:100::7"), false);

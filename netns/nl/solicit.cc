@@ -1,4 +1,4 @@
-#include "netns/packet/solicit.h"
+#include "netns/nl/solicit.h"
 
 #include <netinet/icmp6.h>
 #include <netinet/in.h>
@@ -9,9 +9,8 @@
 #include <cerrno>
 
 #include "netns/base/unique_fd.h"
-#include "netns/packet/announce.h"
 
-namespace railhead {
+namespace railhead::nl {
 namespace {
 
 constexpr int kHopLimit = 255;
@@ -55,7 +54,7 @@ Result<bool> SolicitNeighbour(const NetNs& ns, int index, const MacAddress& mac,
   sockaddr_in6 to{};
   to.sin6_family = AF_INET6;
   to.sin6_scope_id = static_cast<std::uint32_t>(index);
-  const IpAddress group = SolicitedNode(target);
+  const IpAddress group = target.SolicitedNode();
   std::copy_n(group.Data(), sizeof(in6_addr), to.sin6_addr.s6_addr);
   ssize_t sent = 0;
   do {
@@ -66,4 +65,4 @@ Result<bool> SolicitNeighbour(const NetNs& ns, int index, const MacAddress& mac,
   return true;
 }
 
-}  // namespace railhead
+}  // namespace railhead::nl

@@ -16,10 +16,10 @@
 #include "netns/base/result.h"
 #include "netns/ns/netns.h"
 
-namespace railhead {
+namespace railhead::nl {
 
 // One solicitation for IPv6 address `target` from link `index`, whose MAC is `mac`.
 // false: the link has no address to ask from.
 Result<bool> SolicitNeighbour(const NetNs& ns, int index, const MacAddress& mac, const IpAddress& target);
 
-}  // namespace railhead
+}  // namespace railhead::nl
