@@ -5,75 +5,31 @@
 #include <malloc.h>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <optional>
+#include <memory>
 #include <string>
 #include <thread>
-#include <vector>
 
+#include "cni/state/attach_log.h"
+#include "deviceplugin/announcer.h"
+#include "deviceplugin/command_line.h"
+#include "deviceplugin/events_log.h"
 #include "deviceplugin/log.h"
 #include "deviceplugin/plan.h"
+#include "deviceplugin/reconcile_loop.h"
+#include "deviceplugin/reconciler.h"
 #include "deviceplugin/registrar.h"
-#include "deviceplugin/sriovdp_config.h"
-#include "netns/base/text.h"
+#include "deviceplugin/timings.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead {
 namespace {
-
-enum ExitStatus : int { kStopped = 0, kFailed = 1, kUsage = 2, kBadConfig = 3 };
-
-struct CommandLine {
-  ConfigSource source;
-  std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
-  std::string log_level = "info";
-  bool list = false;
-};
-
-// Fills `line`, or returns the status to exit with.
-std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
-  CLI::App app("railheadd: gives SR-IOV RoCE NICs to kubelet as extended resources");
-  std::string fabric;
-  std::string config_file;
-  std::string prefix = kSriovdpPrefix;
-  const auto absolute = [](const std::string& path) {
-    return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
-  };
-  app.set_version_flag("--version", std::string("railheadd ") + RAILHEAD_VERSION);
-  auto* fabric_option = app.add_option("--fabric", fabric, "The fabric (default: /etc/railhead/fabric.json)");
-  auto* config_option = app.add_option("--config-file", config_file,
-                                       "sriov-network-device-plugin's config.json, instead of a fabric");
-  fabric_option->check(absolute)->excludes(config_option);
-  config_option->check(absolute);
-  app.add_option("--resource-prefix", prefix, "Prefix of config.json's resources without resourcePrefix")
-      ->capture_default_str();
-  app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
-      ->check(absolute)
-      ->capture_default_str();
-  app.add_option("--log-level", line->log_level, "debug, info, warning or error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
-      ->capture_default_str();
-  app.add_flag("--list", line->list, "Print what would be advertised, as JSON, and exit");
-  app.footer(
-      "Exit status: 0 stopped by a signal, 1 failed while running, 2 wrong command line, 3 configuration "
-      "missing "
-      "or wrong.");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kStopped : kUsage;
-  }
-  if (!fabric.empty()) line->source.fabric = fabric;
-  if (!config_file.empty()) line->source.sriovdp = config_file;
-  line->source.resource_prefix = prefix;
-  return std::nullopt;
-}
 
 Result<HostNetwork> AskHostNetwork(Kernel& kernel) {
   const NetNs host = RH_TRY(kernel.HostNetns());
@@ -97,43 +53,6 @@ Result<void> RefuseNodesInExclusiveMode(Kernel& kernel, const Plan& plan) {
   return {};
 }
 
-void LogEvent(Log* log, const Event& event) {
-  switch (event.kind) {
-    case EventKind::kServing:
-      return log->Debug("serving", {{"resource", event.resource}, {"socket", event.detail}});
-    case EventKind::kRegistered:
-      return log->Info("registered with kubelet", {{"resource", event.resource}, {"kubelet", event.detail}});
-    case EventKind::kRegisterFailed:
-      return log->Warning("not registered", *event.error, {{"resource", event.resource}});
-    case EventKind::kServeFailed:
-      return log->Failure("cannot serve", *event.error, {{"resource", event.resource}});
-    case EventKind::kKubeletGone:
-      return log->Info("registering again", {{"resource", event.resource}, {"because", event.detail}});
-    case EventKind::kStandingBy:
-      return log->Info("standing by: a newer railheadd serves the resource",
-                       {{"resource", event.resource}, {"socket", event.detail}});
-    case EventKind::kCall:
-      break;
-  }
-  const std::string devices = Join(event.device_ids, ",");
-  if (event.error) {
-    log->Warning("refused", *event.error,
-                 {{"call", event.detail}, {"resource", event.resource}, {"devices", devices}});
-  } else {
-    log->Info("answered", {{"call", event.detail}, {"resource", event.resource}, {"devices", devices}});
-  }
-}
-
-void LogPlan(Log* log, const Plan& plan) {
-  for (const std::string& rail : plan.absent_rails) {
-    log->Warning("this node has no PF for a rail", {{"rail", rail}, {"config", plan.config_path}});
-  }
-  for (const auto& pool : plan.pools) {
-    log->Info("advertising",
-              {{"resource", pool->spec.resource}, {"devices", std::to_string(pool->members.size())}});
-  }
-}
-
 // The signals that end the daemon, blocked in every thread and waited for in one.
 sigset_t BlockEndingSignals() {
   sigset_t signals;
@@ -154,28 +73,96 @@ std::string SocketTag() {
   return buffer.data();
 }
 
-int Serve(const Root& root, const CommandLine& line, const Plan& plan, Log* log) {
+// The threads of a daemon that serves.
+class Daemon {
+ public:
+  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Plan& plan, Log* log)
+      : log_(log),
+        report_log_(log),
+        reconciler_(root, kernel),
+        registrar_({root, root.Path(line.kubelet_directory), SocketTag()}, plan.pools,
+                   [log](const Event& event) { LogEvent(log, event); }),
+        announcer_(root, kernel, [log](const AttachmentKey& key, const Result<Repeated>& repeated) {
+          LogRepeated(log, key, repeated);
+        }) {
+    if (line.reconcile_interval.count() > 0) {
+      reconciling_ = std::make_unique<ReconcileLoop>(
+          reconciler_, line.reconcile_interval,
+          [this](const ReconcileReport& report) { report_log_.Write(report); });
+    }
+  }
+
+  // Until one of the signals comes, or kubelet cannot be served.
+  int Run(const sigset_t& signals) {
+    Result<void> ran;
+    std::thread serving([&] {
+      // What is not home yet should not be given out; but kubelet does not wait for ever.
+      if (reconciling_ && !reconciling_->AwaitFirst(kFirstPass))
+        log_->Debug("serving before the first pass is over");
+      if (!stopping_) ran = registrar_.Run();
+      if (!ran) ::kill(::getpid(), SIGTERM);
+    });
+    int signal = 0;
+    sigwait(&signals, &signal);
+    Stop();
+    serving.join();
+    if (!ran) {
+      log_->Failure("stopped", ran.error());
+      return kFailed;
+    }
+    log_->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
+    return kStopped;
+  }
+
+  // Whether all threads have ended or will at once. Otherwise the process has to end
+  // without waiting for them: what the reconciler does can be interrupted anywhere.
+  bool Ended() { return !reconciling_ || reconciling_->AwaitEnd(kLastStep); }
+
+ private:
+  static constexpr std::chrono::seconds kFirstPass{30};
+  static constexpr std::chrono::seconds kLastStep{1};
+
+  void Stop() {
+    stopping_ = true;
+    announcer_.Stop();
+    if (reconciling_) reconciling_->Stop();
+    registrar_.Stop();
+  }
+
+  Log* log_;
+  ReportLog report_log_;
+  Reconciler reconciler_;
+  Registrar registrar_;
+  std::atomic<bool> stopping_{false};
+  Announcer announcer_;
+  std::unique_ptr<ReconcileLoop> reconciling_;
+};
+
+int Serve(const Root& root, Kernel& kernel, const CommandLine& line, const Plan& plan, Log* log) {
   const sigset_t signals = BlockEndingSignals();
-  const std::string directory = root.Path(line.kubelet_directory);
-  for (const std::string& name : RemoveStaleSockets(directory)) {
+  for (const std::string& name : RemoveStaleSockets(root.Path(line.kubelet_directory))) {
     log->Info("removed a socket that nobody listened on", {{"socket", name}});
   }
-  Registrar registrar({root, directory, SocketTag()}, plan.pools,
-                      [log](const Event& event) { LogEvent(log, event); });
-  Result<void> ran;
-  std::thread loop([&] {
-    ran = registrar.Run();
-    if (!ran) ::kill(::getpid(), SIGTERM);
-  });
-  int signal = 0;
-  sigwait(&signals, &signal);
-  registrar.Stop();
-  loop.join();
-  if (!ran) {
-    log->Failure("stopped", ran.error());
+  auto daemon = std::make_unique<Daemon>(root, kernel, line, plan, log);
+  const int status = daemon->Run(signals);
+  if (!daemon->Ended()) std::_Exit(status);
+  return status;
+}
+
+int ReconcileOnce(const Root& root, Kernel& kernel) {
+  Reconciler reconciler(root, kernel, SinglePass());
+  const ReconcileReport report = reconciler.Run();
+  (void)std::printf("%s\n", ReportAsJson(report).c_str());
+  return report.Failed() ? kFailed : kStopped;
+}
+
+int ShowTimings(const Root& root, Log* log) {
+  const auto timings = ReadAttachTimings(root);
+  if (!timings) {
+    log->Failure("cannot read the attach log", timings.error());
     return kFailed;
   }
-  log->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
+  (void)std::printf("%s\n", TimingsAsJson(*timings).c_str());
   return kStopped;
 }
 
@@ -188,6 +175,8 @@ int Main(int argc, char** argv) {
   const Root root(prefix != nullptr ? prefix : "");
   Log log(line.log_level);
   LinuxKernel kernel(root);
+  if (line.reconcile_once) return ReconcileOnce(root, kernel);
+  if (line.timings) return ShowTimings(root, &log);
   const auto host = AskHostNetwork(kernel);
   if (!host) {
     // Without this a NIC that the node lives on could be given to a pod.
@@ -208,7 +197,7 @@ int Main(int argc, char** argv) {
     return kStopped;
   }
   LogPlan(&log, *plan);
-  return Serve(root, line, *plan, &log);
+  return Serve(root, kernel, line, *plan, &log);
 }
 
 }  // namespace

@@ -62,6 +62,12 @@ Error WithUndoErrors(Error error, const std::vector<Error>& undo_errors) {
   return error;
 }
 
+bool HasAnnounced(const AttachPlan& plan) {
+  return plan.config.announce && !plan.ipam_type.empty() &&
+         std::any_of(plan.links.begin(), plan.links.end(),
+                     [](const LinkPlan& link) { return !link.user_space; });
+}
+
 // From claimed devices to attached ones; from the first change on, the inverse of
 // all is on `undo`.
 class Adding {
@@ -173,6 +179,7 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   AttachTiming timing{{request.network, request.container_id, request.ifname}, plan.links.size(), {}, {}};
   if (result) {
     undo.Commit();
+    if (HasAnnounced(plan)) announced_ = timing.key;
   } else {
     clock.Done("failed");
     timing.error = result.error().message;

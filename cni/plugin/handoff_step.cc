@@ -18,15 +18,6 @@ constexpr auto kSandboxLockLimit = std::chrono::seconds(30);
 constexpr std::size_t kSandboxLocks = 64;
 constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
 
-// Attachments of one sandbox may be made at the same time. Lock files are never
-// removed, so sandboxes share a fixed number of them.
-Result<FileLock> LockSandbox(const Root& root, const std::string& container) {
-  const std::size_t number = std::hash<std::string>{}(container) % kSandboxLocks;
-  return WithContext(
-      FileLock::Acquire(paths::Lock(root, "sandbox-" + std::to_string(number)), kSandboxLockLimit),
-      "waiting for other attachments of sandbox " + container);
-}
-
 // The cluster network's interface: where the pod's default route leaves.
 Result<std::string> ClusterInterface(RouteApi& pod) {
   for (const int family : {AF_INET, AF_INET6}) {
@@ -113,9 +104,17 @@ Result<void> WriteNcclConf(const Root& root, RouteApi& pod, const AttachPlan& pl
 
 }  // namespace
 
+// Lock files are never removed, so sandboxes share a fixed number of them.
+Result<FileLock> LockSandbox(const Root& root, const std::string& container,
+                             std::chrono::milliseconds limit) {
+  const std::size_t number = std::hash<std::string>{}(container) % kSandboxLocks;
+  return WithContext(FileLock::Acquire(paths::Lock(root, "sandbox-" + std::to_string(number)), limit),
+                     "waiting for other attachments of sandbox " + container);
+}
+
 Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteApi& pod,
                                const AttachPlan& plan, JournalEntry& entry) {
-  const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id));
+  const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
   // The shared file last: a NIC that fails on the way is not left in it.
   RH_TRY_WRAP(WriteCdi(root, entry), "writing the CDI spec");
   // Without an address there is nothing to hand over, and the image keeps its file.
@@ -130,7 +129,7 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteAp
 }
 
 Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
-  const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id));
+  const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
   for (const auto& link : entry.links) {
     RH_TRY(RemoveCdiSpec(root, link.device));
     RH_TRY(ClearDeviceHandoff(root, link.device));

@@ -2,13 +2,21 @@
 // Threads: as Kernel; takes the sandbox's lock itself.
 #pragma once
 
+#include <chrono>
+#include <string>
+
 #include "cni/plugin/plan.h"
 #include "cni/state/journal.h"
+#include "netns/base/file_lock.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {
+
+// Attachments of one sandbox may be made at the same time; who writes or removes its
+// handoff holds this. kTimeout after `limit`.
+Result<FileLock> LockSandbox(const Root& root, const std::string& container, std::chrono::milliseconds limit);
 
 // Writes the device's CDI spec and nccl.conf with this and the sandbox's earlier
 // attachments, then marks the entry as done: in this order, so that an

@@ -10,6 +10,9 @@
 // Threads: one object per process, one call.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "cni/skel/plugin.h"
@@ -30,6 +33,10 @@ class RailheadPlugin : public CniPlugin {
   Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) override;
   Result<void> Status(const CniRequest& request) override;
 
+  // What a successful ADD has announced, which is to be repeated (repeat.h) after its
+  // result was printed.
+  [[nodiscard]] const std::optional<AttachmentKey>& announced() const { return announced_; }
+
  private:
   // Ends the attachment if there is one, under its devices' locks.
   Result<void> Release(const CniRequest& request, const AttachmentKey& key);
@@ -37,6 +44,7 @@ class RailheadPlugin : public CniPlugin {
   Root root_;
   Kernel& kernel_;
   Journal journal_;
+  std::optional<AttachmentKey> announced_;
 };
 
 }  // namespace railhead

@@ -3,7 +3,6 @@
 #include "cni/plugin/handoff_step.h"
 #include "cni/plugin/home.h"
 #include "cni/plugin/ipam_step.h"
-#include "cni/plugin/locks.h"
 
 namespace railhead {
 namespace {
@@ -29,10 +28,10 @@ std::set<std::string> DevicesOf(const JournalEntry& entry) {
 }
 
 Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
-                               const CniRequest& request, const JournalEntry& entry) {
+                               const CniRequest& request, const JournalEntry& entry, Deadline deadline) {
   const JournalEntry held = RH_TRY(WithHeldLinksOnly(journal, entry));
   const bool own = entry.key == AttachmentKey{request.network, request.container_id, request.ifname};
-  RH_TRY(BringHome(root, kernel, held, own ? request.netns : "", HomeDeadline()));
+  RH_TRY(BringHome(root, kernel, held, own ? request.netns : "", deadline));
   RH_TRY(RemoveHandoffOf(root, journal, held));
   RH_TRY_WRAP(IpamRelease(request, entry), "releasing the addresses of " + entry.key.ToString());
   return journal.Remove(entry);

@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 
+#include "cni/plugin/locks.h"
 #include "cni/skel/plugin.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
@@ -22,8 +23,10 @@ namespace railhead {
 std::set<std::string> DevicesOf(const JournalEntry& entry);
 
 // `request`: where IPAM plugins are (else where ADD found them), and, when it is
-// about this very attachment, a path to the pod's namespace.
+// about this very attachment, a path to the pod's namespace. `deadline`: for devices
+// on their way home.
 Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
-                               const CniRequest& request, const JournalEntry& entry);
+                               const CniRequest& request, const JournalEntry& entry,
+                               Deadline deadline = HomeDeadline());
 
 }  // namespace railhead

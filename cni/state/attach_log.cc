@@ -8,8 +8,12 @@
 #include <cstdio>
 #include <ctime>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "cni/skel/json_reader.h"
 #include "cni/state/paths.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {
@@ -35,6 +39,24 @@ std::string LineOf(const AttachTiming& timing) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+std::optional<AttachTiming> TimingOf(const std::string& line) {
+  const auto document = JsonDocument::Parse(line, "attach log");
+  if (!document) return std::nullopt;
+  JsonReader reader = document->Root();
+  AttachTiming timing;
+  timing.key = {reader.RequiredString("network"), reader.RequiredString("containerId"),
+                reader.RequiredString("ifname")};
+  timing.links = static_cast<std::size_t>(reader.Int("links", 0, INT32_MAX).value_or(0));
+  timing.error = reader.String("error").value_or("");
+  auto phases = reader.Object("phasesUs");
+  if (!phases) return std::nullopt;
+  for (const auto& phase : phases->Keys()) {
+    timing.phases.emplace_back(phase, phases->Int(phase, 0, INT64_MAX).value_or(0));
+  }
+  if (!reader.status()) return std::nullopt;
+  return timing;
+}
+
 }  // namespace
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing) {
@@ -50,6 +72,18 @@ void LogAttachTiming(const Root& root, const AttachTiming& timing) {
   }
   const std::string line = LineOf(timing);
   [[maybe_unused]] const auto written = ::write(fd.get(), line.data(), line.size());
+}
+
+Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {
+  std::vector<AttachTiming> timings;
+  for (const char* suffix : {".1", ""}) {
+    const auto text = RH_TRY(ReadFile(paths::AttachLog(root) + suffix));
+    for (const auto& line : Split(text.value_or(""), '\n')) {
+      if (line.empty()) continue;
+      if (auto timing = TimingOf(line); timing) timings.push_back(std::move(*timing));
+    }
+  }
+  return timings;
 }
 
 }  // namespace railhead

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "netns/base/result.h"
 #include "netns/base/root.h"
 
 namespace railhead {
@@ -29,6 +30,9 @@ struct AttachTiming {
 };
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing);
+// All that is there, the oldest first. What is no line of ours (one that was cut when the
+// disk was full, say) is passed over.
+Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root);
 
 // Measures phases: each begins where the one before ended, the first at construction.
 class PhaseClock {

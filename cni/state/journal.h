@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -112,6 +113,17 @@ struct JournalEntry {
   bool handoff_required = false;
 };
 
+// All that the journal's directories hold, for the reconciler.
+struct JournalScan {
+  std::vector<JournalEntry> entries;  // of this boot
+  std::vector<JournalEntry> earlier;  // of earlier boots, which nobody else sees
+  std::vector<Error> damaged;         // each names its file; whose it is nobody knows
+  // Devices whose link is to no entry above, or that a killed writer left half made.
+  std::set<std::string> loose;
+  // Paths: files that a killed writer left, directories of sandboxes without entries.
+  std::vector<std::string> remains;
+};
+
 class Journal {
  public:
   explicit Journal(Root root) : root_(std::move(root)) {}
@@ -129,10 +141,28 @@ class Journal {
   // entry. Removing what is not there succeeds.
   [[nodiscard]] Result<void> Remove(const JournalEntry& entry) const;
 
+  // For the reconciler. What Scan() says of others than the caller's own can be over
+  // a moment later: look again under the device's lock.
+  [[nodiscard]] Result<JournalScan> Scan() const;
+  // Find() for entries of any boot.
+  [[nodiscard]] Result<std::optional<JournalEntry>> FindOfAnyBoot(const AttachmentKey& key) const;
+  // Whether an entry of any boot, or a damaged one, has the device or is of the sandbox.
+  [[nodiscard]] Result<bool> HoldsDevice(const std::string& device) const;
+  [[nodiscard]] Result<bool> HoldsSandbox(const std::string& container_id) const;
+  // Removes the device's link unless an entry has the device, and a half made one; true
+  // when there was one to remove.
+  [[nodiscard]] Result<bool> RemoveLoose(const std::string& device) const;
+  // One of Scan()'s remains. (Write() makes again what it misses.)
+  [[nodiscard]] Result<void> RemoveRemains(const std::string& path) const;
+
+  // The file of an entry, for those who wait for its end.
+  [[nodiscard]] std::string PathOf(const AttachmentKey& key) const;
+
  private:
   [[nodiscard]] std::string DirectoryOf(const std::string& container_id) const;
-  [[nodiscard]] std::string PathOf(const AttachmentKey& key) const;
   [[nodiscard]] Result<std::optional<JournalEntry>> Read(const std::string& path) const;
+  [[nodiscard]] Result<void> ScanSandbox(const std::string& container_id, const std::string& boot_id,
+                                         JournalScan& scan) const;
 
   Root root_;
 };

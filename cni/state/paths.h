@@ -15,6 +15,7 @@
 //     ipam/                                       address store
 //   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint   kubelet's, read only
 //   /var/lib/kubelet/pods/UID            kubelet's, read only: there while the pod is
+//   /var/lib/cni/...                     results that runtimes (libcni, Multus) keep, read only
 //
 // Names are checked before they come here (CNI ids by cni/skel, BDFs by
 // PciAddress), so no part can leave its directory.
@@ -22,6 +23,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "netns/base/root.h"
 
@@ -71,6 +73,10 @@ inline std::string KubeletCheckpoint(const Root& root) {
 }
 inline std::string KubeletPods(const Root& root) {
   return root.Path("/var/lib/kubelet/pods");
+}
+inline std::vector<std::string> CniCaches(const Root& root) {
+  return {root.Path("/var/lib/cni/results"), root.Path("/var/lib/cni/cache/results"),
+          root.Path("/var/lib/cni/multus"), root.Path("/var/lib/cni/multus/results")};
 }
 inline std::string AddressStore(const Root& root) {
   return root.Path("/var/lib/railhead/ipam");

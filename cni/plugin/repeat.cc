@@ -1,0 +1,180 @@
+#include "cni/plugin/repeat.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <cstdint>
+#include <cstdio>
+#include <string_view>
+#include <vector>
+
+#include "cni/plugin/locks.h"
+#include "cni/plugin/release.h"
+#include "cni/state/paths.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr unsigned kChildLimit = 5;       // seconds
+constexpr std::size_t kRequestName = 16;  // hexadecimal digits
+
+// FNV-1a, 64 bits: the same in every process. The content says whose it is.
+std::string RequestName(const AttachmentKey& key) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char c : key.ToString()) {
+    hash ^= static_cast<unsigned char>(c);
+    hash *= 0x100000001b3U;
+  }
+  std::array<char, kRequestName + 1> name{};
+  (void)std::snprintf(name.data(), name.size(), "%016llx", static_cast<unsigned long long>(hash));
+  return name.data();
+}
+
+Result<void> Send(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& entry) {
+  const auto pod = RH_TRY(kernel.OpenRoute(pod_ns));
+  for (const auto& attached : entry.links) {
+    if (attached.user_space || attached.addresses.empty()) continue;
+    const auto link = RH_TRY(pod->FindLink(attached.pod_name));
+    if (!link || !link->up) continue;
+    std::vector<IpAddress> addresses;
+    for (const auto& prefix : attached.addresses) addresses.push_back(prefix.address);
+    RH_TRY(kernel.Announce(pod_ns, *link, addresses));
+  }
+  return {};
+}
+
+// Whether a process has the taker's lock. Asked with a shared one: two plugins that ask
+// at the same time must not take each other for it.
+bool HasTaker(const Root& root) {
+  const std::string path = paths::Lock(root, kRepeatTaker);
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!fd.valid()) return false;
+  while (::flock(fd.get(), LOCK_SH | LOCK_NB) != 0) {
+    if (errno != EINTR) return errno == EWOULDBLOCK;
+  }
+  return false;
+}
+
+void CloseAll() {
+#ifdef SYS_close_range
+  if (::syscall(SYS_close_range, 0U, ~0U, 0U) == 0) return;
+#endif
+  // Linux before 5.9. A plugin has few, and none beyond its limit.
+  const long limit = ::sysconf(_SC_OPEN_MAX);
+  for (int fd = 0; fd < limit; ++fd) ::close(fd);
+}
+
+// Reports when the file is removed or replaced; the file is none of those that keep a
+// namespace alive.
+class FileWatch {
+ public:
+  explicit FileWatch(const std::string& path) : fd_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    watching_ = fd_.valid() &&
+                ::inotify_add_watch(fd_.get(), path.c_str(), IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF) >= 0;
+  }
+  [[nodiscard]] bool watching() const { return watching_; }
+  // false: something happened to it before.
+  [[nodiscard]] bool QuietUntil(Clock::time_point when) const {
+    for (;;) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(when - Clock::now()).count();
+      if (left <= 0) return true;
+      pollfd polled{fd_.get(), POLLIN, 0};
+      const int ready = ::poll(&polled, 1, static_cast<int>(left) + 1);
+      if (ready > 0 || (ready < 0 && errno != EINTR)) return false;
+    }
+  }
+
+ private:
+  UniqueFd fd_;
+  bool watching_ = false;
+};
+
+// Until all is sent or the attachment is not the same any more. A finished entry is never
+// written again, so whatever happens to its file is its end.
+void RepeatNow(const Root& root, Kernel& kernel, const AttachmentKey& key) {
+  auto when = Clock::now() + kRepeatInterval;
+  const Journal journal(root);
+  const FileWatch watch(journal.PathOf(key));
+  const auto entry = journal.Find(key);
+  if (!watch.watching() || !entry || !*entry || (*entry)->phase != Phase::kDone) return;
+  for (int i = 0; i < kRepeats; ++i, when += kRepeatInterval) {
+    if (!watch.QuietUntil(when)) return;
+    const auto sent = AnnounceAgain(root, kernel, key);
+    if (sent && *sent == Repeated::kGone) return;
+  }
+}
+
+[[noreturn]] void RunChild(const Root& root, Kernel& kernel, const AttachmentKey& key) {
+  CloseAll();
+  if (::open("/dev/null", O_RDWR) == STDIN_FILENO) {
+    (void)::dup2(STDIN_FILENO, STDOUT_FILENO);
+    (void)::dup2(STDIN_FILENO, STDERR_FILENO);
+  }
+  (void)::setsid();
+  // Under a root that is relative all paths would be others then.
+  if (root.prefix().empty() || root.prefix()[0] == '/') (void)::chdir("/");
+  (void)::signal(SIGALRM, SIG_DFL);
+  sigset_t none;
+  ::sigemptyset(&none);
+  (void)::sigprocmask(SIG_SETMASK, &none, nullptr);
+  (void)::alarm(kChildLimit);
+  RepeatNow(root, kernel, key);
+  // The destructors of what the plugin had are the plugin's.
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<Repeated> AnnounceAgain(const Root& root, Kernel& kernel, const AttachmentKey& key) {
+  const Journal journal(root);
+  const auto seen = RH_TRY(journal.Find(key));
+  if (!seen || seen->phase != Phase::kDone) return Repeated::kGone;
+  const auto locks = DeviceLocks::Acquire(root, DevicesOf(*seen), std::chrono::milliseconds(0));
+  if (!locks && locks.error().code == ErrorCode::kTimeout) return Repeated::kBusy;
+  if (!locks) return Fail(locks.error());
+  const auto entry = RH_TRY(journal.Find(key));
+  if (!entry || entry->phase != Phase::kDone || DevicesOf(*entry) != DevicesOf(*seen)) return Repeated::kGone;
+  const auto pod_ns = kernel.OpenNetns(entry->netns);
+  if (!pod_ns || pod_ns->inode() != entry->netns_inode) return Repeated::kGone;
+  RH_TRY_WRAP(Send(kernel, *pod_ns, *entry), "announcing the addresses of " + key.ToString() + " again");
+  return Repeated::kSent;
+}
+
+void RepeatLater(const Root& root, Kernel& kernel, const AttachmentKey& key) {
+  if (HasTaker(root) && WriteRepeatRequest(root, key)) return;
+  if (::fork() == 0) RunChild(root, kernel, key);
+}
+
+Result<void> WriteRepeatRequest(const Root& root, const AttachmentKey& key) {
+  const std::string directory = paths::Announcements(root);
+  RH_TRY(MakeDirectories(directory, 0700));
+  const std::string text = key.network + "\n" + key.container_id + "\n" + key.ifname + "\n";
+  return WriteAtomic(directory + "/" + RequestName(key), text, Sync::kVolatile);
+}
+
+Result<std::optional<AttachmentKey>> ReadRepeatRequest(const std::string& path) {
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return std::nullopt;
+  const auto lines = Split(*text, '\n');
+  static constexpr std::size_t kLines = 4;  // the last one is empty
+  if (lines.size() != kLines) return std::nullopt;
+  const AttachmentKey key{lines[0], lines[1], lines[2]};
+  // Also what is not written to the end yet, or named by someone else.
+  if (path.substr(path.rfind('/') + 1) != RequestName(key)) return std::nullopt;
+  return key;
+}
+
+}  // namespace railhead

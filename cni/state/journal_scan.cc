@@ -1,0 +1,119 @@
+// Journal as the reconciler sees it: with what nobody else looks at.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "cni/state/journal.h"
+#include "cni/state/journal_json.h"
+#include "cni/state/paths.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::string_view kSuffix = ".json";
+constexpr std::string_view kHalf = ".new";  // of a link that Write() was about to rename
+
+bool Has(const JournalEntry& entry, const std::string& device) {
+  return std::any_of(entry.links.begin(), entry.links.end(),
+                     [&](const AttachedLink& link) { return link.device == device; });
+}
+
+std::set<std::string> DevicesOfAll(const JournalScan& scan) {
+  std::set<std::string> devices;
+  for (const auto* entries : {&scan.entries, &scan.earlier}) {
+    for (const auto& entry : *entries) {
+      for (const auto& link : entry.links) devices.insert(link.device);
+    }
+  }
+  return devices;
+}
+
+}  // namespace
+
+Result<void> Journal::ScanSandbox(const std::string& container_id, const std::string& boot_id,
+                                  JournalScan& scan) const {
+  const std::string directory = DirectoryOf(container_id);
+  const auto names = RH_TRY(ListDirectory(directory));
+  if (!names) return {};
+  for (const auto& name : *names) {
+    const std::string path = directory + "/" + name;
+    if (!name.ends_with(kSuffix)) {
+      scan.remains.push_back(path);
+      continue;
+    }
+    const auto text = RH_TRY(ReadFile(path));
+    if (!text) continue;
+    auto entry = ParseJournalEntry(*text, path);
+    if (!entry) {
+      scan.damaged.push_back(std::move(entry.error()));
+    } else {
+      (entry->boot_id == boot_id ? scan.entries : scan.earlier).push_back(std::move(*entry));
+    }
+  }
+  if (names->empty()) scan.remains.push_back(directory);
+  return {};
+}
+
+Result<JournalScan> Journal::Scan() const {
+  JournalScan scan;
+  const std::string boot_id = RH_TRY(BootId(root_));
+  // Links first: the entry of one that is listed was there before it.
+  const auto linked = RH_TRY(ListDirectory(paths::Devices(root_)));
+  const auto containers = RH_TRY(ListDirectory(paths::Attachments(root_)));
+  for (const auto& container : containers.value_or(std::vector<std::string>{})) {
+    RH_TRY(ScanSandbox(container, boot_id, scan));
+  }
+  const auto owned = DevicesOfAll(scan);
+  for (const auto& name : linked.value_or(std::vector<std::string>{})) {
+    if (name.ends_with(kHalf)) {
+      scan.loose.insert(name.substr(0, name.size() - kHalf.size()));
+    } else if (!owned.contains(name)) {
+      scan.loose.insert(name);
+    }
+  }
+  return scan;
+}
+
+Result<std::optional<JournalEntry>> Journal::FindOfAnyBoot(const AttachmentKey& key) const {
+  const std::string path = PathOf(key);
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return std::nullopt;
+  return RH_TRY(ParseJournalEntry(*text, path));
+}
+
+Result<bool> Journal::HoldsDevice(const std::string& device) const {
+  const std::string path = paths::Devices(root_) + "/" + device;
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return false;
+  const auto entry = ParseJournalEntry(*text, path);
+  return !entry || Has(*entry, device);
+}
+
+Result<bool> Journal::HoldsSandbox(const std::string& container_id) const {
+  const auto names = RH_TRY(ListDirectory(DirectoryOf(container_id)));
+  return names && std::any_of(names->begin(), names->end(),
+                              [](const std::string& name) { return name.ends_with(kSuffix); });
+}
+
+Result<bool> Journal::RemoveLoose(const std::string& device) const {
+  const std::string path = paths::Devices(root_) + "/" + device;
+  const bool half = RH_TRY(RemoveFile(path + std::string(kHalf)));
+  if (RH_TRY(HoldsDevice(device))) return half;
+  return RH_TRY(RemoveFile(path)) || half;
+}
+
+Result<void> Journal::RemoveRemains(const std::string& path) const {
+  struct stat status {};
+  const bool is_file = ::lstat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
+  if (is_file) RH_TRY(RemoveFile(path));
+  // Others may be there, or have come meanwhile.
+  (void)RemoveEmptyDirectory(is_file ? path.substr(0, path.rfind('/')) : path);
+  return {};
+}
+
+}  // namespace railhead
