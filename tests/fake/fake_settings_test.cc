@@ -175,6 +175,10 @@ TEST_F(FakeSettingsTest, RefusedSysctls) {
   ASSERT_FALSE(value);
   EXPECT_EQ(value.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(Read(kHost, {"net/ipv4/conf/pf0v0/arp_ignore"}), Values{"8"}) << "the first is in force";
+  for (const char* path : {"kernel/hostname", "net/../kernel/hostname"}) {
+    EXPECT_EQ(kernel_.ReadSysctls(Ns(kHost), {path}).error().code, ErrorCode::kInvalid);
+    EXPECT_EQ(kernel_.WriteSysctls(Ns(kHost), {{path, "1"}}).error().code, ErrorCode::kInvalid);
+  }
 }
 
 TEST_F(FakeSettingsTest, WithoutIpv6ALinkHasNoSuchAddress) {

@@ -115,6 +115,15 @@ std::string PathOf(const std::string& key, const std::string& scope) {
   return "net/" + key.substr(0, slash) + "/" + scope + key.substr(slash);
 }
 
+std::string TextOf(std::string ns, const std::string& path, const std::string& value) {
+  return ns.append(" sysctl ").append(path).append("=").append(value);
+}
+
+// What LinuxKernel refuses before it looks.
+bool IsOfNamespace(const std::string& path) {
+  return path.rfind("net/", 0) == 0 && path.find("..") == std::string::npos;
+}
+
 std::string ValueOfLink(const FakeNetdev& netdev, const std::string& key, const std::string& first) {
   if (key == "ipv6/conf/addr_gen_mode") {
     return std::to_string(static_cast<int>(netdev.link.addr_gen_mode.value_or(AddrGenMode::kEui64)));
@@ -203,7 +212,7 @@ std::vector<std::string> FakeState::ChangedSysctls() {
     for (const auto& [path, value] : ns.sysctls) {
       const auto of_link = ParseOfLink(path);
       if (value == FirstValue(of_link ? of_link->key : path)) continue;
-      changed.push_back(ns.name + " sysctl " + path + "=" + value);
+      changed.push_back(TextOf(ns.name, path, value));
     }
   }
   for (const FakeNetdev& netdev : netdevs) {
@@ -213,8 +222,7 @@ std::vector<std::string> FakeState::ChangedSysctls() {
       if (key.rfind("net/", 0) == 0 || key == "ipv6/conf/addr_gen_mode") continue;
       const std::string value = ValueOfLink(netdev, key, known.value);
       const auto standard = ReadSysctl(netdev.ns, PathOf(key, "default"));
-      if (value != standard)
-        changed.push_back(netdev.ns + " sysctl " + PathOf(key, netdev.link.name) + "=" + value);
+      if (value != standard) changed.push_back(TextOf(netdev.ns, PathOf(key, netdev.link.name), value));
     }
   }
   return changed;
@@ -227,6 +235,8 @@ Result<std::vector<std::optional<std::string>>> FakeKernel::ReadSysctls(
   const auto name = NameOf(ns);
   if (!name) return FailSys(EINVAL, what);
   std::vector<std::optional<std::string>> values;
+  values.reserve(paths.size());
+  if (!std::all_of(paths.begin(), paths.end(), IsOfNamespace)) return FailSys(EINVAL, what);
   for (const std::string& path : paths) values.push_back(state_.ReadSysctl(*name, path));
   return values;
 }
@@ -245,11 +255,12 @@ Result<void> FakeKernel::WriteSysctls(const NetNs& ns,
   if (!name) return Finish(EINVAL, what);
   // An unknown one is noticed before any is written.
   for (const auto& [path, value] : values) {
+    if (!IsOfNamespace(path)) return Finish(EINVAL, "setting sysctl " + path);
     if (!state_.ReadSysctl(*name, path)) return Finish(ENOENT, "setting sysctl " + path);
   }
   for (const auto& [path, value] : values) {
     const int error = state_.WriteSysctl(*name, path, value);
-    if (error != 0) return Finish(error, "setting sysctl " + path + " to \"" + value + "\"");
+    if (error != 0) return Finish(error, "setting sysctl " + path);
     if (injected) break;  // kPartly: the first is in force
   }
   return Finish(injected ? injected.error : 0, what);

@@ -76,6 +76,7 @@ Result<std::vector<AddressConflict>> FakeKernel::ProbeAddresses(const NetNs& ns,
                                                                 const std::vector<AddressClaim>& claims,
                                                                 std::chrono::milliseconds budget) {
   std::vector<std::string> texts;
+  texts.reserve(claims.size());
   for (const auto& claim : claims) {
     texts.push_back(claim.address.ToString() + " on interface " + std::to_string(claim.link));
   }
