@@ -101,6 +101,12 @@ Result<void> Attachment::Move(Work& work) {
   const LinkPlan& plan = *work.plan;
   // A rebind gave the interface the driver's MTU.
   const auto mtu = plan.mac && !plan.mtu ? std::optional<int>(plan.host_link.mtu) : plan.mtu;
+  // Its own alternative name would refuse the renaming; it comes back with DEL.
+  const auto& others = plan.host_link.alt_names;
+  if (std::find(others.begin(), others.end(), plan.pod_name) != others.end()) {
+    RH_TRY_WRAP(network_.host->DeleteAltName(work.host_index, plan.pod_name),
+                "taking the alternative name " + plan.pod_name + " from " + plan.bdf);
+  }
   RH_TRY_WRAP(network_.host->MoveLink(work.host_index, network_.pod_ns, plan.pod_name, mtu),
               "moving " + plan.bdf + " into " + network_.pod_ns.path() + " as " + plan.pod_name +
                   (mtu ? " with MTU " + std::to_string(*mtu) : ""));
@@ -150,7 +156,9 @@ Result<void> Attachment::ConfigureLink(const Work& work) {
   change.promiscuous = tuning.promiscuous;
   change.all_multicast = tuning.all_multicast;
   RH_TRY_WRAP(network_.pod->ChangeLink(work.pod_link.index, change), "configuring " + work.plan->pod_name);
+  const auto& own = work.pod_link.alt_names;
   for (const auto& name : tuning.alt_names) {
+    if (std::find(own.begin(), own.end(), name) != own.end()) continue;  // the host has given it already
     RH_TRY_WRAP(network_.pod->AddAltName(work.pod_link.index, name),
                 "giving " + work.plan->pod_name + " the alternative name " + name);
   }

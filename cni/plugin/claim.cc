@@ -1,6 +1,7 @@
 #include "cni/plugin/claim.h"
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -17,6 +18,11 @@ namespace {
 
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 constexpr auto kLastPause = std::chrono::milliseconds(100);
+
+// Any other error does not say that a pod is dead.
+bool IsGone(const Error& error) {
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalid;
+}
 
 class Claim {
  public:
@@ -54,6 +60,10 @@ class Claim {
   Result<void> RefuseLiving(const std::set<std::string>& devices, const JournalEntry& entry) {
     if (entry.phase != Phase::kDone) return {};
     const auto ns = kernel_.OpenNetns(entry.netns);
+    if (!ns && !IsGone(ns.error())) {
+      return Fail(
+          Wrap(ns.error(), "looking whether the pod of container " + entry.key.container_id + " lives"));
+    }
     if (!ns || ns->inode() != entry.netns_inode) return {};
     for (const auto& link : entry.links) {
       if (!devices.contains(link.device)) continue;
@@ -76,10 +86,12 @@ class Claim {
     return {};
   }
 
+  // Does not wait for a device that is on its way: the locks are held here.
   Result<void> Finish(const std::vector<JournalEntry>& earlier) {
     for (const auto& entry : earlier) {
-      RH_TRY_WRAP(ReleaseAttachment(root_, kernel_, journal_, request_, entry),
-                  "finishing the earlier attachment " + entry.key.ToString());
+      RH_TRY_WRAP(
+          ReleaseAttachment(root_, kernel_, journal_, request_, entry, std::chrono::steady_clock::now()),
+          "finishing the earlier attachment " + entry.key.ToString());
     }
     return {};
   }

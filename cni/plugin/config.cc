@@ -182,15 +182,15 @@ void ReadRuntimeConfig(JsonReader& reader, const CniRequest& request, PluginConf
   if (const auto mac = request.args.find("MAC"); mac != request.args.end()) {
     config.mac = ParseMac(reader, "CNI_ARGS MAC", mac->second);
   }
-  auto runtime = reader.Object("runtimeConfig");
-  if (!runtime) return;
-  if (const auto id = runtime->String("deviceID"); id && !id->empty()) config.device_text = *id;
-  if (const auto mac = runtime->String("mac"); mac && !mac->empty())
-    config.mac = ParseMac(*runtime, "mac", *mac);
+  // Capabilities for others of the chain are none of ours: no Close().
+  if (auto runtime = reader.Object("runtimeConfig"); runtime) {
+    if (const auto id = runtime->String("deviceID"); id && !id->empty()) config.device_text = *id;
+    if (const auto mac = runtime->String("mac"); mac && !mac->empty())
+      config.mac = ParseMac(*runtime, "mac", *mac);
+  }
   if (!config.device_text.empty() && !config.devices.empty()) {
     reader.Fail("devices", "stands beside a deviceID", "give one device or several, not both");
   }
-  // Capabilities for others of the chain are none of ours: no Close().
 }
 
 // What belongs to the runtime or to other plugins of the chain, and what

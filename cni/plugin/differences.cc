@@ -11,6 +11,7 @@
 #include "cni/state/handoff.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
@@ -122,7 +123,12 @@ Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host,
   const auto address = PciAddress::Parse(link.pf);
   const auto name = address ? RH_TRY(UplinkNetdev(root, *address)) : std::nullopt;
   const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
-  if (!pf) return {};
+  if (!pf) {
+    if (!link.vf_change.Empty() && link.vf >= 0) {
+      differences.push_back("the PF " + link.pf + " of " + link.device + " is not on the host");
+    }
+    return {};
+  }
   const auto now = RH_TRY(host.GetVf(pf->index, link.vf));
   if (!now) {
     differences.push_back("VF " + std::to_string(link.vf) + " of " + pf->name + " is gone");
@@ -159,7 +165,15 @@ Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host,
 
 Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
                        const AttachedLink& link) {
-  if (link.rdma_device.empty() || !link.gid_index) return {};
+  if (link.rdma_device.empty()) return {};
+  if (!link.gid_index) {  // nothing was promised but the device
+    const auto rdma = RH_TRY(kernel.OpenRdma(pod));
+    const auto devices = RH_TRY(rdma->ListDevices());
+    const bool there = std::any_of(devices.begin(), devices.end(),
+                                   [&](const RdmaDevice& device) { return device.name == link.rdma_device; });
+    if (!there) differences.push_back("RDMA device " + link.rdma_device + ": is not visible in the pod");
+    return {};
+  }
   std::optional<IpAddress> address;
   for (const auto& candidate : link.addresses) {
     if (!address || (address->IsV6() && candidate.address.IsV4())) address = candidate.address;
@@ -175,23 +189,48 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
   return {};
 }
 
+Result<void> CheckCdi(Differences& differences, const Root& root, const AttachedLink& link) {
+  const std::string path = paths::CdiSpec(root, link.device);
+  const auto spec = RH_TRY(ReadFile(path));
+  if (!spec) {
+    differences.push_back("the CDI spec " + path + " is missing");
+    return {};
+  }
+  const std::string node = "/dev/infiniband/" + link.uverbs;
+  if (!link.uverbs.empty() && spec->find("\"" + node + "\"") == std::string::npos) {
+    differences.push_back("the CDI spec " + path + " does not name " + node);
+  }
+  return {};
+}
+
+// The value of a line of nccl.conf; an exact list without its '='.
+std::optional<std::string> ValueIn(const std::string& conf, const std::string& name) {
+  for (const auto& line : Split(conf, '\n')) {
+    if (!line.starts_with(name + "=")) continue;
+    const std::string value = line.substr(name.size() + 1);
+    return value.starts_with("=") ? value.substr(1) : value;
+  }
+  return std::nullopt;
+}
+
 // That containers which start later get the same as those before.
 Result<void> CheckFiles(Differences& differences, const Root& root, const JournalEntry& entry) {
   const std::string path = HandoffPath(root, entry.key.container_id);
-  const auto text = RH_TRY(ReadFile(path));
+  const auto conf = RH_TRY(ReadFile(path));
+  bool missing = false;
   for (const auto& link : entry.links) {
-    if (!Exists(paths::CdiSpec(root, link.device))) {
-      differences.push_back("the CDI spec " + paths::CdiSpec(root, link.device) + " is missing");
-    }
+    RH_TRY(CheckCdi(differences, root, link));
     if (!link.handoff || !link.gid_index) continue;
-    if (!text) {
-      differences.push_back("the handoff file " + path + " is missing");
-      return {};
-    }
-    if (text->find(link.rdma_device) == std::string::npos) {
+    missing = !conf;
+    if (missing) continue;
+    const auto devices = Split(ValueIn(*conf, "NCCL_IB_HCA").value_or(""), ',');
+    if (std::find(devices.begin(), devices.end(), link.rdma_device) == devices.end()) {
       differences.push_back("the handoff file " + path + " does not name " + link.rdma_device);
     }
+    CheckValue(differences, path + ": NCCL_IB_GID_INDEX",
+               ValueIn(*conf, "NCCL_IB_GID_INDEX").value_or("(absent)"), std::to_string(*link.gid_index));
   }
+  if (missing) differences.push_back("the handoff file " + path + " is missing");
   return {};
 }
 

@@ -1,27 +1,56 @@
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/plugin.h"
 
 namespace railhead {
+namespace {
+
+bool IsValid(const std::vector<ValidAttachment>& valid, const AttachmentKey& key) {
+  return std::any_of(valid.begin(), valid.end(), [&](const ValidAttachment& attachment) {
+    return attachment.container_id == key.container_id && attachment.ifname == key.ifname;
+  });
+}
+
+// A plugin that was asked for each link of an attachment knows these by their own
+// names, of which the runtime says nothing: to it all would be garbage.
+CniRequest WithLinksOf(const CniRequest& request, const std::vector<JournalEntry>& kept) {
+  CniRequest its = request;
+  auto json = nlohmann::json::parse(request.config, nullptr, false);
+  for (const auto& entry : kept) {
+    for (const auto& call : entry.ipam_calls) {
+      if (call.ifname == entry.key.ifname) continue;
+      json["cni.dev/valid-attachments"].push_back(
+          {{"containerID", entry.key.container_id}, {"ifname", call.ifname}});
+    }
+  }
+  its.config = json.dump();
+  return its;
+}
+
+}  // namespace
 
 // Of this network only: what the runtime does not know as valid is released as by DEL.
 // All are tried; the first failure is told.
 Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) {
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
+  const JournalScan scan = RH_TRY(journal_.Scan());
   std::optional<Error> first;
-  for (const auto& entry : RH_TRY(journal_.All())) {
-    const bool keep =
-        entry.key.network != request.network ||
-        std::any_of(valid.begin(), valid.end(), [&](const ValidAttachment& attachment) {
-          return attachment.container_id == entry.key.container_id && attachment.ifname == entry.key.ifname;
-        });
-    if (keep) continue;
+  if (!scan.damaged.empty()) first = scan.damaged.front();  // it may be one of this network
+  std::vector<JournalEntry> kept;
+  for (const auto& entry : scan.entries) {
+    if (entry.key.network != request.network) continue;
+    if (IsValid(valid, entry.key)) {
+      kept.push_back(entry);
+      continue;
+    }
     auto released = Release(request, entry.key);
     if (!released && !first) first = Wrap(released.error(), "GC of " + entry.key.ToString());
   }
-  if (auto forwarded = IpamForward(request, config, "GC"); !forwarded && !first) first = forwarded.error();
+  auto forwarded = IpamForward(WithLinksOf(request, kept), config, "GC");
+  if (!forwarded && !first) first = forwarded.error();
   if (first) return Fail(*first);
   return {};
 }

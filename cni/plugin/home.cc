@@ -65,10 +65,10 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
 
 // The name to come home under: its own, unless someone on the host has taken that
 // meanwhile, as name or as alternative name. A pod must not be stuck for that.
-Result<std::string> HomeName(const Way& way, const AttachedLink& link) {
+// `own_index`: of the device, if it is on the host already.
+Result<std::string> HomeName(const Way& way, const AttachedLink& link, std::optional<int> own_index) {
   const auto holder = RH_TRY(way.host.FindLink(link.host_name));
-  const bool taken = holder && !holder->parent_device.empty() && holder->parent_device != link.device;
-  if (!taken) return link.host_name;
+  if (!holder || holder->index == own_index) return link.host_name;
   std::string name = "rh";  // and the address, without separators: at most 15 characters
   for (const char c : link.device) {
     if (c != ':' && c != '.') name += c;
@@ -86,6 +86,15 @@ Result<void> RemoveAltNames(RouteApi& route, const AttachedLink& link, const Lin
   return {};
 }
 
+// The kernel refuses the whole move for an alternative name that is someone else's on the
+// host by now.
+Result<void> RemoveTakenAltNames(const Way& way, const Link& found) {
+  for (const auto& name : found.alt_names) {
+    if (RH_TRY(way.host.FindLink(name))) RH_TRY(way.pod->DeleteAltName(found.index, name));
+  }
+  return {};
+}
+
 Result<void> LeavePod(const Way& way, const AttachedLink& link) {
   if (way.pod == nullptr) return {};
   RH_TRY(RemoveRules(*way.pod, link));
@@ -93,7 +102,8 @@ Result<void> LeavePod(const Way& way, const AttachedLink& link) {
   const auto found = RH_TRY(FindIn(*way.pod, link));
   if (!found) return {};
   RH_TRY(RemoveAltNames(*way.pod, link, *found));
-  const std::string name = RH_TRY(HomeName(way, link));
+  RH_TRY(RemoveTakenAltNames(way, *found));
+  const std::string name = RH_TRY(HomeName(way, link, std::nullopt));
   const auto moved = way.pod->MoveLink(found->index, way.host_ns, name, link.host_mtu);
   // Not atomic: after an error the device can be on the host all the same, and
   // what is missing is set there.
@@ -223,7 +233,7 @@ Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
   if (!found) return {};
   RH_TRY(RemoveAltNames(way.host, link, *found));
   LinkChange change = InverseOf(link, *found);
-  if (const std::string name = RH_TRY(HomeName(way, link)); found->name != name) {
+  if (const std::string name = RH_TRY(HomeName(way, link, found->index)); found->name != name) {
     change.name = name;
     if (found->up)
       RH_TRY(way.host.ChangeLink(found->index, {.up = false}));  // older kernels refuse to rename otherwise

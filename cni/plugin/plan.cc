@@ -192,6 +192,7 @@ Result<void> RefuseForSeveral(const PluginConfig& config, std::size_t count) {
 // rail0, rail1, ...; a second device of a rail is rail0-1; without a rail nic0, ...
 Result<void> NameByRail(std::vector<LinkPlan>& links) {
   std::map<std::string, int> used;
+  std::set<std::string> names;
   for (auto& link : links) {
     const int number = used[link.RailName()]++;
     link.pod_name = !link.rail   ? "nic" + std::to_string(number)
@@ -203,6 +204,11 @@ Result<void> NameByRail(std::vector<LinkPlan>& links) {
       return Fail(ErrorCode::kInvalid,
                   "'" + link.pod_name + "', from rail '" + link.RailName() + "', is no interface name",
                   "interfaces are called after their rails: give the rail a name of at most 13 characters");
+    }
+    if (!names.insert(link.pod_name).second) {
+      return Fail(ErrorCode::kInvalid, "two devices of this pod would both be called '" + link.pod_name + "'",
+                  "do not name a rail like the second device of another (rail0-1) or like a NIC without rail "
+                  "(nic0)");
     }
   }
   return {};

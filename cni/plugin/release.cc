@@ -8,13 +8,15 @@ namespace railhead {
 namespace {
 
 // An ADD that was killed while it wrote its journal holds only some of its devices.
-// The others were not touched, and may be another pod's by now.
+// The others were not touched, and may be another pod's by now. A finished one has touched
+// all: a device that nobody holds is still its own, and only the link got lost.
 Result<JournalEntry> WithHeldLinksOnly(const Journal& journal, const JournalEntry& entry) {
   JournalEntry held = entry;
   held.links.clear();
   for (const auto& link : entry.links) {
     const auto holder = RH_TRY(journal.FindByDevice(link.device));
-    if (holder && holder->key == entry.key) held.links.push_back(link);
+    const bool lost = !holder && entry.phase == Phase::kDone;
+    if (lost || (holder && holder->key == entry.key)) held.links.push_back(link);
   }
   return held;
 }

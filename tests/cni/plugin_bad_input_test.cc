@@ -105,6 +105,24 @@ TEST_F(PluginBadInputTest, DeviceThatTheHostUses) {
   Refused(Usual(), kCniInvalidConfig, "carries the host's address 192.0.2.1/24");
 }
 
+// The default route of the host, alone or as one of several next hops.
+TEST_F(PluginBadInputTest, DeviceThatCarriesTheDefaultRoute) {
+  kernel_.SetUp(kHost, "pf0v0", true);
+  Route route;
+  route.destination = *IpPrefix::Parse("0.0.0.0/0");
+  auto& routes = kernel_.state().Namespace(kHost)->routes;
+  route.link = kernel_.state().Find(kHost, "pf0v0")->link.index;
+  routes.push_back(route);
+  Refused(Usual(), kCniInvalidConfig, "carries the host's default route");
+  routes.back().multipath = {kernel_.state().Find(kHost, "pf1")->link.index, route.link};
+  routes.back().link = 0;
+  Refused(Usual(), kCniInvalidConfig, "carries the host's default route");
+  routes.back().destination = *IpPrefix::Parse("::/0");
+  Refused(Usual(), kCniInvalidConfig, "carries the host's default route");
+  routes.back().multipath.pop_back();
+  EXPECT_TRUE(Add({.config = Usual()})) << "of another device";
+}
+
 // It would be destroyed with the move.
 TEST_F(PluginBadInputTest, DeviceUnderAnInterfaceOfTheHost) {
   sysfs_.AddVirtualNetdev("pf0v0.7");

@@ -1,101 +1,10 @@
 // ADD and DEL that fail, or are killed, at every call of the kernel.
-#include <sys/file.h>
-#include <sys/stat.h>
-
-#include <atomic>
-#include <cerrno>
-#include <filesystem>
-#include <functional>
-#include <thread>
-
-#include "tests/cni/plugin_fixture.h"
+#include "tests/cni/faults_fixture.h"
 
 namespace railhead::testing {
 namespace {
 
-// The kernel drops the locks of a killed process; a parked thread keeps its own.
-void DropLocks(const std::string& root) {
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const std::string target = std::filesystem::read_symlink(entry.path(), error);
-    if (target.rfind(root, 0) == 0 && target.ends_with(".lock")) {
-      (void)::flock(std::stoi(entry.path().filename()), LOCK_UN);
-    }
-  }
-}
-
-class PluginFaultsTest : public PluginFixture {
- protected:
-  // How many calls one successful ADD (or the DEL after it) makes. The world is as
-  // before afterwards.
-  std::pair<int, int> CountCalls(const Call& call) {
-    const int first = kernel_.calls();
-    const auto added = Add(call);
-    EXPECT_TRUE(added) << Describe(added.error());
-    const int second = kernel_.calls();
-    EXPECT_TRUE(Del(call));
-    return {second - first, kernel_.calls() - second};
-  }
-
-  // ADD fails at every call: it says so, and nothing is left behind.
-  void FailAddEverywhere(const Call& call, FakeKernel::Fault fault) {
-    const auto before = World();
-    const int calls = CountCalls(call).first;
-    ASSERT_GT(calls, 10);
-    ASSERT_EQ(ChangedSince(before), "");
-    for (int nth = 1; nth <= calls; ++nth) {
-      kernel_.FailCall(nth, EIO, fault);
-      const auto added = Add(call);
-      kernel_.StopFailing();
-      SCOPED_TRACE("call " + std::to_string(nth) + ":\n" + kernel_.Log());
-      if (added) {  // an announcement that got lost, say: then it must be complete
-        EXPECT_TRUE(Check(call));
-        ASSERT_TRUE(Del(call));
-      }
-      ASSERT_EQ(ChangedSince(before), "") << (added ? "succeeded" : Describe(added.error()));
-    }
-  }
-
-  // DEL fails at every call; a second DEL completes.
-  void FailDelEverywhere(const Call& call, FakeKernel::Fault fault) {
-    const auto before = World();
-    const int calls = CountCalls(call).second;
-    ASSERT_GT(calls, 5);
-    for (int nth = 1; nth <= calls; ++nth) {
-      ASSERT_TRUE(Add(call));
-      kernel_.FailCall(nth, EIO, fault);
-      const auto deleted = Del(call);
-      kernel_.StopFailing();
-      SCOPED_TRACE("call " + std::to_string(nth) + ":\n" + kernel_.Log());
-      if (deleted) {
-        ASSERT_EQ(ChangedSince(before), "") << "DEL succeeded";
-        continue;
-      }
-      const auto again = Del(call);
-      ASSERT_TRUE(again) << Describe(again.error());
-      ASSERT_EQ(ChangedSince(before), "");
-    }
-  }
-
-  // Runs `call` until the nth call of the kernel and leaves it there, as SIGKILL
-  // would. false: it finished before.
-  bool Kill(const Call& call, int nth) {
-    kernel_.ParkAt(nth);
-    const auto done = std::make_shared<std::atomic<bool>>(false);
-    const CniRequest request = Request(call);
-    std::thread([this, request, done, add = call.command == "ADD"] {
-      if (add) {
-        (void)plugin_.Add(request);
-      } else {
-        (void)plugin_.Del(request);
-      }
-      *done = true;
-    }).detach();
-    const bool parked = kernel_.AwaitParked([&] { return done->load(); });
-    DropLocks(sysfs_.directory());
-    return parked;
-  }
-};
+using PluginFaultsTest = FaultsFixture;
 
 constexpr const char* kAllSettings =
     R"(,"vlan":300,"vlanQoS":7,"mac":"02:aa:00:00:00:01","spoofchk":"off","trust":"on","link_state":"enable",

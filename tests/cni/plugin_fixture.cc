@@ -4,38 +4,13 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iterator>
+#include <nlohmann/json.hpp>
 
 #include "cni/skel/request.h"
 #include "cni/state/allocation.h"
 #include "netns/base/text.h"
 
 namespace railhead::testing {
-namespace {
-
-constexpr const char* kIpamScript = R"sh(#!/bin/bash
-config=$(cat)
-echo "$CNI_COMMAND" >> DIR/ipam.log
-if [ -e "DIR/ipam.fail-$CNI_COMMAND" ]; then
-  echo '{"cniVersion":"1.0.0","code":105,"msg":"no address left in the range"}'
-  exit 1
-fi
-[ "$CNI_COMMAND" = ADD ] || exit 0
-address=$(sed -n 's/.*"ipam":{[^}]*"address":"\([^"]*\)".*/\1/p' <<< "$config")
-gateway=$(sed -n 's/.*"ipam":{[^}]*"gateway":"\([^"]*\)".*/\1/p' <<< "$config")
-ip="{\"address\":\"$address\""
-[ -z "$gateway" ] || ip="$ip,\"gateway\":\"$gateway\""
-[ -n "$address" ] && ips="$ip}"
-echo "{\"cniVersion\":\"1.0.0\",\"ips\":[$ips],\"dns\":{}}"
-)sh";
-
-std::string Replaced(std::string text, const std::string& what, const std::string& by) {
-  for (auto at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size())) {
-    text.replace(at, what.size(), by);
-  }
-  return text;
-}
-
-}  // namespace
 
 void PluginFixture::MakeNics() {
   vfs_.push_back(kernel_.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .rdma = "mlx5_0"},
@@ -49,7 +24,8 @@ void PluginFixture::SetUp() {
   kernel_.state().default_addr_gen_mode = AddrGenMode::kStablePrivacy;
   MakeNics();
   WriteFileAt(sysfs_.directory() + "/proc/sys/kernel/random/boot_id", "11111111-2222\n");
-  WriteFileAt(Programs() + "/test-ipam", Replaced(kIpamScript, "DIR", sysfs_.directory()), true);
+  std::filesystem::create_directories(Programs());
+  std::filesystem::create_symlink(TEST_IPAM, Programs() + "/test-ipam");
   WriteFabric();
   pod_ = MakePod("pod1");
 }
@@ -132,6 +108,20 @@ Result<void> PluginFixture::Check(Call call) {
   return plugin_.Check(Request(call));
 }
 
+Result<void> PluginFixture::Gc(const std::vector<ValidAttachment>& valid, Call call) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const auto& one : valid) list.push_back({{"containerID", one.container_id}, {"ifname", one.ifname}});
+  call.command = "GC";
+  call.cni_version = "1.1.0";
+  if (!call.config.empty()) call.config += ",";
+  call.config += R"("cni.dev/valid-attachments":)" + list.dump();
+  return plugin_.Gc(Request(call), valid);
+}
+
+Result<void> PluginFixture::Status(const std::string& config) {
+  return plugin_.Status(Request({.command = "STATUS", .config = config, .cni_version = "1.1.0"}));
+}
+
 std::string PluginFixture::Files() const {
   std::string text;
   for (const char* directory : {"/run/railhead", "/run/cdi"}) {
@@ -168,24 +158,43 @@ std::string PluginFixture::File(const std::string& path) const {
   return ReadFileAt(sysfs_.directory() + path);
 }
 
-std::string PluginFixture::World() {
-  return kernel_.Snapshot() + "\n" + Files();
+std::string PluginFixture::HeldAddresses() const {
+  return Join(FilesBelow(programs_.directory() + "/held"), " ");
 }
 
-std::string PluginFixture::IpamCalls() {
-  const std::string path = sysfs_.directory() + "/ipam.log";
+std::string PluginFixture::World() {
+  return kernel_.Snapshot() + "\n" + Files() + "addresses held: " + HeldAddresses();
+}
+
+std::string PluginFixture::IpamLog() {
+  const std::string path = programs_.directory() + "/ipam.log";
   const std::string log = ReadFileAt(path);
   std::filesystem::remove(path);
   auto lines = Split(log, '\n');
   if (!lines.empty() && lines.back().empty()) lines.pop_back();
-  return Join(lines, " ");
+  return Join(lines, ", ");
+}
+
+std::string PluginFixture::IpamCalls() {
+  std::vector<std::string> commands;
+  const std::string log = IpamLog();
+  if (log.empty()) return "";
+  for (const auto& line : Split(log, ',')) {
+    const auto words = Split(line, ' ');
+    commands.push_back(words[words[0].empty() ? 1 : 0]);
+  }
+  return Join(commands, " ");
+}
+
+std::string PluginFixture::IpamInput(const std::string& command) const {
+  return ReadFileAt(programs_.directory() + "/stdin-" + command);
 }
 
 void PluginFixture::FailIpam(const std::string& command) {
-  for (const char* known : {"ADD", "DEL", "CHECK"}) {
-    std::filesystem::remove(sysfs_.directory() + "/ipam.fail-" + known);
+  for (const auto& file : FilesBelow(programs_.directory())) {
+    if (file.starts_with("ipam.fail-")) std::filesystem::remove(programs_.directory() + "/" + file);
   }
-  if (!command.empty()) WriteFileAt(sysfs_.directory() + "/ipam.fail-" + command, "");
+  if (!command.empty()) WriteFileAt(programs_.directory() + "/ipam.fail-" + command, "");
 }
 
 Link PluginFixture::PodLink(const std::string& name, const std::string& ns) {

@@ -1,7 +1,7 @@
 // A node with two rails on a fake kernel, and calls of the plugin on it.
 //
 // pf0 (rail0, VLAN 100) and pf1 (rail1, VLAN 200) with four VFs each; one pod with
-// eth0. IPAM is a script: it gives the address that the configuration names, and
+// eth0. IPAM is test_ipam: it gives the address that the configuration names, and
 // writes down what it was asked. Tests of the plugin on other hardware override
 // MakeNics().
 #pragma once
@@ -35,7 +35,7 @@ class PluginFixture : public ::testing::Test {
   void SetUp() override;
   virtual void MakeNics();
 
-  // "deviceID": VF `n` of pf0 (or `rail` 1: pf1), and an address by the script.
+  // "deviceID": VF `n` of pf0 (or `rail` 1: pf1), and an address by test_ipam.
   [[nodiscard]] std::string Device(int n = 0, int rail = 0) const;
   [[nodiscard]] std::string Ipam(const std::string& address = "10.100.0.10/24") const;
   [[nodiscard]] std::string Usual(int n = 0, int rail = 0) const;
@@ -44,16 +44,24 @@ class PluginFixture : public ::testing::Test {
   Result<std::string> Add(const Call& call);
   Result<void> Del(Call call);
   Result<void> Check(Call call);
+  Result<void> Gc(const std::vector<ValidAttachment>& valid, Call call);
+  Result<void> Status(const std::string& config);
 
-  // State and files, to compare: locks and empty directories aside.
+  // State, files and addresses, to compare: locks and empty directories aside.
   [[nodiscard]] std::string World();
   // Lines that are not in both, marked - and +; "" when nothing changed.
   [[nodiscard]] std::string ChangedSince(const std::string& before);
   [[nodiscard]] std::string Files() const;
   [[nodiscard]] std::string File(const std::string& path) const;
-  // The commands that the IPAM script got since the last call, as "ADD DEL".
+  // The commands that test_ipam got since the last call, as "ADD DEL".
   std::string IpamCalls();
-  // The script answers with an error from now on; "" ends that.
+  // The same with the interfaces: "ADD rail0, ADD rail1".
+  std::string IpamLog();
+  // The last configuration that it got with a command.
+  [[nodiscard]] std::string IpamInput(const std::string& command) const;
+  // "CONTAINER@IFNAME ..." between ADD and DEL.
+  [[nodiscard]] std::string HeldAddresses() const;
+  // It answers "COMMAND", or "COMMAND-IFNAME", with an error from now on; "" ends that.
   void FailIpam(const std::string& command);
   void WriteFabric(const std::string& more = "");
   void Allocate(const std::vector<std::string>& devices, Delivery delivery = Delivery::kCdi,
