@@ -39,7 +39,7 @@ struct CniRequest {
   bool netns_override = false;              // CNI_NETNS_OVERRIDE: the plugin's own namespace is allowed
 };
 
-// What CNI_IFNAME may be: 1 to 15 characters, no '/', ':' or blank, not "." or "..".
+// What CNI_IFNAME may be: 1 to 15 characters, no '/', ':', blank or NUL, not "." or "..".
 bool IsInterfaceName(std::string_view text);
 
 // An attachment that GC must leave alone.

@@ -78,8 +78,9 @@ tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
 
 bool IsInterfaceName(std::string_view text) {
   if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
-  return std::none_of(text.begin(), text.end(),
-                      [](unsigned char c) { return c == '/' || c == ':' || std::isspace(c) != 0; });
+  return std::none_of(text.begin(), text.end(), [](unsigned char c) {
+    return c == '\0' || c == '/' || c == ':' || std::isspace(c) != 0;
+  });
 }
 
 tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environment) {

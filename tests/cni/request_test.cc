@@ -212,5 +212,16 @@ TEST(CniErrorTest, Json) {
   EXPECT_NE(CniErrorJson("1.0.0", 7, "m", "do it").find("\"details\": \"do it\""), std::string::npos);
 }
 
+TEST(RequestTest, InterfaceNamesAreTheKernels) {
+  for (const std::string good : {"a", "net1", "eth0.100", "rail-0_x", "fifteen-letters"}) {
+    EXPECT_TRUE(IsInterfaceName(good)) << good;
+  }
+  for (const std::string& bad :
+       {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("a:b"),
+        std::string("a b"), std::string("a\tb"), std::string("a\0b", 3), std::string("sixteen-letters-")}) {
+    EXPECT_FALSE(IsInterfaceName(bad)) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace railhead
