@@ -1,0 +1,9 @@
+// kubelet's device checkpoint: another program's file.
+#include "cni/state/checkpoint.h"
+
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  (void)railhead::ParseCheckpoint(railhead::fuzz::TextOf(data, size), "checkpoint");
+  return 0;
+}

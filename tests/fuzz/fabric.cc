@@ -1,0 +1,40 @@
+// fabric.json.
+#include "cni/fabric/fabric.h"
+
+#include <set>
+
+#include "tests/fuzz/fuzz.h"
+
+namespace railhead::fuzz {
+namespace {
+
+void Inspect(const Fabric& fabric) {
+  std::set<std::string> names;
+  Require(fabric.rails.empty() || !fabric.pools.empty(), "a fabric with rails has a pool");
+  for (const auto& rail : fabric.rails) {
+    Require(names.insert(rail.name).second, "rails have different names");
+    Require(!rail.vlan || (*rail.vlan >= 0 && *rail.vlan <= 4094), "a rail's VLAN is one");
+    for (const auto& [node, range] : rail.node_ranges) {
+      Require(rail.subnet && rail.subnet->Contains(range.first) && rail.subnet->Contains(range.last),
+              "a node's range is in its rail's subnet");
+      (void)rail.RangeOf(node, std::nullopt);
+    }
+    for (const auto& [node, index] : fabric.nodes) {
+      const auto range = rail.RangeOf(node, index);
+      Require(!range || range->first <= range->last, "a node's share begins before it ends");
+    }
+  }
+  for (const auto& pool : fabric.pools) {
+    for (const auto& name : pool.rails) Require(fabric.FindRail(name) != nullptr, "a pool's rails exist");
+  }
+  (void)fabric.RailOfPf("pf0", "0000:43:00.0", {"0000:43:00.0", "0000:83:00.0"});
+}
+
+}  // namespace
+}  // namespace railhead::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto fabric = railhead::ParseFabric(railhead::fuzz::TextOf(data, size), "fabric.json");
+  if (fabric) railhead::fuzz::Inspect(*fabric);
+  return 0;
+}

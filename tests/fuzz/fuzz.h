@@ -1,0 +1,36 @@
+// What the fuzzers share.
+//
+// A fuzzer is one translation unit with LLVMFuzzerTestOneInput. It feeds one reader and
+// checks what must hold of everything that the reader accepts; a property that does not
+// hold ends the program like a crash, so that libFuzzer keeps the input.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace railhead::fuzz {
+
+inline void Require(bool holds, const char* what) {
+  if (holds) return;
+  (void)std::fprintf(stderr, "does not hold: %s\n", what);
+  std::abort();
+}
+
+inline std::string TextOf(const std::uint8_t* data, std::size_t size) {
+  return {reinterpret_cast<const char*>(data), size};
+}
+
+// Names that become parts of paths.
+inline bool IsSafeName(std::string_view name) {
+  return !name.empty() && name != "." && name != ".." && name.find('/') == std::string_view::npos &&
+         name.find('\0') == std::string_view::npos;
+}
+
+}  // namespace railhead::fuzz
+
+// libFuzzer's entry point has no header of its own.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);

@@ -1,0 +1,29 @@
+// A datagram from a netlink socket: split into messages, each through every parser.
+#include "netns/nl/address_messages.h"
+#include "netns/nl/link_messages.h"
+#include "netns/nl/neighbour_messages.h"
+#include "netns/nl/rdma_messages.h"
+#include "netns/nl/route_messages.h"
+#include "netns/nl/rule_messages.h"
+#include "netns/nl/vf_messages.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  namespace nl = railhead::nl;
+  nl::ForEachMessage({data, size}, [](const nl::Received& received) {
+    (void)nl::ParseAck(received);
+    (void)nl::ParseAddress(received);
+    (void)nl::ParseLink(received);
+    (void)nl::ParseLinkEvent(received);
+    (void)nl::ParseNeighbour(received);
+    (void)nl::ParseRoute(received);
+    (void)nl::ParseRule(received);
+    (void)nl::ParseNetnsMode(received);
+    if (auto device = nl::ParseRdmaDevice(received)) nl::ParseRdmaPort(received, *device);
+    for (const int vf : {0, 1, 255}) {
+      const auto state = nl::ParseVf(received, vf);
+      railhead::fuzz::Require(!state || state->vf == vf, "the VF is the one that was asked for");
+    }
+  });
+  return 0;
+}
