@@ -79,7 +79,7 @@ class Adding {
   Result<CniResult> Run(const AttachPlan& plan, PodNetwork& network, const DeviceLocks& locks) {
     JournalEntry entry = RH_TRY(DescribeAttachment(root_, kernel_, network, request_, plan));
     RH_TRY(Begin(entry));
-    const auto addressing = RH_TRY(Allocate(plan, locks));
+    const auto addressing = RH_TRY(Allocate(plan, locks, entry));
     RH_TRY(DescribeAddressing(network, plan, addressing, entry));
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
     clock_.Done("addresses");
@@ -108,12 +108,16 @@ class Adding {
     return {};
   }
 
-  Result<std::vector<Addressing>> Allocate(const AttachPlan& plan, const DeviceLocks& locks) {
-    std::vector<CniResult> given(plan.links.size());
-    if (!plan.ipam_type.empty()) given = RH_TRY(IpamAdd(request_, plan, locks.Fds()));
+  Result<std::vector<Addressing>> Allocate(const AttachPlan& plan, const DeviceLocks& locks,
+                                           JournalEntry& entry) {
+    const auto given = IpamAdd(request_, plan, locks.Fds(), entry);
+    if (!given) {
+      RH_TRY_WRAP(journal_.Write(entry), "writing the journal");  // that the plugin refused
+      return Fail(given.error());
+    }
     std::vector<Addressing> addressing;
     for (std::size_t i = 0; i < plan.links.size(); ++i) {
-      addressing.push_back(RH_TRY(ResolveAddressing(plan.config, plan.links[i], given[i])));
+      addressing.push_back(RH_TRY(ResolveAddressing(plan.config, plan.links[i], (*given)[i])));
     }
     return addressing;
   }

@@ -65,6 +65,25 @@ Result<void> TakeAnswer(const IpamRun& run, CniResult answer, std::vector<CniRes
   return {};
 }
 
+Result<void> RequireAddresses(const AttachPlan& plan, const IpamRun& run,
+                              const std::vector<CniResult>& given) {
+  for (const std::size_t index : run.links) {
+    if (!given[index].ips.empty()) continue;
+    return Fail(ErrorCode::kInvalid,
+                "IPAM plugin " + plan.ipam_type + " gave no address to " + plan.links[index].pod_name,
+                "check its configuration, or write \"ipam\": {} for none");
+  }
+  return {};
+}
+
+// Whether the way home may go on without this plugin's DEL. A killed ADD whose words the
+// plugin does not understand has got nothing by them.
+bool HoldsNothing(const IpamCall& call, ErrorCode refusal) {
+  return call.state == IpamState::kRefused || refusal == ErrorCode::kNotFound ||
+         refusal == ErrorCode::kInvalid || refusal == ErrorCode::kMalformed ||
+         refusal == ErrorCode::kUnsupported;
+}
+
 // The plugin that a network without a journal entry would use; empty: none.
 std::string LikelyIpam(const PluginConfig& config) {
   return config.ipam_given ? config.ipam_type : kOwnIpam;
@@ -97,19 +116,21 @@ std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan)
 }
 
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
-                                       const std::vector<int>& locks) {
+                                       const std::vector<int>& locks, JournalEntry& entry) {
   std::vector<CniResult> given(plan.links.size());
-  for (const auto& run : IpamRuns(request, plan)) {
+  const auto runs = IpamRuns(request, plan);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const IpamRun& run = runs[i];
     const DelegateCall call{plan.ipam_type, "ADD", run.call.config, locks};
-    const auto output = RH_TRY(RunDelegate(As(request, run.call.ifname), call));
-    CniResult answer = RH_TRY(ParseCniResult(output, "result of " + plan.ipam_type));
-    RH_TRY(TakeAnswer(run, std::move(answer), given));
-    for (const std::size_t index : run.links) {
-      if (!given[index].ips.empty()) continue;
-      return Fail(ErrorCode::kInvalid,
-                  "IPAM plugin " + plan.ipam_type + " gave no address to " + plan.links[index].pod_name,
-                  "check its configuration, or write \"ipam\": {} for none");
+    const auto output = RunDelegate(As(request, run.call.ifname), call);
+    if (!output) {
+      entry.ipam_calls.resize(i + 1);
+      entry.ipam_calls.back().state = IpamState::kRefused;
+      return Fail(output.error());
     }
+    CniResult answer = RH_TRY(ParseCniResult(*output, "result of " + plan.ipam_type));
+    RH_TRY(TakeAnswer(run, std::move(answer), given));
+    RH_TRY(RequireAddresses(plan, run, given));
   }
   return given;
 }
@@ -125,7 +146,7 @@ Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry) {
   for (auto call = entry.ipam_calls.rbegin(); call != entry.ipam_calls.rend(); ++call) {
     its.ifname = call->ifname;
     const auto released = RunDelegate(its, {entry.ipam_type, "DEL", call->config, {}});
-    if (!released && released.error().code != ErrorCode::kNotFound) return Fail(released.error());
+    if (!released && !HoldsNothing(*call, released.error().code)) return Fail(released.error());
   }
   return {};
 }

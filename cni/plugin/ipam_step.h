@@ -29,12 +29,15 @@ std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan)
 
 // What each link of the plan was given; empty for one that gets no address.
 // `locks` stay open in the child: a killed ADD leaves it running, and DEL must
-// wait for it. kInvalid when it answers without an address.
+// wait for it. kInvalid when it answers without an address. After an error the
+// calls of the entry say which was refused, and those behind it are not in it.
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
-                                       const std::vector<int>& locks);
+                                       const std::vector<int>& locks, JournalEntry& entry);
 
 // Releases what the journal entry's ADD was given, whoever's attachment it is. A
-// plugin that is not installed any more has nothing to release.
+// plugin that is not installed any more has nothing to release. One that refused the
+// ADD is asked too, as SPEC.md wants, but its DEL may fail: usually it does not
+// understand the configuration, and a pod must not be stuck for that.
 Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry);
 Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry);
 

@@ -105,13 +105,15 @@ class FileWatch {
 // Until all is sent or the attachment is not the same any more. A finished entry is never
 // written again, so whatever happens to its file is its end.
 void RepeatNow(const Root& root, Kernel& kernel, const AttachmentKey& key) {
-  auto when = Clock::now() + kRepeatInterval;
+  const auto begun = Clock::now();
   const Journal journal(root);
   const FileWatch watch(journal.PathOf(key));
   const auto entry = journal.Find(key);
   if (!watch.watching() || !entry || !*entry || (*entry)->phase != Phase::kDone) return;
-  for (int i = 0; i < kRepeats; ++i, when += kRepeatInterval) {
-    if (!watch.QuietUntil(when)) return;
+  auto last = begun;
+  for (int i = 0; i < kRepeats; ++i) {
+    if (!watch.QuietUntil(last + kRepeatInterval)) return;
+    last = Clock::now();
     const auto sent = AnnounceAgain(root, kernel, key);
     if (sent && *sent == Repeated::kGone) return;
   }
@@ -125,7 +127,9 @@ void RepeatNow(const Root& root, Kernel& kernel, const AttachmentKey& key) {
   }
   (void)::setsid();
   // Under a root that is relative all paths would be others then.
-  if (root.prefix().empty() || root.prefix()[0] == '/') (void)::chdir("/");
+  if (root.prefix().empty() || root.prefix()[0] == '/') {
+    [[maybe_unused]] const int changed = ::chdir("/");  // if not, a mount stays busy for a few seconds
+  }
   (void)::signal(SIGALRM, SIG_DFL);
   sigset_t none;
   ::sigemptyset(&none);

@@ -35,6 +35,8 @@ int CniCodeOf(ErrorCode code) {
 }
 
 ErrorCode ErrorCodeOfCni(int cni_code) {
+  if (cni_code == kCniIncompatibleVersion || cni_code == kCniUnsupportedField) return ErrorCode::kUnsupported;
+  if (cni_code == kCniBadEnvironment) return ErrorCode::kInvalid;
   for (const auto& [ours, cni] : kCodes) {
     if (cni == cni_code) return ours;
   }

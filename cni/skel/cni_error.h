@@ -14,6 +14,7 @@
 namespace railhead {
 
 inline constexpr int kCniIncompatibleVersion = 1;
+inline constexpr int kCniUnsupportedField = 2;
 inline constexpr int kCniBadEnvironment = 4;
 inline constexpr int kCniIo = 5;
 inline constexpr int kCniDecode = 6;

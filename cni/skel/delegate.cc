@@ -144,8 +144,10 @@ Result<void> ErrorOf(const std::string& output, int status) {
   JsonReader reader = document->Root();
   const auto code = reader.Int("code", 0, INT32_MAX);
   const auto msg = reader.String("msg");
-  return Fail(code ? ErrorCodeOfCni(static_cast<int>(*code)) : ErrorCode::kIo, msg ? *msg : reason,
-              reader.String("details").value_or(""));
+  ErrorCode ours = code ? ErrorCodeOfCni(static_cast<int>(*code)) : ErrorCode::kIo;
+  // 101 means something else to every plugin; here it means that there is no plugin.
+  if (ours == ErrorCode::kNotFound) ours = ErrorCode::kIo;
+  return Fail(ours, msg ? *msg : reason, reader.String("details").value_or(""));
 }
 
 }  // namespace

@@ -91,10 +91,16 @@ struct AttachedLink {
   std::optional<int> traffic_class;
 };
 
+enum class IpamState : std::uint8_t {
+  kAsked,    // it may have allocated, or may yet
+  kRefused,  // its ADD answered with an error: it holds nothing
+};
+
 // One run of the IPAM plugin; DEL repeats it with the same words.
 struct IpamCall {
   std::string ifname;  // CNI_IFNAME that it was given
   std::string config;
+  IpamState state = IpamState::kAsked;
 };
 
 struct JournalEntry {

@@ -249,7 +249,8 @@ std::string FormatJournalEntry(const JournalEntry& entry) {
   json["ipam"] = entry.ipam_type;
   json["ipamCalls"] = Json::array();
   for (const auto& call : entry.ipam_calls) {
-    json["ipamCalls"].push_back({{"ifname", call.ifname}, {"config", call.config}});
+    Json& added = json["ipamCalls"].emplace_back(Json{{"ifname", call.ifname}, {"config", call.config}});
+    if (call.state == IpamState::kRefused) added["refused"] = true;
   }
   json["cniPath"] = entry.cni_path;
   json["cniArgs"] = entry.cni_args;
@@ -273,7 +274,8 @@ Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::strin
   entry.since = reader.Int("since", 0, INT64_MAX).value_or(0);
   entry.ipam_type = reader.String("ipam").value_or("");
   for (JsonReader& call : reader.Objects("ipamCalls")) {
-    entry.ipam_calls.push_back({call.RequiredString("ifname"), call.RequiredString("config")});
+    const auto state = call.Bool("refused").value_or(false) ? IpamState::kRefused : IpamState::kAsked;
+    entry.ipam_calls.push_back({call.RequiredString("ifname"), call.RequiredString("config"), state});
   }
   entry.cni_path = reader.Strings("cniPath").value_or(std::vector<std::string>{});
   if (auto args = reader.Object("cniArgs"); args) {

@@ -156,6 +156,16 @@ TEST_F(PluginBadInputTest, SubnetExhausted) {
   EXPECT_EQ(IpamCalls(), "ADD DEL") << "the specification asks for a DEL after a failed ADD";
 }
 
+// It does not understand the configuration, at DEL no more than at ADD (a plugin of an
+// older CNI version): the device must not be stuck for that.
+TEST_F(PluginBadInputTest, IpamThatRefusesEveryVerb) {
+  FailIpam("ADD");
+  WriteFileAt(programs_.directory() + "/ipam.fail-DEL", "");
+  Refused(Usual(), kCniExhausted, "no address left in the range");
+  FailIpam("");
+  EXPECT_TRUE(Add({.config = Usual()}));
+}
+
 TEST_F(PluginBadInputTest, IpamResults) {
   Refused(Device() + R"(,"ipam":{"type":"test-ipam"})", kCniInvalidConfig, "gave no address");
   Refused(Device() + "," + Ipam("10.100.0.300/24"), kCniInvalidConfig, "result of test-ipam");

@@ -132,13 +132,13 @@ TEST_F(PluginRailsIpamTest, StatusAsksIt) {
 }
 
 // Another plugin gives one address a call: each link asks for its own, and what was given
-// is given back, also what was not answered any more.
+// is given back; the one that refused is asked too, those behind it never knew.
 TEST_F(PluginRailsIpamTest, OtherPluginsAreAskedForEach) {
   const auto before = World();
   FailIpam("ADD-rail1");
   EXPECT_FALSE(Add(AllRails()));
   EXPECT_EQ(ChangedSince(before), "");
-  EXPECT_EQ(IpamLog(), "ADD rail0, ADD rail1, DEL rail2, DEL rail1, DEL rail0");
+  EXPECT_EQ(IpamLog(), "ADD rail0, ADD rail1, DEL rail1, DEL rail0");
   FailIpam("");
   ASSERT_TRUE(Add(AllRails()));
   EXPECT_EQ(HeldAddresses(), "c1@rail0 c1@rail1 c1@rail2");

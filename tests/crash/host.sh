@@ -71,8 +71,9 @@ mkdir -p "$work/root/etc/railhead"
 echo node0 >"$work/root/etc/railhead/node-name"
 
 # ---- the work --------------------------------------------------------------------------
-config='"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "waitSeconds": 120'
+config='"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "waitSeconds": 120, "conflictProbeMs": 20'
 sweep=("$bin/crash_sweep" run --programs "$bin" --root "$work/root" --pod /run/netns/first --other /run/netns/other)
+[ ! -x "$bin/railheadd" ] || sweep+=(--daemon "$bin/railheadd")
 case $command in
     sweep) "${sweep[@]}" --label stand-ins --config "{ $config, \"deviceID\": \"${bdf[pf0v0]}\" }" "$@" ;;
     two) "${sweep[@]}" --label "two stand-ins" --config "{ $config, \"devices\": [\"${bdf[pf0v0]}\", \"${bdf[pf1v0]}\"] }" "$@" ;;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
@@ -12,6 +13,12 @@
 
 namespace railhead::crash {
 namespace {
+
+// Below /run/railhead and /var/lib/railhead. The store is asked for its addresses; the
+// log, the mode at the first ADD and requests to a railheadd that is not running are no
+// part of an attachment.
+constexpr std::string_view kStaying[] = {"locks",        "ipam",      "attach.log",
+                                         "attach.log.1", "rdma-mode", "announce"};
 
 void Append(Snapshot& lines, std::vector<std::string> more) {
   lines.insert(lines.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -59,7 +66,7 @@ Result<void> AddState(const Root& root, Snapshot& lines) {
     const auto names = RH_TRY(ListDirectory(root.Path(parent)));
     if (!names) continue;
     for (const auto& name : *names) {
-      if (name == "locks" || name == "ipam") continue;
+      if (std::find(std::begin(kStaying), std::end(kStaying), name) != std::end(kStaying)) continue;
       RH_TRY(AddFiles(root, std::string(parent) + "/" + name, 1, lines));
     }
   }

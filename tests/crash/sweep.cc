@@ -23,10 +23,12 @@ bool DisturbsAdd(Variant variant) {
     case Variant::kAddDel:
     case Variant::kAddAgain:
     case Variant::kAddLate:
+    case Variant::kAddAlone:
     case Variant::kAddGone:
       return true;
     case Variant::kDelDel:
     case Variant::kDelLate:
+    case Variant::kDelAlone:
     case Variant::kGoneDel:
       break;
   }
@@ -53,10 +55,14 @@ const char* NameOf(Variant variant) {
       return "add-again";
     case Variant::kAddLate:
       return "add-late";
+    case Variant::kAddAlone:
+      return "add-alone";
     case Variant::kDelDel:
       return "del-del";
     case Variant::kDelLate:
       return "del-late";
+    case Variant::kDelAlone:
+      return "del-alone";
     case Variant::kAddGone:
       return "add-gone";
     case Variant::kGoneDel:
@@ -67,6 +73,10 @@ const char* NameOf(Variant variant) {
 
 bool NeedsHardware(Variant variant) {
   return variant == Variant::kAddGone || variant == Variant::kGoneDel;
+}
+
+bool NeedsReconciler(Variant variant) {
+  return variant == Variant::kAddAlone || variant == Variant::kDelAlone;
 }
 
 Result<Tally> Sweep::Run(Variant variant) {
@@ -168,6 +178,7 @@ Result<void> Sweep::Disturb(Variant variant, const CallPoint& point, TraceResult
 
 Result<void> Sweep::MakeUp(Variant variant) {
   if (variant == Variant::kAddLate || variant == Variant::kDelLate) return FinishLate();
+  if (NeedsReconciler(variant)) return FinishAlone();
   if (variant == Variant::kAddAgain) RH_TRY(AddUnlessWhole(setting_.pod));
   RH_TRY(Must("DEL", setting_.pod));
   if (NeedsHardware(variant)) RH_TRY(RenewNetns());
@@ -198,12 +209,33 @@ Result<void> Sweep::FinishLate() {
   return ExpectBaseline();
 }
 
-Result<bool> Sweep::AddUnlessWhole(const Pod& pod) {
-  bool whole = false;
+Result<void> Sweep::FinishAlone() {
+  RH_TRY(AwaitOrphans(kOrphanLimit));
+  if (setting_.hardware) RH_TRY(RemovePodNetns(setting_.pod.netns));
+  Command command;
+  command.arguments = setting_.reconciler;
+  command.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  if (!calls_.plugin().root.empty()) command.environment.push_back("RAILHEAD_ROOT=" + calls_.plugin().root);
+  command.input = "";
+  const auto done = RH_TRY(Trace(command, {}));
+  if (!done.Succeeded()) return Fail(ErrorCode::kConflict, "the reconciler fails: " + done.output);
+  if (setting_.hardware) RH_TRY(RenewNetns());
+  if (!setting_.hardware && RH_TRY(IsWhole())) RH_TRY(Must("DEL", setting_.pod));
+  return WithContext(ExpectBaseline(), "after the reconciler (" + done.output + ")");
+}
+
+Result<bool> Sweep::IsWhole() {
   for (const auto& line : RH_TRY(Settled())) {
-    whole |= line.find("/attachments/" + setting_.pod.id + "/") != std::string::npos &&
-             line.find(kWholeEntry) != std::string::npos;
+    if (line.find("/attachments/" + setting_.pod.id + "/") != std::string::npos &&
+        line.find(kWholeEntry) != std::string::npos) {
+      return true;
+    }
   }
+  return false;
+}
+
+Result<bool> Sweep::AddUnlessWhole(const Pod& pod) {
+  const bool whole = RH_TRY(IsWhole());
   const auto added = RH_TRY(calls_.Call("ADD", pod));
   if (added.Succeeded()) return true;
   if (whole && ErrorCodeOf(added.output) != 0) {

@@ -5,14 +5,18 @@
 //   add-again   ADD killed; ADD of the same pod; DEL
 //   add-late    ADD killed; ADD of another pod, then the late DEL of the first, which must
 //               not touch the other's; DEL of the other
+//   add-alone   ADD killed; a single pass of the reconciler
 //   del-del     DEL killed; DEL again
 //   del-late    DEL killed; then as add-late
+//   del-alone   DEL killed; a single pass of the reconciler
 // and on devices that come back from a namespace that dies (hardware, not stand-ins):
 //   add-gone    the pod's namespace is removed while ADD stands before the call; DEL
 //   gone-del    the namespace is removed after ADD; DEL killed; DEL again
 //
 // Afterwards everything has to be as before, bit for bit (snapshot.h). ADD of a pod after
-// a killed call may be refused only while the attachment that is in its way is whole.
+// a killed call may be refused only while the attachment that is in its way is whole. The
+// reconciler alone: on hardware the pod's namespace is removed before, since that is what
+// it goes by; stand-ins would die with it, so there a whole attachment is left to DEL.
 // Threads: one. The process must have called Adopt().
 #pragma once
 
@@ -34,8 +38,10 @@ enum class Variant : std::uint8_t {
   kAddDel,
   kAddAgain,
   kAddLate,
+  kAddAlone,
   kDelDel,
   kDelLate,
+  kDelAlone,
   kAddGone,
   kGoneDel,
 };
@@ -44,13 +50,16 @@ inline constexpr Variant kVariants[] = {Variant::kAddDel, Variant::kAddAgain, Va
                                         Variant::kDelDel, Variant::kDelLate,  Variant::kAddGone,
                                         Variant::kGoneDel};
 const char* NameOf(Variant variant);
-// Those that need hardware's devices.
+// Those that need hardware's devices, and those that need the reconciler.
 bool NeedsHardware(Variant variant);
+bool NeedsReconciler(Variant variant);
 
 struct SweepSetting {
   World world;
   Pod pod;
   Pod other;
+  bool hardware = false;                // devices come back from a namespace that dies
+  std::vector<std::string> reconciler;  // a single pass, as a command; empty: none
   // Of all calls at least this share, and more until the time is over. At 100 also
   // those that an undisturbed run has not.
   double percent = 100;
@@ -90,6 +99,9 @@ class Sweep {
   Result<void> Disturb(Variant variant, const CallPoint& point, TraceResult& disturbed);
   Result<void> MakeUp(Variant variant);
   Result<void> FinishLate();
+  Result<void> FinishAlone();
+  // Whether the first pod's attachment is there and finished.
+  Result<bool> IsWhole();
   // false: refused, rightly.
   Result<bool> AddUnlessWhole(const Pod& pod);
   Result<void> Must(const std::string& command, const Pod& pod);

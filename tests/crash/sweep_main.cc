@@ -22,7 +22,7 @@ struct Line {
   std::string plant;
   std::int64_t seconds = 0;
   int vfs = 7;
-  bool hardware = false;
+  std::string daemon;
   std::string directory;
 };
 
@@ -47,7 +47,8 @@ int FakeRoot(const Line& line) {
 }
 
 bool Chosen(const Line& line, Variant variant) {
-  if (line.variants.empty()) return line.hardware || !NeedsHardware(variant);
+  if (NeedsReconciler(variant) && line.daemon.empty()) return false;
+  if (line.variants.empty()) return line.setting.hardware || !NeedsHardware(variant);
   return std::find(line.variants.begin(), line.variants.end(), NameOf(variant)) != line.variants.end();
 }
 
@@ -66,6 +67,7 @@ int Run(const Line& line) {
   setting.world.namespaces = {{setting.pod.netns, "pod"}, {setting.other.netns, "other"}};
   setting.time = std::chrono::seconds(line.seconds);
   if (!line.plant.empty()) setting.planted = kPlants.at(line.plant);
+  if (!line.daemon.empty()) setting.reconciler = {line.daemon, "--reconcile-once"};
   Adopt();
   Sweep sweep(setting, CniCalls(line.plugin));
   int exceptions = 0;
@@ -102,8 +104,9 @@ int Main(int argc, char** argv) {
   run->add_option("--root", line.plugin.root, "RAILHEAD_ROOT");
   run->add_option("--pod", line.setting.pod.netns, "Path of the pod's namespace")->required();
   run->add_option("--other", line.setting.other.netns, "Path of the next pod's namespace")->required();
+  run->add_option("--daemon", line.daemon, "railheadd, for the variants with its reconciler");
   run->add_option("--variant", line.variants, "Names of variants (sweep.h); default: all");
-  run->add_flag("--hardware", line.hardware, "The devices survive their pod's namespace");
+  run->add_flag("--hardware", line.setting.hardware, "The devices survive their pod's namespace");
   run->add_option("--percent", line.setting.percent, "Try at least this share of the calls");
   run->add_option("--seconds", line.seconds, "And go on until so many seconds are over, per variant");
   run->add_option("--seed", line.setting.seed, "Order of the calls");

@@ -1,0 +1,293 @@
+// Files, soft RoCE devices and addresses without an owner.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "cni/plugin/handoff_step.h"
+#include "cni/plugin/repeat.h"
+#include "cni/state/handoff.h"
+#include "cni/state/paths.h"
+#include "ipam/reclaim.h"
+#include "ipam/store.h"
+#include "netns/base/file_lock.h"
+#include "tests/deviceplugin/reconciler_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+class LeftoverTest : public ReconcilerFixture {
+ protected:
+  [[nodiscard]] std::string Spec(const std::string& bdf) const {
+    return "/run/cdi/railhead-" + bdf + ".json";
+  }
+  FileLock Hold(const std::string& name) const {
+    auto lock = FileLock::Acquire(paths::Lock(sysfs_.root(), name), seconds(0));
+    EXPECT_TRUE(lock);
+    return std::move(*lock);
+  }
+};
+
+TEST_F(LeftoverTest, LinksOfDevicesWithoutAnEntry) {
+  fs::create_directories(Path("/run/railhead/devices"));
+  fs::create_symlink("../attachments/c9/n@net1.json", Path("/run/railhead/devices/" + Bdf(0)));
+  // Of a writer that was killed before it renamed it.
+  ASSERT_TRUE(Add(AllRails(1)));
+  fs::create_symlink("../attachments/c9/n@net1.json", Path("/run/railhead/devices/" + Bdf(0, 1) + ".new"));
+  {
+    const auto busy = Hold(Bdf(0));
+    EXPECT_EQ(Did(), "device-link " + Bdf(0, 1) + ": no attachment has it\n");
+    EXPECT_TRUE(IsThere("/run/railhead/devices/" + Bdf(0))) << "an ADD of it is at work";
+  }
+  EXPECT_EQ(Did(), "device-link " + Bdf(0) + ": no attachment has it\n");
+  EXPECT_FALSE(IsThere("/run/railhead/devices/" + Bdf(0)));
+  EXPECT_TRUE(IsThere("/run/railhead/devices/" + Bdf(0, 1))) << "that has one";
+  EXPECT_EQ(Did(), "");
+}
+
+TEST_F(LeftoverTest, AnEntryThatDoesNotNameTheDeviceDoesNotHoldIt) {
+  ASSERT_TRUE(Add({.network = "one", .config = Usual(0)}));
+  fs::create_symlink("../attachments/c1/one@net1.json", Path("/run/railhead/devices/" + Bdf(1)));
+  EXPECT_EQ(Did(), "device-link " + Bdf(1) + ": no attachment has it\n");
+  EXPECT_TRUE(Check({.network = "one", .config = Usual(0)}));
+}
+
+TEST_F(LeftoverTest, WhatKilledWritersOfTheJournalLeft) {
+  ASSERT_TRUE(Add(AllRails()));
+  const std::string journal = "/run/railhead/attachments/";
+  WriteFileAt(Path(journal + "c1/rails@net1.json.Ab12Cd"), "{\"half");
+  WriteFileAt(Path(journal + "c7/rails@net1.json.Ab12Cd"), "");
+  fs::create_directories(Path(journal + "c8"));
+  Did();
+  EXPECT_FALSE(IsThere(journal + "c1/rails@net1.json.Ab12Cd"));
+  EXPECT_FALSE(IsThere(journal + "c7"));
+  EXPECT_FALSE(IsThere(journal + "c8"));
+  EXPECT_TRUE(Check(AllRails()));
+  EXPECT_EQ(Did(), "");
+}
+
+// In passes that repeat, a file that is being written at this moment is not taken for one
+// that was given up.
+TEST_F(LeftoverTest, WhatIsBeingWrittenIsLeftAlone) {
+  const std::string path = "/run/railhead/attachments/c7/rails@net1.json.Ab12Cd";
+  WriteFileAt(Path(path), "");
+  Reconciler reconciler(sysfs_.root(), kernel_);
+  EXPECT_EQ(Told(reconciler.Run()), "");
+  fs::last_write_time(Path(path), fs::file_time_type::clock::now() - seconds(11));
+  EXPECT_EQ(Told(reconciler.Run()), "journal " + Path(path) + ": its writer was killed\n");
+  EXPECT_FALSE(IsThere("/run/railhead/attachments/c7"));
+}
+
+TEST_F(LeftoverTest, CdiSpecsOfOursOnly) {
+  ASSERT_TRUE(Add(AllRails()));
+  WriteFileAt(Path(Spec(Bdf(0, 1))), "{}");
+  WriteFileAt(Path(Spec(Bdf(0)) + ".Ab12Cd"), "{}");
+  const std::vector<std::string> foreign{"/run/cdi/nvidia.json", "/run/cdi/railhead-gpu.json",
+                                         "/run/cdi/railhead-" + Bdf(0, 2) + ".yaml",
+                                         "/run/cdi/railhead-" + Bdf(0, 2) + ".json.old"};
+  for (const auto& path : foreign) WriteFileAt(Path(path), "{}");
+  {
+    const auto busy = Hold(Bdf(0, 1));
+    EXPECT_EQ(Did(), "cdi-spec railhead-" + Bdf(0) + ".json.Ab12Cd: its writer was killed\n");
+  }
+  EXPECT_EQ(Did(), "cdi-spec railhead-" + Bdf(0, 1) + ".json: no attachment has it\n");
+  for (const auto& path : foreign) EXPECT_TRUE(IsThere(path)) << path;
+  for (int rail = 0; rail < 3; ++rail) EXPECT_TRUE(IsThere(Spec(Bdf(rail)))) << "the live pod's";
+  EXPECT_EQ(Did(), "");
+}
+
+TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {
+  ASSERT_TRUE(Add(AllRails()));
+  WriteFileAt(Path("/run/railhead/handoff/c1/nccl.conf.Ab12Cd"), "half");
+  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf"), "NCCL_IB_HCA==x\n");
+  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf.Ab12Cd"), "half");
+  {
+    const auto busy = LockSandbox(sysfs_.root(), "c9", seconds(0));
+    ASSERT_TRUE(busy);
+    EXPECT_EQ(Did(), "handoff c1: its writer was killed\n");
+    EXPECT_TRUE(IsThere("/run/railhead/handoff/c9/nccl.conf"));
+  }
+  EXPECT_EQ(Did(), "handoff c9: no attachment has it\n");
+  EXPECT_FALSE(IsThere("/run/railhead/handoff/c9"));
+  EXPECT_FALSE(IsThere("/run/railhead/handoff/c1/nccl.conf.Ab12Cd"));
+  EXPECT_TRUE(Check(AllRails()));
+  EXPECT_EQ(Did(), "");
+}
+
+// An ADD writes them before its entry is done; its entry is there all the same.
+TEST_F(LeftoverTest, FilesOfAnAddAtWorkAreItsOwn) {
+  ASSERT_TRUE(Add(AllRails()));
+  std::string text = File(EntryOf(AllRails()));
+  text.replace(text.find("\"done\""), 6, "\"planned\"");
+  WriteFileAt(Path(EntryOf(AllRails())), text);
+  const auto before = World();
+  const auto busy = Hold(Bdf(0));
+  EXPECT_EQ(Did(), "");
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(LeftoverTest, DeviceHandoffsAreEmptiedNotRemoved) {
+  Allocate({Bdf(0), Bdf(1), Bdf(2)}, Delivery::kMount);
+  ASSERT_TRUE(Add(AllRails()));
+  const std::string live = DeviceHandoffPath(sysfs_.root(), Bdf(0));
+  const std::string dead = DeviceHandoffPath(sysfs_.root(), Bdf(0, 1));
+  ASSERT_TRUE(WriteDeviceHandoff(sysfs_.root(), Bdf(0, 1), "NCCL_IB_HCA==x\n"));
+  EXPECT_EQ(Did(), "device-handoff " + Bdf(0, 1) + ": no attachment has it\n");
+  EXPECT_TRUE(fs::exists(dead)) << "a container may have it mounted";
+  EXPECT_EQ(ReadFileAt(dead), "");
+  EXPECT_NE(ReadFileAt(live), "");
+  EXPECT_EQ(Did(), "");
+}
+
+TEST_F(LeftoverTest, AnnouncementsThatNobodyNeeds) {
+  ASSERT_TRUE(Add(AllRails()));
+  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net1"}));
+  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c9", "net1"}));
+  WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.Ab12Cd"), "half");
+  const auto report = Once();
+  EXPECT_EQ(report.actions.size(), 2U) << Told(report);
+  const auto left = FilesBelow(Path("/run/railhead/announce"));
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(ReadRepeatRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id, "c1");
+}
+
+class SoftRoceTest : public LeftoverTest {
+ protected:
+  void MakeNics() override {
+    vfs_.push_back(kernel_.AddPf({.address = "0000:43:00.0", .netdev = "pf0"}, {.count = 3}));
+    vfs_.push_back(kernel_.AddPf({.address = "0000:83:00.0", .netdev = "pf1"}, {.count = 3}));
+    vfs_.push_back(kernel_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2"}, {.count = 3}));
+  }
+  void SetUp() override {
+    LeftoverTest::SetUp();
+    WriteRails({{"rail0", "pf0"}, {"rail1", "pf1"}, {"rail2", "pf2"}}, R"(,"softRoce":true)");
+  }
+  void Rxe(const std::string& name, const std::string& netdev, const std::string& ns = kHost) {
+    ASSERT_EQ(kernel_.state().AddRxe(ns, name, netdev), 0) << name;
+    kernel_.Sync();
+  }
+};
+
+TEST_F(SoftRoceTest, OursOnTheHostGoes) {
+  ASSERT_TRUE(Add(AllRails()));
+  ASSERT_NE(kernel_.state().Rdma("rxe_pf0v0"), nullptr) << "the pod's";
+  Rxe("rxe_pf0v1", "pf0v1");
+  EXPECT_EQ(Did(), "soft-roce rxe_pf0v1: its VF is on the host and no attachment has it\n");
+  EXPECT_EQ(kernel_.state().Rdma("rxe_pf0v1"), nullptr);
+  EXPECT_TRUE(Check(AllRails()));
+}
+
+TEST_F(SoftRoceTest, ThoseOfOthersStay) {
+  kernel_.AddVeth(pod_, "pf0v2", kHost, "veth9");
+  Rxe("rxe0", "pf1v0");
+  Rxe("rxe_pf0", "pf0");
+  Rxe("rxe_pf9v0", "pf2v0");
+  Rxe("rxe_pf0v7", "pf2v1");
+  Rxe("rxe_pf0v1", "pf1v1");
+  // sysfs says the same name of its netdev as our VF has; but it is another, in a pod.
+  Rxe("rxe_pf0v2", "pf0v2", pod_);
+  const auto before = World();
+  EXPECT_EQ(Did(), "");
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(SoftRoceTest, AnAddOfTheVfIsNotDisturbed) {
+  Rxe("rxe_pf0v1", "pf0v1");
+  const auto busy = Hold(Bdf(0, 1));
+  EXPECT_EQ(Did(), "");
+  EXPECT_NE(kernel_.state().Rdma("rxe_pf0v1"), nullptr);
+}
+
+class AddressTest : public LeftoverTest {
+ protected:
+  void SetUp() override {
+    LeftoverTest::SetUp();
+    fs::create_directories(Path("/var/lib/cni/results"));
+  }
+  void Give(const std::string& container, seconds age, const std::string& network = "rails",
+            const std::string& ifname = "net1") {
+    auto store = AddressStore::Open(sysfs_.root());
+    ASSERT_TRUE(store) << Describe(store.error());
+    auto clocks = ReadClocks(sysfs_.root()).value();
+    clocks.wall_seconds -= age.count();
+    const auto ranges = RangeSet::Make({*IpPrefix::Parse("10.0.0.0/24"), {}, {}, {}});
+    const AddressPool pool{"10.0.0.0/24", *ranges, seconds(0)};
+    ASSERT_TRUE(store->Allocate({network, container, ifname}, pool, clocks));
+  }
+  std::string Held() {
+    std::string text;
+    const auto held = ListHeld(sysfs_.root());
+    if (!held) return Describe(held.error());
+    for (const auto& record : held->records) text += record.owner.container + " ";
+    return text;
+  }
+  static constexpr seconds kOld{601};
+};
+
+TEST_F(AddressTest, OfNobodyAreReleasedWhenTheyAreOld) {
+  Give("c-young", seconds(300));
+  Give("c-old", kOld);
+  Give("c-old-links", kOld, "rails", "net1/rail0");
+  const std::string told = Did();
+  EXPECT_NE(told.find("of c-old/rails@net1: no attachment has it"), std::string::npos) << told;
+  EXPECT_EQ(Held(), "c-young ");
+  EXPECT_EQ(Did(), "");
+}
+
+TEST_F(AddressTest, OfAttachmentsStay) {
+  ASSERT_TRUE(Add(AllRails()));
+  Give("c1", kOld, "rails", "net1/rail0");
+  Give("c1", kOld, "another-network");
+  Did();
+  EXPECT_EQ(Held(), "c1 ") << "the network counts too";
+}
+
+// railhead-ipam below another main plugin: what the runtime keeps says who lives.
+TEST_F(AddressTest, OfContainersThatARuntimeRemembersStay) {
+  Give("c-results", kOld);
+  Give("c-older-libcni", kOld);
+  Give("c-multus", kOld);
+  Give("c-multus-delegate", kOld);
+  Give("c-forgotten", kOld);
+  WriteFileAt(Path("/var/lib/cni/results/macvlan-c-results-eth1"), "{}");
+  WriteFileAt(Path("/var/lib/cni/cache/results/rails-c-older-libcni-net1"), "{}");
+  WriteFileAt(Path("/var/lib/cni/multus/c-multus"), "[]");
+  WriteFileAt(Path("/var/lib/cni/multus/results/rails-c-multus-delegate-net1"), "{}");
+  Did();
+  EXPECT_EQ(Held(), "c-results c-older-libcni c-multus c-multus-delegate ");
+}
+
+TEST_F(AddressTest, WithoutAnyCacheNothingIsKnown) {
+  Remove("/var/lib/cni");
+  Give("c-old", kOld);
+  EXPECT_EQ(Did(), "");
+  EXPECT_EQ(Held(), "c-old ");
+}
+
+TEST_F(AddressTest, ADamagedEntryMayBeTheOwner) {
+  Give("c-old", kOld);
+  WriteFileAt(Path("/run/railhead/attachments/c5/rails@net1.json"), "{");
+  EXPECT_TRUE(Once().Failed());
+  EXPECT_EQ(Held(), "c-old ");
+}
+
+TEST_F(AddressTest, OfEarlierBootsAreReleasedByTheFirstPass) {
+  Remove("/var/lib/cni");
+  Give("c-before", seconds(0));
+  WriteFileAt(Path("/proc/sys/kernel/random/boot_id"), "3333-4444\n");
+  Give("c-now", seconds(0));
+  EXPECT_NE(Did().find("of c-before/rails@net1: is of an earlier boot"), std::string::npos);
+  EXPECT_EQ(Held(), "c-now ");
+}
+
+TEST_F(AddressTest, ADamagedStoreIsTold) {
+  WriteFileAt(Path("/var/lib/railhead/ipam/store.mdb"), std::string(9000, 'x'));
+  const auto report = Once();
+  EXPECT_TRUE(report.Failed());
+  EXPECT_NE(Told(report).find("store.mdb"), std::string::npos) << Told(report);
+}
+
+}  // namespace
+}  // namespace railhead::testing
