@@ -88,9 +88,9 @@ class Announcer::Loop {
         ++it;
         continue;
       }
+      due.when = Clock::now() + kRepeatInterval;
       const auto repeated = AnnounceAgain(root_, kernel_, key);
       report_(key, repeated);
-      due.when += kRepeatInterval;
       const bool over = --due.left == 0 || (repeated && *repeated == Repeated::kGone);
       it = over ? due_.erase(it) : std::next(it);
     }

@@ -174,7 +174,7 @@ Result<std::optional<AttachmentKey>> ReadRepeatRequest(const std::string& path) 
   if (!text) return std::nullopt;
   const auto lines = Split(*text, '\n');
   static constexpr std::size_t kLines = 4;  // the last one is empty
-  if (lines.size() != kLines) return std::nullopt;
+  if (lines.size() != kLines || !lines.back().empty()) return std::nullopt;
   const AttachmentKey key{lines[0], lines[1], lines[2]};
   // Also what is not written to the end yet, or named by someone else.
   if (path.substr(path.rfind('/') + 1) != RequestName(key)) return std::nullopt;

@@ -3,6 +3,7 @@
 // process's own, so that they are found and waited for.
 #include "cni/plugin/repeat.h"
 
+#include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <linux/if_ether.h>
@@ -146,6 +147,7 @@ class World {
     bdf_ = sysfs_.AddVfs("0000:43:00.0", 1)[0];
     pod_ = MakeNetns();
     const NetNs host = Must(NetNs::Current());
+    pf_index_ = AddVeth(host, "pf0", wire_, "pf-wire");
     wire_index_ = AddVeth(wire_, "wire", host, "pf0v0");
     const auto route = OpenRoute(wire_);
     BringUp(*route, wire_index_);
@@ -155,6 +157,7 @@ class World {
     // The veth, wherever its other end is.
     const auto route = OpenRoute(wire_);
     if (route->FindLink(wire_index_).value_or(std::nullopt)) DeleteLink(wire_, wire_index_);
+    DeleteLink(Must(NetNs::Current()), pf_index_);
     for (const pid_t child : Children()) (void)AwaitEnd(child);
   }
   World(const World&) = delete;
@@ -219,6 +222,7 @@ class World {
   std::string bdf_;
   NetNs wire_ = MakeNetns();
   std::optional<NetNs> pod_;
+  int pf_index_ = 0;
   int wire_index_ = 0;
   std::optional<ArpWatch> watch_;
   std::string output_;
