@@ -1,21 +1,14 @@
 // railheadd as a process, against kubelet's device manager.
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
-#include <array>
-#include <chrono>
 #include <cstring>
-#include <functional>
 #include <nlohmann/json.hpp>
-#include <thread>
 
 #include "cni/state/allocation.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
-#include "tests/deviceplugin/two_rails.h"
+#include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
 
 namespace railhead::testing {
@@ -23,86 +16,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Json = nlohmann::json;
-constexpr const char* kResource = "railhead.io/roce";
-
-// Generous: the machine may be busy.
-Clock::time_point Soon() {
-  return Clock::now() + std::chrono::seconds(60);
-}
-
-bool Eventually(const std::function<bool()>& condition) {
-  for (const auto deadline = Soon(); Clock::now() < deadline;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return condition();
-}
-
-// A child with its output in files.
-class Child {
- public:
-  Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments)
-      : out_path_(directory + "/stdout"), err_path_(directory + "/stderr") {
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    const std::string variable = "RAILHEAD_ROOT=" + root;
-    std::array<char*, 2> environment{const_cast<char*>(variable.c_str()), nullptr};
-    const UniqueFd out(::open(out_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    const UniqueFd err(::open(err_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    pid_ = ::fork();
-    if (pid_ == 0) {
-      ::dup2(out.get(), STDOUT_FILENO);
-      ::dup2(err.get(), STDERR_FILENO);
-      ::execve(argv[0], argv.data(), environment.data());
-      ::_exit(127);
-    }
-  }
-  ~Child() {
-    if (pid_ <= 0) return;
-    ::kill(pid_, SIGKILL);
-    (void)Wait();
-  }
-  Child(const Child&) = delete;
-  Child& operator=(const Child&) = delete;
-
-  // Exit status, or 128 + signal.
-  int Wait() {
-    int status = 0;
-    while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
-    pid_ = -1;
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-  }
-  int Stop() {
-    ::kill(pid_, SIGTERM);
-    return Wait();
-  }
-  void Kill() {
-    ::kill(pid_, SIGKILL);
-    (void)Wait();
-  }
-  [[nodiscard]] std::string out() const { return ReadFile(out_path_).value().value_or(""); }
-  [[nodiscard]] std::string err() const { return ReadFile(err_path_).value().value_or(""); }
-
- private:
-  const std::string out_path_;
-  const std::string err_path_;
-  pid_t pid_ = -1;
-};
-
-class ProcessTest : public TwoRails {
- protected:
-  ProcessTest() { sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric()); }
-
-  std::unique_ptr<Child> Run(std::vector<std::string> arguments = {}) {
-    arguments.insert(arguments.begin(), RAILHEADD);
-    const std::string directory = sysfs_.directory() + "/run" + std::to_string(++runs_);
-    (void)MakeDirectories(directory);
-    return std::make_unique<Child>(directory, sysfs_.directory(), arguments);
-  }
-  int runs_ = 0;
-};
 
 TEST_F(ProcessTest, HelpAndVersion) {
   const auto help = Run({"--help"});
@@ -165,23 +78,6 @@ TEST_F(ProcessTest, FindsTheConfigurationOfTheProgramItReplaces) {
   EXPECT_EQ(json["resources"][0]["resource"], "example.com/net");
   EXPECT_EQ(json["resources"][0]["devices"].size(), 4U);
 }
-
-// With kubelet's directory and device manager.
-class KubeletTest : public ProcessTest {
- protected:
-  KubeletTest() { (void)MakeDirectories(directory_); }
-
-  std::size_t OurSockets() const {
-    std::size_t count = 0;
-    const auto names = ListDirectory(directory_).value().value_or(std::vector<std::string>{});
-    for (const std::string& name : names) count += name.rfind("railhead-", 0) == 0 ? 1 : 0;
-    return count;
-  }
-
-  std::unique_ptr<Child> RunDaemon() { return Run({"--kubelet-dir", "/kubelet"}); }
-
-  const std::string directory_ = root_.Path("/kubelet");
-};
 
 TEST_F(KubeletTest, RegistersServesAndEndsCleanly) {
   DeviceManager kubelet(directory_);

@@ -42,6 +42,28 @@ TEST_F(ReconcilerTest, WhenAllIsWellNothingIsTouchedAndNoLockTaken) {
   EXPECT_EQ(kernel_.Log().find("List"), std::string::npos) << kernel_.Log();
 }
 
+TEST_F(ReconcilerTest, AHundredAttachmentsCostAHundredLooksAtANamespace) {
+  ASSERT_TRUE(Add(AllRails()));
+  const Journal journal(sysfs_.root());
+  JournalEntry entry = *journal.Find({"rails", "c1", "net1"}).value();
+  for (int n = 1; n < 100; ++n) {
+    entry.key.container_id = "c1-" + std::to_string(n);
+    for (std::size_t i = 0; i < entry.links.size(); ++i)
+      entry.links[i].device = "0000:f" + std::to_string(i) + ":00." + std::to_string(n);
+    ASSERT_TRUE(journal.Write(entry));
+  }
+  Reconciler reconciler(sysfs_.root(), kernel_);
+  EXPECT_EQ(Told(reconciler.Run()), "");
+  const int first = kernel_.calls();
+  const auto begun = Clock::now();
+  const auto report = reconciler.Run();
+  const std::chrono::duration<double, std::milli> took = Clock::now() - begun;
+  EXPECT_EQ(report.attachments, 100U);
+  EXPECT_EQ(Told(report), "");
+  EXPECT_EQ(kernel_.calls() - first, 100);
+  RecordProperty("milliseconds", std::to_string(took.count()));
+}
+
 TEST_F(ReconcilerTest, AnEmptyNodeIsWell) {
   EXPECT_EQ(Did(), "");
   EXPECT_FALSE(IsThere("/run/railhead")) << "nothing was made";

@@ -1,0 +1,63 @@
+// railheadd as a process, on a node with two rails, with kubelet's directory.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/deviceplugin/two_rails.h"
+
+namespace railhead::testing {
+
+inline constexpr const char* kResource = "railhead.io/roce";
+
+// Generous: the machine may be busy.
+std::chrono::steady_clock::time_point Soon();
+bool Eventually(const std::function<bool()>& condition);
+
+// A child with its output in files.
+class Child {
+ public:
+  Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments);
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // Exit status, or 128 + signal.
+  int Wait();
+  int Stop();
+  void Kill();
+  void Signal(int signal) const;
+  [[nodiscard]] bool HasEnded() const;
+  [[nodiscard]] std::string out() const;
+  [[nodiscard]] std::string err() const;
+
+ private:
+  const std::string out_path_;
+  const std::string err_path_;
+  pid_t pid_ = -1;
+};
+
+class ProcessTest : public TwoRails {
+ protected:
+  ProcessTest();
+  std::unique_ptr<Child> Run(std::vector<std::string> arguments = {});
+
+  int runs_ = 0;
+};
+
+// With kubelet's directory.
+class KubeletTest : public ProcessTest {
+ protected:
+  KubeletTest();
+  [[nodiscard]] std::size_t OurSockets() const;
+  std::unique_ptr<Child> RunDaemon(std::vector<std::string> more = {});
+
+  const std::string directory_ = root_.Path("/kubelet");
+};
+
+}  // namespace railhead::testing
