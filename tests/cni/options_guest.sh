@@ -19,9 +19,11 @@ jq -n '{ version: 1, rails: [ { name: "rail0", pf: "pf0", vlan: 100 }, { name: "
 
 # cni VERB POD CONFIG: one call; the answer is in /tmp/answer.
 cni() {
-    local config='{ "cniVersion": "1.1.0", "name": "net", "type": "railhead", "handoff": "off", '$3' }'
+    local config='{ "cniVersion": "1.0.0", "name": "net", "type": "railhead", "handoff": "off", '$3' }'
+    [ "$1" != CHECK ] || config=$(jq --slurpfile added "/tmp/added-$2" '.prevResult = $added[0]' <<<"$config")
     CNI_COMMAND=$1 CNI_CONTAINERID=$2 CNI_NETNS=/run/netns/$2 CNI_IFNAME=net1 CNI_PATH=/tmp/bin \
         /tmp/bin/railhead <<<"$config" >/tmp/answer || { cat /tmp/answer; return 1; }
+    [ "$1" != ADD ] || cp /tmp/answer "/tmp/added-$2"
 }
 # address A...: "ipam" with these.
 address() { jq -cn '{ ipam: { type: "static", addresses: [ $ARGS.positional[] | { address: . } ] } }' --args "$@" | sed 's/^.//; s/.$//'; }
@@ -63,18 +65,18 @@ check '... with code 106 and the MAC of the other' answer '.code == 106 and (.ms
 deny 'the same IPv6 address is refused' cni ADD pod2 "$other$(address fd00::77/64)"
 check '... with code 106 and the MAC of the other' answer '.code == 106 and (.msg | test("02:00:00:00:00:00"))'
 check 'another VLAN is another network' cni ADD pod2 "${other/100/200}$(address 10.100.0.77/24)"
-check 'DEL of it' cni DEL pod2 "$other"
+check 'DEL of it' cni DEL pod2 "$other\"ipam\": {}"
 check 'other addresses are fine' cni ADD pod2 "$other$(address 10.100.0.78/24 fd00::78/64)"
 check 'the pods reach each other' ip netns exec pod2 ping -c 1 -W 30 10.100.0.77
 check '... by IPv6' ip netns exec pod2 ping -c 1 -W 30 fd00::77
-check 'DEL of the second' cni DEL pod2 "$other"
+check 'DEL of the second' cni DEL pod2 "$other\"ipam\": {}"
 
 deny 'gatewayCheck without a gateway' cni ADD pod2 \
     "$other"'"gateway": "10.100.0.99", "gatewayCheck": true, "waitSeconds": 3, '"$(address 10.100.0.78/24)"
 check '... names it' answer '.code == 11 and (.msg | test("10.100.0.99"))'
 check 'gatewayCheck with one' cni ADD pod2 \
     "$other"'"gateway": "10.100.0.77", "gatewayCheck": true, "waitSeconds": 100, '"$(address 10.100.0.78/24)"
-check 'DEL' cni DEL pod2 "$other"
+check 'DEL' cni DEL pod2 "$other\"ipam\": {}"
 
 deny '802.1ad, which igb has not' cni ADD pod2 "${other/100/5}"'"vlanProto": "802.1ad", "ipam": {}'
 check '... names the VF and the setting' answer '.msg | test("VF 1 of pf0") and test("(?i)vlan")'
@@ -92,6 +94,7 @@ check '... leaves the next pod alone' link pod2 '.operstate == "UP"'
 check 'DEL' cni DEL pod2 "$one"
 
 ip link set pf1 up mtu 1450 alias 'the PF'
+within 60 is_up pf1
 before=$(world)
 whole='"deviceID": "'$pf1'", "mtu": 1300, '$(address 10.200.0.5/24)
 check 'a whole PF' cni ADD pod1 "$whole"
