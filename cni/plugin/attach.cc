@@ -97,7 +97,7 @@ Result<void> Attachment::MoveIntoPod() {
   return {};
 }
 
-Result<void> Attachment::Move(Work& work) {
+Result<void> Attachment::Move(Work& work) const {
   const LinkPlan& plan = *work.plan;
   // A rebind gave the interface the driver's MTU.
   const auto mtu = plan.mac && !plan.mtu ? std::optional<int>(plan.host_link.mtu) : plan.mtu;
@@ -175,7 +175,7 @@ Result<void> Attachment::BringUp() {
   return {};
 }
 
-Result<void> Attachment::AddRouting(const Work& work) {
+Result<void> Attachment::AddRouting(const Work& work) const {
   for (Route route : work.link->routes) {
     route.link = work.pod_link.index;
     RH_TRY_WRAP(network_.pod->AddRoute(route), "adding route " + route.ToString());
@@ -192,7 +192,7 @@ Result<void> Attachment::AwaitCarrier(Deadline deadline) {
   return {};
 }
 
-Result<void> Attachment::AwaitCarrierOf(const Work& work, Deadline deadline) {
+Result<void> Attachment::AwaitCarrierOf(const Work& work, Deadline deadline) const {
   if (RH_TRY(network_.pod->WaitCarrier(work.pod_link.index, deadline))) return {};
   const LinkPlan& plan = *work.plan;
   const auto pf = plan.pf_index != 0 ? RH_TRY(network_.host->FindLink(plan.pf_index)) : std::nullopt;

@@ -57,10 +57,10 @@ class Attachment {
   [[nodiscard]] bool Probes() const { return plan_.conflict_probe_ms > 0; }
   Result<void> ConfigureVf(Work& work);
   Result<void> SetMac(Work& work);
-  Result<void> Move(Work& work);
+  Result<void> Move(Work& work) const;
   Result<void> ConfigureLink(const Work& work);
-  Result<void> AddRouting(const Work& work);
-  Result<void> AwaitCarrierOf(const Work& work, Deadline deadline);
+  [[nodiscard]] Result<void> AddRouting(const Work& work) const;
+  [[nodiscard]] Result<void> AwaitCarrierOf(const Work& work, Deadline deadline) const;
   // The links that have a netdev: all but those of user-space drivers.
   std::vector<Work*> Netdevs();
 

@@ -51,6 +51,7 @@ class Claim {
         found.emplace(entry->key, std::move(*entry));
     }
     std::vector<JournalEntry> entries;
+    entries.reserve(found.size());
     for (auto& [key, entry] : found) entries.push_back(std::move(entry));
     return entries;
   }

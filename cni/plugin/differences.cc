@@ -52,7 +52,8 @@ void CheckTuning(Differences& differences, const Link& now, const AttachedLink& 
   }
   for (const auto& alt_name : wanted.alt_names) {
     if (std::find(now.alt_names.begin(), now.alt_names.end(), alt_name) == now.alt_names.end()) {
-      differences.push_back(name + " has lost its alternative name " + alt_name);
+      std::string text = name;
+      differences.push_back(text.append(" has lost its alternative name ").append(alt_name));
     }
   }
 }
@@ -70,6 +71,7 @@ Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs&
     if (!asked) wanted.emplace_back(path, value);
   }
   std::vector<std::string> paths;
+  paths.reserve(wanted.size());
   for (const auto& [path, value] : wanted) paths.push_back(path);
   const auto values = RH_TRY(kernel.ReadSysctls(pod, paths));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
