@@ -8,6 +8,8 @@ namespace {
 
 class PluginRailsFaultsTest : public RailsFixture {
  protected:
+  [[nodiscard]] int VfsOfEach() const override { return 1; }  // every interface costs time at every call
+
   // Two devices are enough to be between them.
   [[nodiscard]] Call Pair() const {
     return {.network = "rails",

@@ -13,6 +13,7 @@ class RailsFixture : public FaultsFixture {
  protected:
   void SetUp() override;
   void MakeNics() override;
+  [[nodiscard]] virtual int VfsOfEach() const { return 3; }
 
   // Rails in that order, as {name, PF}, with the networks 10.100, 10.200 and 10.150;
   // `more`: further fields of each.
