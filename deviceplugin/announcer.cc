@@ -66,7 +66,8 @@ class Announcer::Loop {
   Result<void> TakeRequests(const std::string& directory) {
     const auto names = RH_TRY(ListDirectory(directory));
     for (const auto& name : names.value_or(std::vector<std::string>{})) {
-      const std::string path = directory + "/" + name;
+      std::string path = directory;
+      path.append("/").append(name);
       const auto key = RH_TRY(ReadRepeatRequest(path));
       if (!key) continue;
       RH_TRY(RemoveFile(path));

@@ -53,7 +53,7 @@ class Orphans {
   Orphans(const ReconcilePass& pass, std::string boot_id, std::vector<std::string> results)
       : pass_(pass), boot_id_(std::move(boot_id)), results_(std::move(results)) {}
 
-  bool Includes(const AddressRecord& record, const std::vector<JournalEntry>& entries) const {
+  [[nodiscard]] bool Includes(const AddressRecord& record, const std::vector<JournalEntry>& entries) const {
     return record.boot_id == boot_id_ &&
            std::time(nullptr) - record.wall_seconds >= pass_.options.address_age.count() &&
            !IsCached(results_, record) && !IsAttached(entries, record);

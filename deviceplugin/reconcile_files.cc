@@ -50,6 +50,10 @@ bool IsTemporaryOf(std::string_view file, std::string_view name) {
          file[name.size()] == '.';
 }
 
+std::string In(std::string directory, std::string_view name) {
+  return directory.append("/").append(name);
+}
+
 bool IsOld(const ReconcilePass& pass, const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return false;
@@ -105,7 +109,7 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
     const auto remove = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {file->bdf}));
       if (!locks) return false;
-      if (file->temporary) return RH_TRY(RemoveFile(directory + "/" + name));
+      if (file->temporary) return RH_TRY(RemoveFile(In(directory, name)));
       return RH_TRY(pass.journal.HoldsDevice(file->bdf)) ? false
                                                          : RH_TRY(RemoveCdiSpec(pass.root, file->bdf));
     };
@@ -122,7 +126,7 @@ Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& containe
   bool removed = false;
   const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
   for (const auto& name : names) {
-    if (IsTemporaryOf(name, kNcclConf)) removed = RH_TRY(RemoveFile(directory + "/" + name)) || removed;
+    if (IsTemporaryOf(name, kNcclConf)) removed = RH_TRY(RemoveFile(In(directory, name))) || removed;
   }
   if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
   RH_TRY(RemoveHandoff(pass.root, container));
@@ -166,7 +170,7 @@ void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
 void Announcements(ReconcilePass& pass) {
   const std::string directory = paths::Announcements(pass.root);
   for (const auto& name : NamesIn(pass, "announcement", directory)) {
-    const std::string path = directory + "/" + name;
+    const std::string path = In(directory, name);
     const auto remove = [&]() -> Result<bool> {
       const auto key = RH_TRY(ReadRepeatRequest(path));
       const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();

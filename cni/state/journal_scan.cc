@@ -41,7 +41,8 @@ Result<void> Journal::ScanSandbox(const std::string& container_id, const std::st
   const auto names = RH_TRY(ListDirectory(directory));
   if (!names) return {};
   for (const auto& name : *names) {
-    const std::string path = directory + "/" + name;
+    std::string path = directory;
+    path.append("/").append(name);
     if (!name.ends_with(kSuffix)) {
       scan.remains.push_back(path);
       continue;

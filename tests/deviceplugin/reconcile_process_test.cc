@@ -24,7 +24,7 @@ class ReconcileProcessTest : public KubeletTest {
 
   // Of an ADD that was killed; its device has left the node, so there is nothing to be
   // done to it.
-  JournalEntry WriteKilledAdd(const std::string& container = "c1") const {
+  [[nodiscard]] JournalEntry WriteKilledAdd(const std::string& container = "c1") const {
     JournalEntry entry;
     entry.key = {"rails", container, "net1"};
     entry.boot_id = BootId(root_).value();

@@ -23,7 +23,7 @@ class LeftoverTest : public ReconcilerFixture {
   [[nodiscard]] std::string Spec(const std::string& bdf) const {
     return "/run/cdi/railhead-" + bdf + ".json";
   }
-  FileLock Hold(const std::string& name) const {
+  [[nodiscard]] FileLock Hold(const std::string& name) const {
     auto lock = FileLock::Acquire(paths::Lock(sysfs_.root(), name), seconds(0));
     EXPECT_TRUE(lock);
     return std::move(*lock);

@@ -210,6 +210,7 @@ class World {
                                        std::string("CNI_PATH=") + PROGRAMS,
                                        "RAILHEAD_ROOT=" + sysfs_.directory()};
     std::vector<char*> environment;
+    environment.reserve(variables.size() + 1);
     for (auto& variable : variables) environment.push_back(variable.data());
     environment.push_back(nullptr);
     std::string program = std::string(PROGRAMS) + "/railhead";
