@@ -98,7 +98,11 @@ Result<pid_t> Spawn(const CniRequest& request, const std::string& path, const De
   ::sigemptyset(&defaults);
   ::sigaddset(&defaults, SIGPIPE);
   ::posix_spawnattr_setsigdefault(&attributes, &defaults);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
+  // A daemon blocks the signals that end it, and its children must not.
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
   const int error =
       ::posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments.data(), environment.data());
   ::posix_spawnattr_destroy(&attributes);
