@@ -4,10 +4,12 @@
 // files. Exit status: 0; 1 something could not be measured; 2 wrong command line.
 #include <CLI/CLI.hpp>
 #include <cstdio>
+#include <map>
 #include <string>
 #include <vector>
 
 #include "bench/attach.h"
+#include "bench/rails.h"
 #include "bench/report.h"
 #include "bench/startup.h"
 #include "bench/verdict.h"
@@ -19,6 +21,8 @@ namespace {
 
 struct CommandLine {
   Setting setting;
+  RailsSetting rails;
+  bool journal = false;
   std::vector<std::string> devices;
   std::string out;
   std::vector<std::string> programs;
@@ -44,6 +48,31 @@ Result<void> Attach(CommandLine& line) {
   RH_TRY(ReadDevices(line));
   Record record;
   RH_TRY(MeasureAttach(line.setting, record));
+  return record.AppendTo(line.out);
+}
+
+// "vf0,0000:43:10.0,pf0,0,1": the last is the number of the rail
+Result<void> ReadRails(CommandLine& line) {
+  std::map<int, int> of_rail;
+  for (const auto& text : line.devices) {
+    const auto parts = Split(text, ',');
+    const auto vf = parts.size() == 5 ? ParseInt(parts[3]) : std::nullopt;
+    const auto rail = parts.size() == 5 ? ParseInt(parts[4]) : std::nullopt;
+    if (!vf || !rail) return Fail(ErrorCode::kInvalid, "--vf " + text, "NETDEV,BDF,PF,VF,RAIL");
+    RailDevice device{{parts[0], parts[1], parts[2], static_cast<int>(*vf)}, static_cast<int>(*rail), {}};
+    // The names that railhead gives.
+    const int before = of_rail[device.rail]++;
+    device.pod_name = "rail" + std::to_string(device.rail);
+    if (before > 0) device.pod_name += "-" + std::to_string(before);
+    line.rails.devices.push_back(device);
+  }
+  return {};
+}
+
+Result<void> Rails(CommandLine& line) {
+  RH_TRY(ReadRails(line));
+  Record record;
+  RH_TRY(line.journal ? MeasureJournal(line.rails, record) : MeasureRails(line.rails, record));
   return record.AppendTo(line.out);
 }
 
@@ -96,11 +125,26 @@ CLI::App* AddAttach(CLI::App& app, CommandLine& line) {
   return command;
 }
 
+CLI::App* AddRails(CLI::App& app, CommandLine& line) {
+  auto* command = app.add_subcommand("rails", "ADD and DEL of several VFs at once");
+  command->add_option("--group", line.rails.group, "Name of the measurement")->required();
+  command->add_option("--rounds", line.rails.rounds, "Measured rounds")->required();
+  command->add_option("--programs", line.rails.programs, "Directory of the project's programs")->required();
+  command->add_option("--peers", line.rails.peers, "Directory of the standard plugins");
+  command->add_option("--scratch", line.rails.scratch, "Directory for the peers' state")->required();
+  command->add_flag("--soft-roce", line.rails.soft_roce, "The rails have soft RoCE");
+  command->add_flag("--journal", line.journal, "Instead: the first VF with a short and a long journal");
+  command->add_option("--vf", line.devices, "NETDEV,BDF,PF,VF,RAIL")->required();
+  command->add_option("--out", line.out, "File to append to")->required();
+  return command;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("railhead_bench: measures; bench/run.sh uses it");
   app.require_subcommand(1);
   CommandLine line;
   auto* attach = AddAttach(app, line);
+  auto* rails = AddRails(app, line);
   auto* startup = app.add_subcommand("startup", "Start-up time and size of programs");
   startup->add_option("--group", line.setting.group, "Name of the measurement")->required();
   startup->add_option("--rounds", line.setting.rounds, "Measured rounds")->required();
@@ -122,6 +166,7 @@ int Main(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : 2;
   }
   const auto done = attach->parsed()    ? Attach(line)
+                    : rails->parsed()   ? Rails(line)
                     : startup->parsed() ? Startup(line)
                     : note->parsed()    ? Note(line)
                     : report->parsed()  ? Report(line)

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/contender.h"
+#include "bench/rails.h"
 
 namespace railhead::bench {
 namespace {
@@ -57,13 +58,14 @@ std::string StartupTable(const Record& record, const std::string& group, const s
   return table + "\n";
 }
 
-std::string AttachTable(const Record& record, const std::string& group, const std::string& title) {
-  const Series* bare_add = record.Find(group, kBare, "ADD");
-  const Series* bare_del = record.Find(group, kBare, "DEL");
+std::string AttachTable(const Record& record, const std::string& group, const std::string& title,
+                        const char* base = kBare, const char* base_title = "x bare") {
+  const Series* bare_add = record.Find(group, base, "ADD");
+  const Series* bare_del = record.Find(group, base, "DEL");
   if (bare_add == nullptr) return {};
   std::string table = title + Text(" (n = %zu)\n", bare_add->values.size());
-  table += Text("  %-30s %26s %7s %7s %26s %7s %8s\n", "", "ADD ms: median (min..max)", "x bare", "CPU ms",
-                "DEL ms: median (min..max)", "x bare", "peak MB");
+  table += Text("  %-30s %26s %7s %7s %26s %7s %8s\n", "", "ADD ms: median (min..max)", base_title, "CPU ms",
+                "DEL ms: median (min..max)", base_title, "peak MB");
   for (const auto& name : NamesIn(record, group)) {
     const Series* add = record.Find(group, name, "ADD");
     const Series* del = record.Find(group, name, "DEL");
@@ -91,7 +93,12 @@ std::string Tables(const Record& record) {
          AttachTable(record, kStandIns, "Stand-ins (veth) in namespaces on this machine") +
          DaemonTable(record) + StartupTable(record, kGuestStartup, "Start-up in the guest (emulated)") +
          AttachTable(record, kVf, "VFs with VLAN in the guest (emulated)") +
-         AttachTable(record, kVfRxe, "VFs with VLAN and soft RoCE in the guest (emulated)");
+         AttachTable(record, kVfRxe, "VFs with VLAN and soft RoCE in the guest (emulated)") +
+         AttachTable(record, kRails, "Eight VFs of a pod in the guest (emulated)", kIpBatch, "x batch") +
+         AttachTable(record, kRailsRxe, "Eight VFs with soft RoCE in the guest (emulated)", kIpBatch,
+                     "x batch") +
+         AttachTable(record, kJournal, "One VF, by the length of the journal, in the guest (emulated)",
+                     kOneEntry, "x 1");
 }
 
 }  // namespace railhead::bench

@@ -15,6 +15,9 @@ inline constexpr const char* kDaemon = "daemon";
 inline constexpr const char* kGuestStartup = "guest-startup";
 inline constexpr const char* kVf = "vf";
 inline constexpr const char* kVfRxe = "vf-rxe";
+inline constexpr const char* kRails = "rails";
+inline constexpr const char* kRailsRxe = "rails-rxe";
+inline constexpr const char* kJournal = "journal";
 
 // One table for each group that was measured.
 std::string Tables(const Record& record);

@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/contender.h"
+#include "bench/rails.h"
 #include "bench/report.h"
 
 namespace railhead::bench {
@@ -12,6 +13,9 @@ namespace {
 
 constexpr double kBareFactor = 1.5;
 constexpr double kChainFactor = 3;
+constexpr double kBatchFactor = 1.25;
+constexpr double kEightChainsFactor = 4;
+constexpr double kJournalFactor = 1.1;
 constexpr double kPluginMb = 3;
 constexpr double kDaemonMb = 20;
 // The budget for start-up was set on a machine that takes this long for /bin/true; a
@@ -61,6 +65,41 @@ Verdict AddBesideChain(const Record& record) {
   return Judged(budget, figures, factor >= kChainFactor);
 }
 
+// ADD of one series at most `factor` times that of another.
+Verdict Within(const Record& record, std::string budget, const char* group, const char* who, const char* base,
+               double factor) {
+  const Series* add = record.Find(group, who, "ADD");
+  const Series* to = record.Find(group, base, "ADD");
+  if (add == nullptr || to == nullptr) return NotMeasured(std::move(budget));
+  const double ratio = add->Median() / to->Median();
+  return Judged(std::move(budget),
+                Number(ratio) + " x: " + Number(add->Median()) + " ms beside " + Number(to->Median()) + " ms",
+                ratio <= factor);
+}
+
+// ADD of `who` at least `factor` times as fast as that of `base`.
+Verdict Faster(const Record& record, std::string budget, const char* group, const char* who, const char* base,
+               double factor) {
+  const Series* add = record.Find(group, who, "ADD");
+  const Series* to = record.Find(group, base, "ADD");
+  if (add == nullptr || to == nullptr) return NotMeasured(std::move(budget));
+  const double ratio = to->Median() / add->Median();
+  return Judged(std::move(budget),
+                Number(ratio) + " x: " + Number(add->Median()) + " ms beside " + Number(to->Median()) + " ms",
+                ratio >= factor);
+}
+
+void JudgeRails(const Record& record, std::vector<Verdict>& verdicts) {
+  verdicts.push_back(
+      Within(record, "ADD of eight VFs <= 1.25 x two ip -batch", kRails, kRailhead, kIpBatch, kBatchFactor));
+  verdicts.push_back(Within(record, "ADD of eight VFs with soft RoCE <= 1.25 x two ip -batch + rdma -batch",
+                            kRailsRxe, kRailhead, kIpBatch, kBatchFactor));
+  verdicts.push_back(Faster(record, "ADD of eight VFs at least 4 x faster than eight host-device chains",
+                            kRails, kRailhead, kHostDevice, kEightChainsFactor));
+  verdicts.push_back(Within(record, "ADD with 1,000 journal entries within 10 % of that with 1", kJournal,
+                            kManyEntries, kOneEntry, kJournalFactor));
+}
+
 Verdict Startup(const Record& record, const std::string& who) {
   const std::string budget = "start-up of " + who + " <= 0.3 ms above /bin/true";
   const Series* time = record.Find(kStartup, who, "start-up");
@@ -90,6 +129,7 @@ std::vector<Verdict> Judge(const Record& record, const Parts& parts) {
     verdicts.push_back(AddBesideBare(record, kVf, "VF"));
     verdicts.push_back(AddBesideBare(record, kVfRxe, "VF with soft RoCE"));
     verdicts.push_back(AddBesideChain(record));
+    JudgeRails(record, verdicts);
   }
   if (!parts.host) return verdicts;
   for (const char* who : {kRailhead, kIpam}) verdicts.push_back(Startup(record, who));

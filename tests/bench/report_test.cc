@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/contender.h"
+#include "bench/rails.h"
 #include "bench/record.h"
 #include "bench/verdict.h"
 
@@ -27,6 +28,13 @@ Record Good() {
     record.Add(group, kRailhead, "ADD", "ms", 160);
   }
   record.Add(kVf, kHostDevice, "ADD", "ms", 480);
+  for (const char* group : {kRails, kRailsRxe}) {
+    record.Add(group, kIpBatch, "ADD", "ms", 600);
+    record.Add(group, kRailhead, "ADD", "ms", 750);
+  }
+  record.Add(kRails, kHostDevice, "ADD", "ms", 3000);
+  record.Add(kJournal, kOneEntry, "ADD", "ms", 100);
+  record.Add(kJournal, kManyEntries, "ADD", "ms", 110);
   record.Add(kStartup, kTrue, "start-up", "ms", 0.5);
   for (const char* who : {kRailhead, kIpam}) {
     record.Add(kStartup, who, "start-up", "ms", 0.75);
@@ -81,7 +89,7 @@ TEST(VerdictTest, AllMetOnTheLimit) {
   for (const auto& verdict : verdicts) {
     EXPECT_EQ(verdict.outcome, Outcome::kMet) << verdict.budget << ": " << verdict.figures;
   }
-  EXPECT_EQ(verdicts.size(), 9U);
+  EXPECT_EQ(verdicts.size(), 13U);
   EXPECT_TRUE(AllMeasured(verdicts));
 }
 
@@ -92,6 +100,12 @@ TEST(VerdictTest, EachBudgetCanBeMissed) {
   // Two budgets hang on this one.
   EXPECT_EQ(Count(With(Good(), kVf, kRailhead, "ADD", 160.1), Outcome::kMissed), 2);
   EXPECT_EQ(Count(With(Good(), kVf, kHostDevice, "ADD", 479.9), Outcome::kMissed), 1);
+  // Two budgets again.
+  EXPECT_EQ(Count(With(Good(), kRails, kRailhead, "ADD", 750.1), Outcome::kMissed), 2);
+  EXPECT_EQ(Count(With(Good(), kRails, kIpBatch, "ADD", 599.9), Outcome::kMissed), 1);
+  EXPECT_EQ(Count(With(Good(), kRails, kHostDevice, "ADD", 2999.9), Outcome::kMissed), 1);
+  EXPECT_EQ(Count(With(Good(), kRailsRxe, kRailhead, "ADD", 750.1), Outcome::kMissed), 1);
+  EXPECT_EQ(Count(With(Good(), kJournal, kManyEntries, "ADD", 110.1), Outcome::kMissed), 1);
   EXPECT_EQ(Count(With(Good(), kStartup, kRailhead, "start-up", 0.81), Outcome::kMissed), 1);
   EXPECT_EQ(Count(With(Good(), kStartup, kIpam, "size", 3), Outcome::kMissed), 1);
   EXPECT_EQ(Count(With(Good(), kDaemon, "railheadd", "resident", 20), Outcome::kMissed), 1);
@@ -108,7 +122,9 @@ TEST(VerdictTest, WhatWasNotMeasuredIsNoResult) {
   Record host_only;
   const Record good = Good();
   for (const auto& series : good.all()) {
-    if (series.group == kVf || series.group == kVfRxe) continue;
+    if (series.group == kVf || series.group == kVfRxe || series.group == kRails ||
+        series.group == kRailsRxe || series.group == kJournal)
+      continue;
     for (const double value : series.values) {
       host_only.Add(series.group, series.who, series.what, series.unit, value);
     }
