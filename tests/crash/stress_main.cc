@@ -5,12 +5,21 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
 #include "tests/crash/stress.h"
 
 namespace railhead::crash {
 namespace {
 
 constexpr std::size_t kMostShown = 10;
+
+constexpr std::chrono::seconds kLockLimit{10};
+
+int Refuse(const Error& error) {
+  (void)std::printf("crash_stress: %s\n", Describe(error).c_str());
+  return 2;
+}
 
 void ShowTimes(const char* what, std::vector<double> times) {
   if (times.empty()) return;
@@ -45,11 +54,12 @@ int Main(int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   setting.world.root = Root(plugin.root);
   Adopt();
+  // In railheadd's place: else every ADD leaves a child for the repeats of its announcement,
+  // which would have to be waited for.
+  const auto in_place = FileLock::Acquire(paths::Lock(setting.world.root, "railheadd"), kLockLimit);
+  if (!in_place) return Refuse(in_place.error());
   const auto report = RunStress(setting, plugin);
-  if (!report) {
-    (void)std::printf("%s: %s\n", label.c_str(), Describe(report.error()).c_str());
-    return 2;
-  }
+  if (!report) return Refuse(report.error());
   (void)std::printf(
       "%s: %d pods by %d workers on %zu devices in %.1f s: %d attached, %d ADDs and %d DELs killed, "
       "%d told to try again, %zu wrong\n",

@@ -46,9 +46,9 @@ enum class Variant : std::uint8_t {
   kGoneDel,
 };
 
-inline constexpr Variant kVariants[] = {Variant::kAddDel, Variant::kAddAgain, Variant::kAddLate,
-                                        Variant::kDelDel, Variant::kDelLate,  Variant::kAddGone,
-                                        Variant::kGoneDel};
+inline constexpr Variant kVariants[] = {Variant::kAddDel,   Variant::kAddAgain, Variant::kAddLate,
+                                        Variant::kAddAlone, Variant::kDelDel,   Variant::kDelLate,
+                                        Variant::kDelAlone, Variant::kAddGone,  Variant::kGoneDel};
 const char* NameOf(Variant variant);
 // Those that need hardware's devices, and those that need the reconciler.
 bool NeedsHardware(Variant variant);
