@@ -16,7 +16,7 @@ command=$1
 shift
 bin=/tmp/bin
 mkdir -p "$bin" /etc/railhead
-cp "$BUILD"/bin/{railhead,railhead-ipam,crash_sweep,crash_stress} "$bin/"
+cp "$BUILD"/bin/{railhead,railhead-ipam,railheadd,crash_sweep,crash_stress} "$bin/"
 modprobe -a rdma_rxe ib_uverbs || die "no modules for soft RoCE"
 
 vfs=1
@@ -39,7 +39,7 @@ bash "$SRC/tests/crash/fabric.sh" "$(uname -n)" '"vlan": 100, "softRoce": true,'
 
 config='"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "waitSeconds": 120, "homeWaitSeconds": 0, "conflictProbeMs": 0'
 settings='"vlanQoS": 5, "vlan": 200, "spoofchk": "on", "max_tx_rate": 400'
-sweep=("$bin/crash_sweep" run --hardware --programs "$bin" --pod /run/netns/first --other /run/netns/other)
+sweep=("$bin/crash_sweep" run --hardware --programs "$bin" --daemon "$bin/railheadd" --pod /run/netns/first --other /run/netns/other)
 case $command in
     sweep) "${sweep[@]}" --label VF --config "{ $config, $settings, \"deviceID\": \"$(vf_pci pf0 0)\" }" "$@" ;;
     mac)

@@ -42,7 +42,7 @@ while [ $# -gt 0 ]; do
 done
 [ ${#parts[@]} -gt 0 ] || parts=(sweep two planted stress guest guest-mac guest-two guest-planted guest-stress)
 if [ -z "$build" ]; then
-    railhead_setup && railhead_build railhead railhead-ipam crash_sweep crash_stress || exit 2
+    railhead_setup && railhead_build railhead railhead-ipam railheadd crash_sweep crash_stress || exit 2
     build=$RAILHEAD_BUILD
 fi
 # A sample: so much of the calls, and more until so many seconds are over per variant.

@@ -1,6 +1,7 @@
 #include "tests/crash/sweep.h"
 
 #include <algorithm>
+#include <csignal>
 #include <iterator>
 #include <map>
 #include <thread>
@@ -16,11 +17,13 @@ constexpr auto kOrphanLimit = std::chrono::seconds(120);
 constexpr auto kSettleLimit = std::chrono::seconds(10);
 constexpr auto kQuiet = std::chrono::milliseconds(200);
 constexpr auto kPoll = std::chrono::milliseconds(5);
+constexpr int kWaiting = 100;  // calls
 constexpr const char* kWholeEntry = "\"done\"";
 
 bool DisturbsAdd(Variant variant) {
   switch (variant) {
     case Variant::kAddDel:
+    case Variant::kAddOrphan:
     case Variant::kAddAgain:
     case Variant::kAddLate:
     case Variant::kAddAlone:
@@ -51,6 +54,8 @@ const char* NameOf(Variant variant) {
   switch (variant) {
     case Variant::kAddDel:
       return "add-del";
+    case Variant::kAddOrphan:
+      return "add-orphan";
     case Variant::kAddAgain:
       return "add-again";
     case Variant::kAddLate:
@@ -128,10 +133,12 @@ Result<std::vector<CallPoint>> Sweep::PointsOf(Variant variant) {
   }
   RH_TRY_WRAP(ExpectBaseline(), "after an undisturbed ADD and DEL");
 
+  calls_of_del_ = static_cast<int>(del.processes.at(0).calls.size());
   std::vector<CallPoint> distinct;
   std::vector<CallPoint> others;
   const auto& processes = (DisturbsAdd(variant) ? add : del).processes;
-  for (std::size_t process = 0; process < processes.size(); ++process) {
+  const std::size_t first = variant == Variant::kAddOrphan ? 1 : 0;
+  for (std::size_t process = first; process < processes.size(); ++process) {
     const auto& calls = processes[process].calls;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       const bool changed = i > 0 && !OnlyLooks(calls[i - 1]);
@@ -151,7 +158,7 @@ Result<bool> Sweep::Try(Variant variant, const CallPoint& point) {
   TraceResult disturbed;
   ++tally_.tried;
   auto done = Disturb(variant, point, disturbed);
-  if (done) done = MakeUp(variant);
+  if (done) done = MakeUp(variant, disturbed);
   if (disturbed.reached) ++tally_.reached;
   if (done) return disturbed.reached;
   const std::string what = Where(variant, point, disturbed) + "\n" + Describe(done.error());
@@ -168,6 +175,7 @@ Result<void> Sweep::Disturb(Variant variant, const CallPoint& point, TraceResult
   if (variant == Variant::kGoneDel) RH_TRY(RemovePodNetns(setting_.pod.netns));
   Tracing tracing;
   tracing.at = point;
+  tracing.orphan = variant == Variant::kAddOrphan;
   Result<void> removed;
   if (variant == Variant::kAddGone) {
     tracing.instead_of_kill = [&] { removed = RemovePodNetns(setting_.pod.netns); };
@@ -176,7 +184,8 @@ Result<void> Sweep::Disturb(Variant variant, const CallPoint& point, TraceResult
   return removed;
 }
 
-Result<void> Sweep::MakeUp(Variant variant) {
+Result<void> Sweep::MakeUp(Variant variant, const TraceResult& disturbed) {
+  if (disturbed.frozen != 0) RH_TRY(FinishOrphan(disturbed.frozen));
   if (variant == Variant::kAddLate || variant == Variant::kDelLate) return FinishLate();
   if (NeedsReconciler(variant)) return FinishAlone();
   if (variant == Variant::kAddAgain) RH_TRY(AddUnlessWhole(setting_.pod));
@@ -207,6 +216,18 @@ Result<void> Sweep::FinishLate() {
   }
   RH_TRY(Must("DEL", setting_.other));
   return ExpectBaseline();
+}
+
+// DEL makes so many calls only when it waits; one that does not wait ends before.
+Result<void> Sweep::FinishOrphan(pid_t frozen) {
+  Tracing tracing;
+  tracing.at = CallPoint{0, calls_of_del_ + kWaiting};
+  tracing.instead_of_kill = [&] { (void)::kill(frozen, SIGCONT); };
+  const auto deleted = calls_.Call("DEL", setting_.pod, tracing);
+  (void)::kill(frozen, SIGCONT);
+  RH_TRY(deleted);
+  if (deleted->Succeeded()) return {};
+  return Fail(ErrorCode::kConflict, "DEL beside a running child of ADD fails: " + deleted->output);
 }
 
 Result<void> Sweep::FinishAlone() {

@@ -2,6 +2,8 @@
 // processes, and what makes up for it.
 //
 //   add-del     ADD killed; DEL
+//   add-orphan  ADD killed while a child of it stands before the call; DEL begins, and the
+//               child goes on only when DEL waits for it
 //   add-again   ADD killed; ADD of the same pod; DEL
 //   add-late    ADD killed; ADD of another pod, then the late DEL of the first, which must
 //               not touch the other's; DEL of the other
@@ -21,7 +23,9 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <string>
@@ -36,6 +40,7 @@ namespace railhead::crash {
 
 enum class Variant : std::uint8_t {
   kAddDel,
+  kAddOrphan,
   kAddAgain,
   kAddLate,
   kAddAlone,
@@ -46,9 +51,10 @@ enum class Variant : std::uint8_t {
   kGoneDel,
 };
 
-inline constexpr Variant kVariants[] = {Variant::kAddDel,   Variant::kAddAgain, Variant::kAddLate,
-                                        Variant::kAddAlone, Variant::kDelDel,   Variant::kDelLate,
-                                        Variant::kDelAlone, Variant::kAddGone,  Variant::kGoneDel};
+inline constexpr Variant kVariants[] = {
+    Variant::kAddDel, Variant::kAddOrphan, Variant::kAddAgain, Variant::kAddLate, Variant::kAddAlone,
+    Variant::kDelDel, Variant::kDelLate,   Variant::kDelAlone, Variant::kAddGone, Variant::kGoneDel};
+static_assert(std::size(kVariants) == static_cast<std::size_t>(Variant::kGoneDel) + 1);
 const char* NameOf(Variant variant);
 // Those that need hardware's devices, and those that need the reconciler.
 bool NeedsHardware(Variant variant);
@@ -97,9 +103,10 @@ class Sweep {
   Result<bool> Try(Variant variant, const CallPoint& point);
 
   Result<void> Disturb(Variant variant, const CallPoint& point, TraceResult& disturbed);
-  Result<void> MakeUp(Variant variant);
+  Result<void> MakeUp(Variant variant, const TraceResult& disturbed);
   Result<void> FinishLate();
   Result<void> FinishAlone();
+  Result<void> FinishOrphan(pid_t frozen);
   // Whether the first pod's attachment is there and finished.
   Result<bool> IsWhole();
   // false: refused, rightly.
@@ -115,6 +122,7 @@ class Sweep {
   std::mt19937_64 random_;
   Snapshot baseline_;
   Tally tally_;
+  int calls_of_del_ = 0;  // of its process 0, undisturbed
 };
 
 }  // namespace railhead::crash

@@ -97,6 +97,7 @@ int Run(const Line& line) {
     tried += tally->tried;
   }
   (void)std::printf("%-12s all        %d tried: %d exceptions\n", line.label.c_str(), tried, exceptions);
+  if (tried == 0) return 2;
   return exceptions == 0 ? 0 : 1;
 }
 

@@ -110,6 +110,11 @@ void TracedTree::OnCall(pid_t pid, int number) {
   if (!result_.reached && tracing_.at == CallPoint{number, static_cast<int>(calls.size())}) {
     result_.reached = true;
     result_.call = calls.back();
+    if (tracing_.orphan && pid != first_) {
+      result_.frozen = pid;  // it stays in this stop
+      (void)::kill(first_, SIGKILL);
+      return;
+    }
     if (!tracing_.instead_of_kill) {
       (void)::kill(pid, SIGKILL);  // which ends this stop, too
       return;
@@ -125,6 +130,11 @@ void TracedTree::OnCall(pid_t pid, int number) {
 void TracedTree::LetGo() {
   for (const auto& [pid, number] : live_) {
     if (pid == first_) continue;
+    if (pid == result_.frozen) {
+      (void)::kill(pid, SIGSTOP);
+      (void)::ptrace(PTRACE_DETACH, pid, nullptr, nullptr);
+      continue;
+    }
     (void)::ptrace(PTRACE_INTERRUPT, pid, nullptr, nullptr);
     int status = 0;
     // Until it stops and is detached, or is gone.

@@ -50,6 +50,9 @@ struct Tracing {
   std::optional<CallPoint> at;
   // Called there while the process stands before the call; empty: it is killed.
   std::function<void()> instead_of_kill;
+  // Kill process 0 there and not the one that stands there, which is frozen behind that
+  // call (SIGSTOP) when it is let go: TraceResult::frozen.
+  bool orphan = false;
   std::optional<Suppressed> suppressed;
   // Note the calls of all processes. Processes of which nothing is to be known run at
   // full speed.
@@ -68,6 +71,7 @@ struct TraceResult {
   bool reached = false;  // Tracing::at
   int call = -1;         // the system call there
   int suppressed = 0;    // how many requests were
+  pid_t frozen = 0;      // Tracing::orphan: SIGCONT lets it go on
 
   [[nodiscard]] bool Succeeded() const { return status == 0; }
 };
