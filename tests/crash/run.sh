@@ -53,7 +53,7 @@ echo "seed $seed${all:+, all}"
 as_root=()
 [ "$(id -u)" = 0 ] || as_root=(sudo)
 on_host() { "${as_root[@]}" "$here/host.sh" -b "$build/bin" "$@" --seed "$seed"; }
-in_guest() { "$here/../vm/run-guest.sh" -t "${RAILHEAD_CRASH_LIMIT:-36000}" -m 768 -b "$build" "$here/guest.sh" "$@" --seed "$seed"; }
+in_guest() { "$here/../vm/run-guest.sh" -t "${RAILHEAD_CRASH_LIMIT:-36000}" -m 1536 -b "$build" "$here/guest.sh" "$@" --seed "$seed"; }
 
 # finds COMMAND...: it has to fail with a state that is another one than before.
 finds() {
