@@ -25,7 +25,6 @@ constexpr const char* kHalfWritten = "its writer was killed";
 constexpr std::string_view kCdiPrefix = "railhead-";
 constexpr std::string_view kCdiSuffix = ".json";
 constexpr std::string_view kNcclConf = "nccl.conf";
-constexpr std::size_t kTemporarySuffix = 7;  // ".XXXXXX", of mkstemp(3)
 
 // Whose entries are on record, of whichever boot.
 struct Owners {
@@ -44,10 +43,9 @@ Owners OwnersIn(const JournalScan& scan) {
   return owners;
 }
 
-// `name`, or a temporary file that was to become it.
+// A temporary file that was to become `name`.
 bool IsTemporaryOf(std::string_view file, std::string_view name) {
-  return file.size() == name.size() + kTemporarySuffix && file.substr(0, name.size()) == name &&
-         file[name.size()] == '.';
+  return file.starts_with(name) && file.substr(name.size()) == kTemporarySuffix;
 }
 
 std::string In(std::string directory, std::string_view name) {

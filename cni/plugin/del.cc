@@ -2,7 +2,6 @@
 #include "cni/plugin/locks.h"
 #include "cni/plugin/plugin.h"
 #include "cni/plugin/release.h"
-#include "cni/state/paths.h"
 
 namespace railhead {
 
@@ -25,8 +24,7 @@ Result<void> RailheadPlugin::Release(const CniRequest& request, const Attachment
 Result<void> RailheadPlugin::Del(const CniRequest& request) {
   const AttachmentKey key{request.network, request.container_id, request.ifname};
   if (RH_TRY(journal_.Find(key))) return Release(request, key);
-  // A killed ADD can have made the sandbox's directory and nothing in it.
-  RH_TRY(journal_.RemoveRemains(paths::Attachments(root_) + "/" + request.container_id));
+  RH_TRY(journal_.RemoveHalf(key));
   // Nothing was attached in this boot, but the address store outlives boots. ADD
   // refuses a broken configuration before it asks for an address; to refuse it here as
   // well would keep the sandbox from being removed.

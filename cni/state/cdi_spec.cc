@@ -28,7 +28,7 @@ Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device) {
 }
 
 Result<bool> RemoveCdiSpec(const Root& root, const std::string& bdf) {
-  return RemoveFile(paths::CdiSpec(root, bdf));
+  return RemoveWritten(paths::CdiSpec(root, bdf));
 }
 
 }  // namespace railhead

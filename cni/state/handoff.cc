@@ -62,7 +62,7 @@ Result<void> WriteHandoff(const Root& root, const std::string& container, const 
 }
 
 Result<void> RemoveHandoff(const Root& root, const std::string& container) {
-  RH_TRY(RemoveFile(HandoffPath(root, container)));
+  RH_TRY(RemoveWritten(HandoffPath(root, container)));
   (void)RemoveEmptyDirectory(paths::HandoffDirectory(root, container));
   return {};
 }

@@ -20,7 +20,7 @@ constexpr std::string_view kSuffix = ".json";
 Result<void> WriteLink(const std::string& path, const std::string& target) {
   if (::symlink(target.c_str(), path.c_str()) == 0) return {};
   if (errno != EEXIST) return FailSys(errno, "making link " + path);
-  const std::string temporary = path + ".new";
+  const std::string temporary = path + std::string(kTemporarySuffix);
   (void)::unlink(temporary.c_str());
   if (::symlink(target.c_str(), temporary.c_str()) != 0) return FailSys(errno, "making link " + temporary);
   if (::rename(temporary.c_str(), path.c_str()) != 0) return FailSys(errno, "renaming to " + path);
@@ -105,10 +105,17 @@ Result<void> Journal::Write(const JournalEntry& entry) const {
 Result<void> Journal::Remove(const JournalEntry& entry) const {
   for (const auto& link : entry.links) {
     const std::string device = paths::Devices(root_) + "/" + link.device;
+    RH_TRY(RemoveFile(device + std::string(kTemporarySuffix)));
     if (RH_TRY(ReadLink(device)) == LinkTarget(entry.key)) RH_TRY(RemoveFile(device));
   }
-  RH_TRY(RemoveFile(PathOf(entry.key)));
+  RH_TRY(RemoveWritten(PathOf(entry.key)));
   (void)RemoveEmptyDirectory(DirectoryOf(entry.key.container_id));  // siblings may still be there
+  return {};
+}
+
+Result<void> Journal::RemoveHalf(const AttachmentKey& key) const {
+  RH_TRY(RemoveFile(PathOf(key) + std::string(kTemporarySuffix)));
+  (void)RemoveEmptyDirectory(DirectoryOf(key.container_id));
   return {};
 }
 

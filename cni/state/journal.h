@@ -146,6 +146,8 @@ class Journal {
   // Removes the links of its devices (those that are still its own), then the
   // entry. Removing what is not there succeeds.
   [[nodiscard]] Result<void> Remove(const JournalEntry& entry) const;
+  // Of an entry that is not there: what a writer left that was killed before it was.
+  [[nodiscard]] Result<void> RemoveHalf(const AttachmentKey& key) const;
 
   // For the reconciler. What Scan() says of others than the caller's own can be over
   // a moment later: look again under the device's lock.

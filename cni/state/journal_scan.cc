@@ -16,7 +16,6 @@ namespace railhead {
 namespace {
 
 constexpr std::string_view kSuffix = ".json";
-constexpr std::string_view kHalf = ".new";  // of a link that Write() was about to rename
 
 bool Has(const JournalEntry& entry, const std::string& device) {
   return std::any_of(entry.links.begin(), entry.links.end(),
@@ -71,8 +70,8 @@ Result<JournalScan> Journal::Scan() const {
   }
   const auto owned = DevicesOfAll(scan);
   for (const auto& name : linked.value_or(std::vector<std::string>{})) {
-    if (name.ends_with(kHalf)) {
-      scan.loose.insert(name.substr(0, name.size() - kHalf.size()));
+    if (name.ends_with(kTemporarySuffix)) {
+      scan.loose.insert(name.substr(0, name.size() - kTemporarySuffix.size()));
     } else if (!owned.contains(name)) {
       scan.loose.insert(name);
     }
@@ -103,7 +102,7 @@ Result<bool> Journal::HoldsSandbox(const std::string& container_id) const {
 
 Result<bool> Journal::RemoveLoose(const std::string& device) const {
   const std::string path = paths::Devices(root_) + "/" + device;
-  const bool half = RH_TRY(RemoveFile(path + std::string(kHalf)));
+  const bool half = RH_TRY(RemoveFile(path + std::string(kTemporarySuffix)));
   if (RH_TRY(HoldsDevice(device))) return half;
   return RH_TRY(RemoveFile(path)) || half;
 }

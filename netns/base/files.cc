@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -46,6 +47,28 @@ Result<void> SyncDirectory(const std::string& path) {
   return {};
 }
 
+bool IsFileAt(const std::string& path, int fd) {
+  struct stat there {};
+  struct stat open {};
+  return ::stat(path.c_str(), &there) == 0 && ::fstat(fd, &open) == 0 && there.st_ino == open.st_ino &&
+         there.st_dev == open.st_dev;
+}
+
+// Empty, and locked until it is closed.
+Result<UniqueFd> OpenTemporary(const std::string& path) {
+  for (;;) {
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+    if (!fd.valid()) return FailSys(errno, "creating the temporary file " + path);
+    while (::flock(fd.get(), LOCK_EX) != 0) {
+      if (errno != EINTR) return FailSys(errno, "locking the temporary file " + path);
+    }
+    // Another writer can have renamed it meanwhile: then it is content.
+    if (!IsFileAt(path, fd.get())) continue;
+    if (::ftruncate(fd.get(), 0) != 0) return FailSys(errno, "emptying the temporary file " + path);
+    return fd;
+  }
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size) {
@@ -81,9 +104,8 @@ Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
 }
 
 Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode) {
-  std::string temporary = path + ".XXXXXX";
-  const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!fd.valid()) return FailSys(errno, "creating a temporary file for " + path);
+  const std::string temporary = path + std::string(kTemporarySuffix);
+  const UniqueFd fd = RH_TRY(OpenTemporary(temporary));
   auto write = [&]() -> Result<void> {
     RH_TRY(WriteAll(fd.get(), content, temporary));
     if (::fchmod(fd.get(), mode) != 0) return FailSys(errno, "setting the mode of " + temporary);
@@ -98,6 +120,12 @@ Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync
   // The rename itself is durable only after its directory is on disk.
   if (sync == Sync::kDurable) return SyncDirectory(DirectoryOf(path));
   return {};
+}
+
+Result<bool> RemoveWritten(const std::string& path) {
+  // The half first: whoever is killed in between is called again for the whole.
+  const bool half = RH_TRY(RemoveFile(path + std::string(kTemporarySuffix)));
+  return RH_TRY(RemoveFile(path)) || half;
 }
 
 Result<void> WriteAttribute(const std::string& path, std::string_view value) {

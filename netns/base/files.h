@@ -1,11 +1,13 @@
 // Small files, whole: sysfs attributes, configuration, state.
 //
 // Reading: absence is a value. Writing: WriteAtomic replaces a file in one step
-// (temporary file in the same directory, then rename), so a reader or a crash
-// sees the old content or the new one, never a part. Sync::kDurable adds fsync
-// of the file and its directory: needed under /var/lib, useless on tmpfs.
-// Threads: all functions are thread-safe; two writers of one path: the last
-// rename wins.
+// (temporary file beside it, then rename), so a reader or a crash sees the old
+// content or the new one, never a part. The temporary file is PATH.new, locked by
+// its writer: that of a killed writer is overwritten by the next one, or removed by
+// RemoveWritten; it is found without listing the directory. Sync::kDurable adds
+// fsync of the file and its directory: needed under /var/lib, useless on tmpfs.
+// Threads: all functions are thread-safe; two writers of one path follow one
+// another, and the last one wins.
 #pragma once
 
 #include <sys/types.h>
@@ -31,7 +33,12 @@ Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t
 // As ReadFile, but trailing white space removed: for sysfs attributes.
 Result<std::optional<std::string>> ReadAttribute(const std::string& path);
 
+inline constexpr std::string_view kTemporarySuffix = ".new";
+
 Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode = 0600);
+
+// Removes what WriteAtomic has made of `path`, whole or half; true if there was something.
+Result<bool> RemoveWritten(const std::string& path);
 
 // One write(2) to an existing file: for sysfs, where the kernel's answer is the
 // write's errno. Does not create the file.

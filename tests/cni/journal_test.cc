@@ -193,7 +193,7 @@ TEST_F(JournalTest, DamagedEntryNamesItsFile) {
 
 TEST_F(JournalTest, TemporaryFilesAreNoEntries) {
   ASSERT_TRUE(journal_.Write(Entry()));
-  temp_.Write("/run/railhead/attachments/c1/rail0@net1.json.abc123", "{");
+  temp_.Write("/run/railhead/attachments/c1/rail0@net1.json.new", "{");
   EXPECT_EQ(journal_.OfSandbox("c1")->size(), 1U);
 }
 

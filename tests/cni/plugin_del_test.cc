@@ -224,6 +224,24 @@ TEST_F(PluginDelTest, DamagedEntryIsReported) {
   EXPECT_NE(deleted.error().message.find("rail0@net1.json"), std::string::npos);
 }
 
+TEST_F(PluginDelTest, RemovesWhatAKilledAddHadHalfWritten) {
+  const auto before = World();
+  WriteFileAt(sysfs_.directory() + "/run/railhead/attachments/c1/rail0@net1.json.new", "{");
+  ASSERT_TRUE(Del({.config = Usual()}));
+  EXPECT_FALSE(Exists(sysfs_.directory() + "/run/railhead/attachments/c1"));
+  (void)IpamCalls();
+  EXPECT_EQ(ChangedSince(before), "") << "killed before its entry was there";
+  Allocate({vfs_[0][0]});
+  const auto allocated = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  for (const char* path :
+       {"/run/railhead/attachments/c1/rail0@net1.json", "/run/railhead/handoff/c1/nccl.conf"})
+    WriteFileAt(sysfs_.directory() + std::string(path) + ".new", "{");
+  WriteFileAt(sysfs_.directory() + "/run/cdi/railhead-" + vfs_[0][0] + ".json.new", "{");
+  ASSERT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(ChangedSince(allocated), "");
+}
+
 TEST_F(PluginDelTest, TheSandboxsLastAttachmentTakesTheHandoff) {
   const auto before = World();
   ASSERT_TRUE(Add({.config = Usual(0, 0)}));

@@ -6,6 +6,7 @@
 #   -b BIN   directory of the project's programs
 #   sweep    ARG...: for crash_sweep run (--percent, --seed, --variant, ...)
 #   two      the same with both rails in one call
+#   peer     ARG...: as for sweep; Debian's host-device, whose exceptions are counted
 #   stress   ARG...: for crash_stress
 # exit status: the program's.
 #
@@ -70,6 +71,16 @@ sweep+=(--daemon "$bin/railheadd")
 case $command in
     sweep) "${sweep[@]}" --label stand-ins --config "{ $config, \"deviceID\": \"${bdf[pf0v0]}\" }" "$@" ;;
     two) "${sweep[@]}" --label "two stand-ins" --config "{ $config, \"devices\": [\"${bdf[pf0v0]}\", \"${bdf[pf1v0]}\"] }" "$@" ;;
+    peer)
+        # With the alias that host-device leaves behind in any case.
+        restore="ip -n wire link del pf0v0; ip netns del first; ip netns add first; ip -n first link set lo up
+            ip link add pf0v0 address 02:00:00:00:00:01 type veth peer name pf0v0 netns wire &&
+                ip link set pf0v0 alias pf0v0 && ip -n wire link set pf0v0 up"
+        bash -c "$restore"
+        "$bin/crash_sweep" run --programs /usr/lib/cni --type host-device --root "$work/root" \
+            --pod /run/netns/first --other /run/netns/other --label host-device --restore "$restore" \
+            --config "{ \"cniVersion\": \"1.0.0\", \"name\": \"crash\", \"type\": \"host-device\", \"device\": \"pf0v0\" }" \
+            --variant add-del del-del "$@" ;;
     stress)
         "$bin/crash_stress" --programs "$bin" --root "$work/root" --netns /run/netns --label stand-ins \
             --config "{ $config, \"deviceID\": \"DEVICE\" }" --device "${bdf[@]}" "$@" ;;

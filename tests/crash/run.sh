@@ -11,6 +11,7 @@
 #   sweep         ADD and DEL of one device on stand-ins: veth pairs in namespaces
 #   two           the same with a device of each of two rails in one call
 #   planted       a missing step of DEL is planted: the sweep has to find it
+#   peer          the sweep on Debian's host-device, to compare: what it leaves is counted
 #   stress        200 pods by 16 workers on 14 stand-ins, with kills
 #   guest         the sweep on a real VF, with all settings and soft RoCE
 #   guest-mac     on a VF whose driver has to be bound again for its MAC
@@ -35,12 +36,12 @@ while [ $# -gt 0 ]; do
         --seed) seed=${2:?--seed needs a number}; shift ;;
         -b) build=${2:?-b needs a directory}; shift ;;
         -h | --help) usage; exit 0 ;;
-        sweep | two | planted | stress | guest | guest-mac | guest-two | guest-planted | guest-stress) parts+=("$1") ;;
+        sweep | two | planted | peer | stress | guest | guest-mac | guest-two | guest-planted | guest-stress) parts+=("$1") ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(sweep two planted stress guest guest-mac guest-two guest-planted guest-stress)
+[ ${#parts[@]} -gt 0 ] || parts=(sweep two planted peer stress guest guest-mac guest-two guest-planted guest-stress)
 if [ -z "$build" ]; then
     railhead_setup && railhead_build railhead railhead-ipam railheadd crash_sweep crash_stress || exit 2
     build=$RAILHEAD_BUILD
@@ -78,6 +79,7 @@ run_part() {
         sweep) on_host sweep "${sample[@]}" ;;
         two) on_host two "${sample[@]}" ;;
         planted) finds on_host sweep --variant add-del --percent 100 --plant rules ;;
+        peer) on_host peer "${sample[@]}" ;;
         stress) on_host stress "${pods[@]}" && on_host stress "${pods[@]}" --kills 0 ;;
         guest) in_guest sweep "${guest_sample[@]}" ;;
         guest-mac) in_guest mac "${guest_sample[@]}" ;;

@@ -71,6 +71,9 @@ struct SweepSetting {
   double percent = 100;
   std::chrono::seconds time{0};
   std::uint64_t seed = 0;
+  // Makes the first state again where no DEL does it: for other plugins, whose exceptions
+  // are counted and do not end the sweep. A shell's command; empty: none.
+  std::string restore;
   // Requests that every DEL leaves out: the sweep has to find it.
   std::optional<Suppressed> planted;
 };
@@ -116,6 +119,7 @@ class Sweep {
   Result<void> ExpectBaseline();
   Result<void> RenewNetns();
   Result<void> Restore();
+  Result<void> RestoreByCommand();
 
   SweepSetting setting_;
   CniCalls calls_;

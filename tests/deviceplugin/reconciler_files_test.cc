@@ -57,11 +57,11 @@ TEST_F(LeftoverTest, AnEntryThatDoesNotNameTheDeviceDoesNotHoldIt) {
 TEST_F(LeftoverTest, WhatKilledWritersOfTheJournalLeft) {
   ASSERT_TRUE(Add(AllRails()));
   const std::string journal = "/run/railhead/attachments/";
-  WriteFileAt(Path(journal + "c1/rails@net1.json.Ab12Cd"), "{\"half");
-  WriteFileAt(Path(journal + "c7/rails@net1.json.Ab12Cd"), "");
+  WriteFileAt(Path(journal + "c1/rails@net1.json.new"), "{\"half");
+  WriteFileAt(Path(journal + "c7/rails@net1.json.new"), "");
   fs::create_directories(Path(journal + "c8"));
   Did();
-  EXPECT_FALSE(IsThere(journal + "c1/rails@net1.json.Ab12Cd"));
+  EXPECT_FALSE(IsThere(journal + "c1/rails@net1.json.new"));
   EXPECT_FALSE(IsThere(journal + "c7"));
   EXPECT_FALSE(IsThere(journal + "c8"));
   EXPECT_TRUE(Check(AllRails()));
@@ -71,7 +71,7 @@ TEST_F(LeftoverTest, WhatKilledWritersOfTheJournalLeft) {
 // In passes that repeat, a file that is being written at this moment is not taken for one
 // that was given up.
 TEST_F(LeftoverTest, WhatIsBeingWrittenIsLeftAlone) {
-  const std::string path = "/run/railhead/attachments/c7/rails@net1.json.Ab12Cd";
+  const std::string path = "/run/railhead/attachments/c7/rails@net1.json.new";
   WriteFileAt(Path(path), "");
   Reconciler reconciler(sysfs_.root(), kernel_);
   EXPECT_EQ(Told(reconciler.Run()), "");
@@ -83,14 +83,14 @@ TEST_F(LeftoverTest, WhatIsBeingWrittenIsLeftAlone) {
 TEST_F(LeftoverTest, CdiSpecsOfOursOnly) {
   ASSERT_TRUE(Add(AllRails()));
   WriteFileAt(Path(Spec(Bdf(0, 1))), "{}");
-  WriteFileAt(Path(Spec(Bdf(0)) + ".Ab12Cd"), "{}");
+  WriteFileAt(Path(Spec(Bdf(0)) + ".new"), "{}");
   const std::vector<std::string> foreign{"/run/cdi/nvidia.json", "/run/cdi/railhead-gpu.json",
                                          "/run/cdi/railhead-" + Bdf(0, 2) + ".yaml",
                                          "/run/cdi/railhead-" + Bdf(0, 2) + ".json.old"};
   for (const auto& path : foreign) WriteFileAt(Path(path), "{}");
   {
     const auto busy = Hold(Bdf(0, 1));
-    EXPECT_EQ(Did(), "cdi-spec railhead-" + Bdf(0) + ".json.Ab12Cd: its writer was killed\n");
+    EXPECT_EQ(Did(), "cdi-spec railhead-" + Bdf(0) + ".json.new: its writer was killed\n");
   }
   EXPECT_EQ(Did(), "cdi-spec railhead-" + Bdf(0, 1) + ".json: no attachment has it\n");
   for (const auto& path : foreign) EXPECT_TRUE(IsThere(path)) << path;
@@ -100,9 +100,9 @@ TEST_F(LeftoverTest, CdiSpecsOfOursOnly) {
 
 TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {
   ASSERT_TRUE(Add(AllRails()));
-  WriteFileAt(Path("/run/railhead/handoff/c1/nccl.conf.Ab12Cd"), "half");
+  WriteFileAt(Path("/run/railhead/handoff/c1/nccl.conf.new"), "half");
   WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf"), "NCCL_IB_HCA==x\n");
-  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf.Ab12Cd"), "half");
+  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf.new"), "half");
   {
     const auto busy = LockSandbox(sysfs_.root(), "c9", seconds(0));
     ASSERT_TRUE(busy);
@@ -111,7 +111,7 @@ TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {
   }
   EXPECT_EQ(Did(), "handoff c9: no attachment has it\n");
   EXPECT_FALSE(IsThere("/run/railhead/handoff/c9"));
-  EXPECT_FALSE(IsThere("/run/railhead/handoff/c1/nccl.conf.Ab12Cd"));
+  EXPECT_FALSE(IsThere("/run/railhead/handoff/c1/nccl.conf.new"));
   EXPECT_TRUE(Check(AllRails()));
   EXPECT_EQ(Did(), "");
 }
@@ -145,7 +145,7 @@ TEST_F(LeftoverTest, AnnouncementsThatNobodyNeeds) {
   ASSERT_TRUE(Add(AllRails()));
   ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net1"}));
   ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c9", "net1"}));
-  WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.Ab12Cd"), "half");
+  WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.new"), "half");
   const auto report = Once();
   EXPECT_EQ(report.actions.size(), 2U) << Told(report);
   const auto left = FilesBelow(Path("/run/railhead/announce"));
