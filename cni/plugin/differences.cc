@@ -122,13 +122,13 @@ std::string NameOfProto(std::uint16_t proto) {
 }
 
 Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host, const AttachedLink& link) {
+  // Nothing was promised; and there are PFs that do not list their VFs (switchdev mode).
+  if (link.vf < 0 || link.vf_change.Empty()) return {};
   const auto address = PciAddress::Parse(link.pf);
   const auto name = address ? RH_TRY(UplinkNetdev(root, *address)) : std::nullopt;
   const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
   if (!pf) {
-    if (!link.vf_change.Empty() && link.vf >= 0) {
-      differences.push_back("the PF " + link.pf + " of " + link.device + " is not on the host");
-    }
+    differences.push_back("the PF " + link.pf + " of " + link.device + " is not on the host");
     return {};
   }
   const auto now = RH_TRY(host.GetVf(pf->index, link.vf));

@@ -71,6 +71,14 @@ TEST_F(PluginCheckTest, VfThatIsGone) {
   ExpectSaid("VF 0 of pf2 is gone");
 }
 
+// As in switchdev mode. ADD has promised nothing of the VF.
+TEST_F(PluginCheckTest, PfThatDoesNotListItsVfs) {
+  std::filesystem::remove(sysfs_.directory() + "/etc/railhead/fabric.json");  // with its VLANs
+  state().functions.clear();
+  Attach({.network = "plain", .config = R"("deviceID":")" + Bdf(0) + R"(",)" + Ipam()});
+  EXPECT_EQ(Said(), "");
+}
+
 TEST_F(PluginCheckTest, PfThatIsGone) {
   Attach(AllRails());
   ASSERT_EQ(state().Move(*state().Find(kHost, "pf1"), kernel_.AddNamespace("elsewhere"), "pf1", {}), 0);
