@@ -274,7 +274,9 @@ Result<void> Attachment::MeetGateways(Deadline deadline) {
 
 Result<void> Attachment::SetUpRdma(Deadline deadline) {
   for (const Work* work : Netdevs()) {
-    if (!work->link->rdma_device.empty()) RH_TRY(ProvideRdma(root_, kernel_, *work->link, network_.pod_ns));
+    if (!work->link->rdma_device.empty()) {
+      RH_TRY(ProvideRdma(root_, kernel_, *work->link, network_.pod_ns, deadline));
+    }
   }
   for (Work* work : Netdevs()) {
     AttachedLink& link = *work->link;

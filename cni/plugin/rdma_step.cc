@@ -11,6 +11,7 @@ namespace railhead {
 namespace {
 
 constexpr auto kRdmaLockLimit = std::chrono::seconds(30);
+constexpr auto kLeavingLimit = std::chrono::seconds(5);
 constexpr auto kFirstPoll = std::chrono::milliseconds(1);
 constexpr auto kLastPoll = std::chrono::milliseconds(20);
 
@@ -49,12 +50,26 @@ Error NotReady(const AttachedLink& link, const IpAddress& address, bool active,
   return error;
 }
 
+// The device of the last pod, if its namespace was deleted under it, goes a moment later
+// than the VF comes home: the kernel leaves that to a work queue (rxe_notify() of
+// drivers/infiniband/sw/rxe/rxe_net.c, ib_unregister_device_queued()).
+Result<void> MakeRxe(Kernel& kernel, const AttachedLink& link, const NetNs& pod, Deadline deadline) {
+  const auto rdma = RH_TRY(kernel.OpenRdma(pod));
+  const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLeavingLimit);
+  for (auto pause = kFirstPoll;; pause = std::min(pause * 2, kLastPoll)) {
+    auto made = rdma->AddRxe(link.rdma_device, link.pod_name);
+    if (made || made.error().code != ErrorCode::kExists) return made;
+    if (std::chrono::steady_clock::now() >= until) return made;
+    std::this_thread::sleep_for(pause);
+  }
+}
+
 }  // namespace
 
-Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod) {
+Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+                         Deadline deadline) {
   if (link.soft_roce) {
-    const auto rdma = RH_TRY(kernel.OpenRdma(pod));
-    return WithContext(rdma->AddRxe(link.rdma_device, link.pod_name),
+    return WithContext(MakeRxe(kernel, link, pod, deadline),
                        "making soft RoCE device " + link.rdma_device + " on " + link.pod_name);
   }
   if (!link.rdma_moved) return {};

@@ -12,8 +12,10 @@
 
 namespace railhead {
 
-// Makes or moves link.rdma_device, as the entry says.
-Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod);
+// Makes or moves link.rdma_device, as the entry says. A soft RoCE device of that name that
+// is about to go is waited for.
+Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+                         Deadline deadline);
 
 // Takes it back; succeeds when nothing is left to do.
 Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,

@@ -1,9 +1,11 @@
 // RDMA and the handoff: GID indices, exclusive mode, soft RoCE, nccl.conf, CDI.
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cni/skel/cni_error.h"
+#include "netns/base/text.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {
@@ -298,10 +300,26 @@ TEST_F(SoftRoceTest, ForeignDeviceOfThatNameSurvives) {
   ASSERT_EQ(kernel_.state().AddRxe(kHost, name, "pf1"), 0);
   kernel_.Sync();
   const auto before = World();
-  const auto added = Add({.config = Usual()});
+  const auto added = Add({.config = Usual() + R"(,"waitSeconds":1)"});
   ASSERT_FALSE(added);
   EXPECT_EQ(CniCodeOf(added.error().code), kCniExists) << Describe(added.error());
   EXPECT_EQ(ChangedSince(before), "");
+}
+
+// The kernel removes it later than it brings the VF home.
+TEST_F(SoftRoceTest, WaitsForTheDeviceOfANamespaceThatWasDeleted) {
+  kernel_.ClearLog();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  const auto calls = Split(kernel_.Log(), '\n');
+  const auto made = std::find_if(calls.begin(), calls.end(), [](const std::string& call) {
+    return call.find("AddRxe") != std::string::npos;
+  });
+  ASSERT_NE(made, calls.end());
+  ASSERT_TRUE(Del({.config = Usual()}));
+  kernel_.FailCall(static_cast<int>(made - calls.begin()) + 1, EEXIST);
+  const auto added = Add({.config = Usual()});
+  EXPECT_TRUE(added) << Describe(added.error());
+  EXPECT_NE(kernel_.Log().find("AddRxe"), kernel_.Log().rfind("AddRxe")) << "it did not fail the first time";
 }
 
 TEST_F(SoftRoceTest, GoesWithTheNamespace) {
