@@ -59,7 +59,10 @@ Result<void> RailheadPlugin::Status(const CniRequest& request) {
   }
   if (const auto mode = CheckRdmaMode(root_, kernel_, demanded); !mode) return Unavailable(mode.error());
   if (*fabric) RH_TRY(CheckRails(root_, kernel_, **fabric));
-  return IpamForward(request, config, "STATUS");
+  auto ipam = IpamForward(request, config, "STATUS");
+  // That it is not installed, for one.
+  if (!ipam && ipam.error().code != ErrorCode::kLimited) return Unavailable(std::move(ipam.error()));
+  return ipam;
 }
 
 }  // namespace railhead

@@ -157,6 +157,10 @@ TEST_F(PluginStatusTest, IpamThatRefusesIs50) {
   ExpectStatus(kCniUnavailable, "the address store is away", Ipam());
 }
 
+TEST_F(PluginStatusTest, IpamThatIsNotThereIs50) {
+  ExpectStatus(kCniUnavailable, "no-such-ipam", R"("ipam":{"type":"no-such-ipam"})");
+}
+
 TEST_F(PluginStatusTest, NoRailWithCarrierIs51) {
   for (const char* pf : {"pf0", "pf1"}) {
     Carrier(pf, false);

@@ -153,7 +153,7 @@ Result<void> RefusesTakenName(Fixture& fixture) {
   Request request;
   request.command = "ADD";
   RH_TRY(fixture.MustFail(*attachment, request, "although the container has an interface of this name"));
-  return Fixture::ExpectSame(*attachment, before, "the refused ADD");
+  return fixture.ExpectSame(*attachment, before, "the refused ADD");
 }
 
 Result<void> RefusedLeavesNoTrace(Fixture& fixture) {
@@ -163,7 +163,7 @@ Result<void> RefusedLeavesNoTrace(Fixture& fixture) {
   Request request;
   request.command = "ADD";
   RH_TRY(fixture.MustFail(*attachment, request, "although the container has an interface of this name"));
-  RH_TRY(Fixture::ExpectHostSame(host, "the refused ADD"));
+  RH_TRY(fixture.ExpectHostSame(host, "the refused ADD"));
   if (fixture.target().IpamType().empty()) return {};
   return Expect(!fixture.AddressHeld(*attachment).value_or(false),
                 "an address is still held after the refused ADD");
@@ -183,7 +183,7 @@ Result<void> SecondHarmsNothing(Fixture& fixture) {
   Request request;
   request.command = "ADD";
   (void)fixture.Call(*attachment, request);
-  RH_TRY(Fixture::ExpectSame(*attachment, container, "a second ADD"));
+  RH_TRY(fixture.ExpectSame(*attachment, container, "a second ADD"));
   return Expect(!held || fixture.AddressHeld(*attachment).value_or(false),
                 "the second ADD gave back the address that the first one's interface uses");
 }
@@ -197,8 +197,8 @@ Result<void> FailsWhole(Fixture& fixture) {
   request.command = "ADD";
   request.patch = {{"ipam", {{"type", "no-such-ipam-plugin"}}}};
   RH_TRY(fixture.MustFail(*attachment, request, "although its IPAM plugin does not exist"));
-  RH_TRY(Fixture::ExpectSame(*attachment, container, "the failed ADD"));
-  return Fixture::ExpectHostSame(host, "the failed ADD");
+  RH_TRY(fixture.ExpectSame(*attachment, container, "the failed ADD"));
+  return fixture.ExpectHostSame(host, "the failed ADD");
 }
 
 Result<void> WorksAfterFailure(Fixture& fixture) {

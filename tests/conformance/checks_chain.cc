@@ -110,7 +110,7 @@ Result<void> DeletesOnlyItsOwn(Fixture& fixture) {
   const auto before = RH_TRY(Fixture::See(*attachment));
   RH_TRY(fixture.Add(*attachment, request));
   RH_TRY(fixture.Del(*attachment));
-  return Fixture::ExpectSame(*attachment, before, "ADD and DEL behind another plugin");
+  return fixture.ExpectSame(*attachment, before, "ADD and DEL behind another plugin");
 }
 
 }  // namespace

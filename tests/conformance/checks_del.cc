@@ -32,7 +32,7 @@ Result<void> LeavesContainerClean(Fixture& fixture) {
   const auto before = RH_TRY(Fixture::See(*attachment));
   RH_TRY(fixture.Add(*attachment));
   RH_TRY(fixture.Del(*attachment));
-  return Fixture::ExpectSame(*attachment, before, "ADD and DEL");
+  return fixture.ExpectSame(*attachment, before, "ADD and DEL");
 }
 
 Result<void> LeavesHostClean(Fixture& fixture) {
@@ -40,7 +40,7 @@ Result<void> LeavesHostClean(Fixture& fixture) {
   const auto before = RH_TRY(Fixture::SeeHost());
   RH_TRY(fixture.Add(*attachment));
   RH_TRY(fixture.Del(*attachment));
-  return Fixture::ExpectHostSame(before, "ADD and DEL");
+  return fixture.ExpectHostSame(before, "ADD and DEL");
 }
 
 // The IPAM plugin answers for what the main plugin told it.
@@ -128,7 +128,7 @@ Result<void> LeavesHostCleanWhenDead(Fixture& fixture) {
   RH_TRY(fixture.Add(*attachment));
   attachment->sandbox->Destroy();
   RH_TRY(fixture.Del(*attachment));
-  return Fixture::ExpectNothingNew(before, "after ADD, the end of the namespace, and DEL");
+  return fixture.ExpectNothingNew(before, "after ADD, the end of the namespace, and DEL");
 }
 
 Result<void> WorksWithoutInterface(Fixture& fixture) {
@@ -151,7 +151,7 @@ Result<void> SparesForeignInterface(Fixture& fixture) {
   RH_TRY(Fixture::OccupyName(*attachment));
   const auto before = RH_TRY(Fixture::See(*attachment));
   RH_TRY(fixture.Del(*attachment));
-  return Fixture::ExpectSame(*attachment, before, "DEL of what was never ADDed");
+  return fixture.ExpectSame(*attachment, before, "DEL of what was never ADDed");
 }
 
 Result<void> CanBeAddedAgain(Fixture& fixture) {

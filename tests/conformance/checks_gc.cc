@@ -27,7 +27,7 @@ Result<void> Gc(Fixture& fixture, const std::vector<const Attachment*>& valid, c
                 Request checked = {}) {
   const auto before = RH_TRY(Fixture::See(spared));
   RH_TRY(CollectGarbage(fixture, GcRequest(valid)));
-  RH_TRY(Fixture::ExpectSame(spared, before, "GC"));
+  RH_TRY(fixture.ExpectSame(spared, before, "GC"));
   return fixture.Check(spared, std::move(checked));
 }
 
@@ -65,7 +65,7 @@ Result<void> LeavesHostClean(Fixture& fixture) {
   RH_TRY(fixture.Add(*lost));
   lost->sandbox->Destroy();
   RH_TRY(Gc(fixture, {kept}, *kept));
-  return Fixture::ExpectNothingNew(before, "after GC");
+  return fixture.ExpectNothingNew(before, "after GC");
 }
 
 Result<void> AllowsAddAgain(Fixture& fixture) {

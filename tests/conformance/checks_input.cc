@@ -25,8 +25,8 @@ Result<void> IsRefused(Fixture& fixture, const WrongInput& wrong) {
   const auto container = RH_TRY(Fixture::See(*attachment));
   const auto host = RH_TRY(Fixture::SeeHost());
   RH_TRY(fixture.MustFail(*attachment, wrong.request, "although " + wrong.title));
-  RH_TRY(Fixture::ExpectSame(*attachment, container, "a refused " + wrong.request.command));
-  return Fixture::ExpectHostSame(host, "a refused " + wrong.request.command);
+  RH_TRY(fixture.ExpectSame(*attachment, container, "a refused " + wrong.request.command));
+  return fixture.ExpectHostSame(host, "a refused " + wrong.request.command);
 }
 
 Result<void> HasCode(Fixture& fixture, const WrongInput& wrong) {

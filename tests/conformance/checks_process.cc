@@ -63,7 +63,7 @@ Result<void> ManyContainers(Fixture& fixture) {
     if (AtLeast(fixture.target().version, "0.4.0")) RH_TRY(AllAtOnce(fixture, attachments, "CHECK"));
     RH_TRY(AllAtOnce(fixture, attachments, "DEL"));
   }
-  return Fixture::ExpectHostSame(host, "after ADD and DEL of many containers");
+  return fixture.ExpectHostSame(host, "after ADD and DEL of many containers");
 }
 
 // The runtime starts one pod while it ends another.

@@ -18,12 +18,11 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr const char* kFirstName = "eth0";
-constexpr std::chrono::seconds kSettle{3};
 constexpr std::chrono::milliseconds kPause{5};
 
-Result<void> ExpectLines(const std::function<Result<Lines>()>& see, const Lines& before,
-                         const std::string& what) {
-  for (const auto limit = std::chrono::steady_clock::now() + kSettle;;) {
+Result<void> ExpectLines(std::chrono::seconds settle, const std::function<Result<Lines>()>& see,
+                         const Lines& before, const std::string& what) {
+  for (const auto limit = std::chrono::steady_clock::now() + settle;;) {
     const std::string difference = Difference(before, RH_TRY(see()));
     if (difference.empty()) return {};
     if (std::chrono::steady_clock::now() >= limit) return Fail(ErrorCode::kConflict, what + difference);
@@ -154,7 +153,11 @@ Outcome Fixture::Call(const Attachment& attachment, const Request& request) cons
 Outcome Fixture::CallIpam(const Attachment& attachment, const std::string& command) const {
   Request request;
   request.command = command;
-  if (command == "CHECK") request.prev_result = attachment.result;
+  request.version = target_.ipam_version;
+  if (command == "CHECK" && attachment.result.is_object()) {
+    request.prev_result = attachment.result;
+    request.prev_result["cniVersion"] = target_.ipam_version;
+  }
   return Run(target_.ipam_program, attachment, request);
 }
 
@@ -205,22 +208,24 @@ Result<std::vector<std::string>> Fixture::SeeHost() {
   return Snapshot(RH_TRY(NetNs::Current()));
 }
 
-Result<void> Fixture::ExpectSame(const Attachment& attachment, const Lines& before, const std::string& when) {
-  return ExpectLines([&] { return See(attachment); }, before,
-                     "the container is not as before " + when + ": ");
+Result<void> Fixture::ExpectSame(const Attachment& attachment, const Lines& before,
+                                 const std::string& when) const {
+  return ExpectLines(
+      target_.settle, [&] { return See(attachment); }, before,
+      "the container is not as before " + when + ": ");
 }
 
-Result<void> Fixture::ExpectHostSame(const Lines& before, const std::string& when) {
-  return ExpectLines(SeeHost, before, "the host is not as before " + when + ": ");
+Result<void> Fixture::ExpectHostSame(const Lines& before, const std::string& when) const {
+  return ExpectLines(target_.settle, SeeHost, before, "the host is not as before " + when + ": ");
 }
 
-Result<void> Fixture::ExpectNothingNew(const Lines& before, const std::string& when) {
+Result<void> Fixture::ExpectNothingNew(const Lines& before, const std::string& when) const {
   const auto without_losses = [&]() -> Result<Lines> {
     Lines now = RH_TRY(SeeHost());
     now.insert(now.end(), before.begin(), before.end());
     return now;
   };
-  return ExpectLines(without_losses, before, "something is left on the host " + when + ": ");
+  return ExpectLines(target_.settle, without_losses, before, "something is left on the host " + when + ": ");
 }
 
 Result<void> Fixture::OccupyName(const Attachment& attachment) {
@@ -262,7 +267,7 @@ Result<std::optional<Link>> Fixture::LinkOf(const Attachment& attachment) {
 }
 
 std::optional<bool> Fixture::AddressHeld(const Attachment& attachment) const {
-  if (target_.ipam_program.empty() || !AtLeast(target_.version, "0.4.0")) return std::nullopt;
+  if (target_.ipam_program.empty() || !AtLeast(target_.ipam_version, "0.4.0")) return std::nullopt;
   return CallIpam(attachment, "CHECK").Succeeded();
 }
 

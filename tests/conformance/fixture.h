@@ -82,12 +82,14 @@ class Fixture {
   static Result<void> Rename(const Attachment& attachment, const std::string& from, const std::string& to);
   // Deletes the interface; one that cannot be deleted, as hardware, gets another name.
   static Result<void> TakeAway(const Attachment& attachment);
-  // Both wait a few seconds for it, since the kernel removes interfaces in its own time.
-  static Result<void> ExpectSame(const Attachment& attachment, const std::vector<std::string>& before,
-                                 const std::string& when);
-  static Result<void> ExpectHostSame(const std::vector<std::string>& before, const std::string& when);
+  // These wait (Target::settle) for it, since the kernel removes interfaces in its own time.
+  [[nodiscard]] Result<void> ExpectSame(const Attachment& attachment, const std::vector<std::string>& before,
+                                        const std::string& when) const;
+  [[nodiscard]] Result<void> ExpectHostSame(const std::vector<std::string>& before,
+                                            const std::string& when) const;
   // Nothing new on the host; what is missing died with a namespace.
-  static Result<void> ExpectNothingNew(const std::vector<std::string>& before, const std::string& when);
+  [[nodiscard]] Result<void> ExpectNothingNew(const std::vector<std::string>& before,
+                                              const std::string& when) const;
   // Whether the IPAM plugin keeps an address for it, asked by a CHECK of that plugin alone;
   // nullopt when there is none or it cannot tell.
   [[nodiscard]] std::optional<bool> AddressHeld(const Attachment& attachment) const;

@@ -38,6 +38,7 @@ constexpr const char* kHelp =
     "                     different for all attachments that there are at a time\n"
     "  --cleanup CMD      run after its DEL\n"
     "  --containers N     how many containers at once (default 8)\n"
+    "  --settle SECONDS   how long the kernel may take to remove interfaces (default 3)\n"
     "  --here             in the present namespaces: for plugins that need the machine's\n"
     "                     devices. Without it the host is an empty network namespace with\n"
     "                     an empty /run and /var/lib/cni, which goes at the end\n"
@@ -73,6 +74,7 @@ enum Option : int {
   kSetup,
   kCleanup,
   kContainers,
+  kSettle,
   kHere,
   kOnly,
   kJson,
@@ -92,6 +94,7 @@ constexpr option kOptions[] = {{"plugin-dir", required_argument, nullptr, kDir},
                                {"setup", required_argument, nullptr, kSetup},
                                {"cleanup", required_argument, nullptr, kCleanup},
                                {"containers", required_argument, nullptr, kContainers},
+                               {"settle", required_argument, nullptr, kSettle},
                                {"here", no_argument, nullptr, kHere},
                                {"only", required_argument, nullptr, kOnly},
                                {"json", no_argument, nullptr, kJson},
@@ -117,9 +120,14 @@ std::string ReadValue(int option, const std::string& value, CommandLine& line) {
     target.environment[value.substr(0, equals)] = value.substr(equals + 1);
   } else {
     const auto number = ParseInt(value);
-    if (!number || *number < 2 || *number > 64)
-      return "--containers wants a number from 2 to 64, not " + value;
-    target.containers = static_cast<int>(*number);
+    const char* const name = option == kSettle ? "--settle" : "--containers";
+    if (!number || *number < 1 || *number > 64)
+      return std::string(name) + " wants a number from 1 to 64, not " + value;
+    if (option == kSettle) {
+      target.settle = std::chrono::seconds(*number);
+    } else {
+      target.containers = static_cast<int>(*number);
+    }
   }
   return {};
 }

@@ -9,6 +9,25 @@
 
 namespace railhead::conformance {
 
+namespace {
+
+std::vector<std::string> VersionsOf(const Target& target, const std::string& program) {
+  Execution execution;
+  execution.arguments = {program};
+  execution.environment = target.environment;
+  execution.environment["CNI_COMMAND"] = "VERSION";
+  execution.input = R"({"cniVersion":"1.0.0"})";
+  const auto answer = ParseJson(Execute(execution).out);
+  std::vector<std::string> versions;
+  if (!answer || !answer->is_object() || !answer->contains("supportedVersions")) return versions;
+  for (const auto& version : (*answer)["supportedVersions"]) {
+    if (version.is_string()) versions.push_back(version.get<std::string>());
+  }
+  return versions;
+}
+
+}  // namespace
+
 std::string Target::IpamType() const {
   if (kind == Kind::kIpam) return Text(config, "type");
   const auto ipam = config.find("ipam");
@@ -34,23 +53,19 @@ const std::vector<std::string>& KnownVersions() {
 }
 
 void ProbeVersions(Target& target) {
-  Execution execution;
-  execution.arguments = {target.program};
-  execution.environment = target.environment;
-  execution.environment["CNI_COMMAND"] = "VERSION";
-  execution.input = R"({"cniVersion":"1.0.0"})";
-  const auto answer = ParseJson(Execute(execution).out);
-  target.versions.clear();
-  if (answer && answer->is_object() && answer->contains("supportedVersions")) {
-    for (const auto& version : (*answer)["supportedVersions"]) {
-      if (version.is_string()) target.versions.push_back(version.get<std::string>());
-    }
-  }
+  target.versions = VersionsOf(target, target.program);
   if (target.versions.empty()) target.versions.push_back(Text(target.config, "cniVersion"));
+  target.version = target.versions.back();
   for (const auto& known : KnownVersions()) {
     if (target.Supports(known)) target.version = known;
   }
-  if (target.version.empty()) target.version = target.versions.back();
+  if (target.ipam_program.empty()) return;
+  target.ipam_version = target.version;
+  const auto of_ipam = VersionsOf(target, target.ipam_program);
+  for (const auto& known : KnownVersions()) {
+    const bool common = std::find(of_ipam.begin(), of_ipam.end(), known) != of_ipam.end();
+    if (common && AtLeast(target.version, known)) target.ipam_version = known;
+  }
 }
 
 Result<std::string> RunShell(const std::string& command,

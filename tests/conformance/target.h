@@ -2,6 +2,8 @@
 // Threads: value.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,11 +31,15 @@ struct Target {
   std::string setup;
   std::string cleanup;
   int containers = 8;  // at once
+  // How long the kernel may take to remove what has been deleted.
+  std::chrono::seconds settle{3};
 
   // What VERSION answered.
   std::vector<std::string> versions;
   // The highest of them that the suite knows.
   std::string version;
+  // The highest of the IPAM plugin's that is not above that; "": no IPAM plugin.
+  std::string ipam_version;
 
   [[nodiscard]] std::string IpamType() const;
   [[nodiscard]] bool Supports(const std::string& cni_version) const;
@@ -45,7 +51,7 @@ std::string FindProgram(const std::string& plugin_path, const std::string& type)
 // The versions of the specification that are checked.
 const std::vector<std::string>& KnownVersions();
 
-// Fills `versions` and `version`. A plugin that does not answer is taken to support the
+// Fills `versions`, `version` and `ipam_version`. A plugin that does not answer is taken to support the
 // version in its configuration.
 void ProbeVersions(Target& target);
 
