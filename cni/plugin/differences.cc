@@ -105,12 +105,22 @@ Result<void> CheckRules(Differences& differences, RouteApi& pod, const AttachedL
   return {};
 }
 
+// Of an IPv6 route without one, the kernel makes 1024 (IP6_RT_PRIO_USER, include/net/ip6_fib.h).
+std::uint32_t MetricOf(const Route& route) {
+  static constexpr std::uint32_t kUserPriority = 1024;
+  return route.metric == 0 && route.destination.address.IsV6() ? kUserPriority : route.metric;
+}
+
+bool IsAsPromised(const Route& route, const Route& wanted, int link) {
+  return route.destination == wanted.destination && route.gateway == wanted.gateway && route.link == link &&
+         route.source == wanted.source && MetricOf(route) == MetricOf(wanted);
+}
+
 Result<void> CheckRoutes(Differences& differences, RouteApi& pod, const Link& now, const AttachedLink& link) {
   for (const auto& wanted : link.routes) {
     const auto routes = RH_TRY(pod.ListRoutes(wanted.destination.address.Family(), wanted.table));
     const bool there = std::any_of(routes.begin(), routes.end(), [&](const Route& route) {
-      return route.destination == wanted.destination && route.gateway == wanted.gateway &&
-             route.link == now.index;
+      return IsAsPromised(route, wanted, now.index);
     });
     if (!there) differences.push_back("route '" + wanted.ToString() + "' is missing");
   }

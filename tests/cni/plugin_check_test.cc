@@ -153,6 +153,16 @@ TEST_F(PluginCheckTest, EachRoute) {
   }
   ExpectSaid("10.150.0.254");
   routes = all;
+  for (auto& route : routes) {
+    if (route.source == IpAddress::Parse("10.150.0.10")) route.source.reset();
+  }
+  ExpectSaid("src 10.150.0.10");
+  routes = all;
+  for (auto& route : routes) {
+    if (route.gateway == IpAddress::Parse("10.150.0.254")) route.metric = 77;
+  }
+  ExpectSaid("10.150.0.254");
+  routes = all;
   EXPECT_EQ(Said(), "");
 }
 
