@@ -11,17 +11,6 @@
 namespace railhead::bench {
 namespace {
 
-void AddParts(Record& record, const std::string& group, const std::string& who, const std::string& what,
-              const std::vector<Part>& parts) {
-  Cost all;
-  for (const auto& part : parts) all += part.cost;
-  record.Add(group, who, what, "ms", all.wall_ms);
-  record.Add(group, who, what + " CPU", "ms", all.cpu_ms);
-  if (parts.size() == 1) return;
-  for (const auto& part : parts)
-    record.Add(group, std::string("- ").append(part.name), what, "ms", part.cost.wall_ms);
-}
-
 // One ADD and one DEL; `record` nullptr: not measured.
 Result<void> Turn(Contender& contender, const std::string& id, const std::string& group, Record* record) {
   const auto added = RH_TRY_WRAP(contender.Add(id), contender.name());
@@ -29,8 +18,8 @@ Result<void> Turn(Contender& contender, const std::string& id, const std::string
   const auto deleted = RH_TRY_WRAP(contender.Del(id), contender.name());
   if (contender.device() != nullptr) RH_TRY(CheckDetached(contender));
   if (record == nullptr) return {};
-  AddParts(*record, group, contender.name(), "ADD", added);
-  AddParts(*record, group, contender.name(), "DEL", deleted);
+  record->AddParts(group, contender.name(), "ADD", added);
+  record->AddParts(group, contender.name(), "DEL", deleted);
   return {};
 }
 

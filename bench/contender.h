@@ -19,11 +19,6 @@ inline constexpr const char* kBare = "bare kernel";
 inline constexpr const char* kRailhead = "railhead";
 inline constexpr const char* kHostDevice = "host-device chain";
 
-struct Part {  // one process of an ADD or DEL
-  std::string name;
-  Cost cost;
-};
-
 class Contender {
  public:
   Contender() = default;

@@ -28,6 +28,11 @@ struct Cost {
   Cost& operator+=(const Cost& other);
 };
 
+struct Part {  // one process of an ADD or DEL
+  std::string name;
+  Cost cost;
+};
+
 struct ProcessResult {
   Cost cost;
   std::string output;

@@ -77,18 +77,6 @@ Result<void> CheckDeleted(const RailsContender& contender, const std::vector<Rai
   return {};
 }
 
-void AddParts(Record& record, const std::string& group, const std::string& who, const std::string& what,
-              const std::vector<Part>& parts) {
-  Cost all;
-  for (const auto& part : parts) all += part.cost;
-  record.Add(group, who, what, "ms", all.wall_ms);
-  record.Add(group, who, what + " CPU", "ms", all.cpu_ms);
-  if (parts.size() == 1) return;
-  for (const auto& part : parts) {
-    record.Add(group, std::string("- ").append(part.name), what, "ms", part.cost.wall_ms);
-  }
-}
-
 // What railhead itself says of the ADD that has just ended.
 Result<void> AddPhases(Record& record, const std::string& group, const std::string& id) {
   const auto timings = RH_TRY(ReadAttachTimings(Root()));
@@ -111,12 +99,12 @@ Result<void> Take(const Turn& turn, const std::string& id, const RailsSetting& s
   const auto added = RH_TRY_WRAP(turn.contender.Add(id), turn.who);
   RH_TRY(CheckAdded(turn.contender, setting.devices));
   if (record != nullptr) {
-    AddParts(*record, setting.group, turn.who, "ADD", added);
+    record->AddParts(setting.group, turn.who, "ADD", added);
     if (turn.phases) RH_TRY(AddPhases(*record, setting.group, id));
   }
   const auto deleted = RH_TRY_WRAP(turn.contender.Del(id), turn.who);
   RH_TRY(CheckDeleted(turn.contender, setting.devices));
-  if (record != nullptr) AddParts(*record, setting.group, turn.who, "DEL", deleted);
+  if (record != nullptr) record->AddParts(setting.group, turn.who, "DEL", deleted);
   return {};
 }
 

@@ -35,6 +35,17 @@ void Record::Add(const std::string& group, const std::string& who, const std::st
   found->values.push_back(value);
 }
 
+void Record::AddParts(const std::string& group, const std::string& who, const std::string& what,
+                      const std::vector<Part>& parts) {
+  Cost all;
+  for (const auto& part : parts) all += part.cost;
+  Add(group, who, what, "ms", all.wall_ms);
+  Add(group, who, what + " CPU", "ms", all.cpu_ms);
+  if (parts.size() == 1) return;
+  for (const auto& part : parts)
+    Add(group, std::string("- ").append(part.name), what, "ms", part.cost.wall_ms);
+}
+
 const Series* Record::Find(const std::string& group, const std::string& who, const std::string& what) const {
   const auto found = std::find_if(series_.begin(), series_.end(), [&](const Series& series) {
     return series.group == group && series.who == who && series.what == what;

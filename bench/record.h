@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/process.h"
 #include "netns/base/result.h"
 
 namespace railhead::bench {
@@ -30,6 +31,9 @@ class Record {
  public:
   void Add(const std::string& group, const std::string& who, const std::string& what, const std::string& unit,
            double value);
+  // The sum of the parts as `what` and `what` CPU; when there are several, each by itself.
+  void AddParts(const std::string& group, const std::string& who, const std::string& what,
+                const std::vector<Part>& parts);
 
   // nullptr: not measured.
   [[nodiscard]] const Series* Find(const std::string& group, const std::string& who,
