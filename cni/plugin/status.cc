@@ -28,6 +28,7 @@ Result<void> CheckRails(const Root& root, Kernel& kernel, const Fabric& fabric) 
   const auto host = RH_TRY(kernel.OpenRoute(host_ns));
   const auto pfs = RH_TRY(ListRailPfs(root));
   std::vector<std::string> in_order;
+  in_order.reserve(pfs.size());
   for (const auto& pf : pfs) in_order.push_back(pf.address.ToString());
   std::vector<std::string> dead;
   for (const auto& pf : pfs) {

@@ -1,4 +1,4 @@
-#include "deviceplugin/allocate.h"
+#include "deviceplugin/pools/allocate.h"
 
 #include <sys/stat.h>
 
@@ -6,7 +6,7 @@
 
 #include "cni/state/allocation.h"
 #include "cni/state/handoff.h"
-#include "deviceplugin/sriovdp_config.h"
+#include "deviceplugin/pools/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/two_rails.h"

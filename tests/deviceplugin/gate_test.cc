@@ -1,7 +1,7 @@
-#include "deviceplugin/gate.h"
+#include "deviceplugin/kubelet/gate.h"
 
 #include "cni/state/journal.h"
-#include "deviceplugin/allocate.h"
+#include "deviceplugin/pools/allocate.h"
 #include "netns/base/node.h"
 #include "tests/deviceplugin/two_rails.h"
 

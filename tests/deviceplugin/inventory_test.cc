@@ -1,4 +1,4 @@
-#include "deviceplugin/inventory.h"
+#include "deviceplugin/pools/inventory.h"
 
 #include "cni/state/journal.h"
 #include "netns/base/node.h"

@@ -1,4 +1,4 @@
-#include "deviceplugin/preferred.h"
+#include "deviceplugin/pools/preferred.h"
 
 #include <algorithm>
 #include <map>

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "deviceplugin/reconciler.h"
+#include "deviceplugin/reconcile/reconciler.h"
 #include "tests/cni/rails_fixture.h"
 
 namespace railhead::testing {

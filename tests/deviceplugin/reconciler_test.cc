@@ -1,5 +1,5 @@
 // Attachments whose DEL never came.
-#include "deviceplugin/reconciler.h"
+#include "deviceplugin/reconcile/reconciler.h"
 
 #include <gtest/gtest.h>
 

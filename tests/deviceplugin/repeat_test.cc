@@ -28,7 +28,7 @@
 #include <thread>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/announcer.h"
+#include "deviceplugin/reconcile/announcer.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/inventory.h"
-#include "deviceplugin/resource_pool.h"
+#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/pools/resource_pool.h"
 #include "tests/sysfs/fake_sysfs.h"
 
 namespace railhead::testing {

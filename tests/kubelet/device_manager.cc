@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "deviceplugin/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "netns/base/files.h"
 
 namespace railhead::testing {

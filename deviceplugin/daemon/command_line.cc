@@ -1,0 +1,69 @@
+#include "deviceplugin/daemon/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+
+#include "deviceplugin/pools/sriovdp_config.h"
+
+namespace railhead {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit status: 0 stopped by a signal, or done; 1 failed while running, or one of --reconcile-once's "
+    "actions did; 2 wrong command line; 3 configuration missing or wrong.";
+constexpr std::int64_t kMaxInterval = 86400;
+
+void AddModes(CLI::App& app, CommandLine* line) {
+  auto* list = app.add_flag("--list", line->list, "Print what would be advertised, as JSON, and exit");
+  auto* once = app.add_flag("--reconcile-once", line->reconcile_once,
+                            "Bring home what has no pod any more, print what was done as JSON, and exit");
+  auto* timings = app.add_flag("--timings", line->timings,
+                               "Print how long the phases of the latest attachments took, as JSON, and exit");
+  list->excludes(once)->excludes(timings);
+  once->excludes(timings);
+}
+
+}  // namespace
+
+std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
+  CLI::App app("railheadd: gives SR-IOV RoCE NICs to kubelet as extended resources");
+  std::string fabric;
+  std::string config_file;
+  std::string prefix = kSriovdpPrefix;
+  std::int64_t interval = line->reconcile_interval.count();
+  const auto absolute = [](const std::string& path) {
+    return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
+  };
+  app.set_version_flag("--version", std::string("railheadd ") + RAILHEAD_VERSION);
+  auto* fabric_option = app.add_option("--fabric", fabric, "The fabric (default: /etc/railhead/fabric.json)");
+  auto* config_option = app.add_option("--config-file", config_file,
+                                       "sriov-network-device-plugin's config.json, instead of a fabric");
+  fabric_option->check(absolute)->excludes(config_option);
+  config_option->check(absolute);
+  app.add_option("--resource-prefix", prefix, "Prefix of config.json's resources without resourcePrefix")
+      ->capture_default_str();
+  app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
+      ->check(absolute)
+      ->capture_default_str();
+  app.add_option("--log-level", line->log_level, "debug, info, warning or error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_option("--reconcile-interval", interval,
+                 "Seconds between two looks for NICs, addresses and files without a pod; 0: none")
+      ->check(CLI::Range(std::int64_t{0}, kMaxInterval))
+      ->capture_default_str();
+  AddModes(app, line);
+  app.footer(kFooter);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kStopped : kUsage;
+  }
+  if (!fabric.empty()) line->source.fabric = fabric;
+  if (!config_file.empty()) line->source.sriovdp = config_file;
+  line->source.resource_prefix = prefix;
+  line->reconcile_interval = std::chrono::seconds(interval);
+  return std::nullopt;
+}
+
+}  // namespace railhead

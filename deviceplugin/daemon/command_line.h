@@ -1,0 +1,29 @@
+// What railheadd is asked to do by its command line.
+// Threads: values.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+
+#include "deviceplugin/pools/plan.h"
+
+namespace railhead {
+
+enum ExitStatus : int { kStopped = 0, kFailed = 1, kUsage = 2, kBadConfig = 3 };
+
+struct CommandLine {
+  ConfigSource source;
+  std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
+  std::string log_level = "info";
+  std::chrono::seconds reconcile_interval{30};  // 0: never
+  // Instead of serving:
+  bool list = false;
+  bool reconcile_once = false;
+  bool timings = false;
+};
+
+// Fills `line`, or returns the status to exit with.
+std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line);
+
+}  // namespace railhead

@@ -1,0 +1,32 @@
+// What the daemon's parts report, as lines of its log.
+// Threads: as Log.
+#pragma once
+
+#include <set>
+#include <string>
+
+#include "cni/plugin/repeat.h"
+#include "deviceplugin/daemon/log.h"
+#include "deviceplugin/kubelet/registrar.h"
+#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/reconcile/reconciler.h"
+
+namespace railhead {
+
+void LogEvent(Log* log, const Event& event);
+void LogPlan(Log* log, const Plan& plan);
+
+void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& repeated);
+
+// Of one pass after the other. A failure that stays the same is a warning only once.
+class ReportLog {
+ public:
+  explicit ReportLog(Log* log) : log_(log) {}
+  void Write(const ReconcileReport& report);
+
+ private:
+  Log* log_;
+  std::set<std::string> known_failures_;
+};
+
+}  // namespace railhead

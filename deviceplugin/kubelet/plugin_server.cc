@@ -1,0 +1,321 @@
+#include "deviceplugin/kubelet/plugin_server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "deviceplugin/kubelet/gate.h"
+#include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/pools/preferred.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::chrono::seconds kShutdownLimit{3};
+// kubelet's requests name devices of one container: far below this.
+constexpr int kMaxRequestBytes = 256 * 1024;
+
+grpc::StatusCode StatusCodeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+    case ErrorCode::kMalformed:
+      return grpc::StatusCode::INVALID_ARGUMENT;
+    case ErrorCode::kNotFound:
+      return grpc::StatusCode::NOT_FOUND;
+    case ErrorCode::kConflict:
+    case ErrorCode::kBusy:
+      return grpc::StatusCode::FAILED_PRECONDITION;
+    case ErrorCode::kExhausted:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case ErrorCode::kUnsupported:
+      return grpc::StatusCode::UNIMPLEMENTED;
+    default:
+      return grpc::StatusCode::INTERNAL;
+  }
+}
+
+grpc::Status StatusOf(const Error& error) {
+  return {StatusCodeOf(error.code), Describe(error)};
+}
+
+v1beta1::ListAndWatchResponse ListOf(const ResourcePool& pool) {
+  v1beta1::ListAndWatchResponse response;
+  for (const PoolMember& member : pool.members) {
+    v1beta1::Device* device = response.add_devices();
+    device->set_id(member.function.id);
+    device->set_health("Healthy");
+    if (member.function.numa_node && !pool.spec.exclude_topology) {
+      device->mutable_topology()->add_nodes()->set_id(*member.function.numa_node);
+    }
+  }
+  return response;
+}
+
+template <typename Ids>
+std::vector<std::string> ToVector(const Ids& ids) {
+  return {ids.begin(), ids.end()};
+}
+
+void Fill(const AllocateAnswer& answer, v1beta1::ContainerAllocateResponse* response) {
+  for (const auto& [name, value] : answer.envs) (*response->mutable_envs())[name] = value;
+  for (const auto& mount : answer.mounts) {
+    v1beta1::Mount* target = response->add_mounts();
+    target->set_container_path(mount.container_path);
+    target->set_host_path(mount.host_path);
+    target->set_read_only(true);
+  }
+  for (const std::string& path : answer.device_nodes) {
+    v1beta1::DeviceSpec* device = response->add_devices();
+    device->set_container_path(path);
+    device->set_host_path(path);
+    device->set_permissions("rw");
+  }
+  for (const std::string& name : answer.cdi_devices) response->add_cdi_devices()->set_name(name);
+}
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+}  // namespace
+
+class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
+ public:
+  Impl(std::string socket_path, std::shared_ptr<const ResourcePool> pool, Wiring wiring)
+      : socket_path_(std::move(socket_path)),
+        resource_(pool->spec.resource),
+        pre_start_(pool->spec.handoff == HandoffPolicy::kRequired),
+        wiring_(std::move(wiring)),
+        pool_(std::move(pool)) {}
+
+  Result<void> Serve() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials());
+    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    builder.AddChannelArgument(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+    if (!server_) {
+      return Fail(ErrorCode::kIo,
+                  "serving " + resource_ + " on " + socket_path_ + ": gRPC cannot listen there",
+                  "check that the directory exists and is writable");
+    }
+    return {};
+  }
+
+  void Stop() {
+    if (!server_) return;
+    EndStreams();
+    server_->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
+    server_->Wait();
+    server_.reset();
+  }
+
+  const std::shared_ptr<const ResourcePool>& pool() const { return pool_; }
+
+  int OpenStreams() const {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    return static_cast<int>(streams_.size());
+  }
+  int StreamsSoFar() const {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    return streams_so_far_;
+  }
+
+  const std::string& socket_path() const { return socket_path_; }
+  const std::string& resource() const { return resource_; }
+  bool pre_start() const { return pre_start_; }
+
+  // --- the service ---
+
+  grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context,
+                                                   const v1beta1::Empty* /*request*/,
+                                                   v1beta1::DevicePluginOptions* response) override {
+    response->set_pre_start_required(pre_start_);
+    response->set_get_preferred_allocation_available(true);
+    return Answer(context, grpc::Status::OK);
+  }
+
+  grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* ListAndWatch(
+      grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) override {
+    auto* stream = new Stream(this);  // deletes itself in OnDone
+    {
+      const std::lock_guard<std::mutex> lock(streams_mutex_);
+      streams_.insert(stream);
+      ++streams_so_far_;
+      if (stopping_) {
+        stream->End();
+      } else {
+        stream->Changed();
+      }
+    }
+    wiring_.streams_changed();
+    return stream;
+  }
+
+  grpc::ServerUnaryReactor* GetPreferredAllocation(grpc::CallbackServerContext* context,
+                                                   const v1beta1::PreferredAllocationRequest* request,
+                                                   v1beta1::PreferredAllocationResponse* response) override {
+    const auto current = pool();
+    for (const auto& container : request->container_requests()) {
+      const auto ids = Prefer(*current, ToVector(container.available_device_ids()),
+                              ToVector(container.must_include_device_ids()), container.allocation_size());
+      auto* answer = response->add_container_responses();
+      for (const std::string& id : ids) answer->add_device_ids(id);
+    }
+    return Answer(context, grpc::Status::OK);
+  }
+
+  grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context,
+                                     const v1beta1::AllocateRequest* request,
+                                     v1beta1::AllocateResponse* response) override {
+    const auto current = pool();
+    for (const auto& container : request->container_requests()) {
+      auto ids = ToVector(container.device_ids());
+      const auto answer = wiring_.allocator->Allocate(*current, ids);
+      Report("Allocate", std::move(ids), answer ? std::nullopt : std::optional(answer.error()));
+      if (!answer) return Answer(context, StatusOf(answer.error()));
+      Fill(*answer, response->add_container_responses());
+    }
+    return Answer(context, grpc::Status::OK);
+  }
+
+  grpc::ServerUnaryReactor* PreStartContainer(grpc::CallbackServerContext* context,
+                                              const v1beta1::PreStartContainerRequest* request,
+                                              v1beta1::PreStartContainerResponse* /*response*/) override {
+    auto ids = ToVector(request->device_ids());
+    const auto passed = CheckAttached(wiring_.root, *pool(), ids);
+    Report("PreStartContainer", std::move(ids), passed ? std::nullopt : std::optional(passed.error()));
+    return Answer(context, passed ? grpc::Status::OK : StatusOf(passed.error()));
+  }
+
+ private:
+  // One ListAndWatch call. At most one write is under way; what changed meanwhile is
+  // sent when it is done, once, in its newest form. gRPC calls OnWriteDone and OnDone
+  // from its own threads, never inside StartWrite or Finish, so a lock may be held
+  // across these.
+  class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
+   public:
+    explicit Stream(Impl* owner) : owner_(owner) {}
+
+    void Changed() {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      dirty_ = true;
+      Send();
+    }
+    void End() {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      FinishOnce({grpc::StatusCode::UNAVAILABLE, "railheadd is stopping"});
+    }
+    void OnWriteDone(bool ok) override {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      writing_ = false;
+      if (ok) {
+        Send();
+      } else {
+        FinishOnce(grpc::Status::CANCELLED);
+      }
+    }
+    void OnCancel() override {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      FinishOnce(grpc::Status::CANCELLED);
+    }
+    void OnDone() override {
+      owner_->Forget(this);
+      delete this;
+    }
+
+   private:
+    void Send() {
+      if (writing_ || finished_ || !dirty_) return;
+      dirty_ = false;
+      writing_ = true;
+      response_ = ListOf(*owner_->pool());
+      StartWrite(&response_);
+    }
+    void FinishOnce(const grpc::Status& status) {
+      if (finished_) return;
+      finished_ = true;
+      Finish(status);
+    }
+
+    Impl* owner_;
+    std::mutex mutex_;
+    v1beta1::ListAndWatchResponse response_;
+    bool dirty_ = false;
+    bool writing_ = false;
+    bool finished_ = false;
+  };
+
+  void EndStreams() {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    stopping_ = true;
+    for (Stream* stream : streams_) stream->End();
+  }
+
+  void Forget(Stream* stream) {
+    {
+      const std::lock_guard<std::mutex> lock(streams_mutex_);
+      streams_.erase(stream);
+    }
+    wiring_.streams_changed();
+  }
+
+  void Report(const char* method, std::vector<std::string> ids, std::optional<Error> error) const {
+    std::sort(ids.begin(), ids.end());
+    wiring_.report({method, resource_, std::move(ids), std::move(error)});
+  }
+
+  const std::string socket_path_;
+  const std::string resource_;
+  const bool pre_start_;
+  const Wiring wiring_;
+
+  const std::shared_ptr<const ResourcePool> pool_;
+
+  // Taken before a Stream's own lock, never after.
+  mutable std::mutex streams_mutex_;
+  std::set<Stream*> streams_;
+  int streams_so_far_ = 0;
+  bool stopping_ = false;
+
+  std::unique_ptr<grpc::Server> server_;
+};
+
+Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& socket_path,
+                                                          std::shared_ptr<const ResourcePool> pool,
+                                                          Wiring wiring) {
+  auto impl = std::make_unique<Impl>(socket_path, std::move(pool), std::move(wiring));
+  RH_TRY(impl->Serve());
+  return std::unique_ptr<PluginServer>(new PluginServer(std::move(impl)));
+}
+
+PluginServer::PluginServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PluginServer::~PluginServer() {
+  impl_->Stop();
+}
+
+int PluginServer::OpenStreams() const {
+  return impl_->OpenStreams();
+}
+int PluginServer::StreamsSoFar() const {
+  return impl_->StreamsSoFar();
+}
+const std::string& PluginServer::socket_path() const {
+  return impl_->socket_path();
+}
+const std::string& PluginServer::resource() const {
+  return impl_->resource();
+}
+bool PluginServer::PreStartRequired() const {
+  return impl_->pre_start();
+}
+
+}  // namespace railhead

@@ -1,0 +1,66 @@
+// PluginServer: one resource's side of kubelet's device plugin API, on one socket.
+//
+// gRPC is hidden in the implementation. Requests are answered from the ResourcePool
+// given at the start; ListAndWatch sends the full list at once and stays open.
+//
+// The socket's path must not have been used by any other server, of this process or
+// another: gRPC removes the path when it shuts down, whoever has it by then.
+// Ownership: shares the pool; owns the socket. Threads: thread-safe; answers come from
+// gRPC's threads. `streams_changed` is called from there and must not block.
+// Errors: kIo when the socket cannot be served.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "deviceplugin/pools/allocate.h"
+#include "deviceplugin/pools/resource_pool.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// What of a call is worth a log line.
+struct CallReport {
+  std::string method;  // "Allocate", "PreStartContainer"
+  std::string resource;
+  std::vector<std::string> device_ids;  // sorted
+  std::optional<Error> error;           // nullopt: answered
+};
+
+class PluginServer {
+ public:
+  struct Wiring {
+    Root root;
+    std::shared_ptr<Allocator> allocator;
+    std::function<void()> streams_changed;
+    std::function<void(const CallReport&)> report;
+  };
+
+  // Serves when it returns: kubelet dials back before it answers Register.
+  static Result<std::unique_ptr<PluginServer>> Start(const std::string& socket_path,
+                                                     std::shared_ptr<const ResourcePool> pool, Wiring wiring);
+  PluginServer(const PluginServer&) = delete;
+  PluginServer& operator=(const PluginServer&) = delete;
+  // Ends the streams and stops serving; waits for calls in progress, at most some
+  // seconds.
+  ~PluginServer();
+
+  // ListAndWatch calls that are open.
+  [[nodiscard]] int OpenStreams() const;
+  // How many ListAndWatch calls there ever were.
+  [[nodiscard]] int StreamsSoFar() const;
+
+  [[nodiscard]] const std::string& socket_path() const;
+  [[nodiscard]] const std::string& resource() const;
+  // What Register tells kubelet.
+  [[nodiscard]] bool PreStartRequired() const;
+
+ private:
+  class Impl;
+  explicit PluginServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace railhead

@@ -1,0 +1,307 @@
+#include "deviceplugin/kubelet/registrar.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <utility>
+
+#include "deviceplugin/kubelet/kubelet_client.h"
+#include "netns/base/files.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kFirstPause{200};
+constexpr milliseconds kLongestPause{10'000};
+// kubelet answers after it has dialled us back, for which it takes 10 s at most.
+constexpr milliseconds kRegisterLimit{15'000};
+// kubelet opens ListAndWatch right after it has answered.
+constexpr milliseconds kStreamLimit{10'000};
+// How often one that stands by looks whether it is needed: a newer process that was
+// killed leaves no event.
+constexpr milliseconds kStandByPause{2'000};
+// Everything is event driven; this only bounds what a lost event costs.
+constexpr milliseconds kResync{30'000};
+
+// Which socket a file is: inode numbers are used again, but not at the same time.
+// (Not the change time: labels and modes may be set later.)
+struct SocketIdentity {
+  dev_t device = 0;
+  ino_t inode = 0;
+  std::int64_t made_ns = 0;
+  bool operator==(const SocketIdentity&) const = default;
+};
+
+std::optional<SocketIdentity> IdentityOf(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
+  return SocketIdentity{
+      status.st_dev, status.st_ino,
+      static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
+std::string BaseName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+void Drain(int fd) {
+  std::array<char, 4096> buffer;
+  while (::read(fd, buffer.data(), buffer.size()) > 0) {
+  }
+}
+
+}  // namespace
+
+// One resource and how far it is.
+struct Endpoint {
+  std::shared_ptr<const ResourcePool> pool;
+  std::unique_ptr<PluginServer> server;
+  int servers_so_far = 0;
+  std::optional<SocketIdentity> registered_with;
+  int streams_before = 0;  // StreamsSoFar() when Register was called
+  Clock::time_point registered_at;
+  Clock::time_point next_attempt;  // of serving or registering
+  milliseconds pause = kFirstPause;
+  std::string last_error;
+  bool standing_by = false;
+
+  [[nodiscard]] const std::string& resource() const { return pool->spec.resource; }
+};
+
+class Registrar::Loop {
+ public:
+  Loop(Options options, std::vector<std::shared_ptr<const ResourcePool>> pools, Sink sink)
+      : options_(std::move(options)),
+        kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
+        sink_(std::move(sink)),
+        client_(kubelet_socket_),
+        allocator_(std::make_shared<Allocator>(options_.root)),
+        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+        inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
+    for (auto& pool : pools) {
+      endpoints_.emplace_back();
+      endpoints_.back().pool = std::move(pool);
+    }
+  }
+
+  Result<void> Run() {
+    if (!wake_.valid() || !inotify_.valid()) return FailSys(errno, "making eventfd and inotify descriptors");
+    RH_TRY(CheckSocketPaths());
+    while (!stopping_) {
+      WatchDirectory();
+      const auto kubelet = IdentityOf(kubelet_socket_);
+      NoticeKubelet(kubelet);
+      for (Endpoint& endpoint : endpoints_) Advance(&endpoint, kubelet);
+      Wait();
+    }
+    for (Endpoint& endpoint : endpoints_) endpoint.server.reset();
+    return {};
+  }
+
+  void Stop() {
+    stopping_ = true;
+    client_.Cancel();
+    Wake();
+  }
+
+ private:
+  // Too long a path never becomes shorter: said once, at the start.
+  [[nodiscard]] Result<void> CheckSocketPaths() const {
+    constexpr int kManyServers = 9999;
+    for (const Endpoint& endpoint : endpoints_) {
+      const std::string path =
+          options_.kubelet_directory + "/" +
+          SocketName(options_.kubelet_directory, endpoint.resource(), options_.socket_tag, kManyServers);
+      if (path.size() <= kMaxSocketPath) continue;
+      return Fail(ErrorCode::kInvalid,
+                  "the socket path " + path + " is longer than " + std::to_string(kMaxSocketPath) +
+                      " bytes, which is all that Linux takes",
+                  "use a shorter --kubelet-dir");
+    }
+    return {};
+  }
+
+  void Emit(EventKind kind, const std::string& resource, std::string detail,
+            std::optional<Error> error = std::nullopt) const {
+    sink_({kind, resource, std::move(detail), {}, std::move(error)});
+  }
+
+  void Wake() const {
+    const std::uint64_t one = 1;
+    // Full means that a wake-up is pending already.
+    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  }
+
+  // (Re-)adds the watch: the directory may appear after us, and go and come again.
+  void WatchDirectory() {
+    const int watch = ::inotify_add_watch(inotify_.get(), options_.kubelet_directory.c_str(),
+                                          IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR);
+    watching_ = watch >= 0;
+  }
+
+  void NoticeKubelet(const std::optional<SocketIdentity>& kubelet) {
+    if (kubelet == kubelet_) return;
+    kubelet_ = kubelet;
+    // A new kubelet owes us nothing of the old one's failures.
+    for (Endpoint& endpoint : endpoints_) {
+      endpoint.pause = kFirstPause;
+      endpoint.next_attempt = Clock::now();
+      endpoint.standing_by = false;
+    }
+  }
+
+  // Whether the resource is better left to a newer process.
+  bool StandsBy(Endpoint* endpoint) const {
+    const auto newer = NewerServer(options_.kubelet_directory, BaseName(endpoint->server->socket_path()));
+    if (newer && !endpoint->standing_by) Emit(EventKind::kStandingBy, endpoint->resource(), *newer);
+    endpoint->standing_by = newer.has_value();
+    if (newer) endpoint->next_attempt = Clock::now() + kStandByPause;
+    return endpoint->standing_by;
+  }
+
+  void Advance(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
+    const auto now = Clock::now();
+    if (endpoint->server && MustServeAnew(endpoint, kubelet)) endpoint->server.reset();
+    if (!endpoint->server) {
+      endpoint->registered_with.reset();
+      if (now < endpoint->next_attempt || !Serve(endpoint)) return;
+    }
+    if (!kubelet) return;
+    if (endpoint->registered_with) NoticeLostStream(endpoint, now);
+    if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return;
+    if (endpoint->standing_by && StandsBy(endpoint)) return;
+    Register(endpoint, *kubelet);
+  }
+
+  bool MustServeAnew(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) const {
+    if (!Exists(endpoint->server->socket_path())) {
+      Emit(EventKind::kKubeletGone, endpoint->resource(), "our socket has been removed");
+      return true;
+    }
+    // The old kubelet's stream has to be closed before we register with the new one:
+    // when it ends later, kubelet takes the new registration for the one that ended.
+    const bool other = kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
+    if (other) Emit(EventKind::kKubeletGone, endpoint->resource(), "kubelet.sock is another one");
+    return other;
+  }
+
+  void NoticeLostStream(Endpoint* endpoint, Clock::time_point now) const {
+    if (endpoint->server->OpenStreams() > 0) {
+      endpoint->pause = kFirstPause;
+      return;
+    }
+    const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
+    if (!opened && now < endpoint->registered_at + kStreamLimit) return;
+    endpoint->registered_with.reset();
+    Later(endpoint);
+    if (StandsBy(endpoint)) return;
+    Emit(EventKind::kKubeletGone, endpoint->resource(),
+         opened ? "kubelet has ended ListAndWatch" : "kubelet has not called ListAndWatch");
+  }
+
+  static void Later(Endpoint* endpoint) {
+    endpoint->next_attempt = Clock::now() + endpoint->pause;
+    endpoint->pause = std::min(endpoint->pause * 2, kLongestPause);
+  }
+
+  void Failed(Endpoint* endpoint, EventKind kind, const Error& error) const {
+    if (error.message != endpoint->last_error) Emit(kind, endpoint->resource(), "", error);
+    endpoint->last_error = error.message;
+    Later(endpoint);
+  }
+
+  bool Serve(Endpoint* endpoint) {
+    const std::string name = SocketName(options_.kubelet_directory, endpoint->resource(), options_.socket_tag,
+                                        endpoint->servers_so_far + 1);
+    PluginServer::Wiring wiring;
+    wiring.root = options_.root;
+    wiring.allocator = allocator_;
+    wiring.streams_changed = [this] { Wake(); };
+    wiring.report = [this](const CallReport& call) {
+      sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error});
+    };
+    auto server =
+        PluginServer::Start(options_.kubelet_directory + "/" + name, endpoint->pool, std::move(wiring));
+    if (!server) {
+      Failed(endpoint, EventKind::kServeFailed, server.error());
+      return false;
+    }
+    endpoint->server = *std::move(server);
+    ++endpoint->servers_so_far;
+    Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
+    return true;
+  }
+
+  void Register(Endpoint* endpoint, const SocketIdentity& kubelet) {
+    endpoint->streams_before = endpoint->server->StreamsSoFar();
+    const auto done = client_.Register(endpoint->resource(), BaseName(endpoint->server->socket_path()),
+                                       endpoint->server->PreStartRequired(), kRegisterLimit);
+    if (stopping_) return;
+    if (!done) {
+      Failed(endpoint, EventKind::kRegisterFailed, done.error());
+      return;
+    }
+    endpoint->registered_with = kubelet;
+    endpoint->registered_at = Clock::now();
+    endpoint->last_error.clear();
+    Emit(EventKind::kRegistered, endpoint->resource(), kubelet_socket_);
+  }
+
+  // Until something may have changed.
+  void Wait() {
+    auto until = Clock::now() + (watching_ ? kResync : milliseconds{1000});
+    for (const Endpoint& endpoint : endpoints_) {
+      if (endpoint.server && endpoint.registered_with) {
+        if (endpoint.server->OpenStreams() == 0)
+          until = std::min(until, endpoint.registered_at + kStreamLimit);
+      } else if (kubelet_ || !endpoint.server) {
+        until = std::min(until, endpoint.next_attempt);
+      }
+    }
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
+    std::array<pollfd, 2> fds{{{wake_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}}};
+    if (::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0)
+      return;
+    // Which file it was does not matter: everything is looked at again.
+    for (const pollfd& fd : fds) {
+      if ((fd.revents & POLLIN) != 0) Drain(fd.fd);
+    }
+  }
+
+  const Options options_;
+  const std::string kubelet_socket_;
+  const Sink sink_;
+  KubeletClient client_;
+  std::shared_ptr<Allocator> allocator_;
+  const UniqueFd wake_;
+  const UniqueFd inotify_;
+  bool watching_ = false;
+  std::atomic<bool> stopping_ = false;
+  std::optional<SocketIdentity> kubelet_;  // as of the last look
+  std::vector<Endpoint> endpoints_;
+};
+
+Registrar::Registrar(Options options, std::vector<std::shared_ptr<const ResourcePool>> pools, Sink sink)
+    : loop_(std::make_unique<Loop>(std::move(options), std::move(pools), std::move(sink))) {}
+Registrar::~Registrar() = default;
+
+Result<void> Registrar::Run() {
+  return loop_->Run();
+}
+void Registrar::Stop() {
+  loop_->Stop();
+}
+
+}  // namespace railhead

@@ -1,0 +1,95 @@
+// Registrar: keeps every resource registered with kubelet, whatever happens to either.
+//
+// Per resource: serve on a socket of its own, register, and again when
+//   - kubelet.sock is another one (kubelet has restarted),
+//   - our socket's file is gone (a starting kubelet removes all sockets in its
+//     directory): then also serve anew, on a new path,
+//   - kubelet has dropped ListAndWatch while it kept its socket. When the reason is a
+//     newer process of ours (an update: of two the last to register wins) this one
+//     stands by until that is gone: two that each take the resource back would make
+//     kubelet see it come and go.
+// kubelet's socket is recognised by inode and creation time, so an event that comes
+// late, after we registered with that very socket, does nothing. Failures are tried
+// again with growing pauses, at once when kubelet.sock changes.
+// Devices are always sent as last known, never as unhealthy in between: a pod that
+// is admitted in that window would be refused.
+//
+// Ownership: owns the servers. Threads: Run() on one thread, Stop() from any; `sink`
+// is called from Run()'s thread and from gRPC's threads.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/kubelet/plugin_server.h"
+#include "deviceplugin/pools/resource_pool.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+enum class EventKind : std::uint8_t {
+  kServing,         // detail: the socket's path
+  kRegistered,      // detail: kubelet's socket
+  kRegisterFailed,  // error; repeated only when it changes
+  kServeFailed,     // error
+  kKubeletGone,     // kubelet dropped the resource; detail: why we think so
+  kStandingBy,      // detail: the newer server's socket
+  kCall,            // a call of kubelet's; error when it was refused
+};
+
+struct Event {
+  EventKind kind;
+  std::string resource;
+  std::string detail;
+  std::vector<std::string> device_ids;
+  std::optional<Error> error;
+};
+
+class Registrar {
+ public:
+  struct Options {
+    Root root;
+    std::string kubelet_directory;  // as seen by this process
+    // Told apart from other processes' sockets, also across containers in which
+    // every process is number 1.
+    std::string socket_tag;
+  };
+  using Sink = std::function<void(const Event&)>;
+
+  Registrar(Options options, std::vector<std::shared_ptr<const ResourcePool>> pools, Sink sink);
+  Registrar(const Registrar&) = delete;
+  Registrar& operator=(const Registrar&) = delete;
+  ~Registrar();
+
+  // Serves and registers until Stop(); then ends the streams, removes the sockets and
+  // returns. An error is one that no retry helps against (no inotify, no memory).
+  Result<void> Run();
+  void Stop();
+
+ private:
+  class Loop;
+  std::unique_ptr<Loop> loop_;
+};
+
+// sun_path without its final 0.
+inline constexpr std::size_t kMaxSocketPath = 107;
+
+// The file name of one server's socket: railhead-RESOURCE-TAG-N.sock, with a hash in
+// the resource's place where the path would be too long for a socket.
+std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
+                       int number);
+
+// The socket of another server of the same resource that was made after ours and is
+// being served; nullopt when there is none. `own_name` as SocketName() made it.
+std::optional<std::string> NewerServer(const std::string& directory, const std::string& own_name);
+
+// Removes sockets that earlier processes left behind: railhead-*.sock which nobody
+// listens on. Returns their names.
+std::vector<std::string> RemoveStaleSockets(const std::string& directory);
+
+}  // namespace railhead

@@ -1,0 +1,115 @@
+#include "deviceplugin/pools/plan.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/pools/fabric_pools.h"
+#include "deviceplugin/pools/sriovdp_config.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std::string& path, Plan* plan) {
+  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  if (!text) {
+    return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+                "give the path of sriov-network-device-plugin's config.json with --config-file");
+  }
+  plan->config_path = path;
+  const auto specs = RH_TRY(ParseSriovdpConfig(*text, path, source.resource_prefix));
+  plan->pools = BuildPools(specs, *plan->inventory);
+  return {};
+}
+
+Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan) {
+  plan->config_path = path;
+  for (const Pool& pool : fabric.pools) {
+    if (auto valid = CheckResourceName(pool.resource); !valid) {
+      return Fail(Wrap(std::move(valid.error()), path + ": /pools"));
+    }
+  }
+  auto resources = ResourcesOfFabric(fabric, *plan->inventory);
+  if (!resources) return Fail(Wrap(std::move(resources.error()), path));
+  plan->absent_rails = std::move(resources->absent_rails);
+  plan->pools = BuildPools(resources->specs, *plan->inventory);
+  return {};
+}
+
+std::string WhyNot(const NicFunction& function) {
+  if (function.used_by_host) return "carries the host's own network (" + function.used_by_host_through + ")";
+  if (!function.is_vf && function.vf_count > 0) return "is a PF with VFs";
+  if (function.driver.empty()) return "is bound to no driver";
+  return "is selected by no resource, or its driver is none for the network (" + function.driver + ")";
+}
+
+Json Facts(const NicFunction& function) {
+  Json json;
+  json["id"] = function.id;
+  json["pf"] = function.pf.ToString();
+  json["pfName"] = function.pf_name;
+  json["vf"] = function.is_vf ? Json(function.vf_index) : Json(nullptr);
+  json["numa"] = function.numa_node ? Json(*function.numa_node) : Json(nullptr);
+  json["driver"] = function.driver;
+  json["rdmaDevice"] = function.rdma_device;
+  return json;
+}
+
+}  // namespace
+
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host) {
+  Plan plan;
+  plan.inventory = RH_TRY(Discover(root, host));
+  if (source.sriovdp) {
+    RH_TRY(UseSriovdp(root, source, *source.sriovdp, &plan));
+    return plan;
+  }
+  const std::string path = source.fabric.value_or(kFabricPath);
+  if (const auto fabric = RH_TRY(ReadFabric(root, path)); fabric) {
+    RH_TRY(UseFabric(*fabric, path, &plan));
+    return plan;
+  }
+  if (!source.fabric && Exists(root.Path(kSriovdpConfigPath))) {
+    RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, &plan));
+    return plan;
+  }
+  return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+              "write the fabric there (docs/interfaces.md), name it with --fabric, or name a config.json of "
+              "sriov-network-device-plugin with --config-file");
+}
+
+std::string PlanAsJson(const Plan& plan) {
+  Json json;
+  json["config"] = plan.config_path;
+  json["resources"] = Json::array();
+  for (const auto& pool : plan.pools) {
+    Json resource;
+    resource["resource"] = pool->spec.resource;
+    resource["handoff"] = pool->spec.handoff == HandoffPolicy::kRequired ? "required" : "off";
+    resource["delivery"] = pool->spec.delivery == Delivery::kCdi ? "cdi" : "mount";
+    resource["devices"] = Json::array();
+    for (const PoolMember& member : pool->members) {
+      Json device = Facts(member.function);
+      device["rail"] = member.rail;
+      resource["devices"].push_back(std::move(device));
+    }
+    json["resources"].push_back(std::move(resource));
+  }
+  json["notAdvertised"] = Json::array();
+  for (const NicFunction& function : plan.inventory->functions) {
+    const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
+                                  [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
+    if (used) continue;
+    Json device = Facts(function);
+    device["because"] = WhyNot(function);
+    json["notAdvertised"].push_back(std::move(device));
+  }
+  json["absentRails"] = plan.absent_rails;
+  return json.dump(2);
+}
+
+}  // namespace railhead

@@ -1,0 +1,44 @@
+// Plan: what this node advertises, out of configuration and inventory.
+//
+// Threads: pure functions over the file system; a Plan is immutable.
+// Errors: kInvalid and kMalformed for the configuration (with file and JSON pointer),
+// kNotFound when there is none.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/pools/resource_pool.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+inline constexpr const char* kSriovdpConfigPath = "/etc/pcidp/config.json";
+
+// Where the configuration is; at most one of them set. Neither: fabric.json where it
+// should be, else sriov-network-device-plugin's file where it should be.
+// Absolute paths are taken below the root.
+struct ConfigSource {
+  std::optional<std::string> fabric;
+  std::optional<std::string> sriovdp;
+  std::string resource_prefix;
+};
+
+struct Plan {
+  std::shared_ptr<const Inventory> inventory;
+  std::vector<std::shared_ptr<const ResourcePool>> pools;
+  std::vector<std::string> absent_rails;  // of some pool, without a PF on this node
+  std::string config_path;                // the file that was read
+};
+
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host);
+
+// For people and scripts: resources with their devices, and every function that is in
+// none with the reason.
+std::string PlanAsJson(const Plan& plan);
+
+}  // namespace railhead

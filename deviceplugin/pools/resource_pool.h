@@ -1,0 +1,65 @@
+// ResourcePool: one extended resource and the devices that kubelet may give out
+// under its name.
+//
+// A ResourceSpec comes from the configuration (fabric_pools.h, sriovdp_config.h);
+// BuildPools() applies specs to an inventory. A device is in the first pool that
+// selects it. Never in any pool: a function that carries the host's own network, a PF
+// that has VFs, a function without a network driver (unbound, vfio-pci, uio).
+// Threads: values, immutable once built.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/pools/selector.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+// Which RDMA device nodes Allocate itself gives to containers, besides rdma_cm.
+enum class RdmaNodes : std::uint8_t {
+  kNone,   // none: they come with the CDI spec that ADD writes, or the pool has no RDMA
+  kVerbs,  // uverbsN
+  kAll,    // uverbsN, umadN, issmN, as sriov-network-device-plugin does
+};
+
+struct ResourceSpec {
+  std::string resource;             // "railhead.io/roce"
+  std::vector<Selector> selectors;  // any of them; none: no device (a rail that this node lacks)
+  HandoffPolicy handoff = HandoffPolicy::kOff;
+  Delivery delivery = Delivery::kMount;
+  RdmaNodes rdma_nodes = RdmaNodes::kNone;
+  bool exclude_topology = false;
+  // By device id or "*": further key-value pairs of the ..._INFO variable.
+  std::map<std::string, std::map<std::string, std::string>> additional_info;
+  // Rank of the rail on a PF, by the PF's address; PFs that are not there rank
+  // behind, in PCI order.
+  std::map<std::string, int> rails;
+};
+
+struct PoolMember {
+  NicFunction function;
+  int rail = 0;  // members with the same number share a rail
+};
+
+struct ResourcePool {
+  ResourceSpec spec;
+  std::vector<PoolMember> members;  // sorted by device id
+
+  [[nodiscard]] const PoolMember* Find(std::string_view id) const;
+};
+
+std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
+                                                            const Inventory& inventory);
+
+// What kubelet asks of an extended resource's name: "domain/name", both made of the
+// characters that Kubernetes allows, not in kubernetes.io.
+Result<void> CheckResourceName(const std::string& resource);
+
+}  // namespace railhead

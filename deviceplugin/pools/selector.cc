@@ -1,0 +1,69 @@
+#include "deviceplugin/pools/selector.h"
+
+#include <algorithm>
+#include <climits>
+
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+template <typename T>
+bool EmptyOrHas(const std::vector<T>& wanted, const T& value) {
+  return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+}
+
+bool MatchesPf(const std::vector<PfRange>& wanted, const std::string& pf, int vf_index) {
+  if (wanted.empty()) return true;
+  const std::string name = ToLower(pf);
+  return std::any_of(wanted.begin(), wanted.end(), [&](const PfRange& range) {
+    return !name.empty() && ToLower(range.pf) == name && range.HasVf(vf_index);
+  });
+}
+
+std::optional<int> ParseIndex(std::string_view text) {
+  const auto value = ParseInt(text);
+  if (!value || *value < 0 || *value > INT_MAX) return std::nullopt;
+  return static_cast<int>(*value);
+}
+
+}  // namespace
+
+Result<PfRange> PfRange::Parse(std::string_view text) {
+  const auto wrong = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalid, "'" + std::string(text) + "' " + why,
+                "write a PF and, if only some of its VFs are meant, their indices: pf0#0,2-7");
+  };
+  PfRange range;
+  const auto hash = text.find('#');
+  range.pf = std::string(text.substr(0, hash));
+  if (range.pf.empty()) return wrong("names no PF");
+  if (hash == std::string_view::npos) return range;
+  for (const std::string& part : Split(text.substr(hash + 1), ',')) {
+    const auto dash = part.find('-');
+    const auto first = ParseIndex(part.substr(0, dash));
+    const auto last = dash == std::string::npos ? first : ParseIndex(part.substr(dash + 1));
+    if (!first || !last) return wrong("has a range of VFs that is no list of numbers");
+    if (*first > *last) return wrong("has a range of VFs whose end is below its start");
+    range.vfs.emplace_back(*first, *last);
+  }
+  return range;
+}
+
+bool PfRange::HasVf(int index) const {
+  if (vfs.empty()) return true;
+  return std::any_of(vfs.begin(), vfs.end(),
+                     [&](const auto& range) { return range.first <= index && index <= range.second; });
+}
+
+bool Selector::Matches(const NicFunction& function) const {
+  if (is_vf && *is_vf != function.is_vf) return false;
+  if (is_rdma.value_or(false) && !function.is_rdma) return false;
+  return EmptyOrHas(vendors, function.vendor) && EmptyOrHas(devices, function.device) &&
+         EmptyOrHas(drivers, function.driver) && EmptyOrHas(pci_addresses, function.address) &&
+         EmptyOrHas(link_types, function.link_type) &&
+         MatchesPf(pf_names, function.pf_name, function.vf_index) &&
+         MatchesPf(root_devices, function.pf.ToString(), function.vf_index);
+}
+
+}  // namespace railhead

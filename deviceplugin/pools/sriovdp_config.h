@@ -1,0 +1,32 @@
+// sriov-network-device-plugin's config.json, as users have it.
+//
+// Read: resourceList with resourceName, resourcePrefix, deviceType netDevice,
+// excludeTopology, additionalInfo and selectors (an object or a list) with vendors,
+// devices, drivers, pciAddresses, pfNames, rootDevices, linkTypes and isRdma. Keys
+// are compared without regard to case, as Go's decoder does for that program.
+// What it knows and railheadd does not do (accelerator, auxNetDevice, acpiIndexes,
+// ddpProfiles, pKeys, vdpaType, needVhostNet, user-space drivers) is refused by name,
+// never ignored; other unknown keys are refused with the nearest known one.
+//
+// Such pools have no handoff. Containers get the RDMA device nodes from Allocate
+// where isRdma is set, as they do from that program, so that any CNI plugin works.
+// Threads: pure function. Errors: kMalformed, kInvalid or kUnsupported with the JSON
+// pointer.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deviceplugin/pools/resource_pool.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+inline constexpr const char* kSriovdpPrefix = "intel.com";
+
+// `what` names the text in errors. `default_prefix`: for resources without resourcePrefix.
+Result<std::vector<ResourceSpec>> ParseSriovdpConfig(std::string_view text, const std::string& what,
+                                                     const std::string& default_prefix);
+
+}  // namespace railhead

@@ -1,0 +1,122 @@
+// Attachments that are over.
+#include <utility>
+
+#include "cni/plugin/ipam_step.h"
+#include "cni/plugin/release.h"
+#include "cni/skel/plugin.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/reconcile/pass.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+constexpr const char* kWhat = "attachment";
+
+bool HasUserSpaceDevice(const JournalEntry& entry) {
+  for (const auto& link : entry.links) {
+    if (link.user_space) return true;
+  }
+  return false;
+}
+
+// Without the directory where it was, the namespace may only be hidden from this process
+// (in a container, say). A NIC in it would not be found and nothing happen to it; but a
+// device of a user-space driver is here whatever became of its pod.
+bool MayBeHidden(const JournalEntry& entry) {
+  return HasUserSpaceDevice(entry) && !Exists(entry.netns.substr(0, entry.netns.rfind('/')));
+}
+
+// nullopt: it is gone, or another one has its path.
+Result<std::optional<NetNs>> OpenPod(Kernel& kernel, const JournalEntry& entry) {
+  auto ns = kernel.OpenNetns(entry.netns);
+  if (ns) return ns->inode() == entry.netns_inode ? std::optional<NetNs>(std::move(*ns)) : std::nullopt;
+  if (ns.error().code == ErrorCode::kNotFound || ns.error().code == ErrorCode::kInvalid) return std::nullopt;
+  return Fail(ns.error());
+}
+
+// kubelet keeps a directory for each pod until all of it is gone.
+bool KubeletForgot(const Root& root, const JournalEntry& entry) {
+  const auto uid = entry.cni_args.find("K8S_POD_UID");
+  if (uid == entry.cni_args.end() || uid->second.empty()) return false;
+  if (uid->second[0] == '.' || uid->second.find('/') != std::string::npos) return false;
+  const std::string pods = paths::KubeletPods(root);
+  return Exists(pods) && !Exists(pods + "/" + uid->second);
+}
+
+// Why an attachment has to be ended; empty: it has not. For a pod that is gone: if it
+// has been for long enough, which only the caller knows.
+struct Verdict {
+  std::string reason;
+  bool if_gone_for_long = false;
+};
+
+Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
+  // While it runs, an ADD holds the lock that we get before this counts.
+  if (entry.phase == Phase::kPlanned) return Verdict{"its ADD was killed or could not be undone"};
+  const auto ns = RH_TRY(OpenPod(pass.kernel, entry));
+  if (!ns) {
+    return MayBeHidden(entry) ? Verdict{} : Verdict{"its network namespace is gone"};
+  }
+  if (!pass.options.repeated || !KubeletForgot(pass.root, entry)) return Verdict{};
+  if (RH_TRY(pass.kernel.HasProcesses(*ns))) return Verdict{};
+  return Verdict{"its pod is gone", true};
+}
+
+bool Same(const JournalEntry& a, const JournalEntry& b) {
+  return a.boot_id == b.boot_id && a.since == b.since && a.netns_inode == b.netns_inode &&
+         DevicesOf(a) == DevicesOf(b);
+}
+
+// false: it is someone else's now, or not over any more.
+Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
+  const auto locks = RH_TRY(TryLock(pass.root, DevicesOf(seen)));
+  if (!locks) return false;
+  const auto entry = RH_TRY(pass.journal.Find(seen.key));
+  if (!entry || !Same(*entry, seen)) return false;
+  if (RH_TRY(Judge(pass, *entry)).reason.empty()) return false;
+  // Nobody's request: IPAM plugins are where ADD found them.
+  RH_TRY(ReleaseAttachment(pass.root, pass.kernel, pass.journal, CniRequest{}, *entry,
+                           std::chrono::steady_clock::now() + pass.options.home_limit));
+  return true;
+}
+
+// The kernel has forgotten it with the boot; a file or an address may be left.
+Result<bool> EndEarlier(const ReconcilePass& pass, const JournalEntry& seen) {
+  const auto locks = RH_TRY(TryLock(pass.root, DevicesOf(seen)));
+  if (!locks) return false;
+  const auto entry = RH_TRY(pass.journal.FindOfAnyBoot(seen.key));
+  if (!entry || entry->boot_id != seen.boot_id) return false;
+  RH_TRY_WRAP(IpamRelease(CniRequest{}, *entry), "releasing the addresses of " + entry->key.ToString());
+  RH_TRY(pass.journal.Remove(*entry));
+  return true;
+}
+
+}  // namespace
+
+void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
+                          std::map<AttachmentKey, Reconciler::Clock::time_point>& pods_gone) {
+  std::map<AttachmentKey, Reconciler::Clock::time_point> still_gone;
+  for (const auto& entry : scan.entries) {
+    if (pass.stopped) return;
+    const auto verdict = Judge(pass, entry);
+    if (!verdict) {
+      pass.Add(kWhat, entry.key.ToString(), "cannot be judged", Fail(verdict.error()));
+      continue;
+    }
+    if (verdict->reason.empty()) continue;
+    if (verdict->if_gone_for_long) {
+      const auto since = pods_gone.find(entry.key);
+      still_gone[entry.key] = since == pods_gone.end() ? now : since->second;
+      if (now - still_gone[entry.key] < pass.options.pod_gone) continue;
+    }
+    pass.Add(kWhat, entry.key.ToString(), verdict->reason, End(pass, entry));
+  }
+  pods_gone = std::move(still_gone);
+  for (const auto& entry : scan.earlier) {
+    if (pass.stopped) return;
+    pass.Add(kWhat, entry.key.ToString(), "is of an earlier boot", EndEarlier(pass, entry));
+  }
+}
+
+}  // namespace railhead

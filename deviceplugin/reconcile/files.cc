@@ -1,0 +1,194 @@
+// Files of Railhead without an owner: links, CDI specs, handoffs, requests.
+//
+// What a pass finds by reading directories is only suspected; it is looked at again and
+// removed under the lock of the device or the sandbox.
+#include "netns/base/files.h"
+
+#include <sys/stat.h>
+
+#include <ctime>
+#include <string_view>
+#include <vector>
+
+#include "cni/plugin/handoff_step.h"
+#include "cni/plugin/repeat.h"
+#include "cni/state/cdi_spec.h"
+#include "cni/state/handoff.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/reconcile/pass.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+namespace {
+
+constexpr const char* kNoEntry = "no attachment has it";
+constexpr const char* kHalfWritten = "its writer was killed";
+constexpr std::string_view kCdiPrefix = "railhead-";
+constexpr std::string_view kCdiSuffix = ".json";
+constexpr std::string_view kNcclConf = "nccl.conf";
+
+// Whose entries are on record, of whichever boot.
+struct Owners {
+  std::set<std::string> devices;
+  std::set<std::string> containers;
+};
+
+Owners OwnersIn(const JournalScan& scan) {
+  Owners owners;
+  for (const auto* entries : {&scan.entries, &scan.earlier}) {
+    for (const auto& entry : *entries) {
+      owners.containers.insert(entry.key.container_id);
+      for (const auto& link : entry.links) owners.devices.insert(link.device);
+    }
+  }
+  return owners;
+}
+
+// A temporary file that was to become `name`.
+bool IsTemporaryOf(std::string_view file, std::string_view name) {
+  return file.starts_with(name) && file.substr(name.size()) == kTemporarySuffix;
+}
+
+std::string In(std::string directory, std::string_view name) {
+  return directory.append("/").append(name);
+}
+
+bool IsOld(const ReconcilePass& pass, const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return false;
+  return std::time(nullptr) - status.st_mtim.tv_sec >= pass.options.remains_age.count();
+}
+
+std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory) {
+  const auto names = ListDirectory(directory);
+  if (!names) pass.Add(what, directory, "cannot be read", Fail(names.error()));
+  return names ? names->value_or(std::vector<std::string>{}) : std::vector<std::string>{};
+}
+
+void Journals(ReconcilePass& pass, const JournalScan& scan) {
+  for (const auto& path : scan.remains) {
+    if (!IsOld(pass, path)) continue;
+    const auto removed = pass.journal.RemoveRemains(path);
+    pass.Add("journal", path, kHalfWritten, removed ? Result<bool>(true) : Fail(removed.error()));
+  }
+  for (const auto& device : scan.loose) {
+    const auto remove = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {device}));
+      return locks ? RH_TRY(pass.journal.RemoveLoose(device)) : false;
+    };
+    pass.Add("device-link", device, kNoEntry, remove());
+  }
+}
+
+// The device of a file that is a CDI spec of ours, or was to become one.
+struct CdiFile {
+  std::string bdf;
+  bool temporary = false;
+};
+
+std::optional<CdiFile> CdiFileOf(const std::string& name) {
+  if (!name.starts_with(kCdiPrefix)) return std::nullopt;
+  const std::string rest = name.substr(kCdiPrefix.size());
+  const auto end = rest.find(kCdiSuffix);
+  if (end == std::string::npos) return std::nullopt;
+  const std::string bdf = rest.substr(0, end);
+  const auto address = PciAddress::Parse(bdf);
+  if (!address || address->ToString() != bdf) return std::nullopt;
+  const std::string spec = bdf + std::string(kCdiSuffix);
+  if (rest == spec) return CdiFile{bdf, false};
+  if (IsTemporaryOf(rest, spec)) return CdiFile{bdf, true};
+  return std::nullopt;
+}
+
+void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
+  const std::string directory = paths::CdiDirectory(pass.root);
+  for (const auto& name : NamesIn(pass, "cdi-spec", directory)) {
+    const auto file = CdiFileOf(name);
+    if (!file || (!file->temporary && owners.devices.contains(file->bdf))) continue;
+    const auto remove = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {file->bdf}));
+      if (!locks) return false;
+      if (file->temporary) return RH_TRY(RemoveFile(In(directory, name)));
+      return RH_TRY(pass.journal.HoldsDevice(file->bdf)) ? false
+                                                         : RH_TRY(RemoveCdiSpec(pass.root, file->bdf));
+    };
+    pass.Add("cdi-spec", name, file->temporary ? kHalfWritten : kNoEntry, remove());
+  }
+}
+
+// With all that is in it, or what a killed writer left there.
+Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& container) {
+  const auto lock = LockSandbox(pass.root, container, std::chrono::milliseconds(0));
+  if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
+  if (!lock) return Fail(lock.error());
+  const std::string directory = paths::HandoffDirectory(pass.root, container);
+  bool removed = false;
+  const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
+  for (const auto& name : names) {
+    if (IsTemporaryOf(name, kNcclConf)) removed = RH_TRY(RemoveFile(In(directory, name))) || removed;
+  }
+  if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
+  RH_TRY(RemoveHandoff(pass.root, container));
+  return true;
+}
+
+void Handoffs(ReconcilePass& pass, const Owners& owners) {
+  for (const auto& container : NamesIn(pass, "handoff", paths::HandoffRoot(pass.root))) {
+    const bool owned = owners.containers.contains(container);
+    bool temporary = false;
+    if (owned) {
+      for (const auto& name : NamesIn(pass, "handoff", paths::HandoffDirectory(pass.root, container))) {
+        temporary = temporary || name != kNcclConf;
+      }
+    }
+    if (!owned || temporary)
+      pass.Add("handoff", container, owned ? kHalfWritten : kNoEntry, ClearHandoff(pass, container));
+  }
+}
+
+bool IsFilled(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+}
+
+void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
+  for (const auto& device : NamesIn(pass, "device-handoff", paths::DeviceHandoffRoot(pass.root))) {
+    if (owners.devices.contains(device) || !IsFilled(DeviceHandoffPath(pass.root, device))) continue;
+    const auto clear = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {device}));
+      if (!locks || RH_TRY(pass.journal.HoldsDevice(device))) return false;
+      RH_TRY(ClearDeviceHandoff(pass.root, device));
+      return true;
+    };
+    pass.Add("device-handoff", device, kNoEntry, clear());
+  }
+}
+
+// Of an attachment that is gone, or that nobody has taken within the time in which
+// announcements are worth repeating.
+void Announcements(ReconcilePass& pass) {
+  const std::string directory = paths::Announcements(pass.root);
+  for (const auto& name : NamesIn(pass, "announcement", directory)) {
+    const std::string path = In(directory, name);
+    const auto remove = [&]() -> Result<bool> {
+      const auto key = RH_TRY(ReadRepeatRequest(path));
+      const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
+      if (wanted || (!key && !IsOld(pass, path))) return false;
+      return RH_TRY(RemoveFile(path));
+    };
+    pass.Add("announcement", name, kNoEntry, remove());
+  }
+}
+
+}  // namespace
+
+void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
+  const Owners owners = OwnersIn(scan);
+  if (!pass.stopped) Journals(pass, scan);
+  if (!pass.stopped) CdiSpecs(pass, owners);
+  if (!pass.stopped) Handoffs(pass, owners);
+  if (!pass.stopped) DeviceHandoffs(pass, owners);
+  if (!pass.stopped) Announcements(pass);
+}
+
+}  // namespace railhead

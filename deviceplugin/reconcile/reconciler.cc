@@ -1,0 +1,61 @@
+#include "deviceplugin/reconcile/reconciler.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/reconcile/pass.h"
+
+namespace railhead {
+
+ReconcileOptions SinglePass() {
+  ReconcileOptions options;
+  options.repeated = false;
+  options.remains_age = std::chrono::seconds(0);
+  options.home_limit = std::chrono::seconds(30);
+  return options;
+}
+
+bool ReconcileReport::Failed() const {
+  return std::any_of(actions.begin(), actions.end(),
+                     [](const ReconcileAction& action) { return action.error.has_value(); });
+}
+
+std::string ReportAsJson(const ReconcileReport& report) {
+  nlohmann::ordered_json json;
+  json["attachments"] = report.attachments;
+  json["actions"] = nlohmann::ordered_json::array();
+  for (const auto& action : report.actions) {
+    nlohmann::ordered_json one{{"what", action.what}, {"name", action.name}, {"reason", action.reason}};
+    if (action.error) {
+      one["error"] = action.error->message;
+      one["code"] = NameOf(action.error->code);
+      if (!action.error->hint.empty()) one["hint"] = action.error->hint;
+    }
+    json["actions"].push_back(std::move(one));
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+ReconcileReport Reconciler::Run(Clock::time_point now) {
+  ReconcileReport report;
+  const Journal journal(root_);
+  ReconcilePass pass{root_, kernel_, journal, options_, stopped_, report};
+  auto scan = journal.Scan();
+  if (!scan) {
+    pass.Add("journal", "", "cannot be read", Fail(scan.error()));
+    return report;
+  }
+  report.attachments = scan->entries.size();
+  for (const auto& error : scan->damaged) pass.Add("journal", "", "is damaged", Fail(error));
+  ReconcileAttachments(pass, *scan, now, pods_gone_);
+  // What those left behind has an owner no more.
+  if (!report.actions.empty()) {
+    if (auto again = journal.Scan(); again) scan = std::move(again);
+  }
+  ReconcileFiles(pass, *scan);
+  ReconcileSoftRoce(pass, *scan);
+  ReconcileAddresses(pass, *scan, earlier_boots_);
+  return report;
+}
+
+}  // namespace railhead
