@@ -1,0 +1,23 @@
+// The subcommands of railctl: each function adds one to `app`.
+//
+// A command's callback writes to standard output (JSON with --json), errors to standard
+// error, and its exit status to *status. `root` and `status` outlive the parsing.
+// Threads: one.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead::railctl {
+
+inline constexpr int kDone = 0;
+inline constexpr int kFailed = 1;     // could not be done, or what was checked is not well
+inline constexpr int kUsage = 2;      // wrong command line
+inline constexpr int kBadConfig = 3;  // a configuration is missing or wrong
+
+// "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
+int Complain(const Error& error, int status);
+
+}  // namespace railhead::railctl

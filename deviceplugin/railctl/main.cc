@@ -1,0 +1,43 @@
+// railctl: the operator's command. See --help.
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+
+#include "deviceplugin/railctl/commands.h"
+
+namespace railhead::railctl {
+namespace {
+
+constexpr const char* kFooter =
+    "Exit status: 0 done; 1 it could not be done, or what was checked is not well; 2 wrong command line; "
+    "3 a configuration is missing or wrong.";
+
+int Main(int argc, char** argv) {
+  const char* prefix = std::getenv("RAILHEAD_ROOT");
+  const Root root(prefix != nullptr ? prefix : "");
+  int status = kDone;
+  CLI::App app("railctl: what Railhead does on this node");
+  app.set_version_flag("--version", std::string("railctl ") + RAILHEAD_VERSION);
+  app.require_subcommand(1);
+  app.footer(kFooter);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? kDone : kUsage;
+  }
+  return status;
+}
+
+}  // namespace
+
+int Complain(const Error& error, int status) {
+  (void)std::fprintf(stderr, "railctl: %s\n", error.message.c_str());
+  if (!error.hint.empty()) (void)std::fprintf(stderr, "  %s\n", error.hint.c_str());
+  return status;
+}
+
+}  // namespace railhead::railctl
+
+int main(int argc, char** argv) {
+  return railhead::railctl::Main(argc, argv);
+}
