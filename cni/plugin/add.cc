@@ -28,6 +28,9 @@ CniRoute Shown(const GatewayRoute& route) {
   shown.gateway = route.gateway;
   if (route.table) shown.table = static_cast<int>(*route.table);
   if (route.metric) shown.priority = static_cast<int>(*route.metric);
+  if (route.mtu) shown.mtu = static_cast<int>(*route.mtu);
+  if (route.advmss) shown.advmss = static_cast<int>(*route.advmss);
+  if (route.scope) shown.scope = static_cast<int>(*route.scope);
   return shown;
 }
 

@@ -54,6 +54,12 @@ std::vector<Attachment::Work*> Attachment::Netdevs() {
   return netdevs;
 }
 
+// Whether it is the name that one of the devices gets in the pod.
+bool Attachment::IsPodName(const std::string& name) const {
+  return std::any_of(plan_.links.begin(), plan_.links.end(),
+                     [&](const LinkPlan& link) { return link.pod_name == name; });
+}
+
 Result<void> Attachment::ConfigureVfs() {
   for (auto& work : work_) RH_TRY(ConfigureVf(work));
   return {};
@@ -101,11 +107,12 @@ Result<void> Attachment::Move(Work& work) const {
   const LinkPlan& plan = *work.plan;
   // A rebind gave the interface the driver's MTU.
   const auto mtu = plan.mac && !plan.mtu ? std::optional<int>(plan.host_link.mtu) : plan.mtu;
-  // Its own alternative name would refuse the renaming; it comes back with DEL.
-  const auto& others = plan.host_link.alt_names;
-  if (std::find(others.begin(), others.end(), plan.pod_name) != others.end()) {
-    RH_TRY_WRAP(network_.host->DeleteAltName(work.host_index, plan.pod_name),
-                "taking the alternative name " + plan.pod_name + " from " + plan.bdf);
+  // The kernel refuses the move for an alternative name that the pod has for something else,
+  // and the renaming for its own. It comes back with DEL.
+  for (const auto& name : plan.host_link.alt_names) {
+    if (!IsPodName(name) && !RH_TRY(network_.pod->FindLink(name))) continue;
+    RH_TRY_WRAP(network_.host->DeleteAltName(work.host_index, name),
+                "taking the alternative name " + name + " from " + plan.bdf);
   }
   RH_TRY_WRAP(network_.host->MoveLink(work.host_index, network_.pod_ns, plan.pod_name, mtu),
               "moving " + plan.bdf + " into " + network_.pod_ns.path() + " as " + plan.pod_name +

@@ -63,6 +63,7 @@ class Attachment {
   [[nodiscard]] Result<void> AwaitCarrierOf(const Work& work, Deadline deadline) const;
   // The links that have a netdev: all but those of user-space drivers.
   std::vector<Work*> Netdevs();
+  [[nodiscard]] bool IsPodName(const std::string& name) const;
 
   const Root& root_;
   Kernel& kernel_;

@@ -18,6 +18,8 @@ namespace {
 
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
 constexpr auto kLastPause = std::chrono::milliseconds(100);
+// Who does not want to wait for a DEL still has to wait for those who only look.
+constexpr auto kShortestLockWait = std::chrono::milliseconds(500);
 
 // Any other error does not say that a pod is dead.
 bool IsGone(const Error& error) {
@@ -105,13 +107,22 @@ class Claim {
   AttachmentKey key_;
 };
 
+// A DEL that waits for its namespace holds the lock all the while.
+Result<DeviceLocks> LockUntil(const Root& root, const std::set<std::string>& devices, Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  auto locks = DeviceLocks::Acquire(root, devices, std::max(left, kShortestLockWait));
+  if (locks || locks.error().code != ErrorCode::kTimeout) return locks;
+  return Fail(ErrorCode::kBusy, locks.error().message,
+              "the DEL of its last pod is not over yet: this ADD will be tried again");
+}
+
 // One attempt. An earlier attachment can have further devices, which have to be
 // locked with ours, in order: then all is let go and locked again.
 Result<DeviceLocks> TryOnce(const Root& root, Claim& claim, const DeviceChoice& choice,
-                            const std::set<std::string>& devices) {
+                            const std::set<std::string>& devices, Deadline deadline) {
   std::set<std::string> wanted = devices;
   for (;;) {
-    DeviceLocks locks = RH_TRY(DeviceLocks::Acquire(root, wanted, kLockLimit));
+    DeviceLocks locks = RH_TRY(LockUntil(root, wanted, deadline));
     const auto earlier = RH_TRY(claim.Earlier(devices));
     std::set<std::string> needed = devices;
     for (const auto& entry : earlier) {
@@ -136,7 +147,7 @@ Result<DeviceLocks> ClaimDevices(const Root& root, Kernel& kernel, const Journal
   std::set<std::string> devices;
   for (const auto& device : choice.devices) devices.insert(device.ToString());
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLastPause)) {
-    auto locks = TryOnce(root, claim, choice, devices);
+    auto locks = TryOnce(root, claim, choice, devices, deadline);
     const bool last = std::chrono::steady_clock::now() >= deadline;
     if (locks || locks.error().code != ErrorCode::kBusy || last) return locks;
     std::this_thread::sleep_for(pause);

@@ -4,6 +4,18 @@
 #include "cni/plugin/release.h"
 
 namespace railhead {
+namespace {
+
+Error WithHolder(Error error, const JournalEntry& entry) {
+  if (error.code != ErrorCode::kTimeout || !error.hint.empty()) return error;
+  error.hint = "another call holds it";
+  if (entry.phase != Phase::kDone && !entry.ipam_type.empty())
+    error.hint +=
+        ", or the IPAM plugin " + entry.ipam_type + " of a killed ADD, which is still running: end that";
+  return error;
+}
+
+}  // namespace
 
 // Through the entry of its own network, container and interface only: a DEL that
 // comes late does not touch the device of the next pod.
@@ -13,7 +25,8 @@ Result<void> RailheadPlugin::Release(const CniRequest& request, const Attachment
     if (!entry) return {};
     const auto devices = DevicesOf(*entry);
     // A killed ADD can leave its IPAM plugin running, which holds these too.
-    const DeviceLocks locks = RH_TRY(DeviceLocks::Acquire(root_, devices, kLockLimit));
+    const auto locks = DeviceLocks::Acquire(root_, devices, kLockLimit);
+    if (!locks) return Fail(WithHolder(locks.error(), *entry));
     entry = RH_TRY(journal_.Find(key));
     if (!entry) return {};  // another DEL has finished while this one waited
     if (DevicesOf(*entry) != devices) continue;

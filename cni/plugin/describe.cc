@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -96,6 +97,33 @@ Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const 
   return entry;
 }
 
+namespace {
+
+// Per rail there is a table and a metric, unless the IPAM plugin names one: the kernel takes
+// a destination once for each table and metric, whichever the interface.
+Result<void> RefuseCollisions(const std::vector<AttachedLink>& links) {
+  for (std::size_t i = 1; i < links.size(); ++i) {
+    for (const auto& route : links[i].routes) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const auto& others = links[j].routes;
+        const bool taken = std::any_of(others.begin(), others.end(), [&](const Route& other) {
+          return other.destination == route.destination && other.table == route.table &&
+                 other.metric == route.metric;
+        });
+        if (!taken) continue;
+        return Fail(ErrorCode::kInvalid,
+                    "the IPAM plugin gives " + links[j].pod_name + " and " + links[i].pod_name +
+                        " the same route to " + route.destination.ToString() + " in table " +
+                        std::to_string(route.table) + " with priority " + std::to_string(route.metric),
+                    "leave priority and table out of its routes: each device then gets its own");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
 Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
                                 const std::vector<Addressing>& addressing, JournalEntry& entry) {
   std::vector<Rule> rules = RH_TRY(network.pod->ListRules(AF_INET));
@@ -109,7 +137,7 @@ Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
     // The next link must not take the same table.
     for (auto& rule : RulesFor(link.addresses, link.pod_name, link.table)) rules.push_back(std::move(rule));
   }
-  return {};
+  return RefuseCollisions(entry.links);
 }
 
 }  // namespace railhead

@@ -58,6 +58,15 @@ void CheckTuning(Differences& differences, const Link& now, const AttachedLink& 
   }
 }
 
+// The kernel answers a list of numbers with tabs between them, however it was written.
+std::string Words(const std::string& value) {
+  std::string words;
+  for (const char c : value) words += c == '\t' || c == '\n' ? ' ' : c;
+  std::vector<std::string> parts = Split(words, ' ');
+  parts.erase(std::remove(parts.begin(), parts.end(), std::string()), parts.end());
+  return Join(parts, " ");
+}
+
 // Ours, and over them those of the configuration.
 Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs& pod,
                           const AttachedLink& link) {
@@ -75,7 +84,8 @@ Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs&
   for (const auto& [path, value] : wanted) paths.push_back(path);
   const auto values = RH_TRY(kernel.ReadSysctls(pod, paths));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    CheckValue(differences, "sysctl " + paths[i], values[i].value_or("(absent)"), wanted[i].second);
+    CheckValue(differences, "sysctl " + paths[i], Words(values[i].value_or("(absent)")),
+               Words(wanted[i].second));
   }
   return {};
 }
@@ -113,7 +123,8 @@ std::uint32_t MetricOf(const Route& route) {
 
 bool IsAsPromised(const Route& route, const Route& wanted, int link) {
   return route.destination == wanted.destination && route.gateway == wanted.gateway && route.link == link &&
-         route.source == wanted.source && MetricOf(route) == MetricOf(wanted);
+         route.source == wanted.source && MetricOf(route) == MetricOf(wanted) && route.mtu == wanted.mtu &&
+         route.advmss == wanted.advmss;
 }
 
 Result<void> CheckRoutes(Differences& differences, RouteApi& pod, const Link& now, const AttachedLink& link) {

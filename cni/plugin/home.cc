@@ -76,8 +76,8 @@ Result<std::string> HomeName(const Way& way, const AttachedLink& link, std::opti
   return name;
 }
 
-// What ADD gave goes; and an alternative name that is its name at home, as udev gives
-// them, would refuse the renaming.
+// On the host, where udev gives alternative names too: what ADD gave goes; and one that is
+// its name at home would refuse the renaming.
 Result<void> RemoveAltNames(RouteApi& route, const AttachedLink& link, const Link& found) {
   for (const auto& name : found.alt_names) {
     const bool given = Contains(link.tuning.alt_names, name) && !Contains(link.host_alt_names, name);
@@ -86,11 +86,13 @@ Result<void> RemoveAltNames(RouteApi& route, const AttachedLink& link, const Lin
   return {};
 }
 
-// The kernel refuses the whole move for an alternative name that is someone else's on the
-// host by now.
-Result<void> RemoveTakenAltNames(const Way& way, const Link& found) {
+// In the pod: what came from ADD or from the pod itself, and what is someone else's on the
+// host by now, for which the kernel refuses the whole move.
+Result<void> RemovePodAltNames(const Way& way, const AttachedLink& link, const Link& found) {
   for (const auto& name : found.alt_names) {
-    if (RH_TRY(way.host.FindLink(name))) RH_TRY(way.pod->DeleteAltName(found.index, name));
+    const bool of_host = Contains(link.host_alt_names, name) && name != link.host_name;
+    if (of_host && !RH_TRY(way.host.FindLink(name))) continue;
+    RH_TRY(way.pod->DeleteAltName(found.index, name));
   }
   return {};
 }
@@ -101,8 +103,7 @@ Result<void> LeavePod(const Way& way, const AttachedLink& link) {
   RH_TRY(ReturnRdma(way.root, way.kernel, link, *way.pod_ns, way.host_ns));
   const auto found = RH_TRY(FindIn(*way.pod, link));
   if (!found) return {};
-  RH_TRY(RemoveAltNames(*way.pod, link, *found));
-  RH_TRY(RemoveTakenAltNames(way, *found));
+  RH_TRY(RemovePodAltNames(way, link, *found));
   const std::string name = RH_TRY(HomeName(way, link, std::nullopt));
   const auto moved = way.pod->MoveLink(found->index, way.host_ns, name, link.host_mtu);
   // Not atomic: after an error the device can be on the host all the same, and
@@ -113,14 +114,20 @@ Result<void> LeavePod(const Way& way, const AttachedLink& link) {
   return {};
 }
 
-// nullopt: the device has no netdev any more (VF removed, driver unbound), so
-// nothing of it can be restored.
+Result<std::optional<PciDevice>> FindFunction(const Way& way, const AttachedLink& link) {
+  const auto address = PciAddress::Parse(link.device);
+  if (!address) return std::nullopt;
+  return FindPciDevice(way.root, *address);
+}
+
+// nullopt: the device has no netdev any more (VF removed, driver unbound or replaced),
+// so nothing of it can be restored.
 Result<std::optional<Link>> AwaitOnHost(const Way& way, const AttachedLink& link) {
   for (;;) {
     if (auto found = RH_TRY(FindOnHost(way, link)); found) return found;
-    const auto address = PciAddress::Parse(link.device);
-    const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
+    const auto device = RH_TRY(FindFunction(way, link));
     if (!device || !device->driver) return std::nullopt;
+    if (!link.driver.empty() && *device->driver != link.driver) return std::nullopt;
     if (std::chrono::steady_clock::now() >= way.deadline) {
       return Fail(ErrorCode::kBusy, "device " + link.device + " has not come back from its pod's namespace",
                   "a process may still keep that namespace alive: end it and DEL is retried");
@@ -178,6 +185,7 @@ Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
   const auto name = pf_address ? RH_TRY(UplinkNetdev(way.root, *pf_address)) : std::nullopt;
   const auto pf = name ? RH_TRY(way.host.FindLink(*name)) : std::nullopt;
   if (!pf) {
+    if (!RH_TRY(FindFunction(way, link))) return {};  // gone with its PF
     return Fail(ErrorCode::kNotFound,
                 "restoring VF " + std::to_string(link.vf) + ": its PF " + link.pf + " is not on the host");
   }
@@ -193,23 +201,23 @@ Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
                      "restoring VF " + std::to_string(link.vf) + " of " + pf->name);
 }
 
-// What is not as it was, and only that.
+// What is not as it was, and only that; whether ADD changed it or the pod did.
 LinkChange InverseOf(const AttachedLink& link, const Link& now) {
   LinkChange change;
   if (now.mtu != link.host_mtu) change.mtu = link.host_mtu;
   if (now.mac != link.host_mac && link.vf_change.mac) change.mac = link.host_mac;
-  const LinkTuning& tuning = link.tuning;
-  if (tuning.alias && now.alias != link.host_alias) change.alias = link.host_alias;
-  if (tuning.tx_queue_len && now.tx_queue_len != link.host_tx_queue_len) {
-    change.tx_queue_len = link.host_tx_queue_len;
-  }
-  if (tuning.promiscuous && now.promiscuous != link.host_promiscuous) {
-    change.promiscuous = link.host_promiscuous;
-  }
-  if (tuning.all_multicast && now.all_multicast != link.host_all_multicast) {
-    change.all_multicast = link.host_all_multicast;
-  }
+  if (now.alias != link.host_alias) change.alias = link.host_alias;
+  if (now.tx_queue_len != link.host_tx_queue_len) change.tx_queue_len = link.host_tx_queue_len;
+  if (now.promiscuous != link.host_promiscuous) change.promiscuous = link.host_promiscuous;
+  if (now.all_multicast != link.host_all_multicast) change.all_multicast = link.host_all_multicast;
   return change;
+}
+
+// A MAC that the pod itself has set. A PF may refuse what it allowed the pod, or the driver
+// made up a new one when it was bound again: no reason to keep a sandbox from going.
+void RestoreMacOfPod(const Way& way, const AttachedLink& link, const Link& now) {
+  if (link.vf_change.mac || now.mac == link.host_mac || link.host_mac.IsZero()) return;
+  (void)way.host.ChangeLink(now.index, {.mac = link.host_mac});
 }
 
 bool Changes(const LinkChange& change) {
@@ -244,16 +252,20 @@ Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
     RH_TRY_WRAP(way.host.ChangeLink(found->index, change),
                 "restoring " + link.device + " as " + link.host_name + " on the host");
   }
+  RestoreMacOfPod(way, link, *found);
   return RestoreAltNames(way, link, *found);
 }
 
 // A rebind for the MAC that was killed half-way left the device without a driver,
-// and so without an interface to restore.
+// and so without an interface to restore. Who else unbinds it means it; and what has
+// no driver at all any more cannot be bound.
 Result<void> BindIfUnbound(const Way& way, const AttachedLink& link) {
-  const auto address = PciAddress::Parse(link.device);
-  const auto device = address ? RH_TRY(FindPciDevice(way.root, *address)) : std::nullopt;
-  if (!device || device->driver || link.driver.empty()) return {};
-  return way.kernel.BindDriver(link.device, link.driver);
+  if (!link.vf_change.mac || !NeedsRebindForMac(link.driver)) return {};
+  const auto device = RH_TRY(FindFunction(way, link));
+  if (!device || device->driver) return {};
+  auto bound = way.kernel.BindDriver(link.device, link.driver);
+  if (!bound && bound.error().code == ErrorCode::kNotFound) return {};
+  return bound;
 }
 
 Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {

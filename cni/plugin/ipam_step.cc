@@ -76,12 +76,17 @@ Result<void> RequireAddresses(const AttachPlan& plan, const IpamRun& run,
   return {};
 }
 
-// Whether the way home may go on without this plugin's DEL. A killed ADD whose words the
-// plugin does not understand has got nothing by them.
-bool HoldsNothing(const IpamCall& call, ErrorCode refusal) {
-  return call.state == IpamState::kRefused || refusal == ErrorCode::kNotFound ||
-         refusal == ErrorCode::kInvalid || refusal == ErrorCode::kMalformed ||
-         refusal == ErrorCode::kUnsupported;
+// Whether a plugin that answers like this has got nothing by the same words: it is not
+// there, or does not understand them.
+bool Misunderstands(ErrorCode refusal) {
+  return refusal == ErrorCode::kNotFound || refusal == ErrorCode::kInvalid ||
+         refusal == ErrorCode::kMalformed || refusal == ErrorCode::kUnsupported;
+}
+
+// Whether the way home may go on without this plugin's DEL. A finished ADD has its
+// addresses: then a plugin that is missing or refuses has to be mended first.
+bool HoldsNothing(const JournalEntry& entry, const IpamCall& call, ErrorCode refusal) {
+  return call.state == IpamState::kRefused || (entry.phase != Phase::kDone && Misunderstands(refusal));
 }
 
 // The plugin that a network without a journal entry would use; empty: none.
@@ -106,8 +111,10 @@ Result<void> Ask(const CniRequest& request, const PluginConfig& config, const st
 
 std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan) {
   if (plan.ipam_type.empty()) return {};
-  if (plan.links.size() == 1) return {RunForOne(request, plan, 0, request.ifname)};
-  if (plan.ipam_type == kOwnIpam) return {RunForAll(request, plan)};
+  if (plan.ipam_type == kOwnIpam) {
+    if (plan.links.size() > 1) return {RunForAll(request, plan)};
+    return {RunForOne(request, plan, 0, request.ifname)};
+  }
   std::vector<IpamRun> runs;
   for (std::size_t i = 0; i < plan.links.size(); ++i) {
     runs.push_back(RunForOne(request, plan, i, plan.links[i].pod_name));
@@ -122,10 +129,11 @@ Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPl
   for (std::size_t i = 0; i < runs.size(); ++i) {
     const IpamRun& run = runs[i];
     const DelegateCall call{plan.ipam_type, "ADD", run.call.config, locks};
-    const auto output = RunDelegate(As(request, run.call.ifname), call);
+    bool refused = false;
+    const auto output = RunDelegate(As(request, run.call.ifname), call, &refused);
     if (!output) {
       entry.ipam_calls.resize(i + 1);
-      entry.ipam_calls.back().state = IpamState::kRefused;
+      if (refused) entry.ipam_calls.back().state = IpamState::kRefused;
       return Fail(output.error());
     }
     CniResult answer = RH_TRY(ParseCniResult(*output, "result of " + plan.ipam_type));
@@ -146,7 +154,7 @@ Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry) {
   for (auto call = entry.ipam_calls.rbegin(); call != entry.ipam_calls.rend(); ++call) {
     its.ifname = call->ifname;
     const auto released = RunDelegate(its, {entry.ipam_type, "DEL", call->config, {}});
-    if (!released && !HoldsNothing(*call, released.error().code)) return Fail(released.error());
+    if (!released && !HoldsNothing(entry, *call, released.error().code)) return Fail(released.error());
   }
   return {};
 }
@@ -162,7 +170,9 @@ Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry) {
 }
 
 Result<void> IpamDelUnknown(const CniRequest& request, const PluginConfig& config) {
-  return Ask(request, config, "DEL");
+  auto asked = Ask(request, config, "DEL");
+  if (!asked && (LikelyIpam(config) == kOwnIpam || Misunderstands(asked.error().code))) return {};
+  return asked;
 }
 
 Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command) {

@@ -34,15 +34,18 @@ std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan)
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
                                        const std::vector<int>& locks, JournalEntry& entry);
 
-// Releases what the journal entry's ADD was given, whoever's attachment it is. A
-// plugin that is not installed any more has nothing to release. One that refused the
-// ADD is asked too, as SPEC.md wants, but its DEL may fail: usually it does not
-// understand the configuration, and a pod must not be stuck for that.
+// Releases what the journal entry's ADD was given, whoever's attachment it is. After an
+// ADD that did not finish, a plugin that is not installed or does not understand the words
+// has nothing to release, and a pod must not be stuck for that. One that refused the ADD
+// is asked too, as SPEC.md wants, but its DEL may fail.
 Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry);
 Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry);
 
 // DEL without knowing what ADD did: the configured IPAM plugin, or ours if it is
-// installed and none is configured (the rail may have chosen it).
+// installed and none is configured (the rail may have chosen it). Pods without devices and
+// those whose ADD was refused come here too, so nothing holds them up that can be told
+// later: a plugin that is missing or does not understand has given nothing, and what ours
+// holds without an entry, railheadd finds.
 Result<void> IpamDelUnknown(const CniRequest& request, const PluginConfig& config);
 // GC and STATUS go to the IPAM plugin too, as SPEC.md wants: to the one that DEL
 // would ask.

@@ -28,12 +28,41 @@ std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const LinkPla
   return std::nullopt;
 }
 
-void AddRoute(Addressing& addressing, const GatewayRoute& route) {
+bool Has(const Addressing& addressing, const IpPrefix& destination) {
+  return std::any_of(addressing.routes.begin(), addressing.routes.end(), [&](const GatewayRoute& route) {
+    return route.destination == destination && !route.table;
+  });
+}
+
+// To a destination for which nobody has said more than that.
+void AddPlainRoute(Addressing& addressing, const IpPrefix& prefix) {
+  GatewayRoute route;
+  route.destination = prefix.Network();
+  route.gateway = GatewayFor(addressing, route.destination);
+  if (!Has(addressing, route.destination)) addressing.routes.push_back(std::move(route));
+}
+
+std::optional<std::uint32_t> Number(const std::optional<int>& value) {
+  return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
+}
+
+void AddIpamRoute(Addressing& addressing, const CniRoute& given) {
+  GatewayRoute route;
+  route.destination = given.destination.Network();  // the kernel's form, which CHECK will find
+  route.metric = Number(given.priority);
+  route.table = Number(given.table);
+  route.mtu = Number(given.mtu);
+  route.advmss = Number(given.advmss);
+  if (given.scope) route.scope = static_cast<RouteScope>(*given.scope);
+  route.gateway = given.gateway;
+  if (!route.gateway && route.scope != RouteScope::kLink)
+    route.gateway = GatewayFor(addressing, route.destination);
   const bool known =
       std::any_of(addressing.routes.begin(), addressing.routes.end(), [&](const GatewayRoute& other) {
-        return other.destination == route.destination && other.table == route.table;
+        return other.destination == route.destination && other.table == route.table &&
+               other.metric == route.metric;
       });
-  if (!known) addressing.routes.push_back(route);
+  if (!known) addressing.routes.push_back(std::move(route));
 }
 
 Result<void> CheckGateways(const Addressing& addressing) {
@@ -46,7 +75,7 @@ Result<void> CheckGateways(const Addressing& addressing) {
                 "correct the gateway in the network configuration, fabric.json or the IPAM plugin");
   }
   for (const auto& route : addressing.routes) {
-    if (route.gateway) continue;
+    if (route.gateway || route.scope == RouteScope::kLink) continue;
     return Fail(ErrorCode::kInvalid, "route " + route.destination.ToString() + " has no gateway",
                 "give the rail or the network configuration a gateway of that address family");
   }
@@ -64,21 +93,11 @@ Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan&
     addressing.gateways.push_back(ChooseGateway(config, link, ip));
   }
   if (config.routes) {
-    for (const auto& destination : *config.routes) {
-      AddRoute(addressing, {destination, GatewayFor(addressing, destination), std::nullopt, std::nullopt});
-    }
+    for (const auto& destination : *config.routes) AddPlainRoute(addressing, destination);
   } else {
-    for (const auto& route : ipam.routes) {
-      GatewayRoute wanted{route.destination, route.gateway, std::nullopt, std::nullopt};
-      if (!wanted.gateway) wanted.gateway = GatewayFor(addressing, route.destination);
-      if (route.priority) wanted.metric = static_cast<std::uint32_t>(*route.priority);
-      if (route.table) wanted.table = static_cast<std::uint32_t>(*route.table);
-      AddRoute(addressing, wanted);
-    }
+    for (const auto& route : ipam.routes) AddIpamRoute(addressing, route);
     if (link.rail && !addressing.addresses.empty()) {
-      for (const auto& destination : link.rail->routes) {
-        AddRoute(addressing, {destination, GatewayFor(addressing, destination), std::nullopt, std::nullopt});
-      }
+      for (const auto& destination : link.rail->routes) AddPlainRoute(addressing, destination);
     }
   }
   RH_TRY(CheckGateways(addressing));
@@ -114,6 +133,9 @@ std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32
     route.gateway = wanted.gateway;
     route.link = link;
     route.table = wanted.table.value_or(table);
+    route.mtu = wanted.mtu.value_or(0);
+    route.advmss = wanted.advmss.value_or(0);
+    route.scope = wanted.scope.value_or(RouteScope::kUniverse);
     route.metric = wanted.metric.value_or(wanted.table ? 0 : (route.destination.address.IsV6() ? 1024 : 0));
     for (const auto& address : addressing.addresses) {
       if (!address.address.IsV6() && SameFamily(address.address, wanted.destination.address)) {

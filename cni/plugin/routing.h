@@ -31,6 +31,9 @@ struct GatewayRoute {
   std::optional<IpAddress> gateway;  // nullopt: on the link
   std::optional<std::uint32_t> metric;
   std::optional<std::uint32_t> table;  // given by the IPAM plugin: there only
+  std::optional<std::uint32_t> mtu;
+  std::optional<std::uint32_t> advmss;
+  std::optional<RouteScope> scope;
 };
 
 // Addresses and routes of one NIC, brought together from IPAM's result, the

@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <map>
 #include <string_view>
@@ -102,7 +104,10 @@ Result<pid_t> Spawn(const CniRequest& request, const std::string& path, const De
   sigset_t none;
   ::sigemptyset(&none);
   ::posix_spawnattr_setsigmask(&attributes, &none);
-  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+  // A group of its own, so that all of it can be killed.
+  ::posix_spawnattr_setpgroup(&attributes, 0);
+  ::posix_spawnattr_setflags(&attributes,
+                             POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETPGROUP);
   const int error =
       ::posix_spawn(&pid, path.c_str(), &actions, &attributes, arguments.data(), environment.data());
   ::posix_spawnattr_destroy(&attributes);
@@ -111,75 +116,126 @@ Result<pid_t> Spawn(const CniRequest& request, const std::string& path, const De
   return pid;
 }
 
-// Feeds `input` and collects the output at the same time: either side may be
-// larger than a pipe. A child that does not read its input is no error.
-Result<std::string> Converse(std::string_view input, UniqueFd to, UniqueFd from) {
-  (void)::fcntl(to.get(), F_SETFL, O_NONBLOCK);
-  std::string output;
+// A running child and our ends of its pipes.
+struct Child {
+  pid_t pid = 0;
+  UniqueFd ended;  // readable when it has
+  UniqueFd to;
+  UniqueFd from;
+};
+
+// false: no more will come, or not now.
+Result<bool> ReadSome(int fd, std::string* output) {
   std::array<char, 4096> buffer{};
+  const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+  if (n < 0 && errno == EINTR) return true;
+  if (n < 0 && errno == EAGAIN) return false;
+  if (n < 0) return FailSys(errno, "reading from the delegated plugin");
+  output->append(buffer.data(), static_cast<std::size_t>(n));
+  if (output->size() > JsonDocument::kMaxSize)
+    return Fail(ErrorCode::kIo, "the delegated plugin prints without end");
+  return n > 0;
+}
+
+// false: wants no more input.
+bool WriteSome(int fd, std::string_view* input) {
+  const ssize_t n = ::write(fd, input->data(), input->size());
+  if (n > 0) input->remove_prefix(static_cast<std::size_t>(n));
+  return (n >= 0 || errno == EAGAIN || errno == EINTR) && !input->empty();
+}
+
+// Feeds `input` and collects the output at the same time: either side may be
+// larger than a pipe. A child that does not read its input is no error. Ends with the
+// child, not with its output: something that it left running may keep that open.
+Result<std::string> Converse(std::string_view input, Child& child, std::chrono::seconds limit) {
+  (void)::fcntl(child.to.get(), F_SETFL, O_NONBLOCK);
+  (void)::fcntl(child.from.get(), F_SETFL, O_NONBLOCK);
+  const auto deadline = std::chrono::steady_clock::now() + limit;
+  std::string output;
+  if (input.empty()) child.to.Reset();
   for (;;) {
-    if (input.empty()) to.Reset();
-    std::array<pollfd, 2> polled{pollfd{from.get(), POLLIN, 0}, pollfd{to.get(), POLLOUT, 0}};
-    if (::poll(polled.data(), polled.size(), -1) < 0) {
+    const auto left =
+        std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) {
+      return Fail(ErrorCode::kTimeout,
+                  "no answer within " + std::to_string(limit.count()) + " s; it was killed",
+                  "see what it waits for: its store, or a server that does not answer");
+    }
+    std::array<pollfd, 3> polled{pollfd{child.from.get(), POLLIN, 0}, pollfd{child.to.get(), POLLOUT, 0},
+                                 pollfd{child.ended.get(), POLLIN, 0}};
+    if (::poll(polled.data(), polled.size(), static_cast<int>(left.count())) < 0) {
       if (errno == EINTR) continue;
       return FailSys(errno, "waiting for the delegated plugin");
     }
-    if (polled[1].revents != 0) {
-      const ssize_t n = ::write(to.get(), input.data(), input.size());
-      if (n > 0) input.remove_prefix(static_cast<std::size_t>(n));
-      if (n < 0 && errno != EAGAIN && errno != EINTR) input = {};
+    if (polled[1].revents != 0 && !WriteSome(child.to.get(), &input)) child.to.Reset();
+    if (polled[0].revents != 0 && !RH_TRY(ReadSome(child.from.get(), &output))) return output;
+    if (polled[2].revents == 0) continue;
+    while (RH_TRY(ReadSome(child.from.get(), &output))) {
     }
-    if (polled[0].revents != 0) {
-      const ssize_t n = ::read(from.get(), buffer.data(), buffer.size());
-      if (n == 0) return output;
-      if (n < 0 && errno != EINTR) return FailSys(errno, "reading from the delegated plugin");
-      if (n > 0) output.append(buffer.data(), static_cast<std::size_t>(n));
-      if (output.size() > JsonDocument::kMaxSize)
-        return Fail(ErrorCode::kIo, "the delegated plugin prints without end");
-    }
+    return output;
   }
 }
 
-Result<void> ErrorOf(const std::string& output, int status) {
+// The child's own error, of which *refused tells, or how it ended.
+Error ErrorOf(const std::string& output, int status, bool* refused) {
   const auto document = JsonDocument::Parse(output, "its output");
   std::string reason = WIFSIGNALED(status) ? "killed by signal " + std::to_string(WTERMSIG(status))
                                            : "exit status " + std::to_string(WEXITSTATUS(status));
-  if (!document) return Fail(ErrorCode::kIo, reason + " without a CNI error");
+  if (!document) return {ErrorCode::kIo, reason + " without a CNI error", "", 0};
   JsonReader reader = document->Root();
   const auto code = reader.Int("code", 0, INT32_MAX);
   const auto msg = reader.String("msg");
+  *refused = WIFEXITED(status) && code.has_value();
   ErrorCode ours = code ? ErrorCodeOfCni(static_cast<int>(*code)) : ErrorCode::kIo;
   // 101 means something else to every plugin; here it means that there is no plugin.
   if (ours == ErrorCode::kNotFound) ours = ErrorCode::kIo;
-  return Fail(ours, msg ? *msg : reason, reader.String("details").value_or(""));
+  return {ours, msg ? *msg : reason, reader.String("details").value_or(""), 0};
+}
+
+// Reaps the child; one that did not end by itself is killed with all that it started.
+int End(const Child& child, bool kill) {
+  if (kill) (void)::kill(-child.pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(child.pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  return status;
+}
+
+Result<Child> Start(const CniRequest& request, const std::string& path, const DelegateCall& call) {
+  Pipe in = RH_TRY(MakePipe());
+  Pipe out = RH_TRY(MakePipe());
+  Child child;
+  child.pid = RH_TRY(Spawn(request, path, call, in.read.get(), out.write.get()));
+  child.to = std::move(in.write);
+  child.from = std::move(out.read);
+  child.ended.Reset(static_cast<int>(::syscall(SYS_pidfd_open, child.pid, 0)));
+  if (child.ended.valid()) return child;
+  const int error = errno;
+  (void)End(child, true);
+  return FailSys(error, "watching " + path);
 }
 
 }  // namespace
 
-Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& call) {
+Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& call, bool* refused) {
   const std::string path = RH_TRY(FindPlugin(request, call.type));
-  Pipe in = RH_TRY(MakePipe());
-  Pipe out = RH_TRY(MakePipe());
+  const std::string what = call.type + " " + call.command;
   // A child that exits early must cost us a write error, not the process.
   const auto old_handler = ::signal(SIGPIPE, SIG_IGN);
-  const auto pid = Spawn(request, path, call, in.read.get(), out.write.get());
-  in.read.Reset();
-  out.write.Reset();
+  auto child = Start(request, path, call);
   Result<std::string> output;
   int status = 0;
-  if (pid) {
-    output = Converse(call.config, std::move(in.write), std::move(out.read));
-    if (!output) (void)::kill(*pid, SIGKILL);  // it may never end by itself
-    while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
-    }
+  if (child) {
+    output = Converse(call.config, *child, call.limit);
+    status = End(*child, !output);
   }
   (void)::signal(SIGPIPE, old_handler);
-  RH_TRY(pid);
-  const std::string what = call.type + " " + call.command;
-  if (output && !(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
-    RH_TRY_WRAP(ErrorOf(*output, status), what);
-  }
-  return WithContext(std::move(output), what);
+  if (!child) return Fail(child.error());
+  if (!output || (WIFEXITED(status) && WEXITSTATUS(status) == 0)) return WithContext(std::move(output), what);
+  bool answered = false;
+  const Error error = ErrorOf(*output, status, &answered);
+  if (refused != nullptr) *refused = answered;
+  return Fail(Wrap(error, what));
 }
 
 }  // namespace railhead

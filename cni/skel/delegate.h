@@ -8,6 +8,7 @@
 // Threads: waits for the child. SIGPIPE is ignored meanwhile, for the whole process.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -23,10 +24,15 @@ struct DelegateCall {
   // Stay open in the child: locks that must outlive us if we are killed while the
   // child works.
   std::vector<int> inherited_fds;
+  // After this it is killed, with all that it has started. Longer than any plugin takes
+  // that gets an answer at all, and so long that a runtime gives up first.
+  std::chrono::seconds limit{180};
 };
 
 // What the plugin printed. Its CNI error comes back as an Error with the code
-// that belongs to it and "TYPE COMMAND: msg".
-Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& call);
+// that belongs to it and "TYPE COMMAND: msg"; *refused tells that it was one, and not a
+// crash, a time-out (kTimeout) or output without end, after which nobody knows what it did.
+// What it leaves running is not waited for.
+Result<std::string> RunDelegate(const CniRequest& request, const DelegateCall& call, bool* refused = nullptr);
 
 }  // namespace railhead

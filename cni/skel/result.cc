@@ -41,6 +41,7 @@ Json InterfaceJson(const CniInterface& interface, bool v11) {
   if (v11) SetIf(json, "mtu", interface.mtu);
   if (!interface.sandbox.empty()) json["sandbox"] = interface.sandbox;
   if (v11 && !interface.pci_id.empty()) json["pciID"] = interface.pci_id;
+  if (v11 && !interface.socket_path.empty()) json["socketPath"] = interface.socket_path;
   return json;
 }
 
@@ -86,7 +87,7 @@ Result<CniResult> ParseCniResult(const std::string& text, const std::string& wha
   for (JsonReader& item : reader.Objects("interfaces")) {
     result.interfaces.push_back({item.String("name").value_or(""), item.String("mac").value_or(""),
                                  item.String("sandbox").value_or(""), SmallInt(item, "mtu"),
-                                 item.String("pciID").value_or("")});
+                                 item.String("pciID").value_or(""), item.String("socketPath").value_or("")});
   }
   for (JsonReader& item : reader.Objects("ips")) {
     result.ips.push_back({Prefix(item, "address"), Address(item, "gateway"), SmallInt(item, "interface")});

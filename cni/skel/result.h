@@ -1,7 +1,7 @@
 // A CNI result of any version from 0.3.0 to 1.1.0 as one value.
 //
 // Written in the version that the runtime asked for: "version" inside ips up to
-// 0.4.0, mtu and pciID of interfaces and the route metrics from 1.1.0 on. What
+// 0.4.0, mtu, pciID and socketPath of interfaces and the route metrics from 1.1.0 on. What
 // an older version cannot express is left out.
 // Threads: values.
 #pragma once
@@ -24,6 +24,7 @@ struct CniInterface {
   std::string sandbox;  // namespace path; empty: on the host
   std::optional<int> mtu;
   std::string pci_id;
+  std::string socket_path;  // of a vhost-user interface
 };
 
 struct CniIp {

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "cni/skel/json_reader.h"
 #include "cni/state/journal_json.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
@@ -86,6 +87,14 @@ Result<std::vector<JournalEntry>> Journal::All() const {
 Result<void> Journal::Write(const JournalEntry& entry) const {
   const std::string path = PathOf(entry.key);
   const std::string text = FormatJournalEntry(entry);
+  if (text.size() > JsonDocument::kMaxSize) {
+    // Nobody could read it again, and so nobody could bring the devices home.
+    return Fail(
+        ErrorCode::kInvalid,
+        "the entry of " + entry.key.ToString() + " would be longer than " +
+            std::to_string(JsonDocument::kMaxSize) + " bytes",
+        "it holds the network configuration once for each call of the IPAM plugin: make that shorter");
+  }
   auto written = WriteAtomic(path, text, Sync::kVolatile);
   for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < 3; ++attempt) {
     // Not there yet, or removed by the DEL of a sibling in between.

@@ -50,6 +50,8 @@ Json RouteJson(const Route& route) {
   json["table"] = route.table;
   json["metric"] = route.metric;
   json["scope"] = static_cast<int>(route.scope);
+  if (route.mtu != 0) json["mtu"] = route.mtu;
+  if (route.advmss != 0) json["advmss"] = route.advmss;
   return json;
 }
 
@@ -180,6 +182,8 @@ Route ReadRoute(JsonReader& reader) {
   route.table = static_cast<std::uint32_t>(reader.Int("table", 0, UINT32_MAX).value_or(kTableMain));
   route.metric = static_cast<std::uint32_t>(reader.Int("metric", 0, UINT32_MAX).value_or(0));
   route.scope = static_cast<RouteScope>(reader.Int("scope", 0, 255).value_or(0));
+  route.mtu = static_cast<std::uint32_t>(reader.Int("mtu", 0, UINT32_MAX).value_or(0));
+  route.advmss = static_cast<std::uint32_t>(reader.Int("advmss", 0, UINT32_MAX).value_or(0));
   return route;
 }
 

@@ -56,6 +56,11 @@ Message RouteMessage(std::uint16_t type, std::uint16_t flags, const Route& route
   if (route.link != 0) message.PutU32(RTA_OIF, static_cast<std::uint32_t>(route.link));
   if (route.metric != 0) message.PutU32(RTA_PRIORITY, route.metric);
   if (route.table >= 256) message.PutU32(RTA_TABLE, route.table);
+  if (route.mtu != 0 || route.advmss != 0) {
+    const Message::Nest metrics(message, RTA_METRICS);
+    if (route.mtu != 0) message.PutU32(RTAX_MTU, route.mtu);
+    if (route.advmss != 0) message.PutU32(RTAX_ADVMSS, route.advmss);
+  }
   return message;
 }
 
@@ -101,6 +106,13 @@ std::vector<int> ReadNextHops(BytesView rest) {
   return links;
 }
 
+void ReadMetrics(BytesView metrics, Route& route) {
+  ForEachAttribute(metrics, [&](int type, BytesView payload) {
+    if (type == RTAX_MTU) Store(route.mtu, ReadStruct<std::uint32_t>(payload));
+    if (type == RTAX_ADVMSS) Store(route.advmss, ReadStruct<std::uint32_t>(payload));
+  });
+}
+
 }  // namespace
 
 std::optional<Route> ParseRoute(const Received& received) {
@@ -127,6 +139,7 @@ std::optional<Route> ParseRoute(const Received& received) {
     if (type == RTA_OIF) Store(route.link, ReadStruct<std::int32_t>(payload));
     if (type == RTA_TABLE) Store(route.table, ReadStruct<std::uint32_t>(payload));
     if (type == RTA_PRIORITY) Store(route.metric, ReadStruct<std::uint32_t>(payload));
+    if (type == RTA_METRICS) ReadMetrics(payload, route);
   });
   const IpAddress& destination = route.destination.address;
   if (destination.Family() != family || route.destination.length > destination.Bits()) return std::nullopt;

@@ -4,9 +4,13 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -210,6 +214,64 @@ TEST_F(DelegateTest, KeepsTheSignalHandler) {
   const auto before = ::signal(SIGPIPE, SIG_DFL);
   (void)Run("exec <&-; true", std::string(900000, 'x'));
   EXPECT_EQ(::signal(SIGPIPE, before), SIG_DFL);
+}
+
+// A server that does not answer must not hold a device's locks for ever.
+TEST_F(DelegateTest, IsKilledWithAllItStartedAfterItsLimit) {
+  const std::string pids = temp_.directory() + "/pids";
+  temp_.Write(
+      "/bin/plugin",
+      "#!/bin/bash\nsleep 1000 & echo $$ $! >" + pids + ".new; mv " + pids + ".new " + pids + "; wait\n",
+      true);
+  CniRequest request;
+  request.path = {temp_.directory() + "/bin"};
+  DelegateCall call{"plugin", "DEL", "{}", {}};
+  call.limit = std::chrono::seconds(2);
+  bool refused = true;
+  const auto output = RunDelegate(request, call, &refused);
+  ASSERT_FALSE(output);
+  EXPECT_EQ(output.error().code, ErrorCode::kTimeout) << Describe(output.error());
+  EXPECT_NE(output.error().message.find("plugin DEL"), std::string::npos);
+  std::ifstream file(pids);
+  pid_t self = 0;
+  pid_t child = 0;
+  ASSERT_TRUE(file >> self >> child);
+  EXPECT_NE(::kill(self, 0), 0);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  const std::string state = "/proc/" + std::to_string(child) + "/stat";
+  const auto is_over = [&] {  // until its new parent reaps it, it is a zombie
+    std::ifstream stat(state);
+    const std::string text{std::istreambuf_iterator<char>(stat), {}};
+    return text.empty() || text.find(") Z ") != std::string::npos;
+  };
+  while (!is_over() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+  EXPECT_TRUE(is_over()) << "what it started still runs";
+}
+
+// What it leaves running keeps its output open, but not us.
+TEST_F(DelegateTest, EndsWithThePluginNotWithWhatItLeaves) {
+  const std::string pid = temp_.directory() + "/pid";
+  const auto output = Run("sleep 1000 & echo $! >" + pid + "; echo -n done");
+  ASSERT_TRUE(output) << Describe(output.error());
+  EXPECT_EQ(*output, "done");
+  pid_t left = 0;
+  ASSERT_TRUE(std::ifstream(pid) >> left);
+  EXPECT_EQ(::kill(left, SIGKILL), 0) << "it is not ours to end";
+}
+
+TEST_F(DelegateTest, TellsARefusalFromACrash) {
+  CniRequest request;
+  request.path = {temp_.directory() + "/bin"};
+  const auto refused_by = [&](const std::string& script) {
+    temp_.Write("/bin/plugin", "#!/bin/bash\n" + script + "\n", true);
+    bool refused = false;
+    EXPECT_FALSE(RunDelegate(request, {"plugin", "ADD", "{}", {}}, &refused));
+    return refused;
+  };
+  EXPECT_TRUE(refused_by(R"(echo '{"code":7,"msg":"no"}'; exit 1)"));
+  EXPECT_FALSE(refused_by("exit 1"));
+  EXPECT_FALSE(refused_by(R"(echo '{"code":7,"msg":"no"}'; kill -9 $$)"));
+  EXPECT_FALSE(refused_by("exec yes"));
 }
 
 }  // namespace

@@ -53,6 +53,11 @@ JournalEntry Full() {
   link.soft_roce = true;
   link.rdma_moved = true;
   link.table = 100;
+  Route route;
+  route.destination = *IpPrefix::Parse("10.0.0.0/8");
+  route.mtu = 4200;
+  route.advmss = 4000;
+  link.routes = {route};
   link.addresses = {*IpPrefix::Parse("10.0.0.7/24"), *IpPrefix::Parse("fd00::7/64")};
   link.gid_index = 3;
   link.uverbs = "uverbs4";
@@ -189,6 +194,19 @@ TEST_F(JournalTest, DamagedEntryNamesItsFile) {
     EXPECT_NE(found.error().message.find("rail0@net1.json"), std::string::npos) << found.error().message;
     EXPECT_FALSE(journal_.OfSandbox("c1")) << "not passed over in silence";
   }
+}
+
+// What nobody could read again is refused before anything was touched.
+TEST_F(JournalTest, TooLongAnEntryIsNotWritten) {
+  JournalEntry entry = Entry();
+  entry.ipam_calls.assign(8, {"rail0", std::string(200'000, '"'), IpamState::kAsked});
+  const auto written = journal_.Write(entry);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(Describe(written.error()).find("configuration"), std::string::npos);
+  const auto found = journal_.Find(entry.key);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(*found);
 }
 
 TEST_F(JournalTest, TemporaryFilesAreNoEntries) {

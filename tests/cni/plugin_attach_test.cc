@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "tests/cni/plugin_fixture.h"
 
@@ -250,6 +251,38 @@ TEST_F(PluginAttachTest, IPv6AndBothFamilies) {
               R"({"version":1,"rails":[{"name":"rail0","pf":"pf0","subnet":"fd00:100::/64",
                   "gateway":"fd00:100::fe","routes":["fd00::/16"]}]})");
   RoundTrip(Device() + "," + Ipam("fd00:100::10/64"));
+}
+
+// All that CNI 1.1 says of a route reaches the kernel, the result and CHECK.
+TEST_F(PluginAttachTest, RoutesOfTheIpamPluginAreTakenAsTheyAre) {
+  const std::string ipam =
+      R"(,"ipam":{"type":"test-ipam","address":"10.100.0.10/24","routes":[
+        {"dst":"10.1.2.3/8","gw":"10.100.0.253","mtu":4200,"advmss":4000,"priority":10},
+        {"dst":"10.0.0.0/8","gw":"10.100.0.252","priority":20},
+        {"dst":"10.9.0.0/16","table":500,"scope":253}]})";
+  const Call call{.config = Device() + ipam, .cni_version = "1.1.0"};
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  const auto& routes = kernel_.state().Namespace(pod_)->routes;
+  const auto main_metrics = [&] {
+    std::set<std::uint32_t> metrics;
+    for (const Route& route : routes) {
+      if (route.table == kTableMain && route.destination == *IpPrefix::Parse("10.0.0.0/8"))
+        metrics.insert(route.metric);
+    }
+    return metrics;
+  }();
+  EXPECT_EQ(main_metrics, (std::set<std::uint32_t>{10, 20})) << "both, and the rail's own not beside them";
+  EXPECT_TRUE(std::any_of(routes.begin(), routes.end(), [](const Route& route) {
+    return route.table == kTableMain && route.metric == 10 && route.mtu == 4200 && route.advmss == 4000;
+  }));
+  EXPECT_TRUE(std::any_of(routes.begin(), routes.end(), [](const Route& route) {
+    return route.table == 500 && route.scope == RouteScope::kLink && !route.gateway;
+  }));
+  for (const char* shown : {"\"mtu\": 4200", "\"advmss\": 4000", "\"scope\": 253", "\"table\": 500"})
+    EXPECT_NE(added->find(shown), std::string::npos) << *added;
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
 }
 
 TEST_F(PluginAttachTest, WholePf) {

@@ -7,6 +7,8 @@
 #include <thread>
 
 #include "cni/skel/cni_error.h"
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
 #include "tests/cni/locked_kernel.h"
 #include "tests/cni/rails_fixture.h"
 
@@ -150,6 +152,19 @@ TEST_F(PluginClaimTest, WaitingIsBounded) {
   EXPECT_NE(added.error().message.find("container c1"), std::string::npos) << added.error().message;
   EXPECT_EQ(ChangedSince(before), "");
   EXPECT_TRUE(Check(Single("c1", pod_)));
+}
+
+// A DEL that waits for its namespace holds the devices' locks.
+TEST_F(PluginClaimTest, WaitingForALockIsBounded) {
+  const auto lock = FileLock::Acquire(paths::Lock(sysfs_.root(), Bdf(0)), 10s);
+  ASSERT_TRUE(lock);
+  const auto before = World();
+  const auto added = Add(Single("c2", pod_, 0, R"(,"homeWaitSeconds":0)"));
+  ASSERT_FALSE(added);
+  EXPECT_EQ(CniCodeOf(added.error().code), kCniTryAgainLater);
+  EXPECT_NE(Describe(added.error()).find(Bdf(0)), std::string::npos) << Describe(added.error());
+  EXPECT_NE(Describe(added.error()).find("DEL"), std::string::npos) << Describe(added.error());
+  EXPECT_EQ(ChangedSince(before), "");
 }
 
 // Also where an earlier attachment is finished on the way: that must not wait longer than

@@ -1,5 +1,6 @@
 // DEL in all the situations in which a runtime calls it.
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -161,6 +162,67 @@ TEST_F(PluginDelTest, AfterTheDeviceVanished) {
   EXPECT_EQ(Files(), "");
 }
 
+// A NIC that falls off the bus takes its VFs along, and their VLANs.
+TEST_F(PluginDelTest, AfterThePfVanishedToo) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  ASSERT_EQ(Vf(0).vlan, 100) << "or there would be nothing to restore";
+  for (const std::string& bdf : {vfs_[0][0], std::string("0000:43:00.0")}) {
+    kernel_.state().Unbind(*kernel_.state().Function(bdf));
+    kernel_.Sync();
+    sysfs_.Remove("/sys/bus/pci/devices/" + bdf);
+  }
+  const auto deleted = Del({.config = Usual()});
+  EXPECT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(Files(), "");
+  EXPECT_EQ(HeldAddresses(), "");
+}
+
+// Its driver's module may be gone, or it is user space's now: nothing to wait for.
+TEST_F(PluginDelTest, AfterTheDriverWasTakenAway) {
+  for (const std::string driver : {"", "vfio-pci"}) {
+    SCOPED_TRACE(driver);
+    ASSERT_TRUE(Add({.config = Usual()}));
+    FakeFunction& function = *kernel_.state().Function(vfs_[0][0]);
+    const FakeDriver before = function.driver;
+    kernel_.state().Unbind(function);
+    if (!driver.empty()) {
+      const std::string link = "/sys/bus/pci/devices/" + vfs_[0][0] + "/driver";
+      sysfs_.Write("/sys/bus/pci/drivers/vfio-pci/bind", "");
+      kernel_.Sync();
+      sysfs_.Link(link, "/sys/bus/pci/drivers/vfio-pci");
+    } else {
+      kernel_.Sync();
+    }
+    kernel_.FailEvery("BindDriver", ENOENT);
+    const auto deleted = Del({.config = Usual()});
+    EXPECT_TRUE(deleted) << Describe(deleted.error());
+    EXPECT_EQ(Files(), "");
+    EXPECT_EQ(Vf(0).vlan, 0) << "the PF's side is restored all the same";
+    kernel_.StopFailing();
+    function.driver = before;
+    kernel_.state().Bind(function);
+    kernel_.Sync();
+  }
+}
+
+// What a pod with NET_ADMIN did to it must not meet the next one.
+TEST_F(PluginDelTest, AfterThePodSetWhateverItCould) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  FakeNetdev& netdev = *kernel_.state().Find(pod_, "net1");
+  LinkChange change;
+  change.mac = *MacAddress::Parse("02:bb:00:00:00:07");
+  change.alias = "mine";
+  change.tx_queue_len = 7;
+  change.promiscuous = true;
+  change.all_multicast = true;
+  ASSERT_EQ(kernel_.state().Change(netdev, change), 0);
+  ASSERT_EQ(kernel_.state().AddAltName(netdev, "podname"), 0);
+  const auto deleted = Del({.config = Usual()});
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
 // Renamed in the pod, taken down, given other addresses: found by its device.
 TEST_F(PluginDelTest, AfterThePodChangedTheLink) {
   const auto before = World();
@@ -182,6 +244,46 @@ TEST_F(PluginDelTest, IpamFailureKeepsTheEntryForTheNextTry) {
   EXPECT_TRUE(Del({.config = Usual()}));
   EXPECT_EQ(ChangedSince(before), "");
   EXPECT_EQ(IpamCalls(), "ADD DEL DEL");
+}
+
+// Pods without a device come by with their DELs too, and pods whose ADD the plugin refused:
+// a plugin that is missing, broken or of other words must not keep them.
+TEST_F(PluginDelTest, OfTheUnknownIsNotHeldUpByThePlugin) {
+  for (const std::string fields :
+       {R"("ipam":{"type":"missing"})", R"("ipam":{"type":"test-ipam","refuse-DEL":7})",
+        R"("ipam":{"type":"test-ipam","refuse-DEL":2})"}) {
+    const auto deleted = Del({.config = Device() + "," + fields});
+    EXPECT_TRUE(deleted) << fields << ": " << Describe(deleted.error());
+  }
+  const auto failed = Del({.config = Device() + R"(,"ipam":{"type":"test-ipam","refuse-DEL":11})"});
+  EXPECT_FALSE(failed) << "an address of the boot before may still be held";
+}
+
+// A finished ADD has its address; a plugin that is away for a moment is asked again.
+TEST_F(PluginDelTest, OfAFinishedAddWaitsForTheIpamPlugin) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  std::filesystem::rename(Programs() + "/test-ipam", Programs() + "/upgraded");
+  const auto deleted = Del({.config = Usual()});
+  ASSERT_FALSE(deleted);
+  EXPECT_NE(Describe(deleted.error()).find("install it"), std::string::npos) << Describe(deleted.error());
+  EXPECT_NE(kernel_.state().Find(kHost, "pf0v0"), nullptr) << "the device is home meanwhile";
+  std::filesystem::rename(Programs() + "/upgraded", Programs() + "/test-ipam");
+  ASSERT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+// Nobody knows what a plugin did that crashed: its address is asked for until it is back.
+TEST_F(PluginDelTest, OfACrashedIpamPluginReleases) {
+  const Call call{.config = Device() + R"(,"ipam":{"type":"test-ipam","refuse-ADD":"crash"})"};
+  FailIpam("DEL");
+  ASSERT_FALSE(Add(call));
+  EXPECT_EQ(HeldAddresses(), "c1@net1") << "it crashed with the address taken";
+  EXPECT_FALSE(Del(call)) << "nothing says that it holds nothing";
+  FailIpam("");
+  const auto deleted = Del(call);
+  EXPECT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(HeldAddresses(), "");
 }
 
 // A configuration that ADD refused comes back with DEL: refusing it again would

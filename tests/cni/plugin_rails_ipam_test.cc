@@ -164,5 +164,38 @@ TEST_F(PluginRailsIpamTest, AddressIsKeptWhileADeviceCannotComeHome) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
+// CNI_IFNAME is the cluster's own interface, whose address another plugin may have given.
+TEST_F(PluginRailsIpamTest, ALoneDeviceIsNotTheClustersInterface) {
+  const Call call{.network = "rails",
+                  .ifname = "eth0",
+                  .config = Devices({Bdf(1)}) + R"(,"ipam":{"type":"test-ipam","address":"10.200.0.10/24"})"};
+  const auto before = World();
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_EQ(HeldAddresses(), "c1@rail1");
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(IpamLog(), "ADD rail1, DEL rail1");
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+// The kernel takes a destination once for each table and metric, whichever the interface.
+TEST_F(PluginRailsIpamTest, RoutesOfTwoRailsThatCollideAreRefused) {
+  const auto before = World();
+  for (const char* more : {R"("priority":50)", R"("table":500)"}) {
+    const std::string routes = R"("routes":[{"dst":"10.0.0.0/8",)" + std::string(more) + "}]";
+    const auto added = Add(
+        {.network = "rails",
+         .config =
+             Devices({Bdf(0), Bdf(1)}) +
+             R"(,"ipam":{"type":"test-ipam","addresses":{"rail0":"10.100.0.10/24","rail1":"10.200.0.10/24"},)" +
+             routes + "}"});
+    ASSERT_FALSE(added);
+    const std::string said = Describe(added.error());
+    for (const char* word : {"rail0", "rail1", "10.0.0.0/8", "priority"})
+      EXPECT_NE(said.find(word), std::string::npos) << said;
+    EXPECT_EQ(ChangedSince(before), "");
+  }
+}
+
 }  // namespace
 }  // namespace railhead::testing

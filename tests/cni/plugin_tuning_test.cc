@@ -243,5 +243,12 @@ TEST_F(PluginTuningTest, PodNameIsItsAlternativeName) {
   RoundTrip({.config = Usual()});
 }
 
+// The pod has something of that name: the kernel would refuse the whole move.
+TEST_F(PluginTuningTest, AlternativeNameThatThePodHas) {
+  ASSERT_EQ(kernel_.state().AddAltName(HostNetdev(), "eth0"), 0);
+  ASSERT_NE(kernel_.state().Find(pod_, "eth0"), nullptr);
+  RoundTrip({.config = Usual()});
+}
+
 }  // namespace
 }  // namespace railhead::testing

@@ -26,8 +26,8 @@ class RailsFixture : public FaultsFixture {
   }
   // "devices": [...]
   static std::string Devices(const std::vector<std::string>& bdfs);
-  // Addresses for rail0, rail1 and rail2 by test_ipam, with `host` as last byte; a lone
-  // device on rail0 gets its own as CNI_IFNAME.
+  // Addresses for rail0, rail1 and rail2 by test_ipam, with `host` as last byte; and
+  // for a device that is named by CNI_IFNAME.
   static std::string IpamForAll(int host = 10);
   // One VF of each rail, with addresses.
   [[nodiscard]] Call AllRails(int n = 0, const std::string& container = "c1") const;

@@ -77,6 +77,15 @@ TEST(CniResultTest, ReadsWhatItWrites) {
   }
 }
 
+// What a plugin before us said of an interface comes through.
+TEST(CniResultTest, KeepsTheSocketOfAnInterface) {
+  const auto result = ParseCniResult(
+      R"({"cniVersion":"1.1.0","interfaces":[{"name":"vhost0","socketPath":"/run/vhost/0.sock"}]})", "it");
+  ASSERT_TRUE(result) << Describe(result.error());
+  EXPECT_NE(CniResultJson(*result, "1.1.0").find(R"("socketPath": "/run/vhost/0.sock")"), std::string::npos);
+  EXPECT_EQ(CniResultJson(*result, "1.0.0").find("socketPath"), std::string::npos);
+}
+
 TEST(CniResultTest, ReadsOtherPluginsResults) {
   const auto result = ParseCniResult(
       R"({"cniVersion":"1.0.0","ips":[{"address":"10.1.0.5/24"}],"routes":[{"dst":"0.0.0.0/0"}],

@@ -2,7 +2,8 @@
 // it runs thousands of times.
 //
 // Gives what the configuration names: ipam.address, or ipam.addresses.IFNAME, or nothing;
-// with ipam.gateway. Keeps beside its own directory ("DIR/bin/test-ipam"):
+// with ipam.gateway and ipam.routes. With ipam.refuse-COMMAND it answers with that code, or
+// dies by a signal for "crash". Keeps beside its own directory ("DIR/bin/test-ipam"):
 //   DIR/ipam.log                 what it was asked, "ADD net1" a line
 //   DIR/held/CONTAINER@IFNAME    an address from ADD to DEL, with the network's name
 //   DIR/stdin-COMMAND            its last standard input
@@ -44,6 +45,8 @@ nlohmann::json Answer(const nlohmann::json& config, const std::string& ifname) {
     if (ipam.contains("gateway")) ip["gateway"] = ipam["gateway"];
     answer["ips"].push_back(ip);
   }
+  if (ipam.contains("routes")) answer["routes"] = ipam["routes"];
+  if (ipam.contains("routes")) answer["cniVersion"] = "1.1.0";
   return answer;
 }
 
@@ -71,6 +74,13 @@ int main(int /*argc*/, char** argv) {
         {"cniVersion", "1.0.0"},
         {"code", status ? 50 : 105},
         {"msg", status ? "the address store is away" : "no address left in the range"}};
+    return 1;
+  }
+  const auto refuse =
+      config.value("ipam", nlohmann::json::object()).value("refuse-" + command, nlohmann::json());
+  if (refuse == "crash") std::abort();
+  if (refuse.is_number()) {
+    std::cout << nlohmann::json{{"cniVersion", "1.0.0"}, {"code", refuse}, {"msg", "not understood"}};
     return 1;
   }
   if (command == "DEL" && ContentOf(held) == network) fs::remove(held);

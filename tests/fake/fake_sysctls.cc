@@ -186,7 +186,10 @@ int FakeState::WriteSysctl(const std::string& ns, const std::string& path, const
     SetLinkSysctl(*Find(ns, of_link->scope), of_link->key, value);
     return 0;
   }
-  Namespace(ns)->sysctls[path] = value;
+  std::string kept = value;
+  // proc_do_intvec in kernel/sysctl.c separates what it prints with tabs.
+  if (present->find('\t') != std::string::npos) std::replace(kept.begin(), kept.end(), ' ', '\t');
+  Namespace(ns)->sysctls[path] = std::move(kept);
   // This one's "all" is a command (addrconf_disable_ipv6 in net/ipv6/addrconf.c).
   if (path == "net/ipv6/conf/all/disable_ipv6") {
     Namespace(ns)->sysctls["net/ipv6/conf/default/disable_ipv6"] = value;

@@ -97,6 +97,8 @@ TEST_F(RouteTest, RoutesInATableOfTheirOwn) {
   supernet.link = index_;
   supernet.table = 1000;
   supernet.metric = 50;
+  supernet.mtu = 1400;
+  supernet.advmss = 1300;
   Route everything = supernet;
   everything.destination = Prefix("0.0.0.0/0");
 
