@@ -20,4 +20,6 @@ inline constexpr int kBadConfig = 3;  // a configuration is missing or wrong
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
 int Complain(const Error& error, int status);
 
+void AddHealthCommand(CLI::App* app, const Root& root, int* status);
+
 }  // namespace railhead::railctl

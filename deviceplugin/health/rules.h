@@ -1,0 +1,78 @@
+// What counts as ill, and how sure one has to be: the rules of health and their settings.
+//
+// Each rule has a hysteresis of its own: bad for `down_after` before a device is
+// Unhealthy, good for `up_after` before it is Healthy again. Rules over counters judge
+// rises, not values: more than `limit` within `window`. The defaults and the reason for
+// each number stand in docs/health.md.
+// Threads: plain values, pure functions. Errors stick in the JsonReader.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cni/skel/json_reader.h"
+
+namespace railhead {
+
+enum class HealthRule : std::uint8_t {
+  kLink,        // no carrier, or a PF that is administratively down
+  kRdmaPort,    // the RDMA port is not ACTIVE
+  kGone,        // the PCI function is not there
+  kUnbound,     // no driver is bound
+  kVfCount,     // the PF has no VFs any more
+  kAer,         // PCIe advanced error reporting
+  kDevlink,     // a health reporter of the driver is in state error
+  kErrorRate,   // counters of the port
+  kPauseStorm,  // ethtool statistics of the PF
+};
+inline constexpr std::size_t kHealthRuleCount = 9;
+
+// The rule's key in the configuration: "link", "rdmaPort", ...
+std::string_view NameOf(HealthRule rule);
+std::optional<HealthRule> HealthRuleNamed(std::string_view name);
+// In the order in which they are judged.
+const std::array<HealthRule, kHealthRuleCount>& AllHealthRules();
+
+struct CounterLimit {
+  std::string counter;
+  std::uint64_t limit = 0;  // more rises than this within the window are bad
+  std::chrono::seconds window{0};
+
+  bool operator==(const CounterLimit&) const = default;
+};
+
+struct RuleSettings {
+  bool enabled = true;
+  std::chrono::seconds down_after{0};
+  std::chrono::seconds up_after{0};
+  std::vector<CounterLimit> counters;  // aer, errorRate and pauseStorm only
+
+  bool operator==(const RuleSettings&) const = default;
+};
+
+struct HealthRules {
+  std::chrono::seconds interval{5};           // PFs: link, port, presence
+  std::chrono::seconds vf_interval{15};       // each VF that is well
+  std::chrono::seconds counter_interval{30};  // PFs: all counters
+  std::array<RuleSettings, kHealthRuleCount> rules;
+  std::vector<std::string> reporters;  // of rule devlink
+
+  [[nodiscard]] const RuleSettings& Of(HealthRule rule) const {
+    return rules[static_cast<std::size_t>(rule)];
+  }
+  RuleSettings& Of(HealthRule rule) { return rules[static_cast<std::size_t>(rule)]; }
+  bool operator==(const HealthRules&) const = default;
+};
+
+HealthRules DefaultHealthRules();
+
+// The object (or `false`: no rule at all) at `key` of `parent`, over the defaults. Wrong
+// values and unknown keys make `parent`'s document fail, with their JSON pointer.
+HealthRules ReadHealthRules(JsonReader& parent, const std::string& key);
+
+}  // namespace railhead

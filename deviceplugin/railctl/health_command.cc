@@ -1,0 +1,149 @@
+// railctl health: what railheadd has seen of every device, from its state file.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "deviceplugin/health/health_json.h"
+#include "deviceplugin/health/state_file.h"
+#include "deviceplugin/railctl/commands.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct Options {
+  bool json = false;
+  bool history = false;
+  std::string device;
+};
+
+using Row = std::vector<std::string>;
+
+// Columns as wide as their widest cell, the last one as it is.
+void PrintTable(const std::vector<Row>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const Row& row : rows) {
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  }
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      line += row[i];
+      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
+    }
+    line.resize(line.find_last_not_of(' ') + 1);
+    (void)std::printf("%s\n", line.c_str());
+  }
+}
+
+std::string Text(const std::vector<HealthReason>& reasons) {
+  std::string text;
+  for (const HealthReason& reason : reasons) {
+    if (!text.empty()) text += "; ";
+    text.append(NameOf(reason.rule)).append(": ").append(reason.text);
+  }
+  return text;
+}
+
+void Print(const nlohmann::json& json) {
+  (void)std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+void PrintDevices(const std::vector<DeviceHealth>& devices, bool as_json) {
+  if (as_json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const DeviceHealth& device : devices) list.push_back(DeviceAsJson(device));
+    Print({{"devices", std::move(list)}});
+    return;
+  }
+  std::vector<Row> rows = {{"DEVICE", "PF", "STATE", "SINCE", "REASON"}};
+  rows.reserve(devices.size() + 1);
+  for (const DeviceHealth& device : devices) {
+    rows.push_back({device.id, device.pf_name.empty() ? device.pf : device.pf_name,
+                    HealthWord(device.healthy), FormatTime(device.since), Text(device.reasons)});
+  }
+  PrintTable(rows);
+}
+
+std::string Who(const HealthRecord& record) {
+  const std::string vfs =
+      record.vfs == 0 ? "" : std::to_string(record.vfs) + (record.vfs == 1 ? " VF" : " VFs");
+  if (vfs.empty()) return record.device;
+  return record.itself ? record.device + " and " + vfs : vfs + " of " + record.device;
+}
+
+std::string What(const HealthRecord& record) {
+  std::string text = Text(record.started);
+  if (!record.ended.empty())
+    text.append(text.empty() ? "" : "; ").append("over: ").append(Text(record.ended));
+  return text;
+}
+
+void PrintHistory(const std::vector<HealthRecord>& history, bool as_json) {
+  if (as_json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const HealthRecord& record : history) list.push_back(RecordAsJson(record));
+    Print({{"changes", std::move(list)}});
+    return;
+  }
+  std::vector<Row> rows = {{"TIME", "DEVICE", "STATE", "REASON"}};
+  rows.reserve(history.size() + 1);
+  for (const HealthRecord& record : history) {
+    rows.push_back({FormatTime(record.time), Who(record), HealthWord(record.healthy), What(record)});
+  }
+  PrintTable(rows);
+}
+
+// The device and, since its trouble is theirs, its PF in the history.
+Result<void> Select(const std::string& device, HealthState* state) {
+  const auto is_it = [&](const DeviceHealth& health) { return health.id == device; };
+  const auto found = std::find_if(state->devices.begin(), state->devices.end(), is_it);
+  if (found == state->devices.end()) {
+    return Fail(ErrorCode::kNotFound, "railheadd knows no device " + device,
+                "all that it knows: railctl health");
+  }
+  const std::string pf = found->pf;
+  std::erase_if(state->history, [&](const HealthRecord& record) {
+    return record.device != device && (record.device != pf || record.vfs == 0);
+  });
+  std::erase_if(state->devices, [&](const DeviceHealth& health) { return !is_it(health); });
+  return {};
+}
+
+int Run(const Root& root, const Options& options) {
+  auto state = ReadHealthState(root);
+  if (!state) return Complain(state.error(), kFailed);
+  if (!*state) {
+    return Complain({ErrorCode::kNotFound, "there is no " + HealthStatePath(root),
+                     "railheadd writes it when it runs with health rules: is it running?", 0},
+                    kFailed);
+  }
+  if (!options.device.empty()) {
+    if (auto selected = Select(options.device, &**state); !selected) {
+      return Complain(selected.error(), kFailed);
+    }
+  }
+  if (options.history) {
+    PrintHistory((*state)->history, options.json);
+    return kDone;
+  }
+  PrintDevices((*state)->devices, options.json);
+  const bool well = std::all_of((*state)->devices.begin(), (*state)->devices.end(),
+                                [](const DeviceHealth& device) { return device.healthy; });
+  return well ? kDone : kFailed;
+}
+
+}  // namespace
+
+void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app->add_subcommand("health", "which devices are well, since when, and why not");
+  command->add_flag("--json", options->json, "as JSON");
+  command->add_flag("--history", options->history, "the newest changes instead, oldest first");
+  command->add_option("device", options->device, "only this one: 0000:43:10.0");
+  command->footer("Exit status 1 when a device is Unhealthy.");
+  command->callback([options, &root, status] { *status = Run(root, *options); });
+}
+
+}  // namespace railhead::railctl

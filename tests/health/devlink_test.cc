@@ -1,0 +1,156 @@
+// devlink's messages as bytes, and what the running kernel answers.
+#include <gtest/gtest.h>
+#include <linux/devlink.h>
+#include <linux/genetlink.h>
+
+#include <random>
+
+#include "deviceplugin/health/driver_source.h"
+#include "netns/nl/devlink_health.h"
+#include "netns/nl/devlink_messages.h"
+
+namespace railhead::testing {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+Bytes Copy(nl::Message& message) {
+  const auto bytes = message.Bytes().value();
+  return {bytes.begin(), bytes.end()};
+}
+
+template <typename T>
+std::optional<T> Parsed(const Bytes& bytes, std::optional<T> (*parse)(const nl::Received&)) {
+  std::optional<T> parsed;
+  nl::ForEachMessage(bytes, [&](const nl::Received& received) { parsed = parse(received); });
+  return parsed;
+}
+
+struct Told {
+  std::uint8_t command = DEVLINK_CMD_HEALTH_REPORTER_RECOVER;
+  std::string bus = "pci";
+  std::string address = "0000:43:00.0";
+  std::string reporter = "fw_fatal";
+  std::uint8_t state = 1;
+  bool port = false;
+};
+
+Bytes Build(const Told& told) {
+  nl::Message message(30, 0);
+  message.Header(genlmsghdr{told.command, DEVLINK_GENL_VERSION, 0});
+  message.PutString(DEVLINK_ATTR_BUS_NAME, told.bus);
+  message.PutString(DEVLINK_ATTR_DEV_NAME, told.address);
+  if (told.port) message.PutU32(DEVLINK_ATTR_PORT_INDEX, 65535);
+  {
+    const nl::Message::Nest nest(message, DEVLINK_ATTR_HEALTH_REPORTER);
+    message.PutString(DEVLINK_ATTR_HEALTH_REPORTER_NAME, told.reporter);
+    message.PutU8(DEVLINK_ATTR_HEALTH_REPORTER_STATE, told.state);
+  }
+  return Copy(message);
+}
+
+TEST(DevlinkMessagesTest, Requests) {
+  nl::Message family = nl::GetDevlinkFamilyMessage();
+  const Bytes asked = Copy(family);
+  const std::string text(asked.begin(), asked.end());
+  EXPECT_NE(text.find(std::string("devlink\0", 8)), std::string::npos);
+  nl::Message reporter = nl::GetHealthReporterMessage(30, "0000:43:00.0", "fw");
+  Bytes bytes = Copy(reporter);
+  std::fill(bytes.begin() + 8, bytes.begin() + 16, std::uint8_t{0});
+  const Bytes wanted = {// nlmsghdr: length 56, family 30, NLM_F_REQUEST
+                        56, 0, 0, 0, 30, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                        // genlmsghdr: DEVLINK_CMD_HEALTH_REPORTER_GET, version 1
+                        DEVLINK_CMD_HEALTH_REPORTER_GET, 1, 0, 0,
+                        // DEVLINK_ATTR_BUS_NAME "pci", DEVLINK_ATTR_DEV_NAME, reporter's name "fw"
+                        8, 0, 1, 0, 'p', 'c', 'i', 0,  //
+                        17, 0, 2, 0, '0', '0', '0', '0', ':', '4', '3', ':', '0', '0', '.', '0', 0, 0, 0, 0,
+                        7, 0, DEVLINK_ATTR_HEALTH_REPORTER_NAME, 0, 'f', 'w', 0, 0};
+  EXPECT_EQ(bytes, wanted);
+}
+
+TEST(DevlinkMessagesTest, Family) {
+  nl::Message message(GENL_ID_CTRL, 0);
+  message.Header(genlmsghdr{CTRL_CMD_NEWFAMILY, 2, 0});
+  message.PutStruct(CTRL_ATTR_FAMILY_ID, std::uint16_t{33});
+  {
+    const nl::Message::Nest groups(message, CTRL_ATTR_MCAST_GROUPS);
+    for (const auto& [index, name] : {std::pair(1, "other"), {2, "config"}}) {
+      const nl::Message::Nest group(message, index);
+      message.PutU32(CTRL_ATTR_MCAST_GRP_ID, static_cast<std::uint32_t>(40 + index));
+      message.PutString(CTRL_ATTR_MCAST_GRP_NAME, name);
+    }
+  }
+  const auto family = Parsed(Copy(message), nl::ParseDevlinkFamily);
+  ASSERT_TRUE(family);
+  EXPECT_EQ(family->id, 33);
+  EXPECT_EQ(family->events, 42U);
+}
+
+TEST(DevlinkMessagesTest, ReportersAndInstances) {
+  for (const std::uint8_t command : {DEVLINK_CMD_HEALTH_REPORTER_GET, DEVLINK_CMD_HEALTH_REPORTER_RECOVER}) {
+    Told told;
+    told.command = command;
+    auto news = Parsed(Build(told), nl::ParseDevlinkNews);
+    ASSERT_TRUE(news);
+    EXPECT_EQ(news->address, "0000:43:00.0");
+    EXPECT_EQ(news->reporter, "fw_fatal");
+    EXPECT_TRUE(news->failed);
+    EXPECT_FALSE(news->instance);
+    told.state = 0;
+    EXPECT_FALSE(Parsed(Build(told), nl::ParseDevlinkNews)->failed);
+  }
+  for (const std::uint8_t command : {DEVLINK_CMD_NEW, DEVLINK_CMD_DEL}) {
+    Told told;
+    told.command = command;
+    EXPECT_TRUE(Parsed(Build(told), nl::ParseDevlinkNews)->instance);
+  }
+}
+
+TEST(DevlinkMessagesTest, OtherNews) {
+  EXPECT_FALSE(Parsed(Build({.bus = "auxiliary"}), nl::ParseDevlinkNews));
+  EXPECT_FALSE(Parsed(Build({.command = DEVLINK_CMD_PORT_NEW}), nl::ParseDevlinkNews));
+  EXPECT_FALSE(Parsed(Build({.port = true}), nl::ParseDevlinkNews)) << "a port's reporter of the same name";
+  EXPECT_FALSE(Parsed(Build({.reporter = ""}), nl::ParseDevlinkNews));
+}
+
+TEST(DevlinkMessagesTest, AnyBytes) {
+  std::mt19937 random(7);
+  const Bytes good = Build({});
+  for (int round = 0; round < 20000; ++round) {
+    Bytes bytes = good;
+    for (int i = 0; i < 4; ++i)
+      bytes[16 + random() % (bytes.size() - 16)] = static_cast<std::uint8_t>(random());
+    bytes.resize(16 + random() % (bytes.size() - 15));
+    const nl::Received received{30, 0, 0, nl::BytesView(bytes).subspan(16)};
+    (void)nl::ParseDevlinkNews(received);
+    (void)nl::ParseDevlinkFamily(received);
+  }
+}
+
+// A function that no kernel has: no reporter, no error.
+TEST(DevlinkHealthTest, TheRunningKernel) {
+  auto devlink = DevlinkHealth::Open();
+  if (!devlink && devlink.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << devlink.error().message;
+  ASSERT_TRUE(devlink) << Describe(devlink.error());
+  for (int round = 0; round < 2; ++round) {
+    ASSERT_TRUE(devlink->Refresh());
+    const auto failed = devlink->HasFailed("ffff:ff:1f.7", "fw_fatal");
+    ASSERT_TRUE(failed) << Describe(failed.error());
+    EXPECT_FALSE(*failed);
+  }
+}
+
+TEST(KernelDriverSourceTest, SaysNothingOfWhatIsNotThere) {
+  const auto source = MakeKernelDriverSource();
+  for (int round = 0; round < 2; ++round) {
+    const auto failed = source->FailedReporters("ffff:ff:1f.7", {"fw_fatal"});
+    ASSERT_TRUE(failed) << Describe(failed.error());
+    EXPECT_TRUE(failed->empty());
+    const auto statistics = source->Statistics("nothere", {"tx_pause_storm_error_events"});
+    ASSERT_TRUE(statistics) << Describe(statistics.error());
+    EXPECT_TRUE(statistics->empty());
+  }
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,43 @@
+// A driver that says what a test wants it to say.
+#pragma once
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/health/driver_source.h"
+
+namespace railhead::testing {
+
+class FakeDriverSource final : public DriverSource {
+ public:
+  Result<std::vector<std::string>> FailedReporters(const std::string& address,
+                                                   const std::vector<std::string>& reporters) override {
+    ++calls;
+    if (error) return Fail(*error);
+    std::vector<std::string> wanted;
+    for (const std::string& name : failed[address]) {
+      if (std::find(reporters.begin(), reporters.end(), name) != reporters.end()) wanted.push_back(name);
+    }
+    return wanted;
+  }
+  Result<std::map<std::string, std::uint64_t>> Statistics(const std::string& netdev,
+                                                          const std::vector<std::string>& names) override {
+    ++calls;
+    if (error) return Fail(*error);
+    std::map<std::string, std::uint64_t> wanted;
+    for (const std::string& name : names) {
+      if (statistics[netdev].count(name) != 0) wanted[name] = statistics[netdev][name];
+    }
+    return wanted;
+  }
+
+  std::map<std::string, std::vector<std::string>> failed;
+  std::map<std::string, std::map<std::string, std::uint64_t>> statistics;
+  std::optional<Error> error;
+  int calls = 0;
+};
+
+}  // namespace railhead::testing

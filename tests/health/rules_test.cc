@@ -1,0 +1,130 @@
+#include "deviceplugin/health/rules.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace railhead::testing {
+namespace {
+
+using std::chrono::seconds;
+
+Result<HealthRules> Parse(const std::string& text) {
+  const auto document = RH_TRY(JsonDocument::Parse(text, "config"));
+  JsonReader reader = document.Root();
+  HealthRules rules = ReadHealthRules(reader, "health");
+  reader.Close();
+  RH_TRY(reader.status());
+  return rules;
+}
+
+std::string ErrorOf(const std::string& text) {
+  const auto rules = Parse(text);
+  return rules ? "accepted" : Describe(rules.error());
+}
+
+const CounterLimit* Find(const RuleSettings& settings, const std::string& name) {
+  for (const CounterLimit& limit : settings.counters) {
+    if (limit.counter == name) return &limit;
+  }
+  return nullptr;
+}
+
+TEST(HealthRulesTest, NothingSaidIsTheDefault) {
+  EXPECT_EQ(Parse("{}").value(), DefaultHealthRules());
+  EXPECT_EQ(Parse(R"({"health": {}})").value(), DefaultHealthRules());
+  EXPECT_EQ(Parse(R"({"health": true})").value(), DefaultHealthRules());
+  for (const HealthRule rule : AllHealthRules()) EXPECT_TRUE(DefaultHealthRules().Of(rule).enabled);
+}
+
+TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
+  for (const HealthRule rule : AllHealthRules()) {
+    const std::string name(NameOf(rule));
+    for (const std::string& off : {std::string("false"), std::string(R"({"enabled": false})")}) {
+      std::string text = R"({"health": {")";
+      text.append(name).append("\": ").append(off).append("}}");
+      const auto rules = Parse(text);
+      ASSERT_TRUE(rules) << Describe(rules.error());
+      HealthRules wanted = DefaultHealthRules();
+      wanted.Of(rule).enabled = false;
+      EXPECT_EQ(*rules, wanted) << name;
+    }
+    EXPECT_EQ(HealthRuleNamed(name), rule);
+  }
+  const auto none = Parse(R"({"health": false})").value();
+  for (const HealthRule rule : AllHealthRules()) EXPECT_FALSE(none.Of(rule).enabled);
+  EXPECT_EQ(HealthRuleNamed("Link"), std::nullopt);
+}
+
+TEST(HealthRulesTest, NamesAreDistinct) {
+  std::set<std::string_view> names;
+  for (const HealthRule rule : AllHealthRules()) names.insert(NameOf(rule));
+  EXPECT_EQ(names.size(), kHealthRuleCount);
+}
+
+TEST(HealthRulesTest, SettingsAreRead) {
+  const auto rules = Parse(R"({"health": {
+    "intervalSeconds": 2, "vfSeconds": 20, "counterSeconds": 40,
+    "link": {"downAfter": 3, "upAfter": 4},
+    "devlink": {"reporters": ["fw", "fw_fatal"]}}})");
+  ASSERT_TRUE(rules) << Describe(rules.error());
+  EXPECT_EQ(rules->interval, seconds(2));
+  EXPECT_EQ(rules->vf_interval, seconds(20));
+  EXPECT_EQ(rules->counter_interval, seconds(40));
+  EXPECT_EQ(rules->Of(HealthRule::kLink), (RuleSettings{true, seconds(3), seconds(4), {}}));
+  EXPECT_EQ(rules->reporters, (std::vector<std::string>{"fw", "fw_fatal"}));
+}
+
+TEST(HealthRulesTest, CountersAreTunedAddedAndRemoved) {
+  const auto rules = Parse(R"({"health": {"errorRate": {"counters": {
+    "symbol_error": {"limit": 7}, "link_downed": false,
+    "rnr_nak_retry_err": {"limit": 0, "seconds": 600}}}}})");
+  ASSERT_TRUE(rules) << Describe(rules.error());
+  const RuleSettings& rate = rules->Of(HealthRule::kErrorRate);
+  const auto* symbol = Find(rate, "symbol_error");
+  ASSERT_NE(symbol, nullptr);
+  EXPECT_EQ(*symbol, (CounterLimit{"symbol_error", 7, seconds(3600)})) << "the window is the default's";
+  EXPECT_EQ(Find(rate, "link_downed"), nullptr);
+  ASSERT_NE(Find(rate, "rnr_nak_retry_err"), nullptr);
+  EXPECT_EQ(*Find(rate, "rnr_nak_retry_err"), (CounterLimit{"rnr_nak_retry_err", 0, seconds(600)}));
+  EXPECT_NE(Find(rate, "port_xmit_discards"), nullptr) << "the others stay";
+}
+
+TEST(HealthRulesTest, WhatIsWrongIsNamed) {
+  const std::vector<std::pair<std::string, std::string>> wrong = {
+      {R"({"health": 3})", "config: /health: is not an object"},
+      {R"({"health": {"lnik": false}})", "config: /health/lnik: unknown field; did you mean 'link'?"},
+      {R"({"health": {"link": 3}})", "config: /health/link: is not an object"},
+      {R"({"health": {"link": {"downAfter": -1}}})", "/health/link/downAfter: -1 is out of range"},
+      {R"({"health": {"link": {"upAfter": 1.5}}})", "/health/link/upAfter: is not an integer"},
+      {R"({"health": {"link": {"dwonAfter": 1}}})", "/health/link/dwonAfter: unknown field; did you mean"},
+      {R"({"health": {"link": {"counters": {}}}})", "/health/link/counters: unknown field"},
+      {R"({"health": {"intervalSeconds": 0}})", "/health/intervalSeconds: 0 is out of range"},
+      {R"({"health": {"aer": {"counters": {"aer_fatal": {"limit": 1, "seconds": 9}}}}})",
+       "/health/aer/counters/aer_fatal: is no counter of PCIe error reporting"},
+      {R"({"health": {"errorRate": {"counters": {"new": {"limit": 1}}}}})",
+       "/health/errorRate/counters/new/seconds: is required"},
+      {R"({"health": {"errorRate": {"counters": {"symbol_error": {"seconds": 0}}}}})",
+       "/health/errorRate/counters/symbol_error/seconds: 0 is out of range"},
+      {R"({"health": {"errorRate": {"counters": {"symbol_error": {"limits": 1}}}}})",
+       "/health/errorRate/counters/symbol_error/limits: unknown field"},
+      {R"({"health": {"errorRate": {"counters": {"../../x": {"limit": 1, "seconds": 1}}}}})",
+       "is no name of a counter"},
+      {R"({"health": {"errorRate": {"counters": {"symbol_error": true}}}})", "is not an object"},
+      {R"({"health": {"devlink": {"reporters": ["a/b"]}}})", "/health/devlink/reporters: 'a/b' is no name"},
+  };
+  for (const auto& [text, message] : wrong) {
+    EXPECT_NE(ErrorOf(text).find(message), std::string::npos) << text << "\n" << ErrorOf(text);
+  }
+}
+
+TEST(HealthRulesTest, CountersAreBounded) {
+  std::string text = R"({"health": {"errorRate": {"counters": {)";
+  for (int i = 0; i < 70; ++i) {
+    text += (i == 0 ? "\"c" : ", \"c") + std::to_string(i) + R"(": {"limit": 1, "seconds": 9})";
+  }
+  EXPECT_NE(ErrorOf(text + "}}}}").find("more than 64 counters"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace railhead::testing
