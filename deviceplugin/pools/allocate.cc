@@ -10,18 +10,11 @@
 #include "cni/state/handoff.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
-#include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {
 namespace {
 
 using Json = nlohmann::json;
-
-constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
-
-std::string DevicePath(const std::string& name) {
-  return "/dev/infiniband/" + name;
-}
 
 // The pool's members behind `ids`, which are sorted.
 Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
@@ -44,55 +37,18 @@ Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
   return members;
 }
 
-Result<RdmaCharDevices> ReadNodes(const Root& root, const NicFunction& function) {
-  auto nodes = RH_TRY(CharDevicesOf(root, function.address));
-  if (!nodes.uverbs) {
-    return Fail(ErrorCode::kConflict,
-                "the RDMA device of " + function.id + " has no uverbs device node in sysfs",
-                "check that ib_uverbs is loaded, that the device is bound to its driver, and that "
-                "`rdma system` says netns shared: in exclusive mode use \"delivery\": \"cdi\"");
+// Devices may share nodes: /dev/vfio/vfio, a VFIO group.
+void AddNodes(const Grant& grant, AllocateAnswer* answer) {
+  const auto add = [](const auto& node, auto* nodes) {
+    if (std::find(nodes->begin(), nodes->end(), node) == nodes->end()) nodes->push_back(node);
+  };
+  for (const DeviceNode& node : grant.nodes) {
+    if (node.host_path == node.container_path) {
+      add(node.host_path, &answer->device_nodes);
+    } else {
+      add(node, &answer->renamed_nodes);
+    }
   }
-  return nodes;
-}
-
-// The device's part of PCIDEVICE_..._INFO, by sriov-network-device-plugin's names.
-Json InfoOf(const ResourceSpec& spec, const NicFunction& function, const RdmaCharDevices& nodes,
-            bool rdma_cm) {
-  Json info;
-  info["generic"]["deviceID"] = function.id;
-  if (nodes.uverbs) {
-    Json& rdma = info["rdma"];
-    rdma["uverbs"] = DevicePath(*nodes.uverbs);
-    if (nodes.umad) rdma["umad"] = DevicePath(*nodes.umad);
-    if (nodes.issm) rdma["issm"] = DevicePath(*nodes.issm);
-    if (rdma_cm) rdma["rdma_cm"] = kRdmaCm;
-    if (!function.rdma_device.empty()) rdma["rdma_dev"] = function.rdma_device;
-  }
-  for (const std::string& key : {std::string("*"), function.id}) {
-    const auto extra = spec.additional_info.find(key);
-    if (extra == spec.additional_info.end()) continue;
-    for (const auto& [name, value] : extra->second) info["extra"][name] = value;
-  }
-  return info;
-}
-
-void AddNodes(RdmaNodes wanted, const RdmaCharDevices& nodes, std::vector<std::string>* paths) {
-  if (nodes.uverbs) paths->push_back(DevicePath(*nodes.uverbs));
-  if (wanted != RdmaNodes::kAll) return;
-  if (nodes.umad) paths->push_back(DevicePath(*nodes.umad));
-  if (nodes.issm) paths->push_back(DevicePath(*nodes.issm));
-}
-
-Result<void> WriteDeviceInfo(const Root& root, const ResourcePool& pool, const NicFunction& function) {
-  const std::string path = DeviceInfoPath(root, pool.spec.resource, function.id);
-  nlohmann::ordered_json json;
-  json["type"] = "pci";
-  json["version"] = "1.1.0";
-  json["pci"]["pci-address"] = function.id;
-  if (!function.rdma_device.empty()) json["pci"]["rdma-device"] = function.rdma_device;
-  if (function.is_vf) json["pci"]["pf-pci-address"] = function.pf.ToString();
-  RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
-  return WriteAtomic(path, json.dump(), Sync::kVolatile, 0444);
 }
 
 }  // namespace
@@ -101,18 +57,17 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
   std::sort(ids.begin(), ids.end());
   const auto members = RH_TRY(FindMembers(pool, ids));
   const ResourceSpec& spec = pool.spec;
-  const bool rdma_cm = spec.rdma_nodes != RdmaNodes::kNone && Exists(root_.Path(kRdmaCm));
-
   AllocateAnswer answer;
   Json info;
+  bool rdma = false;
   for (const PoolMember* member : members) {
-    RdmaCharDevices nodes;
-    if (spec.rdma_nodes != RdmaNodes::kNone) nodes = RH_TRY(ReadNodes(root_, member->function));
-    AddNodes(spec.rdma_nodes, nodes, &answer.device_nodes);
-    info[member->function.id] = InfoOf(spec, member->function, nodes, rdma_cm);
+    const Grant grant = RH_TRY(GrantOf(root_, spec, *member));
+    AddNodes(grant, &answer);
+    info[member->function.id] = grant.info;
+    rdma = rdma || RdmaNodesOf(spec, *member) != RdmaNodes::kNone;
     if (spec.delivery == Delivery::kCdi) answer.cdi_devices.push_back(CdiDeviceName(member->function.id));
   }
-  if (rdma_cm) answer.device_nodes.emplace_back(kRdmaCm);
+  if (rdma && Exists(root_.Path(kRdmaCm))) answer.device_nodes.emplace_back(kRdmaCm);
   if (spec.delivery == Delivery::kMount && spec.handoff == HandoffPolicy::kRequired) {
     // One file per device with the same content: a container can have only one of
     // them at this path.
@@ -122,7 +77,7 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
   answer.envs[variable] = Join(ids, ",");
   answer.envs[variable + "_INFO"] = info.dump();
 
-  for (const PoolMember* member : members) RH_TRY(WriteDeviceInfo(root_, pool, member->function));
+  for (const PoolMember* member : members) RH_TRY(WriteDeviceInfo(root_, spec, *member));
   RH_TRY(WriteRecords(pool, ids));
   return answer;
 }
@@ -156,12 +111,6 @@ std::string PcideviceVariable(const std::string& resource) {
     name += c == '.' || c == '/' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   }
   return name;
-}
-
-std::string DeviceInfoPath(const Root& root, const std::string& resource, const std::string& device_id) {
-  std::string name = resource + "-" + device_id;
-  std::replace(name.begin(), name.end(), '/', '-');
-  return root.Path("/var/run/k8s.cni.cncf.io/devinfo/dp/") + name + "-device.json";
 }
 
 }  // namespace railhead

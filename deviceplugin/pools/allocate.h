@@ -1,13 +1,14 @@
 // Allocate's work: what a container is given for the devices that kubelet chose.
 //
 // Needs no network or API call: the pool is a snapshot; from sysfs only the numbers
-// of RDMA device nodes are read, for pools that give them out, since they change when
-// drivers are rebound. Before it answers, one allocation record per device id is on
+// of device nodes are read (grant.h), for pools that give them out, since they change
+// when drivers are rebound. Before it answers, one allocation record per device id is on
 // disk: kubelet keeps the answer in its checkpoint and never asks again, so that
 // later sandboxes, also after a reboot, have only the records.
 // Threads: Allocator is thread-safe; allocations are done one after the other.
 // Errors: kInvalid for ids that are no devices of the pool, kConflict when a device
-// has lost its RDMA device, kIo when a record cannot be written.
+// has lost what its pool promises (RDMA, vDPA or UIO device, VFIO group), kIo when a record cannot be
+// written.
 #pragma once
 
 #include <map>
@@ -15,6 +16,8 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/pools/device_info.h"
+#include "deviceplugin/pools/grant.h"
 #include "deviceplugin/pools/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -30,6 +33,7 @@ struct AllocateAnswer {
   std::map<std::string, std::string> envs;
   std::vector<Mount> mounts;
   std::vector<std::string> device_nodes;  // the same path inside and outside; "rw"
+  std::vector<DeviceNode> renamed_nodes;  // another path inside than outside; "rw"
   std::vector<std::string> cdi_devices;   // fully qualified names
 };
 
@@ -50,9 +54,5 @@ class Allocator {
 // "PCIDEVICE_INTEL_COM_SRIOV_NET": upper case, '.' and '/' become '_', '-' stays,
 // as in sriov-network-device-plugin.
 std::string PcideviceVariable(const std::string& resource);
-
-// Where Multus looks for the device-info file of a device
-// (k8snetworkplumbingwg/device-info-spec 1.1.0).
-std::string DeviceInfoPath(const Root& root, const std::string& resource, const std::string& device_id);
 
 }  // namespace railhead

@@ -6,27 +6,27 @@
 #include <utility>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/pools/drivers.h"
+#include "deviceplugin/pools/function_facts.h"
+#include "deviceplugin/pools/subfunctions.h"
+#include "deviceplugin/pools/vdpa.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
 #include "netns/kernel.h"
-#include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {
 
-// The first of `netdevs`, or of what is stacked on them, that the host needs.
-Result<std::optional<std::string>> NeededByHost(const Root& root, const HostNetwork& host,
-                                                const std::vector<std::string>& netdevs) {
-  if (host.netdevs.empty()) return std::nullopt;
-  for (const std::string& netdev : netdevs) {
-    if (host.netdevs.contains(netdev)) return netdev;
-    for (const std::string& upper : RH_TRY(UpperDevicesOf(root, netdev))) {
-      if (host.netdevs.contains(upper)) return upper;
-    }
-  }
-  return std::nullopt;
+// Documentation/ABI/testing/sysfs-bus-pci; few functions have it.
+Result<std::optional<std::uint32_t>> AcpiIndexOf(const Root& root, const std::string& id) {
+  const auto text = RH_TRY(ReadAttribute(root.Path("/sys/bus/pci/devices/") + id + "/acpi_index"));
+  const auto index = text ? ParseInt(*text) : std::nullopt;
+  if (!index || *index < 0 || *index > UINT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(*index);
 }
 
-Result<NicFunction> Describe(const Root& root, const HostNetwork& host, const PciDevice& device) {
+NicFunction Describe(const PciDevice& device) {
   NicFunction function;
   function.address = device.address;
   function.id = device.address.ToString();
@@ -38,20 +38,54 @@ Result<NicFunction> Describe(const Root& root, const HostNetwork& host, const Pc
   function.vf_index = device.vf_index.value_or(-1);
   function.pf = device.physfn.value_or(device.address);
   function.vf_count = device.sriov_numvfs;
-
-  const auto rdma = RH_TRY(RdmaDevicesOf(root, device.address));
-  if (!rdma.empty()) function.rdma_device = rdma.front();
-  function.is_rdma = !rdma.empty();
-  const auto netdevs = RH_TRY(NetdevsOf(root, device.address));
-  if (!netdevs.empty()) {
-    const auto type = RH_TRY(HardwareTypeOf(root, netdevs.front()));
-    if (type) function.link_type = HardwareTypeName(*type);
-  }
-  if (auto through = RH_TRY(NeededByHost(root, host, netdevs)); through) {
-    function.used_by_host = true;
-    function.used_by_host_through = *std::move(through);
-  }
   return function;
+}
+
+Result<NicFunction> Describe(const Root& root, const HostNetwork& host, const PciDevice& device) {
+  NicFunction function = Describe(device);
+  function.acpi_index = RH_TRY(AcpiIndexOf(root, function.id));
+  const auto netdevs = RH_TRY(NetdevsOf(root, device.address));
+  RH_TRY(ReadNetdevFacts(root, host, netdevs, &function));
+  const auto rdma = RH_TRY(RdmaDevicesOf(root, device.address));
+  RH_TRY(ReadRdmaFacts(root, rdma, &function));
+  return function;
+}
+
+// The functions of PCI class 12. Those of `known` are none: they need not be asked.
+Result<std::vector<NicFunction>> ListAccelerators(const Root& root, const std::vector<NicFunction>& known) {
+  constexpr std::uint32_t kProcessingAccelerators = 0x12;
+  std::set<std::string> network;
+  for (const NicFunction& function : known) network.insert(function.id);
+  std::vector<NicFunction> accelerators;
+  const std::string path = root.Path("/sys/bus/pci/devices");
+  const auto names = RH_TRY(ListDirectory(path));
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    const auto address = PciAddress::Parse(name);
+    if (!address || network.contains(name)) continue;
+    const auto class_code =
+        RH_TRY(ReadAttribute(std::string(path).append("/").append(name).append("/class")));
+    if (!class_code || class_code->rfind("0x12", 0) != 0) continue;
+    const auto device = RH_TRY(FindPciDevice(root, *address));
+    if (!device || device->class_code >> 16 != kProcessingAccelerators) continue;
+    NicFunction function = Describe(*device);
+    function.kind = FunctionKind::kAccelerator;
+    function.acpi_index = RH_TRY(AcpiIndexOf(root, function.id));
+    accelerators.push_back(std::move(function));
+  }
+  std::sort(accelerators.begin(), accelerators.end(),
+            [](const NicFunction& a, const NicFunction& b) { return a.address < b.address; });
+  return accelerators;
+}
+
+Result<void> MarkVdpa(const Root& root, Inventory* inventory) {
+  for (const VdpaDevice& vdpa : RH_TRY_WRAP(ListVdpaDevices(root), "looking for vDPA devices")) {
+    for (auto* functions : {&inventory->functions, &inventory->auxiliaries}) {
+      const auto found = std::find_if(functions->begin(), functions->end(),
+                                      [&](const NicFunction& other) { return other.id == vdpa.parent; });
+      if (found != functions->end() && found->vdpa == VdpaType::kNone) found->vdpa = vdpa.type;
+    }
+  }
+  return {};
 }
 
 // A PF that is in a pod itself keeps the name under which it will come home.
@@ -92,9 +126,12 @@ Result<HostNetwork> ReadHostNetwork(RouteApi& route) {
 }
 
 const NicFunction* Inventory::Find(const std::string& id) const {
-  const auto found = std::find_if(functions.begin(), functions.end(),
-                                  [&](const NicFunction& function) { return function.id == id; });
-  return found == functions.end() ? nullptr : &*found;
+  for (const auto* list : {&functions, &accelerators, &auxiliaries}) {
+    const auto found = std::find_if(list->begin(), list->end(),
+                                    [&](const NicFunction& function) { return function.id == id; });
+    if (found != list->end()) return &*found;
+  }
+  return nullptr;
 }
 
 Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host) {
@@ -112,11 +149,17 @@ Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNe
       // In a pod nothing of it can be seen from here; its PF is of the same kind.
       if (vf.link_type.empty()) {
         vf.link_type = pf.link_type;
-        vf.is_rdma = vf.is_rdma || (pf.is_rdma && !vf.driver.empty());
+        const bool kernel_driver = !vf.driver.empty() && UserSpaceOf(vf.driver) == UserSpace::kNone;
+        vf.is_rdma = vf.is_rdma || (pf.is_rdma && kernel_driver);
       }
       inventory->functions.push_back(std::move(vf));
     }
   }
+  inventory->accelerators =
+      RH_TRY_WRAP(ListAccelerators(root, inventory->functions), "looking for accelerators");
+  inventory->auxiliaries =
+      RH_TRY_WRAP(ListSubfunctions(root, host, inventory->functions), "looking for subfunctions");
+  RH_TRY(MarkVdpa(root, inventory.get()));
   return std::shared_ptr<const Inventory>(std::move(inventory));
 }
 

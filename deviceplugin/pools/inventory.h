@@ -1,4 +1,6 @@
-// Inventory: the network functions of this node, as they were at one moment.
+// Inventory: the network functions of this node, as they were at one moment, and the
+// accelerators and auxiliary network devices (subfunctions) that configurations of
+// sriov-network-device-plugin may name.
 //
 // Made by Discover() from sysfs and from what the host's own network stands on;
 // never changed afterwards, shared by all who answer kubelet.
@@ -31,16 +33,25 @@ struct HostNetwork {
 // Asks the kernel.
 Result<HostNetwork> ReadHostNetwork(RouteApi& route);
 
+enum class FunctionKind : std::uint8_t {
+  kNetwork,      // PCI class 02
+  kAccelerator,  // PCI class 12
+  kAuxiliary,    // a subfunction: a network device on the auxiliary bus, below a PCI function
+};
+
+enum class VdpaType : std::uint8_t { kNone, kVhost, kVirtio };
+
 struct NicFunction {
-  PciAddress address;
-  std::string id;  // the address as text: kubelet's device id
+  PciAddress address;  // of an auxiliary device: that of the PCI function below which it is
+  std::string id;      // kubelet's device id: the address as text, or "mlx5_core.sf.2"
   std::uint16_t vendor = 0;
   std::uint16_t device = 0;
-  std::string driver;  // "" when unbound
+  std::string driver;  // "" when unbound; of an auxiliary device: its PCI function's
   std::optional<int> numa_node;
 
+  FunctionKind kind = FunctionKind::kNetwork;
   bool is_vf = false;
-  int vf_index = -1;    // -1: a PF
+  int vf_index = -1;    // -1: a PF; of a subfunction its sfnum
   PciAddress pf;        // a PF's own address for PFs
   std::string pf_name;  // the PF's network device; "" when it has none in the host's namespace
   int vf_count = 0;     // of a PF
@@ -49,8 +60,12 @@ struct NicFunction {
   std::string rdma_device;
   // Has an RDMA device, or is in a pod and belongs to a PF that has one.
   bool is_rdma = false;
-  // "ether", "infiniband"; of the PF when the function itself is in a pod; "" unknown.
+  // "ether", "infiniband": the network device's, else the RDMA port's, else (the function
+  // is in a pod, or has a user-space driver) the PF's; "" unknown.
   std::string link_type;
+  std::optional<std::uint16_t> pkey;        // InfiniBand only: port 1, index 0
+  std::optional<std::uint32_t> acpi_index;  // firmware's number of the function
+  VdpaType vdpa = VdpaType::kNone;          // of the vDPA device on it
   // Carries the host's own network: never advertised.
   bool used_by_host = false;
   std::string used_by_host_through;  // the network device that says so: "eth0", "bond0"
@@ -59,11 +74,18 @@ struct NicFunction {
 struct Inventory {
   // PFs in PCI order, each followed by its VFs in the order of their index.
   std::vector<NicFunction> functions;
+  std::vector<NicFunction> accelerators;  // in PCI order
+  std::vector<NicFunction> auxiliaries;   // sorted by id
   // Addresses of the PFs that can carry a rail, in PCI order: what a position in
   // fabric.json counts.
   std::vector<std::string> rail_pfs;
 
+  // Among all three.
   [[nodiscard]] const NicFunction* Find(const std::string& id) const;
+  [[nodiscard]] const std::vector<NicFunction>& Of(FunctionKind kind) const {
+    if (kind == FunctionKind::kAccelerator) return accelerators;
+    return kind == FunctionKind::kAuxiliary ? auxiliaries : functions;
+  }
 };
 
 Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host);

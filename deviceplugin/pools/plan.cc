@@ -40,13 +40,6 @@ Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan
   return {};
 }
 
-std::string WhyNot(const NicFunction& function) {
-  if (function.used_by_host) return "carries the host's own network (" + function.used_by_host_through + ")";
-  if (!function.is_vf && function.vf_count > 0) return "is a PF with VFs";
-  if (function.driver.empty()) return "is bound to no driver";
-  return "is selected by no resource, or its driver is none for the network (" + function.driver + ")";
-}
-
 Json Facts(const NicFunction& function) {
   Json json;
   json["id"] = function.id;
@@ -105,7 +98,7 @@ std::string PlanAsJson(const Plan& plan) {
                                   [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
     if (used) continue;
     Json device = Facts(function);
-    device["because"] = WhyNot(function);
+    device["because"] = WhyInNoPool(plan.pools, *plan.inventory, function);
     json["notAdvertised"].push_back(std::move(device));
   }
   json["absentRails"] = plan.absent_rails;

@@ -1,27 +1,59 @@
 #include "deviceplugin/pools/resource_pool.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <set>
+
+#include "deviceplugin/pools/drivers.h"
 
 namespace railhead {
 namespace {
 
-bool HasNetworkDriver(const NicFunction& function) {
-  static constexpr std::array<std::string_view, 4> kUserSpace = {"", "vfio-pci", "uio_pci_generic",
-                                                                 "igb_uio"};
-  return std::find(kUserSpace.begin(), kUserSpace.end(), function.driver) == kUserSpace.end();
-}
-
-bool MayBeGivenOut(const NicFunction& function) {
-  if (function.used_by_host || !HasNetworkDriver(function)) return false;
-  return function.is_vf || function.vf_count == 0;
-}
-
-bool Selects(const ResourceSpec& spec, const NicFunction& function) {
-  return std::any_of(spec.selectors.begin(), spec.selectors.end(),
+bool Takes(const ResourceSpec& spec, const NicFunction& function) {
+  return spec.kind == function.kind &&
+         std::any_of(spec.selectors.begin(), spec.selectors.end(),
                      [&](const Selector& selector) { return selector.Matches(function); });
+}
+
+// The VF or subfunction of a PF that keeps the PF from being given out itself: the host
+// needs it, or some resource takes it, whether it can be given out just now or not.
+const NicFunction* InTheWay(const std::vector<const ResourceSpec*>& specs, const Inventory& inventory,
+                            const NicFunction& pf) {
+  for (const auto* functions : {&inventory.Of(pf.kind), &inventory.auxiliaries}) {
+    for (const NicFunction& other : *functions) {
+      if (other.pf != pf.address || other.id == pf.id) continue;
+      const bool taken = other.used_by_host || std::any_of(specs.begin(), specs.end(), [&](const auto* spec) {
+                           return Takes(*spec, other);
+                         });
+      if (taken) return &other;
+    }
+  }
+  return nullptr;
+}
+
+// Why `selector` of `spec`, which matches, may not have the function; "" when it may.
+std::string Objection(const std::vector<const ResourceSpec*>& specs, const Inventory& inventory,
+                      const Selector& selector, const NicFunction& function) {
+  if (function.used_by_host) return "carries the host's own network (" + function.used_by_host_through + ")";
+  if (function.driver.empty()) return "is bound to no driver";
+  const bool network = function.kind == FunctionKind::kNetwork;
+  if (network && UserSpaceOf(function.driver) != UserSpace::kNone && selector.drivers.empty()) {
+    return "has the user-space driver " + function.driver + ", which the selector does not name in drivers";
+  }
+  if (function.is_vf || function.kind == FunctionKind::kAuxiliary) return {};
+  const bool has_subfunctions =
+      std::any_of(inventory.auxiliaries.begin(), inventory.auxiliaries.end(),
+                  [&](const NicFunction& other) { return other.pf == function.address; });
+  if (function.vf_count == 0 && !has_subfunctions) return {};
+  if (network && function.vf_count > 0 && !selector.Names(function)) {
+    return "is a PF with VFs: only a selector of config.json that names it by pciAddresses, or by pfNames "
+           "without a range, gives it out";
+  }
+  const NicFunction* other = InTheWay(specs, inventory, function);
+  if (other == nullptr) return {};
+  return std::string("is a PF with ") + (other->kind == FunctionKind::kAuxiliary ? "subfunctions" : "VFs") +
+         ", of which " + other->id +
+         (other->used_by_host ? " carries the host's own network" : " is selected by a resource");
 }
 
 // Ranks of the PFs for which the spec has none follow those that it has.
@@ -58,21 +90,58 @@ const PoolMember* ResourcePool::Find(std::string_view id) const {
 
 std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
                                                             const Inventory& inventory) {
+  std::vector<const ResourceSpec*> all;
+  all.reserve(specs.size());
+  for (const ResourceSpec& spec : specs) all.push_back(&spec);
   std::set<std::string> taken;
   std::vector<std::shared_ptr<const ResourcePool>> pools;
+  pools.reserve(specs.size());
   for (const ResourceSpec& spec : specs) {
     auto pool = std::make_shared<ResourcePool>();
     pool->spec = spec;
-    for (const NicFunction& function : inventory.functions) {
-      if (!MayBeGivenOut(function) || taken.contains(function.id) || !Selects(spec, function)) continue;
+    for (const NicFunction& function : inventory.Of(spec.kind)) {
+      if (taken.contains(function.id)) continue;
+      const auto takes = [&](const Selector& selector) {
+        return selector.Matches(function) && Objection(all, inventory, selector, function).empty();
+      };
+      const auto selector = std::find_if(spec.selectors.begin(), spec.selectors.end(), takes);
+      if (selector == spec.selectors.end()) continue;
       taken.insert(function.id);
-      pool->members.push_back({function, RailOf(spec, inventory, function)});
+      pool->members.push_back({function, RailOf(spec, inventory, function),
+                               static_cast<std::size_t>(selector - spec.selectors.begin())});
     }
     std::sort(pool->members.begin(), pool->members.end(),
               [](const PoolMember& a, const PoolMember& b) { return a.function.id < b.function.id; });
     pools.push_back(std::move(pool));
   }
   return pools;
+}
+
+std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
+                        const Inventory& inventory, const NicFunction& function) {
+  // What no selector can change comes first.
+  if (const std::string why =
+          Objection({}, inventory,
+                    Selector{.drivers = {function.driver}, .pci_addresses = {function.address}}, function);
+      !why.empty()) {
+    return why;
+  }
+  std::vector<const ResourceSpec*> specs;
+  specs.reserve(pools.size());
+  for (const auto& pool : pools) specs.push_back(&pool->spec);
+  std::string unmet;
+  for (const ResourceSpec* spec : specs) {
+    if (spec->kind != function.kind) continue;
+    for (const Selector& selector : spec->selectors) {
+      const char* key = selector.FirstUnmet(function);
+      if (key == nullptr) return Objection(specs, inventory, selector, function);
+      unmet += (unmet.empty() ? "" : ", ") + spec->resource + ": " + key;
+    }
+  }
+  if (function.vf_count > 0) return "is a PF with VFs";  // that it is not selected is as it should be
+  std::string why = "is selected by no resource";
+  if (!unmet.empty()) why += " (" + unmet + ")";
+  return why;
 }
 
 Result<void> CheckResourceName(const std::string& resource) {

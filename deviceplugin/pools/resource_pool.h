@@ -3,8 +3,11 @@
 //
 // A ResourceSpec comes from the configuration (fabric_pools.h, sriovdp_config.h);
 // BuildPools() applies specs to an inventory. A device is in the first pool that
-// selects it. Never in any pool: a function that carries the host's own network, a PF
-// that has VFs, a function without a network driver (unbound, vfio-pci, uio).
+// selects it. Never in any pool: a function that carries the host's own network, one
+// that is bound to no driver. A network function with a user-space driver (vfio-pci,
+// uio) only where a selector names that driver. A PF that has VFs only where a selector
+// names the PF (Selector::Names), and no selector of any resource takes one of its VFs
+// or subfunctions, and none of these carries the host's own network.
 // Threads: values, immutable once built.
 #pragma once
 
@@ -30,13 +33,15 @@ enum class RdmaNodes : std::uint8_t {
 };
 
 struct ResourceSpec {
-  std::string resource;             // "railhead.io/roce"
+  std::string resource;  // "railhead.io/roce"
+  FunctionKind kind = FunctionKind::kNetwork;
   std::vector<Selector> selectors;  // any of them; none: no device (a rail that this node lacks)
   HandoffPolicy handoff = HandoffPolicy::kOff;
   Delivery delivery = Delivery::kMount;
-  RdmaNodes rdma_nodes = RdmaNodes::kNone;
+  RdmaNodes rdma_nodes = RdmaNodes::kNone;  // kAll: for devices of selectors with isRdma
   bool exclude_topology = false;
-  // By device id or "*": further key-value pairs of the ..._INFO variable.
+  // By device id, the PCI address of a subfunction's PF, or "*": further key-value pairs
+  // of the ..._INFO variable.
   std::map<std::string, std::map<std::string, std::string>> additional_info;
   // Rank of the rail on a PF, by the PF's address; PFs that are not there rank
   // behind, in PCI order.
@@ -45,7 +50,8 @@ struct ResourceSpec {
 
 struct PoolMember {
   NicFunction function;
-  int rail = 0;  // members with the same number share a rail
+  int rail = 0;              // members with the same number share a rail
+  std::size_t selector = 0;  // index of the spec's selector that has taken it
 };
 
 struct ResourcePool {
@@ -57,6 +63,11 @@ struct ResourcePool {
 
 std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
                                                             const Inventory& inventory);
+
+// Why a function is in none of `pools`, which BuildPools() made of `inventory`:
+// "is a PF with VFs, ...", "is selected by no resource (a.b/c: pfNames)".
+std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
+                        const Inventory& inventory, const NicFunction& function);
 
 // What kubelet asks of an extended resource's name: "domain/name", both made of the
 // characters that Kubernetes allows, not in kubernetes.io.

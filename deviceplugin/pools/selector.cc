@@ -56,14 +56,41 @@ bool PfRange::HasVf(int index) const {
                      [&](const auto& range) { return range.first <= index && index <= range.second; });
 }
 
-bool Selector::Matches(const NicFunction& function) const {
-  if (is_vf && *is_vf != function.is_vf) return false;
-  if (is_rdma.value_or(false) && !function.is_rdma) return false;
-  return EmptyOrHas(vendors, function.vendor) && EmptyOrHas(devices, function.device) &&
-         EmptyOrHas(drivers, function.driver) && EmptyOrHas(pci_addresses, function.address) &&
-         EmptyOrHas(link_types, function.link_type) &&
-         MatchesPf(pf_names, function.pf_name, function.vf_index) &&
-         MatchesPf(root_devices, function.pf.ToString(), function.vf_index);
+const char* Selector::FirstUnmet(const NicFunction& function) const {
+  if (is_vf && *is_vf != function.is_vf) return "device";
+  if (!EmptyOrHas(vendors, function.vendor)) return "vendors";
+  if (!EmptyOrHas(devices, function.device)) return "devices";
+  if (!EmptyOrHas(drivers, function.driver)) return "drivers";
+  if (!EmptyOrHas(pci_addresses, function.address)) return "pciAddresses";
+  if (!acpi_indexes.empty() && !(function.acpi_index && EmptyOrHas(acpi_indexes, *function.acpi_index))) {
+    return "acpiIndexes";
+  }
+  if (!aux_types.empty() && !EmptyOrHas(aux_types, std::string(AuxTypeOf(function.id)))) return "auxTypes";
+  if (!MatchesPf(pf_names, function.pf_name, function.vf_index)) return "pfNames";
+  if (!root_devices.empty() && !MatchesPf(root_devices, function.pf.ToString(), function.vf_index)) {
+    return "rootDevices";
+  }
+  if (!EmptyOrHas(link_types, function.link_type)) return "linkTypes";
+  if (!pkeys.empty() && !(function.pkey && EmptyOrHas(pkeys, *function.pkey))) return "pKeys";
+  if (is_rdma.value_or(false) && !function.is_rdma) return "isRdma";
+  if (vdpa != VdpaType::kNone && vdpa != function.vdpa) return "vdpaType";
+  return nullptr;
+}
+
+bool Selector::Names(const NicFunction& pf) const {
+  if (std::find(pci_addresses.begin(), pci_addresses.end(), pf.address) != pci_addresses.end()) return true;
+  return std::any_of(pf_names.begin(), pf_names.end(), [&](const PfRange& range) {
+    return range.vfs.empty() && !pf.pf_name.empty() && ToLower(range.pf) == ToLower(pf.pf_name);
+  });
+}
+
+std::string_view AuxTypeOf(std::string_view id) {
+  const auto first = id.find('.');
+  const auto last = id.rfind('.');
+  if (first == std::string_view::npos || first == 0 || last == first) return {};
+  const std::string_view type = id.substr(first + 1, last - first - 1);
+  if (type.find('.') != std::string_view::npos || !ParseInt(id.substr(last + 1))) return {};
+  return type;
 }
 
 }  // namespace railhead

@@ -2,7 +2,8 @@
 //
 // The words are sriov-network-device-plugin's: every key that is given must match,
 // within a key any one value does. A fabric's rails are expressed in the same way,
-// as root devices. Threads: value.
+// as root devices. A selector also says what its devices come with (RDMA nodes,
+// vhost-net, a vDPA device). Threads: value.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +37,23 @@ struct Selector {
   std::vector<PfRange> pf_names;      // compared without regard to case
   std::vector<PfRange> root_devices;  // PCI addresses, lower case
   std::vector<std::string> link_types;
-  std::optional<bool> is_rdma;  // only true selects: false means "no matter", as it does there
+  std::vector<std::uint32_t> acpi_indexes;
+  std::vector<std::string> aux_types;  // "sf"
+  std::vector<std::uint16_t> pkeys;
+  VdpaType vdpa = VdpaType::kNone;  // kNone: no matter
+  std::optional<bool> is_rdma;      // only true selects: false means "no matter", as it does there
   std::optional<bool> is_vf;
+  bool need_vhost_net = false;  // selects nothing: adds /dev/vhost-net and /dev/net/tun
 
-  [[nodiscard]] bool Matches(const NicFunction& function) const;
+  // The first key, in that program's order and spelling, that the function does not
+  // meet; nullptr when it meets all.
+  [[nodiscard]] const char* FirstUnmet(const NicFunction& function) const;
+  [[nodiscard]] bool Matches(const NicFunction& function) const { return FirstUnmet(function) == nullptr; }
+  // Whether it means just this PF: by address, or by name without a range of VFs.
+  [[nodiscard]] bool Names(const NicFunction& pf) const;
 };
+
+// "sf" of "mlx5_core.sf.2"; "" for what is no name of an auxiliary device.
+std::string_view AuxTypeOf(std::string_view id);
 
 }  // namespace railhead

@@ -1,15 +1,15 @@
 // sriov-network-device-plugin's config.json, as users have it.
 //
-// Read: resourceList with resourceName, resourcePrefix, deviceType netDevice,
-// excludeTopology, additionalInfo and selectors (an object or a list) with vendors,
-// devices, drivers, pciAddresses, pfNames, rootDevices, linkTypes and isRdma. Keys
-// are compared without regard to case, as Go's decoder does for that program.
-// What it knows and railheadd does not do (accelerator, auxNetDevice, acpiIndexes,
-// ddpProfiles, pKeys, vdpaType, needVhostNet, user-space drivers) is refused by name,
-// never ignored; other unknown keys are refused with the nearest known one.
+// Read: resourceList with resourceName, resourcePrefix, deviceType (netDevice,
+// accelerator, auxNetDevice), excludeTopology, additionalInfo and selectors (an object
+// or a list): vendors, devices, drivers, pciAddresses, acpiIndexes, pfNames, rootDevices,
+// linkTypes, pKeys, isRdma, needVhostNet, vdpaType and auxTypes, each where its README
+// or its code knows it. Keys are compared without regard to case, as Go's decoder does
+// for that program. ddpProfiles is refused by name; unknown keys are refused with the
+// nearest known one.
 //
-// Such pools have no handoff. Containers get the RDMA device nodes from Allocate
-// where isRdma is set, as they do from that program, so that any CNI plugin works.
+// Such pools have no handoff. Containers get the device nodes from Allocate (RDMA where
+// isRdma is set), as they do from that program, so that any CNI plugin works.
 // Threads: pure function. Errors: kMalformed, kInvalid or kUnsupported with the JSON
 // pointer.
 #pragma once

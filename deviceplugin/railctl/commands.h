@@ -20,6 +20,9 @@ inline constexpr int kBadConfig = 3;  // a configuration is missing or wrong
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
 int Complain(const Error& error, int status);
 
+// config check, config migrate
+void AddConfigCommand(CLI::App* app, const Root& root, int* status);
+
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
 
 }  // namespace railhead::railctl

@@ -20,6 +20,7 @@ int Main(int argc, char** argv) {
   app.set_version_flag("--version", std::string("railctl ") + RAILHEAD_VERSION);
   app.require_subcommand(1);
   app.footer(kFooter);
+  AddConfigCommand(&app, root, &status);
   AddHealthCommand(&app, root, &status);
   try {
     app.parse(argc, argv);

@@ -98,6 +98,11 @@ TEST_P(SriovdpConfigRefuses, WithTheJsonPointer) {
 
 #define SELECTORS(text) R"({"resourceList": [{"resourceName": "net", "selectors": )" text "}]}"
 
+#define ACCELERATOR(text) \
+  R"({"resourceList": [{"resourceName": "net", "deviceType": "accelerator", "selectors": )" text "}]}"
+#define AUXILIARY(text) \
+  R"({"resourceList": [{"resourceName": "net", "deviceType": "auxNetDevice", "selectors": )" text "}]}"
+
 INSTANTIATE_TEST_SUITE_P(
     All, SriovdpConfigRefuses,
     ::testing::Values(
@@ -112,7 +117,7 @@ INSTANTIATE_TEST_SUITE_P(
             "twice"},
         Wrong{R"({"resourceList": [{"resourceName": "a", "ResourceName": "b", "selectors": {}}]})",
               "differing only in case"},
-        Wrong{R"({"resourceList": [{"resourceName": "a", "deviceType": "accelerator", "selectors": {}}]})",
+        Wrong{R"({"resourceList": [{"resourceName": "a", "deviceType": "gpu", "selectors": {}}]})",
               "/resourceList/0/deviceType"},
         Wrong{SELECTORS(R"({"vendor": ["15b3"]})"), "vendors"},
         Wrong{SELECTORS(R"({"vendors": ["0x15b3"]})"), "/resourceList/0/selectors/vendors"},
@@ -123,11 +128,23 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{SELECTORS(R"({"pfNames": ["#1"]})"), "names no PF"},
         Wrong{SELECTORS(R"({"rootDevices": ["pf0#1"]})"), "no PCI address"},
         Wrong{SELECTORS(R"({"linkTypes": ["fibre"]})"), "ether or infiniband"},
-        Wrong{SELECTORS(R"({"drivers": ["vfio-pci"]})"), "user-space driver"},
-        Wrong{SELECTORS(R"({"VdpaType": "vhost"})"), "/resourceList/0/selectors/VdpaType: is not supported"},
-        Wrong{SELECTORS(R"({"acpiIndexes": ["1"]})"), "is not supported"},
-        Wrong{SELECTORS(R"({"pKeys": ["0x1"]})"), "is not supported"},
-        Wrong{SELECTORS(R"({"needVhostNet": true})"), "is not supported"},
+        Wrong{SELECTORS(R"({"VdpaType": "user"})"), "/resourceList/0/selectors/VdpaType: 'user'"},
+        Wrong{SELECTORS(R"({"vdpaType": "vhost", "isRdma": true})"), "cannot stand beside isRdma"},
+        Wrong{SELECTORS(R"({"acpiIndexes": ["eth"]})"), "no ACPI index"},
+        Wrong{SELECTORS(R"({"pKeys": ["1"]})"), "no partition key"},
+        Wrong{SELECTORS(R"({"pKeys": ["0x10000"]})"), "no partition key"},
+        Wrong{SELECTORS(R"({"ddpProfiles": ["GTP"]})"), "/resourceList/0/selectors/ddpProfiles"},
+        Wrong{SELECTORS(R"({"needVhostNet": "yes"})"), "/resourceList/0/selectors/needVhostNet"},
+        Wrong{SELECTORS(R"({"auxTypes": ["sf"]})"), "auxNetDevice only"},
+        Wrong{ACCELERATOR(R"({"pfNames": ["pf0"]})"), "no selector of deviceType accelerator"},
+        Wrong{ACCELERATOR(R"({"auxTypes": ["sf"]})"), "auxNetDevice only"},
+        Wrong{ACCELERATOR(R"({"vendor": ["15b3"]})"), "did you mean 'vendors'"},
+        Wrong{AUXILIARY(R"({"pfNames": ["pf0"]})"), "/resourceList/0/selectors/auxTypes: is missing"},
+        Wrong{AUXILIARY(R"({"auxTypes": ["a.b"]})"), "no type of an auxiliary device"},
+        Wrong{AUXILIARY(R"({"auxTypes": ["sf"], "pciAddresses": ["0000:43:00.0"]})"),
+              "no selector of deviceType auxNetDevice"},
+        Wrong{AUXILIARY(R"({"auxTypes": ["sf"], "vdpaType": "vhost"})"),
+              "no selector of deviceType auxNetDevice"},
         Wrong{SELECTORS(R"([])"), "empty list"},
         Wrong{SELECTORS(R"([{}, {"isRdma": 1}])"), "/resourceList/0/selectors/1/isRdma"}));
 

@@ -1,0 +1,25 @@
+// The parts of a NicFunction that come from its network and RDMA devices: the same for
+// PCI functions and for auxiliary devices. For inventory.cc and subfunctions.cc.
+//
+// Threads: thread-safe. Errors: kIo, and kConflict for what the kernel never writes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deviceplugin/pools/inventory.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// link_type, used_by_host and used_by_host_through, of the function's network devices.
+Result<void> ReadNetdevFacts(const Root& root, const HostNetwork& host,
+                             const std::vector<std::string>& netdevs, NicFunction* function);
+
+// rdma_device, is_rdma and pkey, of its RDMA devices, and link_type where it is not
+// known yet.
+Result<void> ReadRdmaFacts(const Root& root, const std::vector<std::string>& rdma_devices,
+                           NicFunction* function);
+
+}  // namespace railhead

@@ -1,0 +1,105 @@
+// railctl config check, railctl config migrate.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "deviceplugin/pools/config_check.h"
+#include "deviceplugin/pools/migrate.h"
+#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/railctl/commands.h"
+#include "netns/base/files.h"
+#include "netns/linux_kernel.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct Arguments {
+  std::string file;
+  std::string prefix = kSriovdpPrefix;
+  bool json = false;
+};
+
+Result<HostNetwork> AskHostNetwork(const Root& root) {
+  LinuxKernel kernel(root);
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  const auto route = RH_TRY(kernel.OpenRoute(host));
+  return ReadHostNetwork(*route);
+}
+
+Result<Plan> PlanOf(const Root& root, const Arguments& arguments) {
+  const ConfigSource source = RH_TRY(TellConfig(root, arguments.file, arguments.prefix));
+  const HostNetwork host = RH_TRY(AskHostNetwork(root));
+  return MakePlan(root, source, host);
+}
+
+void PrintErrorAsJson(const Error& error) {
+  nlohmann::ordered_json json;
+  json["ok"] = false;
+  json["error"]["code"] = std::string(NameOf(error.code));
+  json["error"]["message"] = error.message;
+  if (!error.hint.empty()) json["error"]["hint"] = error.hint;
+  // A message may quote a file's bytes.
+  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  (void)std::printf("%s\n", text.c_str());
+}
+
+int Check(const Root& root, const Arguments& arguments) {
+  const auto plan = PlanOf(root, arguments);
+  if (!plan) {
+    if (arguments.json) PrintErrorAsJson(plan.error());
+    return Complain(plan.error(), kBadConfig);
+  }
+  if (arguments.json) {
+    (void)std::printf("{\"ok\": true, \"plan\": %s}\n", PlanAsJson(*plan).c_str());
+  } else {
+    (void)std::printf("ok\n%s", PlanAsText(*plan).c_str());
+  }
+  return kDone;
+}
+
+int Migrate(const Root& root, const Arguments& arguments) {
+  const auto text = ReadFile(root.Path(arguments.file));
+  if (!text) return Complain(text.error(), kFailed);
+  if (!*text) {
+    return Complain({ErrorCode::kNotFound, "reading " + arguments.file + ": no such file",
+                     "name a config.json of sriov-network-device-plugin", 0},
+                    kBadConfig);
+  }
+  const auto migration = MigrateSriovdpConfig(**text, arguments.file, arguments.prefix);
+  if (!migration) {
+    const bool nothing = migration.error().code == ErrorCode::kUnsupported;
+    return Complain(migration.error(), nothing ? kFailed : kBadConfig);
+  }
+  for (const std::string& note : migration->notes) (void)std::fprintf(stderr, "%s\n", note.c_str());
+  (void)std::printf("%s", migration->fabric.c_str());
+  return kDone;
+}
+
+void AddFile(CLI::App* command, Arguments* arguments, const char* what) {
+  command->add_option("FILE", arguments->file, what)->required();
+  command->add_option("--resource-prefix", arguments->prefix, "Prefix of resources without resourcePrefix")
+      ->capture_default_str();
+}
+
+}  // namespace
+
+void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
+  CLI::App* config = app->add_subcommand("config", "Check or migrate a configuration");
+  config->require_subcommand(1);
+
+  const auto check_arguments = std::make_shared<Arguments>();
+  CLI::App* check = config->add_subcommand(
+      "check", "Say what is wrong with a configuration, or which devices of this node its resources get");
+  AddFile(check, check_arguments.get(), "fabric.json, or sriov-network-device-plugin's config.json");
+  check->add_flag("--json", check_arguments->json, "Print JSON");
+  check->callback([&root, status, check_arguments] { *status = Check(root, *check_arguments); });
+
+  const auto migrate_arguments = std::make_shared<Arguments>();
+  CLI::App* migrate = config->add_subcommand(
+      "migrate", "Print a fabric.json to begin with; what it lacks is told on standard error");
+  AddFile(migrate, migrate_arguments.get(), "sriov-network-device-plugin's config.json");
+  migrate->callback([&root, status, migrate_arguments] { *status = Migrate(root, *migrate_arguments); });
+}
+
+}  // namespace railhead::railctl

@@ -1,0 +1,104 @@
+// railctl config, as a process on a fake sysfs: exit status and what goes where.
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "cni/fabric/fabric.h"
+#include "netns/base/files.h"
+#include "tests/deviceplugin/two_rails.h"
+
+namespace railhead::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class ConfigCommandTest : public TwoRails {
+ protected:
+  struct Ended {
+    int status = -1;
+    std::string out;
+    std::string err;
+  };
+
+  Ended Railctl(const std::string& arguments) {
+    const std::string errors = sysfs_.directory() + "/stderr";
+    const std::string command =
+        "RAILHEAD_ROOT='" + sysfs_.directory() + "' '" RAILCTL "' " + arguments + " 2>'" + errors + "'";
+    Ended ended;
+    FILE* pipe = ::popen(command.c_str(), "r");
+    if (pipe == nullptr) {
+      ADD_FAILURE() << "cannot run " << command;
+      return ended;
+    }
+    std::array<char, 4096> buffer{};
+    while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+      ended.out.append(buffer.data(), got);
+    }
+    const int status = ::pclose(pipe);
+    ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    ended.err = ReadFile(errors).value().value_or("");
+    return ended;
+  }
+};
+
+constexpr const char* kGood =
+    R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0#0"], "isRdma": true}}]})";
+
+TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
+  sysfs_.Write("/config.json", kGood);
+  const Ended text = Railctl("config check /config.json --resource-prefix x.io");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_EQ(text.out.rfind("ok\nx.io/net: 1 device\n  " + vfs0_[0], 0), 0U) << text.out;
+  const Ended json = Railctl("config check /config.json --json");
+  EXPECT_EQ(json.status, 0) << json.err;
+  const Json plan = Json::parse(json.out);
+  EXPECT_EQ(plan["ok"], true);
+  EXPECT_EQ(plan["plan"]["resources"][0]["devices"][0]["id"], vfs0_[0]);
+  sysfs_.Write("/fabric.json", TwoRailFabric());
+  const Ended fabric = Railctl("config check /fabric.json");
+  EXPECT_EQ(fabric.status, 0) << fabric.err;
+  EXPECT_NE(fabric.out.find("railhead.io/roce: 8 devices"), std::string::npos) << fabric.out;
+}
+
+TEST_F(ConfigCommandTest, CheckSaysWhereItIsWrongAndEndsWith3) {
+  sysfs_.Write("/config.json",
+               R"({"resourceList": [{"resourceName": "net", "selectors": {"pfName": ["x"]}}]})");
+  const Ended text = Railctl("config check /config.json");
+  EXPECT_EQ(text.status, 3);
+  EXPECT_EQ(text.out, "");
+  EXPECT_NE(text.err.find("/resourceList/0/selectors/pfName"), std::string::npos) << text.err;
+  EXPECT_NE(text.err.find("pfNames"), std::string::npos) << text.err;
+  const Ended json = Railctl("config check /config.json --json");
+  EXPECT_EQ(json.status, 3);
+  const Json error = Json::parse(json.out);
+  EXPECT_EQ(error["ok"], false);
+  EXPECT_NE(error["error"]["message"].get<std::string>().find("/resourceList/0/selectors/pfName"),
+            std::string::npos);
+  sysfs_.Write("/bytes.json", "{\"\xff\": 1}");
+  EXPECT_EQ(Railctl("config check /bytes.json --json").status, 3);
+  EXPECT_EQ(Railctl("config check /nowhere.json").status, 3);
+  EXPECT_EQ(Railctl("config check").status, 2);
+  EXPECT_EQ(Railctl("config").status, 2);
+}
+
+TEST_F(ConfigCommandTest, MigratePrintsTheFabricAndTheRestOnStandardError) {
+  sysfs_.Write("/config.json", kGood);
+  const Ended ended = Railctl("config migrate /config.json");
+  EXPECT_EQ(ended.status, 0);
+  const auto fabric = ParseFabric(ended.out, "output");
+  ASSERT_TRUE(fabric) << Describe(fabric.error());
+  EXPECT_EQ(fabric->pools[0].resource, "intel.com/net");
+  EXPECT_NE(ended.err.find("the range of VFs of pf0"), std::string::npos) << ended.err;
+  sysfs_.Write("/config.json", R"({"resourceList": [{"resourceName": "net", "selectors": {}}]})");
+  const Ended nothing = Railctl("config migrate /config.json");
+  EXPECT_EQ(nothing.status, 1);
+  EXPECT_EQ(nothing.out, "");
+  sysfs_.Write("/config.json", "{}");
+  EXPECT_EQ(Railctl("config migrate /config.json").status, 3);
+  EXPECT_EQ(Railctl("config migrate /nowhere.json").status, 3);
+}
+
+}  // namespace
+}  // namespace railhead::testing
