@@ -22,7 +22,7 @@ int Complain(const Error& error, int status);
 
 // config check, config migrate
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
-
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
+void AddTopoCommand(CLI::App* app, const Root& root, int* status);
 
 }  // namespace railhead::railctl

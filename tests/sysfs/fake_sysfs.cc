@@ -1,5 +1,6 @@
 #include "tests/sysfs/fake_sysfs.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -72,24 +73,77 @@ FakeSysfs::~FakeSysfs() {
   if (owned_) fs::remove_all(directory_, ignored);
 }
 
-void FakeSysfs::AddPf(const FakePf& pf) {
-  const PciAddress address = Address(pf.address);
-  const auto bridges = pf.bridges.empty() ? std::vector<std::string>{RootPort(address)} : pf.bridges;
-  const PciAddress first = Address(bridges.front());
-  std::string path = "/sys/devices/pci" + Hex(first.domain, "%04x") + ":" + Hex(first.bus, "%02x");
+std::string FakeSysfs::AddBridges(const std::string& address, const std::vector<std::string>& bridges,
+                                  int numa_node) {
+  const PciAddress endpoint = Address(address);
+  std::string host;
+  std::vector<PciAddress> chain;
+  chain.reserve(bridges.size() + 2);
   for (const std::string& bridge : bridges) {
-    path += "/" + bridge;
+    if (chain.empty() && host.empty() && bridge.starts_with("pci")) {
+      host = bridge;
+    } else {
+      chain.push_back(Address(bridge));
+    }
+  }
+  if (bridges.empty()) chain.push_back(Address(RootPort(endpoint)));
+  chain.push_back(endpoint);
+  if (host.empty()) host = "pci" + Hex(chain.front().domain, "%04x") + ":" + Hex(chain.front().bus, "%02x");
+  std::string path = "/sys/devices/" + host;
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    const std::string bridge = chain[i].ToString();
+    path.append("/").append(bridge);
     Write(path + "/class", "0x060400\n");
+    Write(path + "/numa_node", std::to_string(numa_node) + "\n");
+    WriteBridgeBuses(path, chain[i].bus, chain[i + 1].bus, endpoint.bus);
     Link("/sys/bus/pci/devices/" + bridge, path);
   }
-  path += "/" + address.ToString();
-  AddFunction({address.ToString(), path, pf.vendor, pf.device, pf.numa_node}, pf.driver);
+  return path;
+}
+
+// The header of a bridge's configuration space: PCI-to-PCI Bridge Architecture
+// Specification, section 3.2. A bridge reaches from its secondary bus to the highest
+// bus below it.
+void FakeSysfs::WriteBridgeBuses(const std::string& path, std::uint8_t primary, std::uint8_t secondary,
+                                 std::uint8_t subordinate) {
+  constexpr std::size_t kHeaderType = 0x0e;
+  constexpr std::size_t kPrimary = 0x18;
+  constexpr std::size_t kSubordinate = 0x1a;
+  std::ifstream file(directory_ + path + "/config", std::ios::binary);
+  const std::string before((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  if (before.size() > kSubordinate)
+    subordinate = std::max(subordinate, static_cast<std::uint8_t>(before[kSubordinate]));
+  std::string config(64, '\0');
+  config[kHeaderType] = 1;
+  config[kPrimary] = static_cast<char>(primary);
+  config[kPrimary + 1] = static_cast<char>(secondary);
+  config[kSubordinate] = static_cast<char>(subordinate);
+  Write(path + "/config", config);
+}
+
+void FakeSysfs::AddPf(const FakePf& pf) {
+  const std::string address = Address(pf.address).ToString();
+  const std::string path = AddBridges(address, pf.bridges, pf.numa_node) + "/" + address;
+  AddFunction({address, path, pf.vendor, pf.device, pf.numa_node}, pf.driver);
   if (pf.total_vfs > 0) {
     Write(path + "/sriov_totalvfs", std::to_string(pf.total_vfs) + "\n");
     Write(path + "/sriov_numvfs", "0\n");
   }
   if (!pf.netdev.empty()) AddNetdev(path, pf.netdev);
   if (!pf.rdma.empty()) AddRdma(path, pf.rdma);
+}
+
+void FakeSysfs::AddAccelerator(const FakeAccelerator& accelerator) {
+  const std::string address = Address(accelerator.address).ToString();
+  const std::string path = AddBridges(address, accelerator.bridges, accelerator.numa_node) + "/" + address;
+  AddFunction(
+      {address, path, accelerator.vendor, accelerator.device, accelerator.numa_node, accelerator.class_code},
+      accelerator.driver);
+  if (accelerator.uuid.empty()) return;
+  Write("/proc/driver/nvidia/gpus/" + address + "/information",
+        "Model: \t\t NVIDIA H100 80GB HBM3\nIRQ:   \t\t 18\nGPU UUID: \t " + accelerator.uuid +
+            "\nBus Type: \t PCIe\nBus Location: \t " + address + "\nDevice Minor: \t " +
+            std::to_string(accelerator.minor) + "\n");
 }
 
 std::vector<std::string> FakeSysfs::AddVfs(const std::string& pf, int count, const FakeVfs& vfs) {
@@ -216,7 +270,7 @@ void FakeSysfs::Remove(const std::string& path) {
 
 void FakeSysfs::AddFunction(const Function& function, const std::string& driver) {
   const std::string& path = function.path;
-  Write(path + "/class", "0x020000\n");
+  Write(path + "/class", function.class_code + "\n");
   Write(path + "/vendor", function.vendor + "\n");
   Write(path + "/device", function.device + "\n");
   Write(path + "/numa_node", std::to_string(function.numa_node) + "\n");

@@ -13,6 +13,7 @@
 // nothing can be tested then. Threads: not thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,7 +31,8 @@ struct FakePf {
   std::string driver = "mlx5_core";
   std::string vendor = "0x15b3";
   std::string device = "0x1021";
-  // Bridges above it, from the host bridge down; default: one root port.
+  // Bridges above it, from the host bridge down; default: one root port. The first may
+  // be the host bridge itself, "pci0000:00"; alone: the function is on the root bus.
   std::vector<std::string> bridges = {};
 };
 
@@ -41,6 +43,20 @@ struct FakeVfs {
   std::string driver = "mlx5_core";  // "": unbound
   std::string device = "0x101e";
   int offset = 16;  // routing id of VF 0 behind the PF's, as the SR-IOV capability has it
+};
+
+// A GPU or its like.
+struct FakeAccelerator {
+  std::string address;
+  int numa_node = -1;
+  std::string class_code = "0x030200";  // a 3D controller
+  std::string driver = "nvidia";
+  std::string vendor = "0x10de";
+  std::string device = "0x2330";
+  std::vector<std::string> bridges = {};  // as FakePf has them
+  // What NVIDIA's driver shows below /proc/driver/nvidia/gpus; "": nothing.
+  std::string uuid = {};
+  int minor = 0;
 };
 
 class FakeSysfs {
@@ -56,6 +72,7 @@ class FakeSysfs {
   [[nodiscard]] const std::string& directory() const { return directory_; }
 
   void AddPf(const FakePf& pf);
+  void AddAccelerator(const FakeAccelerator& accelerator);
   // Gives `pf` its VFs, all at once as sriov_numvfs does; returns their addresses.
   std::vector<std::string> AddVfs(const std::string& pf, int count, const FakeVfs& vfs = {});
 
@@ -88,7 +105,12 @@ class FakeSysfs {
     std::string vendor;
     std::string device;
     int numa_node = -1;
+    std::string class_code = "0x020000";
   };
+  // Makes the bridges that are not there yet; the path below the last of them.
+  std::string AddBridges(const std::string& address, const std::vector<std::string>& bridges, int numa_node);
+  void WriteBridgeBuses(const std::string& path, std::uint8_t primary, std::uint8_t secondary,
+                        std::uint8_t subordinate);
   void AddFunction(const Function& function, const std::string& driver);
   void AddNetdev(const std::string& device_path, const std::string& netdev);
   void AddRdma(const std::string& device_path, const std::string& ibdev);
