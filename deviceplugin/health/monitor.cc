@@ -172,7 +172,7 @@ std::vector<HealthChange> HealthMonitor::Observe(const HealthSubject& subject, c
 }
 
 bool HealthMonitor::KeepOnly(const std::set<std::string>& ids) {
-  return std::erase_if(devices_, [&](const auto& device) { return ids.count(device.first) == 0; }) > 0;
+  return std::erase_if(devices_, [&](const auto& device) { return !ids.contains(device.first); }) > 0;
 }
 
 const DeviceHealth* HealthMonitor::Find(const std::string& id) const {

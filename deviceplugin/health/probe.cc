@@ -237,7 +237,7 @@ Result<Observation> HealthProbe::Read(const HealthSubject& subject, const Health
 }
 
 void HealthProbe::KeepOnly(const std::set<std::string>& ids) {
-  std::erase_if(places_, [&](const auto& place) { return ids.count(place.first) == 0; });
+  std::erase_if(places_, [&](const auto& place) { return !ids.contains(place.first); });
 }
 
 }  // namespace railhead

@@ -105,7 +105,7 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   }
   hurry_ = false;
   probe_.KeepOnly(ids);
-  std::erase_if(vf_read_, [&](const auto& read) { return ids.count(read.first) == 0; });
+  std::erase_if(vf_read_, [&](const auto& read) { return !ids.contains(read.first); });
   bool changed = !tick.changes.empty();
   {
     const std::lock_guard lock(mutex_);
@@ -128,7 +128,7 @@ void HealthWatch::Save(bool changed, HealthTick* tick) {
 void HealthWatch::TellOnce(std::vector<Error>* problems) {
   std::set<std::string> now;
   std::erase_if(*problems, [&](const Error& problem) {
-    return !now.insert(problem.message).second || told_.count(problem.message) != 0;
+    return !now.insert(problem.message).second || told_.contains(problem.message);
   });
   told_ = std::move(now);
 }

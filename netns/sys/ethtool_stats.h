@@ -36,9 +36,9 @@ class EthtoolStats {
 
   explicit EthtoolStats(UniqueFd fd) : fd_(std::move(fd)) {}
   // 0: the driver has none, or there is no such device.
-  Result<std::uint32_t> CountOf(const std::string& netdev) const;
-  Result<Layout> ReadLayout(const std::string& netdev, const std::vector<std::string>& names,
-                            std::uint32_t count) const;
+  [[nodiscard]] Result<std::uint32_t> CountOf(const std::string& netdev) const;
+  [[nodiscard]] Result<Layout> ReadLayout(const std::string& netdev, const std::vector<std::string>& names,
+                                          std::uint32_t count) const;
 
   UniqueFd fd_;
   std::map<std::string, Layout> layouts_;
