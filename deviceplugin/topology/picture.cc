@@ -52,6 +52,12 @@ std::vector<std::string> FromHostBridge(const std::string& path) {
                '/');
 }
 
+std::string UseText(const NicUse& use) {
+  if (use.in_use) return "in use by a pod";
+  if (use.vfs.empty()) return "no VFs";
+  return std::to_string(use.InUse()) + " of " + std::to_string(use.vfs.size()) + " VFs in use";
+}
+
 class Picture {
  public:
   explicit Picture(const NodeReport& report) : report_(report) {}
@@ -122,9 +128,7 @@ class Picture {
       box.lines.push_back("rail " + use.rail +
                           (use.vlan ? " VLAN " + std::to_string(*use.vlan) : std::string()));
     }
-    box.lines.push_back(use.in_use ? "in use by a pod"
-                                   : std::to_string(use.InUse()) + " of " + std::to_string(use.vfs.size()) +
-                                         " VFs in use");
+    box.lines.push_back(UseText(use));
     box.vfs = &use.vfs;
   }
 
@@ -172,7 +176,7 @@ class Picture {
       line_y += kLineHeight;
     }
     for (const auto& child : box.children) DrawBox(*child, x, y);
-    if (box.vfs != nullptr) DrawVfs(*box.vfs, x + kPadding, line_y - kPadding);
+    if (box.vfs != nullptr) DrawVfs(*box.vfs, x + kPadding, line_y - kVfSize + 1);
   }
 
   void DrawVfs(const std::vector<VfUse>& vfs, int x, int y) {

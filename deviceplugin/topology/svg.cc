@@ -76,7 +76,8 @@ std::string Shortened(std::string_view text, std::size_t most) {
 
 void Svg::Rectangle(const Box& box, std::string_view style, std::string_view title) {
   body_ += "<rect class=\"" + EscapeXml(style) + "\"" + Attribute("x", box.x) + Attribute("y", box.y) +
-           Attribute("width", box.width) + Attribute("height", box.height) + Attribute("rx", 3);
+           Attribute("width", box.width) + Attribute("height", box.height) +
+           Attribute("rx", box.height < 20 ? 1 : 3);
   body_ += title.empty() ? "/>\n" : "><title>" + EscapeXml(title) + "</title></rect>\n";
 }
 

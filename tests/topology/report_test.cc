@@ -150,21 +150,47 @@ int Count(const std::string& svg, const std::string& style) {
   return count;
 }
 
-// Whether an XML parser takes it; what it says otherwise.
+// Parses the document, and looks that its boxes are in it and overlap only by nesting.
+constexpr const char* kCheckSvg = R"(
+import sys, xml.etree.ElementTree as tree
+svg = '{http://www.w3.org/2000/svg}'
+root = tree.fromstring(sys.stdin.buffer.read())
+assert root.tag == svg + 'svg', root.tag
+def box(e):
+    x, y = int(e.get('x')), int(e.get('y'))
+    return x, y, x + int(e.get('width')), y + int(e.get('height'))
+def inside(a, b):
+    return a[0] >= b[0] and a[1] >= b[1] and a[2] <= b[2] and a[3] <= b[3]
+def apart(a, b):
+    return a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+whole = (0, 0, int(root.get('width')), int(root.get('height')))
+boxes = [box(e) for e in root.iter(svg + 'rect')]
+for i, a in enumerate(boxes):
+    assert inside(a, whole), (a, 'is outside', whole)
+    for b in boxes[:i]:
+        assert a != b and (inside(a, b) or inside(b, a) or apart(a, b)), (a, 'overlaps', b)
+for e in root.iter(svg + 'text'):
+    assert 0 < int(e.get('x')) < whole[2] and 0 < int(e.get('y')) < whole[3], e.text
+)";
+
+// What is wrong with a picture; "" for nothing.
 std::string XmlError(const std::string& document) {
-  const ProcessOutput parsed =
-      RunProcess({"/usr/bin/python3", "-c",
-                  "import sys, xml.etree.ElementTree as e\n"
-                  "root = e.fromstring(sys.stdin.buffer.read())\n"
-                  "assert root.tag == '{http://www.w3.org/2000/svg}svg', root.tag\n"},
-                 {}, document);
-  return parsed.status == 0 ? "" : "status " + std::to_string(parsed.status) + ": " + parsed.err;
+  const ProcessOutput checked = RunProcess({"/usr/bin/python3", "-c", kCheckSvg}, {}, document);
+  return checked.status == 0 ? "" : "status " + std::to_string(checked.status) + ": " + checked.err;
 }
 
-TEST_F(ReportTest, TheCheckOfXmlCanFail) {
-  EXPECT_NE(XmlError("<svg xmlns=\"http://www.w3.org/2000/svg\"><rect></svg>"), "");
-  EXPECT_NE(XmlError("<svg xmlns=\"http://www.w3.org/2000/svg\">a & b</svg>"), "");
-  EXPECT_EQ(XmlError("<svg xmlns=\"http://www.w3.org/2000/svg\">a</svg>"), "");
+TEST_F(ReportTest, TheCheckOfPicturesCanFail) {
+  const auto svg = [](const std::string& inside) {
+    return "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"100\" height=\"100\">" + inside + "</svg>";
+  };
+  const auto box = [](const std::string& x, const std::string& width) {
+    return "<rect x=\"" + x + "\" y=\"0\" width=\"" + width + "\" height=\"10\"/>";
+  };
+  EXPECT_EQ(XmlError(svg("<text x=\"1\" y=\"1\">a</text>" + box("0", "50") + box("5", "10"))), "");
+  EXPECT_NE(XmlError(svg("<rect>")), "");
+  EXPECT_NE(XmlError(svg("<text x=\"1\" y=\"1\">a & b</text>")), "");
+  EXPECT_NE(XmlError(svg(box("0", "50") + box("45", "10"))), "");
+  EXPECT_NE(XmlError(svg(box("0", "101"))), "");
 }
 
 TEST_F(ReportTest, ThePictureHasEverything) {
