@@ -5,7 +5,8 @@
 # usage: build-guest.sh [--force] [--quiet]
 #   --force   build anew even if the cache has it
 #   --quiet   no progress on stderr
-# stdout: one line, the directory with kernel-image, initrd.cpio and release.
+# stdout: one line, the directory with kernel-image, initrd.cpio, release and runtime/, a
+# container runtime for scripts that share it (run-guest.sh -s runtime=DIR/runtime).
 # exit status: 0, or 1 with a reason on stderr.
 #
 # Cache: ${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest/KEY, where KEY is a hash of
@@ -26,6 +27,9 @@ readonly GUEST_SUITE=trixie
 readonly KERNEL_SUITE=trixie-backports
 readonly PACKAGES=(busybox-static bash kmod iproute2 iputils-ping iputils-arping ethtool tcpdump
     pciutils ibverbs-providers ibverbs-utils perftest jq strace libstdc++6 libseccomp2)
+# Not in the initramfs, which every guest unpacks into its memory: only these programs.
+readonly RUNTIME_PACKAGES=(containerd runc)
+readonly RUNTIME_PROGRAMS=(usr/bin/containerd usr/bin/containerd-shim-runc-v2 usr/bin/ctr usr/sbin/runc)
 # Dependencies of maintainer scripts or of features nobody uses in the guest.
 readonly SKIP='^(perl|perl-base|perl-modules-.*|libperl.*|debconf|adduser|passwd|dpkg|tar|libc-bin|init-system-helpers|debianutils|base-passwd|libpam-modules|libpam-modules-bin|libdb5.3.*|libsemanage.*|libsepol.*|login.defs|openssl-provider-legacy)$'
 readonly MODULES=(9p 9pnet_virtio overlay virtio_net igb igbvf 8021q veth bridge dummy macvlan ipvlan
@@ -48,7 +52,9 @@ die() { echo "build-guest.sh: $*" >&2; exit 1; }
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest
 key=$(cat "$here/build-guest.sh" "$here/guest-init.sh" | sha256sum | cut -c1-16)
 final=$cache/$key
-complete() { [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ]; }
+complete() {
+    [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ] && [ -x "$final/runtime/runc" ]
+}
 
 if [ -z "$force" ] && complete; then
     touch "$final"                       # what prune() keeps is what was used last
@@ -146,7 +152,6 @@ unpack_userland() { # sets root
     mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root"/{proc,sys,dev,run,tmp,etc,root,mnt/root} "$root"/var/{lib,log,tmp}
     local dir name version
     for dir in bin sbin lib lib64; do ln -s "usr/$dir" "$root/$dir"; done
-    ln -s ../run "$root/var/run"
     while read -r name version; do
         [[ $name =~ $SKIP ]] && continue
         quietly dpkg -x "$apt/cache/archives/${name}_${version}_"*.deb "$root"
@@ -154,6 +159,9 @@ unpack_userland() { # sets root
         sed -n 's/^Inst \([^ :]*\)[^ ]* (\([^ ]*\) .*/\1 \2/p' | sed 's/:/%3a/g')
     rm -rf "$root"/usr/share/{doc,man,locale,info,lintian,bug,perl*,zoneinfo,bash-completion,misc,zsh,initramfs-tools} \
         "$root"/usr/lib/x86_64-linux-gnu/{gconv,perl*} "$root"/usr/lib/{udev,systemd,locale} "$root"/var/lib/dpkg
+    # base-files ships directories and leaves the link to its maintainer script.
+    rm -rf "$root/var/run"
+    ln -s ../run "$root/var/run"
     local applet
     while read -r applet; do
         [ -e "$root/usr/bin/$applet" ] || [ -e "$root/usr/sbin/$applet" ] || ln -s busybox "$root/usr/bin/$applet"
@@ -165,6 +173,17 @@ unpack_userland() { # sets root
     echo 'root:x:0:' >"$root/etc/group"
     echo '127.0.0.1 localhost' >"$root/etc/hosts"
     install -m 755 "$here/guest-init.sh" "$root/init"
+}
+
+# What these programs need beyond libc is in the userland.
+unpack_runtime() {
+    say "runtime: ${RUNTIME_PACKAGES[*]}"
+    local debs=$work/runtime-debs tree=$work/runtime-packages deb program
+    mkdir -p "$debs" "$tree" "$work/runtime"
+    (cd "$debs" && quietly apt-get "${apt_opts[@]}" download "${RUNTIME_PACKAGES[@]}")
+    for deb in "$debs"/*.deb; do quietly dpkg -x "$deb" "$tree"; done
+    for program in "${RUNTIME_PROGRAMS[@]}"; do mv "$tree/$program" "$work/runtime/"; done
+    rm -rf "$debs" "$tree"
 }
 
 # Modules with what they need, uncompressed: decompressing under emulation costs
@@ -199,6 +218,7 @@ prune() {
 prepare_apt
 unpack_kernel
 unpack_userland
+unpack_runtime
 copy_modules
 (cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --null -o -H newc --owner=0:0 --quiet) >"$work/initrd.cpio"
 rm -rf "$work/root" "$kroot" "$work/debs"

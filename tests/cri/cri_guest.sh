@@ -1,0 +1,175 @@
+#!/bin/bash
+# Runs in the guest: tests/cri/run.sh tests/cri/cri_guest.sh
+#
+# A pod with two VFs on a real container runtime, the VFs chained behind the cluster's
+# network: Allocate by railheadd, sandbox with CNI ADD, PreStartContainer, CreateContainer
+# with CDI names, as kubelet does it. What is checked is what the container itself says.
+set -u
+# shellcheck source=tests/vm/lib.sh
+. "$SRC/tests/vm/lib.sh"
+# shellcheck source=tests/cri/runtime.sh
+. "$SRC/tests/cri/runtime.sh"
+readonly KUBELET=/var/lib/kubelet/device-plugins RESOURCE=railhead.io/roce
+readonly POD_UID=11111111-2222-3333-4444-555555555555
+pod=(--name train --uid "$POD_UID" --log-directory "$POD_LOGS/train")
+
+need() { # WHAT COMMAND...: without it nothing else makes sense
+    local what=$1
+    shift
+    "$@" && return
+    failed "$what"
+    tail -n 20 "$OUT"/*.log
+    finish
+}
+
+# ---- the node ----------------------------------------------------------------------------
+node() {
+    local pf vf
+    modprobe -a rdma_rxe rdma_ucm ib_uverbs || return
+    for pf in pf0 pf1; do
+        make_vfs "$pf" 2 || return
+        for vf in 0 1; do give_vf_mac "$pf" "$vf" "02:00:00:00:0${pf#pf}:0$vf" || return; done
+    done
+    mkdir -p /etc/railhead /etc/cni/net.d "$KUBELET"
+    jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50, restSeconds: 0 },
+        rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 * (. + 1)), softRoce: true,
+                              subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
+                              nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.13" } } ] }' >/etc/railhead/fabric.json
+    cat >/etc/cni/net.d/10-cluster.conflist <<'END'
+{ "cniVersion": "1.0.0", "name": "cluster", "plugins": [
+  { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
+    "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
+  { "type": "railhead" } ] }
+END
+    kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
+    within 60 test -S "$KUBELET/control.sock" || return
+    railheadd >"$OUT/railheadd.log" 2>&1 &
+    kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices
+}
+
+# Admission: Allocate, and the checkpoint that kubelet writes before it makes the sandbox.
+admit() {
+    kubelet-standin allocate --dir "$KUBELET" "$RESOURCE" 2 >/tmp/allocate || return
+    mapfile -t devices < <(jq -r '.devices | sort | .[]' /tmp/allocate)
+    jq --arg uid "$POD_UID" --arg resource "$RESOURCE" '{ Data: { PodDeviceEntries: [ { PodUID: $uid, ContainerName: "main",
+        ResourceName: $resource, DeviceIDs: { "-1": .devices }, AllocResp: "" } ], RegisteredDevices: {} }, Checksum: 1 }' \
+        /tmp/allocate >"$KUBELET/kubelet_internal_checkpoint"
+    allocated=()
+    local word
+    while read -r word; do allocated+=(--cdi "$word"); done < <(jq -r '.response.cdi_devices[]?' /tmp/allocate)
+    while read -r word; do allocated+=(--env "$word"); done < <(jq -r '.response.envs | to_entries[] | "\(.key)=\(.value)"' /tmp/allocate)
+}
+prestart() { kubelet-standin prestart --dir "$KUBELET" "$RESOURCE" "${devices[@]}"; }
+
+# world: all of the node that a pod could leave changed.
+world() {
+    ip -d -j link show | jq -c 'sort_by(.ifname)[] | select(.ifname != "cni0")
+        | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias, .vfinfo_list]'
+    ls /sys/class/infiniband
+    ip netns list
+    find /run/railhead /run/cdi -mindepth 1 ! -type d ! -path '*/locks/*' ! -name 'attach.log*' ! -name rdma-mode 2>/dev/null | sort
+    cri-pod list
+}
+as_before() { diff -u <(echo "$before") <(world); }
+
+# ---- what the container says, in /tmp/seen -------------------------------------------------
+seen() { jq -e "$@" /tmp/seen; }
+container() { # NAME [OPTION...]
+    cri-pod container "${pod[@]}" --sandbox "$sandbox" --container "$1" --image "$SHOW_IMAGE" "${@:2}" >/tmp/seen 2>/tmp/error ||
+        { cat /tmp/error; return 1; }
+}
+# Its device nodes are the node's devices: /dev/infiniband in the guest, by number.
+numbers_are_the_nodes() {
+    local path number major minor count=0
+    while read -r path number; do
+        read -r major minor < <(stat -c '%t %T' "$path") || return
+        [ "$((16#$major)):$((16#$minor))" = "$number" ] || { echo "$path is $number in the container"; return 1; }
+        count=$((count + 1))
+    done < <(jq -r '.devices[] | "\(.path) \(.number)"' /tmp/seen)
+    [ $count = 3 ] || { echo "$count device nodes, not 3"; return 1; }
+}
+conf_is_the_sandboxs() { jq -r '.ncclConf[]' /tmp/seen | diff "/run/railhead/handoff/$sandbox/nccl.conf" -; }
+# The GID at the index that nccl.conf gives is the IPv4 address of that HCA's interface.
+gids_are_addresses() {
+    local name netdev gid address octets want count=0
+    while read -r name netdev gid address; do
+        IFS=. read -ra octets <<<"$address"
+        printf -v want '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "${octets[@]}"
+        [ "$gid" = "$want" ] || { echo "$name has $gid at the index, $netdev has $address"; return 1; }
+        count=$((count + 1))
+    done < <(jq -r '.interfaces as $all | .hcas[] | "\(.name) \(.netdev) \(.gid) \($all[.netdev][0])"' /tmp/seen)
+    [ $count = 2 ] || { echo "$count HCAs, not 2"; return 1; }
+}
+# Of the container that is still running, whose id is in /tmp/seen.
+said_the_same() {
+    local id
+    id=$(cat /tmp/seen) && within 60 shown "$id" && jq -e --slurpfile main /tmp/main '. == $main[0]' /tmp/shown
+}
+shown() { cri-pod output "$1" >/tmp/shown && jq -e .hcas /tmp/shown; }
+sees_everything() { # what every sandbox of this pod gives its container
+    check '... its variables name the VFs' seen --argjson ids "$(jq '.devices | sort' /tmp/allocate)" \
+        '.env.PCIDEVICE_RAILHEAD_IO_ROCE | split(",") | sort == $ids'
+    check '... its device nodes are rdma_cm and two uverbs, and no others' seen \
+        '[.devices[].path | sub("[0-9]+$"; "")] == ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs", "/dev/infiniband/uverbs"]'
+    check '... they are those of the node' numbers_are_the_nodes
+    check '... it may open each of them' seen 'all(.devices[]; .character and .opens)'
+    check '... it has eth0 and a VF on each rail, with their addresses' seen '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]
+        and (.rail0[0] | startswith("10.100.0.")) and (.rail1[0] | startswith("10.200.0."))'
+    check '... nccl.conf is the one of its sandbox' conf_is_the_sandboxs
+    check '... and cannot be written' seen '.ncclConfWritable == false'
+    check '... it bootstraps by eth0' seen '.ncclConf | index("NCCL_SOCKET_IFNAME==eth0")'
+    check '... its HCAs belong to the rails' seen '[.hcas[].netdev] == ["rail0", "rail1"] and all(.hcas[]; .type == "RoCE v2")'
+    check '... the GID index finds their addresses' gids_are_addresses
+}
+
+devices=() allocated=() sandbox=''
+need 'PFs, VFs, railheadd' node
+need 'the container runtime' runtime_start bridge host-local
+need 'Allocate' admit
+before=$(world)
+
+deny 'PreStartContainer before the sandbox is refused' prestart
+check 'the sandbox, CNI ADD by the runtime' cri-pod sandbox "${pod[@]}"
+sandbox=$(tail -n 1 /tmp/check.log)
+check 'its address is the one of the cluster network' test "$(cri-pod address --sandbox "$sandbox")" = \
+    "$(jq -r '.result.ips[0].address | split("/")[0]' /var/lib/cni/results/cluster-"$sandbox"-eth0)"
+check 'PreStartContainer' prestart
+check 'a container with the CDI names of Allocate' container main "${allocated[@]}"
+sees_everything
+echo '--- what it says:'
+cat /tmp/seen
+cp /tmp/seen /tmp/main
+
+check 'a container of the same pod without them' container plain
+check '... has no device nodes and no nccl.conf, but the interfaces' seen \
+    '.devices == [] and .ncclConf == null and (.interfaces | has("rail0") and has("rail1"))'
+check 'a CDI name in an annotation, as older kubelets pass it' container annotated \
+    --annotation "cdi.k8s.io/railhead=railhead.io/nic=${devices[0]}"
+check '... is the same, for that VF' seen '(.devices | length) == 2 and (.ncclConf | length) > 1'
+deny 'a container with a CDI name that nobody wrote' container unknown --cdi railhead.io/nic=0000:00:00.0
+check '... is told which' grep -q 'unresolvable CDI devices railhead.io/nic=0000:00:00.0' /tmp/error
+
+check 'a container that stays' container staying --detach "${allocated[@]}" -- /show --stay
+check '... has said the same by then' said_the_same
+check 'the end of the pod, CNI DEL by the runtime' cri-pod remove --sandbox "$sandbox"
+check '... leaves the node as it was' as_before
+check '... may come twice' cri-pod remove --sandbox "$sandbox"
+
+# kubelet makes another sandbox for the same pod and does not call Allocate again.
+check 'the next sandbox of the pod' cri-pod sandbox "${pod[@]}" --attempt 1
+sandbox=$(tail -n 1 /tmp/check.log)
+check 'PreStartContainer' prestart
+check 'its container' container main "${allocated[@]}"
+sees_everything
+check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
+
+# On the node's own network no ADD is called, so there is nothing that CDI could inject.
+check 'the sandbox of a pod on the node'\''s network' cri-pod sandbox "${pod[@]}" --attempt 2 --host-network
+sandbox=$(tail -n 1 /tmp/check.log)
+deny 'PreStartContainer refuses it' prestart
+deny '... and so does the runtime' container main --host-network "${allocated[@]}"
+check '... for CDI names that nobody defined' grep -q 'unresolvable CDI devices' /tmp/error
+check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
+check 'all is as it was before the first pod' as_before
+runtime_stop
+finish

@@ -1,0 +1,25 @@
+// pause: the process that keeps a pod sandbox's namespaces. It reaps the orphans that a
+// shared PID namespace leaves to it and ends at SIGTERM or SIGINT. Static: its image
+// holds nothing else.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+int main() {
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGTERM);
+  sigaddset(&wanted, SIGINT);
+  sigaddset(&wanted, SIGCHLD);
+  // Blocked, so that they wait for sigwaitinfo: process 1 has no default actions.
+  if (sigprocmask(SIG_BLOCK, &wanted, nullptr) != 0) return 1;
+  while (true) {
+    const int signal_number = sigwaitinfo(&wanted, nullptr);
+    if (signal_number == SIGTERM || signal_number == SIGINT) return 0;
+    if (signal_number < 0 && errno != EINTR) return 1;
+    while (waitpid(-1, nullptr, WNOHANG) > 0) {
+    }
+  }
+}
