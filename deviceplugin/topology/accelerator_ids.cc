@@ -110,7 +110,7 @@ std::optional<PciAddress> AcceleratorIds::FindMinor(const std::string& id) const
 
 std::optional<PciAddress> AcceleratorIds::FindCard(const std::string& id) const {
   const std::string card = id.substr(0, id.find('-'));
-  if (!IsNumber(std::string_view(card).substr(4))) return std::nullopt;
+  if (!IsNumber(card.substr(4))) return std::nullopt;
   const auto target = ReadLink(root_.Path("/sys/class/drm/" + card + "/device"));
   if (!target || !*target) return std::nullopt;
   const auto address = PciAddress::Parse((*target)->substr((*target)->rfind('/') + 1));

@@ -48,8 +48,7 @@ struct Box {
 // The components of a sysfs path from its host bridge on.
 std::vector<std::string> FromHostBridge(const std::string& path) {
   const auto host = path.rfind("/pci");
-  return Split(host == std::string::npos ? std::string_view(path) : std::string_view(path).substr(host + 1),
-               '/');
+  return Split(host == std::string::npos ? path : path.substr(host + 1), '/');
 }
 
 std::string UseText(const NicUse& use) {
