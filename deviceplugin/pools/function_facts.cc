@@ -41,7 +41,7 @@ Result<std::string> LinkTypeOfPort(const Root& root, const std::string& ibdev) {
 Result<std::optional<std::uint16_t>> DefaultPkey(const Root& root, const std::string& ibdev) {
   const auto text = RH_TRY(ReadAttribute(root.Path("/sys/class/infiniband/") + ibdev + "/ports/1/pkeys/0"));
   if (!text || text->rfind("0x", 0) != 0) return std::nullopt;
-  const auto value = ParseHex(std::string_view(*text).substr(2));
+  const auto value = ParseHex(text->substr(2));
   if (!value || *value > 0xffff) return std::nullopt;
   return static_cast<std::uint16_t>(*value);
 }

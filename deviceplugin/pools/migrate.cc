@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/pools/drivers.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 #include "netns/base/text.h"
@@ -56,7 +57,13 @@ class Migrator {
         "to be filled in by you, since config.json does not say it: each rail's vlan, mtu, subnet, gateway, "
         "routes and nodeRanges or nodeBlock; without a subnet addresses come from the ipam of the network "
         "configuration");
-    return Migration{fabric.dump(2) + "\n", std::move(notes_)};
+    Migration migration{fabric.dump(2) + "\n", std::move(notes_)};
+    // Both files have rules of their own for names.
+    if (const auto read = ParseFabric(migration.fabric, "the fabric.json made of it"); !read) {
+      return Fail(ErrorCode::kUnsupported, "migrating " + what + ": " + read.error().message,
+                  read.error().hint);
+    }
+    return migration;
   }
 
  private:

@@ -88,7 +88,7 @@ std::vector<std::uint16_t> Pkeys(JsonReader* reader, const std::string& key) {
   std::vector<std::uint16_t> pkeys;
   for (const std::string& text : reader->Strings(key).value_or(std::vector<std::string>{})) {
     const std::string lower = ToLower(text);
-    const auto value = lower.rfind("0x", 0) == 0 ? ParseHex(std::string_view(lower).substr(2)) : std::nullopt;
+    const auto value = lower.rfind("0x", 0) == 0 ? ParseHex(lower.substr(2)) : std::nullopt;
     if (!value || *value > 0xffff) {
       reader->Fail(key, "'" + text + "' is no partition key", "write it in hexadecimal, for example 0x8001");
       continue;

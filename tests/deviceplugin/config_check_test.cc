@@ -136,6 +136,17 @@ INSTANTIATE_TEST_SUITE_P(
                 "user-space"},
         LeftOut{R"({"resourceName": "x", "selectors": {"vendors": ["15b3"]}})", "names its PFs"}));
 
+TEST(Migrate, RefusesNamesThatAFabricCannotHave) {
+  const std::string domain = std::string(100, 'a') + "." + std::string(100, 'b');
+  const auto migration = MigrateSriovdpConfig(
+      R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"]}}]})", "config.json",
+      domain);
+  ASSERT_FALSE(migration);
+  EXPECT_EQ(migration.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(migration.error().message.find("/pools/0/resource"), std::string::npos)
+      << migration.error().message;
+}
+
 TEST(Migrate, RefusesABrokenConfigWithThePointer) {
   const auto migration =
       MigrateSriovdpConfig(R"({"resourceList": [{"selectors": {}}]})", "config.json", "x.io");

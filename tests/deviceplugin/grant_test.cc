@@ -15,8 +15,8 @@ using Strings = std::vector<std::string>;
 
 class GrantTest : public TwoRails {
  protected:
-  std::shared_ptr<const ResourcePool> PoolFor(const std::string& selectors,
-                                              const std::string& more = "") const {
+  [[nodiscard]] std::shared_ptr<const ResourcePool> PoolFor(const std::string& selectors,
+                                                            const std::string& more = "") const {
     const auto specs = ParseSriovdpConfig(
         R"({"resourceList": [{"resourceName": "net", "selectors": )" + selectors + more + "}]}",
         "config.json", "intel.com");
@@ -38,7 +38,7 @@ class GrantTest : public TwoRails {
     const auto found = answer.envs.find("PCIDEVICE_INTEL_COM_NET_INFO");
     return found == answer.envs.end() ? Json() : Json::parse(found->second);
   }
-  Json DeviceInfo(const std::string& id) const {
+  [[nodiscard]] Json DeviceInfo(const std::string& id) const {
     const auto text = ReadFile(DeviceInfoPath(root_, "intel.com/net", id));
     return text && *text ? Json::parse(**text) : Json();
   }

@@ -33,7 +33,7 @@ class SriovdpDevicesTest : public TwoRails {
     return R"({"resourceName": ")" + name + R"(", "deviceType": ")" + type + R"(", "selectors": )" +
            selectors + "}";
   }
-  std::string Why(const Pools& pools, const std::string& id) const {
+  [[nodiscard]] std::string Why(const Pools& pools, const std::string& id) const {
     const NicFunction* function = inventory_->Find(id);
     return function == nullptr ? "no such function" : WhyInNoPool(pools, *inventory_, *function);
   }

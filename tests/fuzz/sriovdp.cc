@@ -1,0 +1,49 @@
+// sriov-network-device-plugin's config.json.
+#include <set>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/pools/migrate.h"
+#include "deviceplugin/pools/sriovdp_config.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace railhead::fuzz {
+namespace {
+
+void Inspect(const std::vector<ResourceSpec>& specs) {
+  std::set<std::string> names;
+  NicFunction vf;
+  vf.is_vf = true;
+  vf.id = "mlx5_core.sf.2";
+  vf.pf_name = "pf0";
+  for (const auto& spec : specs) {
+    Require(names.insert(spec.resource).second, "resources have different names");
+    Require(CheckResourceName(spec.resource).has_value(), "a resource's name is one");
+    Require(!spec.selectors.empty(), "a resource has a selector");
+    for (const auto& selector : spec.selectors) {
+      Require(selector.vdpa == VdpaType::kNone || !selector.is_rdma.value_or(false),
+              "vDPA and RDMA exclude each other");
+      Require(selector.aux_types.empty() == (spec.kind != FunctionKind::kAuxiliary),
+              "subfunctions, and only these, have types");
+      for (const auto& range : selector.pf_names) {
+        Require(!range.pf.empty(), "a range names its PF");
+        for (const auto& [first, last] : range.vfs) Require(first <= last, "a range begins before it ends");
+      }
+      (void)selector.FirstUnmet(vf);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace railhead::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace railhead;
+  const std::string text = fuzz::TextOf(data, size);
+  const auto specs = ParseSriovdpConfig(text, "config.json", kSriovdpPrefix);
+  if (specs) fuzz::Inspect(*specs);
+  const auto migration = MigrateSriovdpConfig(text, "config.json", kSriovdpPrefix);
+  fuzz::Require(specs.has_value() || !migration.has_value(), "only what can be read is migrated");
+  if (migration)
+    fuzz::Require(ParseFabric(migration->fabric, "output").has_value(), "what comes out is a fabric");
+  return 0;
+}
