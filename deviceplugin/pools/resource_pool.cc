@@ -120,7 +120,7 @@ std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<Re
 std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
                         const Inventory& inventory, const NicFunction& function) {
   // What no selector can change comes first.
-  if (const std::string why =
+  if (std::string why =
           Objection({}, inventory,
                     Selector{.drivers = {function.driver}, .pci_addresses = {function.address}}, function);
       !why.empty()) {
