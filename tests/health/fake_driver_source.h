@@ -29,7 +29,7 @@ class FakeDriverSource final : public DriverSource {
     if (error) return Fail(*error);
     std::map<std::string, std::uint64_t> wanted;
     for (const std::string& name : names) {
-      if (statistics[netdev].count(name) != 0) wanted[name] = statistics[netdev][name];
+      if (statistics[netdev].contains(name)) wanted[name] = statistics[netdev][name];
     }
     return wanted;
   }

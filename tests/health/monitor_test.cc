@@ -26,7 +26,6 @@ class MonitorTest : public ::testing::Test {
   bool IsHealthy(const std::string& id) { return monitor_.Find(id)->healthy; }
 
   HealthMonitor monitor_{DefaultHealthRules()};
-  const std::vector<std::string> none_;
 };
 
 // How a rule is made to fire, and what is seen when all is well again.
@@ -283,9 +282,10 @@ TEST_F(MonitorTest, SlowRisesAreNoTrouble) {
   Use(Only(R::kErrorRate));
   // 100 an hour, below 120.
   for (int hour = 0; hour < 6; ++hour) {
-    EXPECT_TRUE(
-        See(Pf(), Count(R::kErrorRate, "symbol_error", 100U * static_cast<unsigned>(hour)), hour * 3600)
-            .empty());
+    EXPECT_TRUE(See(Pf(),
+                    Count(R::kErrorRate, "symbol_error", std::uint64_t{100} * static_cast<unsigned>(hour)),
+                    hour * 3600)
+                    .empty());
   }
 }
 

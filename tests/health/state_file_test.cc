@@ -58,8 +58,8 @@ TEST_F(StateFileTest, WhatIsWrittenIsRead) {
   ASSERT_TRUE(state && *state) << Describe(state.error());
   HealthState wanted = State();
   // What is no UTF-8 is replaced.
-  for (HealthReason* reason :
-       {&wanted.devices[0].reasons[0], &wanted.history[0].started[0], &wanted.history[1].ended[0]}) {
+  for (HealthReason* reason : {&wanted.devices[0].reasons.front(), &wanted.history[0].started.front(),
+                               &wanted.history[1].ended.front()}) {
     reason->text = "PF \"pf0\" \xef\xbf\xbd has no carrier";
   }
   EXPECT_EQ(**state, wanted);

@@ -43,7 +43,7 @@ class WatchTest : public ::testing::Test {
   }
   HealthTick Tick(int second) {
     HealthTick tick = watch_->Tick(
-        functions_, [this](const std::string& id) { return in_use_.count(id) != 0; }, At(second));
+        functions_, [this](const std::string& id) { return in_use_.contains(id); }, At(second));
     return tick;
   }
   // Ticks every interval from `from` to `to`; the changes.
