@@ -70,6 +70,7 @@ struct Pool {
   PoolDevice device = PoolDevice::kVf;
   HandoffPolicy handoff = HandoffPolicy::kRequired;
   Delivery delivery = Delivery::kCdi;
+  bool late = false;  // kubelet gives out slots, which ADD binds to devices
 };
 
 struct Fabric {
@@ -81,6 +82,7 @@ struct Fabric {
   HandoffPolicy handoff = HandoffPolicy::kRequired;
   std::vector<std::pair<std::string, std::string>> handoff_env;  // in the file's order
   std::vector<Pool> pools;                                       // never empty when there are rails
+  std::string health;  // JSON as it stands there, railheadd's to read; "": not given
 
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;
   [[nodiscard]] std::optional<int> IndexOf(const std::string& node) const;

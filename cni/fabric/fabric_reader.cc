@@ -204,6 +204,16 @@ Pool ReadPool(JsonReader& reader, const Fabric& fabric) {
       reader.Fail("delivery", "'" + *delivery + "' is not known", "cdi or mount");
     pool.delivery = *delivery == "mount" ? Delivery::kMount : Delivery::kCdi;
   }
+  if (const auto binding = reader.String("binding"); binding) {
+    if (*binding != "early" && *binding != "late")
+      reader.Fail("binding", "'" + *binding + "' is not known", "early or late");
+    pool.late = *binding == "late";
+    if (pool.late && pool.delivery == Delivery::kMount)
+      reader.Fail("delivery", "'mount' cannot serve slots: what they are is known only at ADD", "use cdi");
+    if (pool.late && pool.handoff != HandoffPolicy::kRequired)
+      reader.Fail("handoff", "'off' cannot serve slots: nothing would stop a container without its device",
+                  "use required");
+  }
   for (const auto& name : pool.rails) {
     const Rail* rail = fabric.FindRail(name);
     if (pool.delivery == Delivery::kMount && rail != nullptr && rail->soft_roce) {
@@ -291,6 +301,7 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what) {
     for (const auto& rail : fabric.rails) pool.rails.push_back(rail.name);
     fabric.pools.push_back(std::move(pool));
   }
+  if (const auto* health = root.Raw("health"); health != nullptr) fabric.health = health->dump();
   root.Close();
   RH_TRY(root.status());
   return fabric;

@@ -69,10 +69,10 @@ class Claim {
     }
     if (!ns || ns->inode() != entry.netns_inode) return {};
     for (const auto& link : entry.links) {
-      if (!devices.contains(link.device)) continue;
+      if (!devices.contains(link.device) && !devices.contains(link.KubeletId())) continue;
       return Fail(ErrorCode::kBusy,
-                  "device " + link.device + " is in the pod of container " + entry.key.container_id + " as " +
-                      link.pod_name,
+                  "device " + link.KubeletId() + " is in the pod of container " + entry.key.container_id +
+                      " as " + link.pod_name,
                   "its DEL has not come yet");
     }
     return {};
@@ -146,6 +146,8 @@ Result<DeviceLocks> ClaimDevices(const Root& root, Kernel& kernel, const Journal
   Claim claim(root, kernel, journal, request);
   std::set<std::string> devices;
   for (const auto& device : choice.devices) devices.insert(device.ToString());
+  // A slot can be in one sandbox at a time, like a device.
+  for (const auto& [device, slot] : choice.slots) devices.insert(slot);
   for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLastPause)) {
     auto locks = TryOnce(root, claim, choice, devices, deadline);
     const bool last = std::chrono::steady_clock::now() >= deadline;

@@ -68,6 +68,8 @@ Result<AttachedLink> DescribeLink(const Root& root, Kernel& kernel, const Attach
   link.vf = plan.device.vf_index.value_or(-1);
   link.rail = plan.RailName();
   link.pod_name = plan.pod_name;
+  link.slot = plan.slot;
+  if (!plan.slot.empty() && plan.allocation) link.resource = plan.allocation->resource;
   DescribeHost(plan, link);
   RH_TRY(DescribeRdma(root, kernel, attach, plan, link));
   link.pod_mtu = plan.mtu.value_or(plan.host_link.mtu);

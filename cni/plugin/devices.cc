@@ -1,7 +1,9 @@
 #include "cni/plugin/devices.h"
 
 #include <algorithm>
+#include <utility>
 
+#include "cni/plugin/bind.h"
 #include "cni/state/allocation.h"
 #include "cni/state/checkpoint.h"
 #include "cni/state/paths.h"
@@ -11,9 +13,21 @@ namespace {
 
 constexpr const char* kPodUid = "K8S_POD_UID";
 
-Result<PciAddress> ParseDevice(const std::string& field, const std::string& text) {
-  const auto address = PciAddress::Parse(text);
-  if (address) return *address;
+// What the ids say: devices, and slots that have yet to become some.
+struct Given {
+  std::vector<PciAddress> devices;
+  std::vector<std::string> slots;
+};
+
+Result<void> Take(const std::string& field, const std::string& text, Given& given) {
+  if (const auto address = PciAddress::Parse(text); address) {
+    given.devices.push_back(*address);
+    return {};
+  }
+  if (IsSlot(text)) {
+    given.slots.push_back(text);
+    return {};
+  }
   return Fail(ErrorCode::kInvalid, "network configuration: /" + field + ": '" + text + "' is no PCI address",
               "for example 0000:43:10.0");
 }
@@ -26,20 +40,36 @@ Result<bool> IsOurs(const Root& root, const PluginConfig& config, const std::str
   return record && record->resource == resource;
 }
 
-Result<std::vector<PciAddress>> DevicesOfPod(const Root& root, const PluginConfig& config,
-                                             const std::string& pod_uid) {
-  std::vector<PciAddress> devices;
+Result<Given> DevicesOfPod(const Root& root, const PluginConfig& config, const std::string& pod_uid) {
+  Given given_ids;
   const auto all = RH_TRY_WRAP(ReadCheckpoint(root), "looking for the devices of pod " + pod_uid);
   for (const auto& given : all) {
     if (given.pod_uid != pod_uid) continue;
     for (const auto& id : given.ids) {
       const auto address = PciAddress::Parse(id);
-      if (address && RH_TRY(IsOurs(root, config, given.resource, address->ToString()))) {
-        devices.push_back(*address);
-      }
+      if (!address && !IsSlot(id)) continue;
+      const std::string known_as = address ? address->ToString() : id;
+      if (RH_TRY(IsOurs(root, config, given.resource, known_as)))
+        RH_TRY(Take("devices", known_as, given_ids));
     }
   }
-  return devices;
+  return given_ids;
+}
+
+// kBusy when no daemon answers.
+Result<void> BindLate(const Root& root, const CniRequest& request, Given& given, DeviceChoice& choice) {
+  if (given.slots.empty()) return {};
+  const auto uid = request.args.find(kPodUid);
+  std::sort(given.slots.begin(), given.slots.end());
+  given.slots.erase(std::unique(given.slots.begin(), given.slots.end()), given.slots.end());
+  const auto bindings = RH_TRY(BindSlots(
+      root, {uid == request.args.end() ? std::string() : uid->second, request.container_id, given.slots}));
+  for (const auto& [slot, device] : bindings) {
+    const PciAddress address = *PciAddress::Parse(device);
+    given.devices.push_back(address);
+    choice.slots[address] = slot;
+  }
+  return {};
 }
 
 tl::unexpected<Error> NothingNamed() {
@@ -54,18 +84,21 @@ tl::unexpected<Error> NothingNamed() {
 
 Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config) {
   DeviceChoice choice;
+  Given given;
   if (!config.device_text.empty()) {
-    choice.devices = {RH_TRY(ParseDevice("deviceID", config.device_text))};
+    RH_TRY(Take("deviceID", config.device_text, given));
+    RH_TRY(BindLate(root, request, given, choice));
+    choice.devices = std::move(given.devices);
     return choice;
   }
   choice.named_by_rail = true;
   if (!config.devices.empty()) {
-    for (const auto& text : config.devices) choice.devices.push_back(RH_TRY(ParseDevice("devices", text)));
+    for (const auto& text : config.devices) RH_TRY(Take("devices", text, given));
   } else {
     const auto uid = request.args.find(kPodUid);
     if (uid == request.args.end() || uid->second.empty()) return NothingNamed();
-    choice.devices = RH_TRY(DevicesOfPod(root, config, uid->second));
-    if (choice.devices.empty() && config.prev_result.empty()) {
+    given = RH_TRY(DevicesOfPod(root, config, uid->second));
+    if (given.devices.empty() && given.slots.empty() && config.prev_result.empty()) {
       return Fail(ErrorCode::kNotFound,
                   "kubelet has given no device" +
                       (config.resource.empty() ? std::string() : " of " + config.resource) + " to pod " +
@@ -73,6 +106,8 @@ Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, 
                   "the pod must request the resource that railheadd advertises");
     }
   }
+  RH_TRY(BindLate(root, request, given, choice));
+  choice.devices = std::move(given.devices);
   std::sort(choice.devices.begin(), choice.devices.end());
   choice.devices.erase(std::unique(choice.devices.begin(), choice.devices.end()), choice.devices.end());
   return choice;

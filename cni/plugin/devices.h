@@ -5,9 +5,13 @@
 // gave to the pod (CNI_ARGS K8S_POD_UID, kubelet's checkpoint) and that Railhead's
 // daemon allocated or "resourceName" names; the interfaces are then called after
 // their rails. No daemon and no API server is asked.
-// Threads: reads files.
+//
+// An id that is a slot of a pool with late binding is the exception: railheadd says which
+// device it shall be (bind.h), now that the pod's accelerators are known.
+// Threads: reads files; waits for the daemon where there are slots.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -20,8 +24,9 @@
 namespace railhead {
 
 struct DeviceChoice {
-  std::vector<PciAddress> devices;  // sorted, each once
-  bool named_by_rail = false;       // otherwise CNI_IFNAME
+  std::vector<PciAddress> devices;          // sorted, each once
+  std::map<PciAddress, std::string> slots;  // of those that were bound late
+  bool named_by_rail = false;               // otherwise CNI_IFNAME
 };
 
 // Empty when chained behind another plugin for a pod without such devices: the

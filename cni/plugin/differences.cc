@@ -213,7 +213,7 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
 }
 
 Result<void> CheckCdi(Differences& differences, const Root& root, const AttachedLink& link) {
-  const std::string path = paths::CdiSpec(root, link.device);
+  const std::string path = paths::CdiSpec(root, link.KubeletId());
   const auto spec = RH_TRY(ReadFile(path));
   if (!spec) {
     differences.push_back("the CDI spec " + path + " is missing");

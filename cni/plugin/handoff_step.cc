@@ -4,12 +4,16 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
+#include <map>
 
+#include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/handoff.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -65,15 +69,48 @@ Result<std::vector<std::string>> DeviceNodes(const Root& root, const AttachedLin
   return nodes;
 }
 
-Result<void> WriteCdi(const Root& root, const JournalEntry& entry) {
-  for (const auto& link : entry.links) {
-    CdiDevice device{link.device, RH_TRY(DeviceNodes(root, link)), {}};
-    if (link.handoff && link.gid_index) {
-      device.mounts.push_back({HandoffPath(root, entry.key.container_id), kNcclConfInContainer});
-    }
+// What Allocate could not say of slots: by resource, the devices that the pod has. Of several
+// devices of a container one value of a variable wins, so it is the same in all of them.
+std::vector<std::string> LateVariables(const std::vector<AttachedLink>& links) {
+  std::map<std::string, std::vector<std::string>> devices;
+  for (const auto& link : links) {
+    if (!link.resource.empty()) devices[link.resource].push_back(link.device);
+  }
+  std::vector<std::string> variables;
+  variables.reserve(devices.size());
+  for (auto& [resource, all] : devices) {
+    std::sort(all.begin(), all.end());
+    variables.push_back(PcideviceVariable(resource) + "=" + Join(all, ","));
+  }
+  return variables;
+}
+
+Result<void> WriteCdi(const Root& root, const std::string& container, const std::vector<AttachedLink>& links,
+                      const std::vector<std::string>& variables) {
+  for (const auto& link : links) {
+    CdiDevice device{link.KubeletId(), RH_TRY(DeviceNodes(root, link)), {}, {}};
+    if (link.handoff && link.gid_index)
+      device.mounts.push_back({HandoffPath(root, container), kNcclConfInContainer});
+    if (!link.slot.empty()) device.env = variables;
     RH_TRY(WriteCdiSpec(root, device));
   }
   return {};
+}
+
+// Those of the sandbox's earlier attachments too, when there are slots among them.
+Result<void> WriteCdiOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
+  std::vector<AttachedLink> late;
+  const auto add = [&](const JournalEntry& of) {
+    std::copy_if(of.links.begin(), of.links.end(), std::back_inserter(late),
+                 [](const AttachedLink& link) { return !link.slot.empty(); });
+  };
+  add(entry);
+  if (late.empty()) return WriteCdi(root, entry.key.container_id, entry.links, {});
+  for (const auto& sibling : RH_TRY(journal.OfSandbox(entry.key.container_id))) {
+    if (sibling.phase == Phase::kDone && !(sibling.key == entry.key)) add(sibling);
+  }
+  RH_TRY(WriteCdi(root, entry.key.container_id, entry.links, {}));
+  return WriteCdi(root, entry.key.container_id, late, LateVariables(late));
 }
 
 Result<std::string> TextOf(RouteApi& pod, const AttachPlan& plan, const std::vector<AttachedLink>& links) {
@@ -116,7 +153,7 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteAp
                                const AttachPlan& plan, JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
   // The shared file last: a NIC that fails on the way is not left in it.
-  RH_TRY_WRAP(WriteCdi(root, entry), "writing the CDI spec");
+  RH_TRY_WRAP(WriteCdiOf(root, journal, entry), "writing the CDI spec");
   // Without an address there is nothing to hand over, and the image keeps its file.
   const bool has_gid = std::any_of(entry.links.begin(), entry.links.end(),
                                    [](const AttachedLink& link) { return link.handoff && link.gid_index; });
@@ -131,7 +168,7 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteAp
 Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
   for (const auto& link : entry.links) {
-    RH_TRY(RemoveCdiSpec(root, link.device));
+    RH_TRY(RemoveCdiSpec(root, link.KubeletId()));
     RH_TRY(ClearDeviceHandoff(root, link.device));
   }
   const auto all = RH_TRY(journal.OfSandbox(entry.key.container_id));

@@ -140,7 +140,7 @@ Result<void> PlanRdma(const Facts& facts, LinkPlan& link) {
 }
 
 Result<void> PlanHandoff(const Facts& facts, LinkPlan& link) {
-  link.allocation = RH_TRY(ReadAllocation(facts.root, link.bdf));
+  link.allocation = RH_TRY(ReadAllocation(facts.root, link.slot.empty() ? link.bdf : link.slot));
   const HandoffWish wish = facts.config.handoff;
   const bool by_record = link.allocation && link.allocation->handoff == HandoffPolicy::kRequired;
   link.handoff_required = wish == HandoffWish::kRequired || (wish == HandoffWish::kAuto && by_record);
@@ -155,9 +155,10 @@ Result<void> PlanHandoff(const Facts& facts, LinkPlan& link) {
   return {};
 }
 
-Result<LinkPlan> PlanLink(const Facts& facts, const PciAddress& address) {
+Result<LinkPlan> PlanLink(const Facts& facts, const DeviceChoice& choice, const PciAddress& address) {
   LinkPlan link;
   link.bdf = address.ToString();
+  if (const auto slot = choice.slots.find(address); slot != choice.slots.end()) link.slot = slot->second;
   link.device = RH_TRY(FindNic(facts.root, address));
   link.user_space = IsUserSpaceDriver(link.device.driver);
   if (!link.user_space) {
@@ -255,7 +256,7 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniReques
   plan.config = config;
   const auto fabric = RH_TRY(ReadFabric(root, config.fabric_path));
   const Facts facts = RH_TRY(GatherFacts(root, host, config, fabric));
-  for (const auto& address : choice.devices) plan.links.push_back(RH_TRY(PlanLink(facts, address)));
+  for (const auto& address : choice.devices) plan.links.push_back(RH_TRY(PlanLink(facts, choice, address)));
   SortByRail(fabric, plan.links);
   if (choice.named_by_rail) {
     RH_TRY(NameByRail(plan.links));

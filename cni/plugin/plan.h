@@ -23,6 +23,7 @@ namespace railhead {
 struct LinkPlan {
   PciDevice device;
   std::string bdf;
+  std::string slot;         // what kubelet gave in its place; "" when it gave the device
   std::string pod_name;     // of the interface in the pod
   bool user_space = false;  // vfio-pci or its like: set up through the PF, not moved
   // Of a VF; empty and 0 for a PF.

@@ -25,7 +25,10 @@ Result<JournalEntry> WithHeldLinksOnly(const Journal& journal, const JournalEntr
 
 std::set<std::string> DevicesOf(const JournalEntry& entry) {
   std::set<std::string> devices;
-  for (const auto& link : entry.links) devices.insert(link.device);
+  for (const auto& link : entry.links) {
+    devices.insert(link.device);
+    devices.insert(link.KubeletId());
+  }
   return devices;
 }
 

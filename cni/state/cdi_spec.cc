@@ -17,18 +17,19 @@ Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device) {
                                {"containerPath", mount.container_path},
                                {"options", {"ro", "nosuid", "nodev", "noexec", "bind"}}});
   }
+  if (!device.env.empty()) edits["env"] = device.env;
   // A device without edits is refused by the runtimes' CDI library.
-  if (edits.empty()) edits["env"] = {"RAILHEAD_NIC=" + device.bdf};
+  if (edits.empty()) edits["env"] = {"RAILHEAD_NIC=" + device.name};
   Json json;
   json["cdiVersion"] = "0.5.0";
   json["kind"] = kCdiKind;
-  json["devices"] = {{{"name", device.bdf}, {"containerEdits", edits}}};
+  json["devices"] = {{{"name", device.name}, {"containerEdits", edits}}};
   RH_TRY(MakeDirectories(paths::CdiDirectory(root)));
-  return WriteAtomic(paths::CdiSpec(root, device.bdf), json.dump(2) + "\n", Sync::kVolatile, 0644);
+  return WriteAtomic(paths::CdiSpec(root, device.name), json.dump(2) + "\n", Sync::kVolatile, 0644);
 }
 
-Result<bool> RemoveCdiSpec(const Root& root, const std::string& bdf) {
-  return RemoveWritten(paths::CdiSpec(root, bdf));
+Result<bool> RemoveCdiSpec(const Root& root, const std::string& name) {
+  return RemoveWritten(paths::CdiSpec(root, name));
 }
 
 }  // namespace railhead

@@ -17,8 +17,8 @@ namespace railhead {
 inline constexpr const char* kCdiKind = "railhead.io/nic";
 
 // "railhead.io/nic=0000:43:10.0"
-inline std::string CdiDeviceName(const std::string& bdf) {
-  return std::string(kCdiKind) + "=" + bdf;
+inline std::string CdiDeviceName(const std::string& id) {
+  return std::string(kCdiKind) + "=" + id;
 }
 
 struct CdiMount {
@@ -27,12 +27,13 @@ struct CdiMount {
 };
 
 struct CdiDevice {
-  std::string bdf;
+  std::string name;                       // kubelet's id: a PCI address, or a slot
   std::vector<std::string> device_nodes;  // paths, the same inside and outside
   std::vector<CdiMount> mounts;           // read-only bind mounts
+  std::vector<std::string> env;           // "NAME=value"
 };
 
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device);
-Result<bool> RemoveCdiSpec(const Root& root, const std::string& bdf);
+Result<bool> RemoveCdiSpec(const Root& root, const std::string& name);
 
 }  // namespace railhead

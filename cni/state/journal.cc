@@ -28,6 +28,17 @@ Result<void> WriteLink(const std::string& path, const std::string& target) {
   return {};
 }
 
+// Under which its devices are found: the devices first.
+std::vector<std::string> NamesOf(const JournalEntry& entry) {
+  std::vector<std::string> names;
+  names.reserve(2 * entry.links.size());
+  for (const auto& link : entry.links) names.push_back(link.device);
+  for (const auto& link : entry.links) {
+    if (!link.slot.empty()) names.push_back(link.slot);
+  }
+  return names;
+}
+
 std::string LinkTarget(const AttachmentKey& key) {
   return "../attachments/" + key.container_id + "/" + key.network + "@" + key.ifname + std::string(kSuffix);
 }
@@ -59,7 +70,7 @@ Result<std::optional<JournalEntry>> Journal::FindByDevice(const std::string& dev
   auto entry = RH_TRY(Read(paths::Devices(root_) + "/" + device));
   if (!entry) return std::nullopt;
   for (const auto& link : entry->links) {
-    if (link.device == device) return entry;
+    if (link.device == device || link.slot == device) return entry;
   }
   return std::nullopt;
 }
@@ -102,8 +113,8 @@ Result<void> Journal::Write(const JournalEntry& entry) const {
     written = WriteAtomic(path, text, Sync::kVolatile);
   }
   RH_TRY(written);
-  for (const auto& link : entry.links) {
-    const std::string device = paths::Devices(root_) + "/" + link.device;
+  for (const auto& name : NamesOf(entry)) {
+    const std::string device = paths::Devices(root_) + "/" + name;
     if (auto current = RH_TRY(ReadLink(device)); current == LinkTarget(entry.key)) continue;
     RH_TRY(MakeDirectories(paths::Devices(root_), 0700));
     RH_TRY(WriteLink(device, LinkTarget(entry.key)));
@@ -112,8 +123,8 @@ Result<void> Journal::Write(const JournalEntry& entry) const {
 }
 
 Result<void> Journal::Remove(const JournalEntry& entry) const {
-  for (const auto& link : entry.links) {
-    const std::string device = paths::Devices(root_) + "/" + link.device;
+  for (const auto& name : NamesOf(entry)) {
+    const std::string device = paths::Devices(root_) + "/" + name;
     RH_TRY(RemoveFile(device + std::string(kTemporarySuffix)));
     if (RH_TRY(ReadLink(device)) == LinkTarget(entry.key)) RH_TRY(RemoveFile(device));
   }

@@ -8,6 +8,8 @@
 // that they survive the death of any process. An entry of an earlier boot (if
 // /run is kept) counts as absent.
 //
+// A device that was bound to a slot has a second link, under the slot's id.
+//
 // Order of writing: entry (kPlanned), device link, kernel, entry (kDone); of
 // removing: kernel, device link, entry. So a device that was touched is always
 // found, and a link without an entry means that nothing was touched.
@@ -55,6 +57,13 @@ struct AttachedLink {
   int vf = -1;
   std::string rail;      // name in fabric.json; may be empty
   std::string pod_name;  // netdev name in the pod
+  // Late binding: what kubelet gave the pod in the device's place, and of which resource;
+  // else empty.
+  std::string slot;
+  std::string resource;
+
+  // As kubelet, CDI and allocation records know it.
+  [[nodiscard]] const std::string& KubeletId() const { return slot.empty() ? device : slot; }
 
   // What it was before.
   std::string driver;       // to bind again when a rebind was interrupted
@@ -135,7 +144,7 @@ class Journal {
   explicit Journal(Root root) : root_(std::move(root)) {}
 
   [[nodiscard]] Result<std::optional<JournalEntry>> Find(const AttachmentKey& key) const;
-  // The entry that holds the device.
+  // The entry that holds the device, or the slot of that id.
   [[nodiscard]] Result<std::optional<JournalEntry>> FindByDevice(const std::string& device) const;
   // All entries of one sandbox, by network and interface name.
   [[nodiscard]] Result<std::vector<JournalEntry>> OfSandbox(const std::string& container_id) const;

@@ -75,6 +75,8 @@ Json LinkJson(const AttachedLink& link) {
   json["vf"] = link.vf;
   json["rail"] = link.rail;
   json["podName"] = link.pod_name;
+  if (!link.slot.empty()) json["slot"] = link.slot;
+  if (!link.resource.empty()) json["resource"] = link.resource;
   json["driver"] = link.driver;
   json["userSpace"] = link.user_space;
   json["hostName"] = link.host_name;
@@ -207,6 +209,8 @@ AttachedLink ReadLink(JsonReader& reader) {
   link.vf = SmallInt(reader, "vf", -1);
   link.rail = reader.String("rail").value_or("");
   link.pod_name = reader.RequiredString("podName");
+  link.slot = reader.String("slot").value_or("");
+  link.resource = reader.String("resource").value_or("");
   link.driver = reader.String("driver").value_or("");
   link.user_space = reader.Bool("userSpace").value_or(false);
   link.host_name = reader.String("hostName").value_or("");

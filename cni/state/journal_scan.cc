@@ -19,14 +19,17 @@ constexpr std::string_view kSuffix = ".json";
 
 bool Has(const JournalEntry& entry, const std::string& device) {
   return std::any_of(entry.links.begin(), entry.links.end(),
-                     [&](const AttachedLink& link) { return link.device == device; });
+                     [&](const AttachedLink& link) { return link.device == device || link.slot == device; });
 }
 
 std::set<std::string> DevicesOfAll(const JournalScan& scan) {
   std::set<std::string> devices;
   for (const auto* entries : {&scan.entries, &scan.earlier}) {
     for (const auto& entry : *entries) {
-      for (const auto& link : entry.links) devices.insert(link.device);
+      for (const auto& link : entry.links) {
+        devices.insert(link.device);
+        devices.insert(link.KubeletId());
+      }
     }
   }
   return devices;

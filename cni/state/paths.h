@@ -56,6 +56,9 @@ inline std::string RdmaMode(const Root& root) {
 inline std::string Announcements(const Root& root) {
   return root.Path("/run/railhead/announce");
 }
+inline std::string BindSocket(const Root& root) {
+  return root.Path("/run/railhead/bind.sock");
+}
 inline std::string AttachLog(const Root& root) {
   return root.Path("/run/railhead/attach.log");
 }

@@ -12,6 +12,7 @@
 
 #include "cni/plugin/handoff_step.h"
 #include "cni/plugin/repeat.h"
+#include "cni/state/bind_protocol.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/handoff.h"
 #include "cni/state/paths.h"
@@ -38,7 +39,10 @@ Owners OwnersIn(const JournalScan& scan) {
   for (const auto* entries : {&scan.entries, &scan.earlier}) {
     for (const auto& entry : *entries) {
       owners.containers.insert(entry.key.container_id);
-      for (const auto& link : entry.links) owners.devices.insert(link.device);
+      for (const auto& link : entry.links) {
+        owners.devices.insert(link.device);
+        owners.devices.insert(link.KubeletId());
+      }
     }
   }
   return owners;
@@ -80,9 +84,9 @@ void Journals(ReconcilePass& pass, const JournalScan& scan) {
   }
 }
 
-// The device of a file that is a CDI spec of ours, or was to become one.
+// The device or slot of a file that is a CDI spec of ours, or was to become one.
 struct CdiFile {
-  std::string bdf;
+  std::string id;
   bool temporary = false;
 };
 
@@ -91,12 +95,12 @@ std::optional<CdiFile> CdiFileOf(const std::string& name) {
   const std::string rest = name.substr(kCdiPrefix.size());
   const auto end = rest.find(kCdiSuffix);
   if (end == std::string::npos) return std::nullopt;
-  const std::string bdf = rest.substr(0, end);
-  const auto address = PciAddress::Parse(bdf);
-  if (!address || address->ToString() != bdf) return std::nullopt;
-  const std::string spec = bdf + std::string(kCdiSuffix);
-  if (rest == spec) return CdiFile{bdf, false};
-  if (IsTemporaryOf(rest, spec)) return CdiFile{bdf, true};
+  const std::string id = rest.substr(0, end);
+  const auto address = PciAddress::Parse(id);
+  if (!IsSlot(id) && (!address || address->ToString() != id)) return std::nullopt;
+  const std::string spec = id + std::string(kCdiSuffix);
+  if (rest == spec) return CdiFile{id, false};
+  if (IsTemporaryOf(rest, spec)) return CdiFile{id, true};
   return std::nullopt;
 }
 
@@ -104,13 +108,12 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
   const std::string directory = paths::CdiDirectory(pass.root);
   for (const auto& name : NamesIn(pass, "cdi-spec", directory)) {
     const auto file = CdiFileOf(name);
-    if (!file || (!file->temporary && owners.devices.contains(file->bdf))) continue;
+    if (!file || (!file->temporary && owners.devices.contains(file->id))) continue;
     const auto remove = [&]() -> Result<bool> {
-      const auto locks = RH_TRY(TryLock(pass.root, {file->bdf}));
+      const auto locks = RH_TRY(TryLock(pass.root, {file->id}));
       if (!locks) return false;
       if (file->temporary) return RH_TRY(RemoveFile(In(directory, name)));
-      return RH_TRY(pass.journal.HoldsDevice(file->bdf)) ? false
-                                                         : RH_TRY(RemoveCdiSpec(pass.root, file->bdf));
+      return RH_TRY(pass.journal.HoldsDevice(file->id)) ? false : RH_TRY(RemoveCdiSpec(pass.root, file->id));
     };
     pass.Add("cdi-spec", name, file->temporary ? kHalfWritten : kNoEntry, remove());
   }

@@ -1,0 +1,68 @@
+#include "cni/state/bind_protocol.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cni/skel/cni_error.h"
+#include "cni/skel/json_reader.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string Line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+std::string FormatBindRequest(const BindRequest& request) {
+  return Line({{"version", 1},
+               {"podUid", request.pod_uid},
+               {"containerId", request.container_id},
+               {"slots", request.slots}});
+}
+
+Result<BindRequest> ParseBindRequest(const std::string& line) {
+  const JsonDocument document = RH_TRY(JsonDocument::Parse(line, "request for devices"));
+  JsonReader reader = document.Root();
+  if (!reader.Int("version", 1, 1)) reader.Fail("version", "is required");
+  BindRequest request;
+  request.pod_uid = reader.RequiredString("podUid");
+  request.container_id = reader.RequiredString("containerId");
+  request.slots = reader.Strings("slots").value_or(std::vector<std::string>{});
+  if (request.slots.empty()) reader.Fail("slots", "names none");
+  RH_TRY(reader.status());
+  return request;
+}
+
+std::string FormatBindAnswer(const Result<Bindings>& answer) {
+  if (answer) return Line({{"devices", *answer}});
+  const Error& error = answer.error();
+  return Line({{"code", CniCodeOf(error.code)}, {"msg", error.message}, {"details", error.hint}});
+}
+
+Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request) {
+  const std::string what = "railheadd's answer";
+  const JsonDocument document = RH_TRY(JsonDocument::Parse(line, what));
+  JsonReader reader = document.Root();
+  if (const auto code = reader.Int("code", 0, INT32_MAX); code) {
+    return Fail(ErrorCodeOfCni(static_cast<int>(*code)), reader.String("msg").value_or("railheadd refused"),
+                reader.String("details").value_or(""));
+  }
+  Bindings bindings;
+  auto devices = reader.Object("devices");
+  for (const std::string& slot : request.slots) {
+    const auto device = devices ? devices->String(slot) : std::nullopt;
+    if (!device || !PciAddress::Parse(*device)) {
+      return Fail(ErrorCode::kInvalid, what + " names no device for " + slot,
+                  "is railheadd of another version than railhead?");
+    }
+    bindings[slot] = *device;
+  }
+  RH_TRY(reader.status());
+  return bindings;
+}
+
+}  // namespace railhead

@@ -1,0 +1,44 @@
+// Late binding: what ADD and railheadd say to each other.
+//
+// kubelet gave the pod slots, not devices; at ADD the pod's accelerators are known, and
+// railheadd says which device each slot shall be. Over a unix stream socket, one line of
+// JSON each way:
+//   {"version":1,"podUid":"...","containerId":"...","slots":["slot-1a2b-n0-03"]}
+//   {"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}      or
+//   {"code":11,"msg":"...","details":"..."}             as a CNI error has it
+// Threads: pure functions. Errors: kMalformed, kInvalid for lines that are none; of an
+// answer that is an error, that error.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netns/base/result.h"
+
+namespace railhead {
+
+struct BindRequest {
+  std::string pod_uid;
+  std::string container_id;
+  std::vector<std::string> slots;
+};
+
+// Slot -> PCI address of its device; for all that were asked for.
+using Bindings = std::map<std::string, std::string>;
+
+// With the newline; both sides read no more than this.
+inline constexpr std::size_t kMaxBindLine = 64 * 1024;
+
+// Whether a device id is a slot's. The names are made by the device plugin.
+inline bool IsSlot(std::string_view id) {
+  return id.starts_with("slot-");
+}
+
+std::string FormatBindRequest(const BindRequest& request);
+Result<BindRequest> ParseBindRequest(const std::string& line);
+std::string FormatBindAnswer(const Result<Bindings>& answer);
+Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request);
+
+}  // namespace railhead
