@@ -31,6 +31,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   std::string config_file;
   std::string prefix = kSriovdpPrefix;
   std::int64_t interval = line->reconcile_interval.count();
+  std::int64_t resync = line->resync_interval.count();
   const auto absolute = [](const std::string& path) {
     return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
   };
@@ -52,6 +53,10 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
                  "Seconds between two looks for NICs, addresses and files without a pod; 0: none")
       ->check(CLI::Range(std::int64_t{0}, kMaxInterval))
       ->capture_default_str();
+  app.add_option("--resync-interval", resync,
+                 "Seconds between two looks at hardware and configuration without an event or SIGHUP")
+      ->check(CLI::Range(std::int64_t{1}, kMaxInterval))
+      ->capture_default_str();
   AddModes(app, line);
   app.footer(kFooter);
   try {
@@ -63,6 +68,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   if (!config_file.empty()) line->source.sriovdp = config_file;
   line->source.resource_prefix = prefix;
   line->reconcile_interval = std::chrono::seconds(interval);
+  line->resync_interval = std::chrono::seconds(resync);
   return std::nullopt;
 }
 

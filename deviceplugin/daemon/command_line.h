@@ -17,6 +17,7 @@ struct CommandLine {
   std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
   std::string log_level = "info";
   std::chrono::seconds reconcile_interval{30};  // 0: never
+  std::chrono::seconds resync_interval{60};
   // Instead of serving:
   bool list = false;
   bool reconcile_once = false;

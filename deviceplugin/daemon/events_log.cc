@@ -43,6 +43,51 @@ void LogPlan(Log* log, const Plan& plan) {
   }
 }
 
+void LogPlanChange(Log* log, const PlanChange& change) {
+  if (change.error) return log->Failure("going on with what was good before", *change.error);
+  if (change.resources.empty()) log->Info("the configuration is good again");
+  for (const auto& [resource, devices] : change.resources) {
+    log->Info("advertising other devices", {{"resource", resource},
+                                            {"added", Join(devices.added, ",")},
+                                            {"removed", Join(devices.removed, ",")}});
+  }
+}
+
+void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& answer) {
+  const std::string slots = Join(request.slots, ",");
+  if (!answer) {
+    return log->Warning("slots not bound", answer.error(),
+                        {{"container", request.container_id}, {"pod", request.pod_uid}, {"slots", slots}});
+  }
+  std::vector<std::string> devices;
+  devices.reserve(answer->size());
+  for (const auto& [slot, device] : *answer) devices.push_back(device);
+  log->Info("bound", {{"container", request.container_id},
+                      {"pod", request.pod_uid},
+                      {"slots", slots},
+                      {"devices", Join(devices, ",")}});
+}
+
+void LogHealth(Log* log, const HealthTick& tick) {
+  for (const Error& problem : tick.problems) log->Warning("health is not known", problem);
+  for (const HealthChange& change : tick.changes) {
+    std::vector<std::string> reasons;
+    reasons.reserve(change.reasons.size());
+    for (const HealthReason& reason : change.reasons) {
+      std::string text(NameOf(reason.rule));
+      reasons.push_back(text.append(" of ").append(reason.device).append(": ").append(reason.text));
+    }
+    const Log::Fields fields = {{"device", change.device}, {"because", Join(reasons, "; ")}};
+    if (change.healthy) {
+      log->Info("healthy again", fields);
+    } else if (change.flipped) {
+      log->Warning("unhealthy", fields);
+    } else {
+      log->Info("unhealthy for other reasons", fields);
+    }
+  }
+}
+
 void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& repeated) {
   const std::string name = key.container_id.empty() ? std::string() : key.ToString();
   if (!repeated) return log->Warning("announcement not repeated", repeated.error(), {{"attachment", name}});

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cni/plugin/repeat.h"
+#include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/kubelet/registrar.h"
 #include "deviceplugin/pools/plan.h"
@@ -15,6 +16,9 @@ namespace railhead {
 
 void LogEvent(Log* log, const Event& event);
 void LogPlan(Log* log, const Plan& plan);
+void LogPlanChange(Log* log, const PlanChange& change);
+void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& answer);
+void LogHealth(Log* log, const HealthTick& tick);
 
 void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& repeated);
 

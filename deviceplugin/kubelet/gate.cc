@@ -15,7 +15,10 @@ tl::unexpected<Error> NotAttached(const ResourcePool& pool, const std::string& i
               "the pod was given " + std::to_string(count) + " of " + pool.spec.resource +
                   ", so its annotation " + "k8s.v1.cni.cncf.io/networks must name " + networks +
                   " of type railhead that are annotated " + "k8s.v1.cni.cncf.io/resourceName: " +
-                  pool.spec.resource + " (or the cluster network must be chained with railhead)");
+                  pool.spec.resource + " (or the cluster network must be chained with railhead)" +
+                  (pool.spec.late ? "; a pod with hostNetwork gets no device of a pool with late binding, "
+                                    "since no CNI plugin runs for it"
+                                  : ""));
 }
 
 // All devices of the container requests that `ids` belong to.

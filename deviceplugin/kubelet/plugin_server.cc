@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <chrono>
 #include <mutex>
+#include <optional>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "deviceplugin/kubelet/gate.h"
@@ -43,12 +45,18 @@ grpc::Status StatusOf(const Error& error) {
   return {StatusCodeOf(error.code), Describe(error)};
 }
 
-v1beta1::ListAndWatchResponse ListOf(const ResourcePool& pool) {
+bool NeedsPreStart(const ResourcePool& pool) {
+  return pool.spec.handoff == HandoffPolicy::kRequired;
+}
+
+v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
+  const ResourcePool& pool = *view.pool;
   v1beta1::ListAndWatchResponse response;
   for (const PoolMember& member : pool.members) {
     v1beta1::Device* device = response.add_devices();
     device->set_id(member.function.id);
-    device->set_health("Healthy");
+    const bool unhealthy = view.unhealthy && view.unhealthy->contains(member.function.id);
+    device->set_health(unhealthy ? "Unhealthy" : "Healthy");
     if (member.function.numa_node && !pool.spec.exclude_topology) {
       device->mutable_topology()->add_nodes()->set_id(*member.function.numa_node);
     }
@@ -69,12 +77,14 @@ void Fill(const AllocateAnswer& answer, v1beta1::ContainerAllocateResponse* resp
     target->set_host_path(mount.host_path);
     target->set_read_only(true);
   }
-  for (const std::string& path : answer.device_nodes) {
+  const auto add_node = [&](const std::string& host_path, const std::string& container_path) {
     v1beta1::DeviceSpec* device = response->add_devices();
-    device->set_container_path(path);
-    device->set_host_path(path);
+    device->set_container_path(container_path);
+    device->set_host_path(host_path);
     device->set_permissions("rw");
-  }
+  };
+  for (const std::string& path : answer.device_nodes) add_node(path, path);
+  for (const DeviceNode& node : answer.renamed_nodes) add_node(node.host_path, node.container_path);
   for (const std::string& name : answer.cdi_devices) response->add_cdi_devices()->set_name(name);
 }
 
@@ -88,12 +98,12 @@ grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grp
 
 class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
  public:
-  Impl(std::string socket_path, std::shared_ptr<const ResourcePool> pool, Wiring wiring)
+  Impl(std::string socket_path, View view, Wiring wiring)
       : socket_path_(std::move(socket_path)),
-        resource_(pool->spec.resource),
-        pre_start_(pool->spec.handoff == HandoffPolicy::kRequired),
+        resource_(view.pool->spec.resource),
+        pre_start_(NeedsPreStart(*view.pool)),
         wiring_(std::move(wiring)),
-        pool_(std::move(pool)) {}
+        view_(std::move(view)) {}
 
   Result<void> Serve() {
     grpc::ServerBuilder builder;
@@ -118,7 +128,20 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     server_.reset();
   }
 
-  const std::shared_ptr<const ResourcePool>& pool() const { return pool_; }
+  View view() const {
+    const std::lock_guard<std::mutex> lock(view_mutex_);
+    return view_;
+  }
+  std::shared_ptr<const ResourcePool> pool() const { return view().pool; }
+
+  void Update(View view) {
+    {
+      const std::lock_guard<std::mutex> lock(view_mutex_);
+      view_ = std::move(view);
+    }
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    for (Stream* stream : streams_) stream->Changed();
+  }
 
   int OpenStreams() const {
     const std::lock_guard<std::mutex> lock(streams_mutex_);
@@ -198,7 +221,8 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
 
  private:
   // One ListAndWatch call. At most one write is under way; what changed meanwhile is
-  // sent when it is done, once, in its newest form. gRPC calls OnWriteDone and OnDone
+  // sent when it is done, once, in its newest form, and only if that differs: kubelet
+  // works through every list. gRPC calls OnWriteDone and OnDone
   // from its own threads, never inside StartWrite or Finish, so a lock may be held
   // across these.
   class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
@@ -236,8 +260,11 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     void Send() {
       if (writing_ || finished_ || !dirty_) return;
       dirty_ = false;
+      response_ = ListOf(owner_->view());
+      std::string list = response_.SerializeAsString();
+      if (sent_ == list) return;
+      sent_ = std::move(list);
       writing_ = true;
-      response_ = ListOf(*owner_->pool());
       StartWrite(&response_);
     }
     void FinishOnce(const grpc::Status& status) {
@@ -249,6 +276,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     Impl* owner_;
     std::mutex mutex_;
     v1beta1::ListAndWatchResponse response_;
+    std::optional<std::string> sent_;
     bool dirty_ = false;
     bool writing_ = false;
     bool finished_ = false;
@@ -278,7 +306,8 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   const bool pre_start_;
   const Wiring wiring_;
 
-  const std::shared_ptr<const ResourcePool> pool_;
+  mutable std::mutex view_mutex_;
+  View view_;
 
   // Taken before a Stream's own lock, never after.
   mutable std::mutex streams_mutex_;
@@ -289,10 +318,9 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   std::unique_ptr<grpc::Server> server_;
 };
 
-Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& socket_path,
-                                                          std::shared_ptr<const ResourcePool> pool,
+Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& socket_path, View view,
                                                           Wiring wiring) {
-  auto impl = std::make_unique<Impl>(socket_path, std::move(pool), std::move(wiring));
+  auto impl = std::make_unique<Impl>(socket_path, std::move(view), std::move(wiring));
   RH_TRY(impl->Serve());
   return std::unique_ptr<PluginServer>(new PluginServer(std::move(impl)));
 }
@@ -300,6 +328,10 @@ Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& soc
 PluginServer::PluginServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 PluginServer::~PluginServer() {
   impl_->Stop();
+}
+
+void PluginServer::Update(View view) {
+  impl_->Update(std::move(view));
 }
 
 int PluginServer::OpenStreams() const {

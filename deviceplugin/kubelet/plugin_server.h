@@ -1,7 +1,8 @@
 // PluginServer: one resource's side of kubelet's device plugin API, on one socket.
 //
-// gRPC is hidden in the implementation. Requests are answered from the ResourcePool
-// given at the start; ListAndWatch sends the full list at once and stays open.
+// gRPC is hidden in the implementation. Requests are answered from the ResourcePool that
+// was given last; ListAndWatch sends the full list at once, and again whenever an update
+// has made it another one.
 //
 // The socket's path must not have been used by any other server, of this process or
 // another: gRPC removes the path when it shuts down, whoever has it by then.
@@ -12,6 +13,7 @@
 
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "deviceplugin/pools/allocate.h"
@@ -38,14 +40,24 @@ class PluginServer {
     std::function<void(const CallReport&)> report;
   };
 
+  // A resource's devices, and which of them are unhealthy (nullptr: none).
+  struct View {
+    std::shared_ptr<const ResourcePool> pool;
+    std::shared_ptr<const std::set<std::string>> unhealthy;
+  };
+
   // Serves when it returns: kubelet dials back before it answers Register.
-  static Result<std::unique_ptr<PluginServer>> Start(const std::string& socket_path,
-                                                     std::shared_ptr<const ResourcePool> pool, Wiring wiring);
+  static Result<std::unique_ptr<PluginServer>> Start(const std::string& socket_path, View view,
+                                                     Wiring wiring);
   PluginServer(const PluginServer&) = delete;
   PluginServer& operator=(const PluginServer&) = delete;
   // Ends the streams and stops serving; waits for calls in progress, at most some
   // seconds.
   ~PluginServer();
+
+  // Answers from `view` from now on. It is of the same resource, and of the same
+  // PreStartRequired(), which kubelet asks for only once.
+  void Update(View view);
 
   // ListAndWatch calls that are open.
   [[nodiscard]] int OpenStreams() const;

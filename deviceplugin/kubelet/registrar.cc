@@ -11,6 +11,8 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <mutex>
+#include <set>
 #include <utility>
 
 #include "deviceplugin/kubelet/kubelet_client.h"
@@ -66,7 +68,7 @@ void Drain(int fd) {
 
 // One resource and how far it is.
 struct Endpoint {
-  std::shared_ptr<const ResourcePool> pool;
+  PluginServer::View view;
   std::unique_ptr<PluginServer> server;
   int servers_so_far = 0;
   std::optional<SocketIdentity> registered_with;
@@ -77,12 +79,12 @@ struct Endpoint {
   std::string last_error;
   bool standing_by = false;
 
-  [[nodiscard]] const std::string& resource() const { return pool->spec.resource; }
+  [[nodiscard]] const std::string& resource() const { return view.pool->spec.resource; }
 };
 
 class Registrar::Loop {
  public:
-  Loop(Options options, std::vector<std::shared_ptr<const ResourcePool>> pools, Sink sink)
+  Loop(Options options, Offer offer, Sink sink)
       : options_(std::move(options)),
         kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
         sink_(std::move(sink)),
@@ -90,16 +92,14 @@ class Registrar::Loop {
         allocator_(std::make_shared<Allocator>(options_.root)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-    for (auto& pool : pools) {
-      endpoints_.emplace_back();
-      endpoints_.back().pool = std::move(pool);
-    }
+    Take(offer);
   }
 
   Result<void> Run() {
     if (!wake_.valid() || !inotify_.valid()) return FailSys(errno, "making eventfd and inotify descriptors");
     RH_TRY(CheckSocketPaths());
     while (!stopping_) {
+      TakeUpdate();
       WatchDirectory();
       const auto kubelet = IdentityOf(kubelet_socket_);
       NoticeKubelet(kubelet);
@@ -116,7 +116,55 @@ class Registrar::Loop {
     Wake();
   }
 
+  void Update(Offer offer) {
+    {
+      const std::lock_guard<std::mutex> lock(update_mutex_);
+      update_ = std::move(offer);
+    }
+    Wake();
+  }
+
  private:
+  void TakeUpdate() {
+    std::optional<Offer> update;
+    {
+      const std::lock_guard<std::mutex> lock(update_mutex_);
+      update.swap(update_);
+    }
+    if (update) Take(*update);
+  }
+
+  void Take(const Offer& offer) {
+    std::set<std::string> offered;
+    for (const auto& pool : offer.pools) {
+      offered.insert(pool->spec.resource);
+      Replace(&EndpointOf(pool), {pool, offer.unhealthy});
+    }
+    for (Endpoint& endpoint : endpoints_) {
+      if (offered.contains(endpoint.resource()) || endpoint.view.pool->members.empty()) continue;
+      auto empty = std::make_shared<ResourcePool>();
+      empty->spec = endpoint.view.pool->spec;
+      Replace(&endpoint, {std::move(empty), nullptr});
+    }
+  }
+
+  Endpoint& EndpointOf(const std::shared_ptr<const ResourcePool>& pool) {
+    for (Endpoint& endpoint : endpoints_) {
+      if (endpoint.resource() == pool->spec.resource) return endpoint;
+    }
+    endpoints_.emplace_back();
+    endpoints_.back().view.pool = pool;
+    return endpoints_.back();
+  }
+
+  static void Replace(Endpoint* endpoint, PluginServer::View view) {
+    // kubelet asks for a resource's options only when it is registered.
+    const bool other = endpoint->view.pool->spec.handoff != view.pool->spec.handoff;
+    endpoint->view = std::move(view);
+    if (other) endpoint->server.reset();
+    if (endpoint->server) endpoint->server->Update(endpoint->view);
+  }
+
   // Too long a path never becomes shorter: said once, at the start.
   [[nodiscard]] Result<void> CheckSocketPaths() const {
     constexpr int kManyServers = 9999;
@@ -233,7 +281,7 @@ class Registrar::Loop {
       sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error});
     };
     auto server =
-        PluginServer::Start(options_.kubelet_directory + "/" + name, endpoint->pool, std::move(wiring));
+        PluginServer::Start(options_.kubelet_directory + "/" + name, endpoint->view, std::move(wiring));
     if (!server) {
       Failed(endpoint, EventKind::kServeFailed, server.error());
       return false;
@@ -291,10 +339,13 @@ class Registrar::Loop {
   std::atomic<bool> stopping_ = false;
   std::optional<SocketIdentity> kubelet_;  // as of the last look
   std::vector<Endpoint> endpoints_;
+
+  std::mutex update_mutex_;
+  std::optional<Offer> update_;
 };
 
-Registrar::Registrar(Options options, std::vector<std::shared_ptr<const ResourcePool>> pools, Sink sink)
-    : loop_(std::make_unique<Loop>(std::move(options), std::move(pools), std::move(sink))) {}
+Registrar::Registrar(Options options, Offer offer, Sink sink)
+    : loop_(std::make_unique<Loop>(std::move(options), std::move(offer), std::move(sink))) {}
 Registrar::~Registrar() = default;
 
 Result<void> Registrar::Run() {
@@ -302,6 +353,9 @@ Result<void> Registrar::Run() {
 }
 void Registrar::Stop() {
   loop_->Stop();
+}
+void Registrar::Update(Offer offer) {
+  loop_->Update(std::move(offer));
 }
 
 }  // namespace railhead

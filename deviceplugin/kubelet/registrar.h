@@ -14,7 +14,11 @@
 // Devices are always sent as last known, never as unhealthy in between: a pod that
 // is admitted in that window would be refused.
 //
-// Ownership: owns the servers. Threads: Run() on one thread, Stop() from any; `sink`
+// Update() changes what is offered while it runs: a resource that stays keeps its server
+// and its stream, whatever happens to others. One that is offered no more is told as
+// without devices: to end its stream would leave its capacity in the node for minutes.
+//
+// Ownership: owns the servers. Threads: Run() on one thread, Stop() and Update() from any; `sink`
 // is called from Run()'s thread and from gRPC's threads.
 #pragma once
 
@@ -25,8 +29,8 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/kubelet/offer.h"
 #include "deviceplugin/kubelet/plugin_server.h"
-#include "deviceplugin/pools/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 
@@ -61,7 +65,7 @@ class Registrar {
   };
   using Sink = std::function<void(const Event&)>;
 
-  Registrar(Options options, std::vector<std::shared_ptr<const ResourcePool>> pools, Sink sink);
+  Registrar(Options options, Offer offer, Sink sink);
   Registrar(const Registrar&) = delete;
   Registrar& operator=(const Registrar&) = delete;
   ~Registrar();
@@ -70,6 +74,7 @@ class Registrar {
   // returns. An error is one that no retry helps against (no inotify, no memory).
   Result<void> Run();
   void Stop();
+  void Update(Offer offer);
 
  private:
   class Loop;

@@ -58,6 +58,12 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
   const auto members = RH_TRY(FindMembers(pool, ids));
   const ResourceSpec& spec = pool.spec;
   AllocateAnswer answer;
+  if (spec.late) {
+    answer.cdi_devices.reserve(ids.size());
+    for (const std::string& id : ids) answer.cdi_devices.push_back(CdiDeviceName(id));
+    RH_TRY(WriteRecords(pool, ids));
+    return answer;
+  }
   Json info;
   bool rdma = false;
   for (const PoolMember* member : members) {
@@ -103,14 +109,6 @@ Result<void> Allocator::WriteRecords(const ResourcePool& pool, const std::vector
     RH_TRY_WRAP(WriteAllocation(root_, record), "recording the allocation of " + id);
   }
   return {};
-}
-
-std::string PcideviceVariable(const std::string& resource) {
-  std::string name = "PCIDEVICE_";
-  for (const char c : resource) {
-    name += c == '.' || c == '/' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  }
-  return name;
 }
 
 }  // namespace railhead

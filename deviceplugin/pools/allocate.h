@@ -5,6 +5,9 @@
 // when drivers are rebound. Before it answers, one allocation record per device id is on
 // disk: kubelet keeps the answer in its checkpoint and never asks again, so that
 // later sandboxes, also after a reboot, have only the records.
+//
+// Of slots (slots.h) only the CDI name can be said: the rest comes with the CDI spec, and the
+// device-info file with the binding.
 // Threads: Allocator is thread-safe; allocations are done one after the other.
 // Errors: kInvalid for ids that are no devices of the pool, kConflict when a device
 // has lost what its pool promises (RDMA, vDPA or UIO device, VFIO group), kIo when a record cannot be
@@ -50,9 +53,5 @@ class Allocator {
   Root root_;
   std::mutex records_;  // reading a generation and writing the next one
 };
-
-// "PCIDEVICE_INTEL_COM_SRIOV_NET": upper case, '.' and '/' become '_', '-' stays,
-// as in sriov-network-device-plugin.
-std::string PcideviceVariable(const std::string& resource);
 
 }  // namespace railhead

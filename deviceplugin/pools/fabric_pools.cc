@@ -58,6 +58,7 @@ Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory&
     spec.resource = pool.resource;
     spec.handoff = pool.handoff;
     spec.delivery = pool.delivery;
+    spec.late = pool.late;
     if (pool.delivery == Delivery::kMount) spec.rdma_nodes = RdmaNodes::kVerbs;
     Selector selector;
     selector.is_vf = pool.device == PoolDevice::kVf;

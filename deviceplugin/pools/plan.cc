@@ -28,6 +28,7 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
 
 Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan) {
   plan->config_path = path;
+  plan->health = fabric.health;
   for (const Pool& pool : fabric.pools) {
     if (auto valid = CheckResourceName(pool.resource); !valid) {
       return Fail(Wrap(std::move(valid.error()), path + ": /pools"));

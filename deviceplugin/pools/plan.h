@@ -33,6 +33,7 @@ struct Plan {
   std::vector<std::shared_ptr<const ResourcePool>> pools;
   std::vector<std::string> absent_rails;  // of some pool, without a PF on this node
   std::string config_path;                // the file that was read
+  std::string health;                     // Fabric::health
 };
 
 Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host);

@@ -40,6 +40,7 @@ struct ResourceSpec {
   Delivery delivery = Delivery::kMount;
   RdmaNodes rdma_nodes = RdmaNodes::kNone;  // kAll: for devices of selectors with isRdma
   bool exclude_topology = false;
+  bool late = false;  // kubelet gets slots (slots.h), which ADD binds to devices
   // By device id, the PCI address of a subfunction's PF, or "*": further key-value pairs
   // of the ..._INFO variable.
   std::map<std::string, std::map<std::string, std::string>> additional_info;

@@ -86,6 +86,10 @@ class Plugin {
     const std::lock_guard<std::mutex> lock(mutex_);
     return devices_;
   }
+  [[nodiscard]] int lists() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return lists_;
+  }
   [[nodiscard]] bool pre_start() const { return pre_start_; }
   [[nodiscard]] bool preferred() const { return preferred_; }
   v1beta1::DevicePlugin::Stub* stub() { return stub_.get(); }
@@ -102,6 +106,7 @@ class Plugin {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       devices_ = std::move(devices);
+      ++lists_;
     }
     changed_();
   }
@@ -122,6 +127,7 @@ class Plugin {
   bool preferred_ = false;
   mutable std::mutex mutex_;
   std::vector<SeenDevice> devices_;
+  int lists_ = 0;
 };
 
 }  // namespace
@@ -185,6 +191,17 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
                                              resource + ": there are " + std::to_string(healthy));
       }
     }
+  }
+
+  std::vector<SeenDevice> Present(const std::string& resource) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = plugins_.find(resource);
+    return found == plugins_.end() ? std::vector<SeenDevice>{} : found->second->devices();
+  }
+  int Lists(const std::string& resource) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = plugins_.find(resource);
+    return found == plugins_.end() ? 0 : found->second->lists();
   }
 
   Result<SeenAllocation> Allocate(const std::string& resource, std::size_t count) {
@@ -345,6 +362,12 @@ void DeviceManager::Stop() {
 Result<std::vector<SeenDevice>> DeviceManager::Devices(const std::string& resource, std::size_t count,
                                                        Deadline deadline) {
   return impl_->Devices(resource, count, deadline);
+}
+std::vector<SeenDevice> DeviceManager::Present(const std::string& resource) const {
+  return impl_->Present(resource);
+}
+int DeviceManager::Lists(const std::string& resource) const {
+  return impl_->Lists(resource);
 }
 Result<SeenAllocation> DeviceManager::Allocate(const std::string& resource, std::size_t count) {
   return impl_->Allocate(resource, count);

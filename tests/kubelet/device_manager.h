@@ -68,6 +68,9 @@ class DeviceManager {
 
   // Waits for at least `count` healthy devices, allocated or not.
   Result<std::vector<SeenDevice>> Devices(const std::string& resource, std::size_t count, Deadline deadline);
+  // As of now, also those that are unhealthy; and how many lists have come on this stream.
+  [[nodiscard]] std::vector<SeenDevice> Present(const std::string& resource) const;
+  [[nodiscard]] int Lists(const std::string& resource) const;
   Result<SeenAllocation> Allocate(const std::string& resource, std::size_t count);
   // What kubelet does when the pod is gone.
   void Release(const std::string& resource, const std::vector<std::string>& ids);

@@ -1,0 +1,208 @@
+#include "deviceplugin/daemon/advertiser.h"
+
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/daemon/node_plan.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+// VFs appear one after the other, and a driver that is bound again goes and comes: what
+// lies in between is not worth telling kubelet. Both ends are far below a second.
+constexpr std::chrono::milliseconds kQuiet{100};
+constexpr std::chrono::milliseconds kLongestSettling{500};
+
+std::map<std::string, std::set<std::string>> DevicesOf(const Plan& plan) {
+  std::map<std::string, std::set<std::string>> devices;
+  for (const auto& pool : plan.pools) {
+    auto& ids = devices[pool->spec.resource];
+    for (const PoolMember& member : pool->members) ids.insert(member.function.id);
+  }
+  return devices;
+}
+
+// By their journal entries. One that cannot be listed is as if it were at home.
+std::set<std::string> DevicesInPods(const Root& root) {
+  const auto names = ListDirectory(paths::Devices(root));
+  if (!names || !*names) return {};
+  return {(*names)->begin(), (*names)->end()};
+}
+
+std::vector<std::string> Without(const std::set<std::string>& all, const std::set<std::string>& these) {
+  std::vector<std::string> rest;
+  std::set_difference(all.begin(), all.end(), these.begin(), these.end(), std::back_inserter(rest));
+  return rest;
+}
+
+bool HasLatePool(const Plan& plan) {
+  return std::any_of(plan.pools.begin(), plan.pools.end(), [](const auto& pool) { return pool->spec.late; });
+}
+
+// Topology is only a reason to prefer one device: without it any will do.
+BindingView ViewOf(const Root& root, const Plan& plan, const HealthWatch* health) {
+  BindingView view;
+  view.pools = plan.pools;
+  for (const auto& pool : plan.pools) {
+    for (const PoolMember& member : pool->members) {
+      if (health != nullptr && !health->IsHealthy(member.function.id))
+        view.unhealthy.insert(member.function.id);
+    }
+  }
+  const auto config = ReadTopologyConfig(root);
+  if (!config) return view;
+  const auto topology = Topology::Read(root, *plan.inventory, *config);
+  if (!topology) return view;
+  view.topology = *topology;
+  view.accelerators = std::make_shared<const AcceleratorIds>(IdsOf(root, **topology, *config));
+  return view;
+}
+
+}  // namespace
+
+PlanChange Difference(const Plan& before, const Plan& now) {
+  auto old_devices = DevicesOf(before);
+  auto new_devices = DevicesOf(now);
+  PlanChange change;
+  for (const auto& [resource, ids] : new_devices) {
+    const auto old = old_devices.find(resource);
+    const bool is_new = old == old_devices.end();
+    auto added = Without(ids, is_new ? std::set<std::string>{} : old->second);
+    auto removed = Without(is_new ? std::set<std::string>{} : old->second, ids);
+    if (is_new || !added.empty() || !removed.empty())
+      change.resources[resource] = {std::move(added), std::move(removed)};
+  }
+  for (const auto& [resource, ids] : old_devices) {
+    if (!new_devices.contains(resource)) change.resources[resource] = {{}, {ids.begin(), ids.end()}};
+  }
+  return change;
+}
+
+Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound) {
+  Offer offer;
+  auto unhealthy = std::make_shared<std::set<std::string>>();
+  for (const auto& devices : plan.pools) {
+    auto pool = devices->spec.late ? SlotPool(*devices, bound) : devices;
+    for (const PoolMember& member : pool->members) {
+      // Health is a device's, whatever kubelet calls it.
+      const std::string device = devices->spec.late ? member.function.address.ToString() : member.function.id;
+      if (health != nullptr && !health->IsHealthy(device)) unhealthy->insert(member.function.id);
+    }
+    offer.pools.push_back(std::move(pool));
+  }
+  offer.unhealthy = std::move(unhealthy);
+  return offer;
+}
+
+Result<std::unique_ptr<Advertiser>> Advertiser::Start(Options options, Kernel& kernel, Plan first,
+                                                      std::unique_ptr<HealthWatch> health, Calls calls) {
+  NodeEvents events = RH_TRY(NodeEvents::Open());
+  return std::unique_ptr<Advertiser>(new Advertiser(std::move(options), kernel, std::move(first),
+                                                    std::move(health), std::move(calls), std::move(events)));
+}
+
+Advertiser::Advertiser(Options options, Kernel& kernel, Plan first, std::unique_ptr<HealthWatch> health,
+                       Calls calls, NodeEvents events)
+    : options_(std::move(options)),
+      kernel_(kernel),
+      plan_(std::move(first)),
+      health_(std::move(health)),
+      calls_(std::move(calls)),
+      events_(std::move(events)),
+      thread_([this] { Loop(); }) {}
+
+Advertiser::~Advertiser() {
+  Stop();
+  thread_.join();
+}
+
+void Advertiser::Stop() {
+  stopping_ = true;
+  events_.Wake();
+}
+
+// All that could be the configuration: a fabric may be written where there was none.
+std::vector<std::string> Advertiser::Files() const {
+  const ConfigSource& source = options_.source;
+  std::vector<std::string> paths;
+  if (source.sriovdp) paths.push_back(*source.sriovdp);
+  if (!source.sriovdp) paths.push_back(source.fabric.value_or(kFabricPath));
+  if (!source.sriovdp && !source.fabric) paths.emplace_back(kSriovdpConfigPath);
+  paths.emplace_back(kTopologyPath);
+  for (std::string& path : paths) path = options_.root.Path(path);
+  // Slots are bound and free again when journal entries come and go.
+  const bool late = HasLatePool(plan_);
+  if (late) paths.push_back(paths::Devices(options_.root) + "/");
+  return paths;
+}
+
+void Advertiser::Loop() {
+  events_.WatchFiles(Files());
+  // Between the first plan and the watch something may have changed.
+  LookAtNode();
+  LookAtHealth();
+  while (!stopping_) {
+    events_.WatchFiles(Files());
+    const auto seen = events_.Wait(std::min(next_look_, next_tick_));
+    if (seen.hardware || seen.files) Settle();
+    if (stopping_) return;
+    const auto now = Clock::now();
+    if (seen.Any() && health_) health_->Hurry();
+    if (seen.Any() || now >= next_look_) LookAtNode();
+    if (seen.Any() || now >= next_tick_) LookAtHealth();
+  }
+}
+
+void Advertiser::Settle() {
+  const auto latest = Clock::now() + kLongestSettling;
+  while (!stopping_ && Clock::now() < latest) {
+    if (!events_.Wait(std::min(Clock::now() + kQuiet, latest)).Any()) return;
+  }
+}
+
+void Advertiser::LookAtNode() {
+  next_look_ = Clock::now() + options_.resync;
+  auto now = PlanNode(options_.root, kernel_, options_.source);
+  if (!now) {
+    if (std::exchange(last_error_, now.error().message) != now.error().message)
+      calls_.plan_changed({{}, now.error()});
+    return;
+  }
+  const bool mended = !std::exchange(last_error_, std::string()).empty();
+  const PlanChange change = Difference(plan_, now->plan);
+  plan_ = std::move(now->plan);
+  if (health_ && health_->rules() != now->health) health_->SetRules(std::move(now->health));
+  Give();
+  if (mended || !change.resources.empty()) calls_.plan_changed(change);
+}
+
+void Advertiser::Give() const {
+  const bool late = HasLatePool(plan_);
+  const auto bound = late ? ReadBoundSlots(options_.root).value_or(BoundSlots{}) : BoundSlots{};
+  calls_.give(OfferOf(plan_, health_.get(), bound));
+  if (late) calls_.view(ViewOf(options_.root, plan_, health_.get()));
+}
+
+void Advertiser::LookAtHealth() {
+  if (!health_) {
+    next_tick_ = Clock::time_point::max();
+    return;
+  }
+  next_tick_ = Clock::now() + health_->rules().interval;
+  const auto in_use = DevicesInPods(options_.root);
+  const HealthTick tick = health_->Tick(
+      plan_.inventory->functions, [&](const std::string& id) { return in_use.contains(id); },
+      HealthTime::Now());
+  const bool flipped = std::any_of(tick.changes.begin(), tick.changes.end(),
+                                   [](const HealthChange& change) { return change.flipped; });
+  if (flipped) Give();
+  if (!tick.changes.empty() || !tick.problems.empty()) calls_.health_changed(tick);
+}
+
+}  // namespace railhead

@@ -1,0 +1,105 @@
+// Advertiser: keeps what kubelet is offered in step with the node and its configuration.
+//
+// VFs made or removed, drivers bound, PFs renamed, a configuration file replaced: it looks
+// again when something has happened (watch/node_events.h) and has settled for a moment, when
+// it is asked to, and every `resync` in case that an event got lost. A configuration that is
+// broken by then changes nothing: the last good one goes on, and the report says why. The
+// health of what is offered is looked at in between, by the clock of health/watch.h.
+//
+// Ownership: borrows the kernel. Threads: a thread of its own, which calls all of Calls;
+// Look() and Stop() from any.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "deviceplugin/binding/binder.h"
+#include "deviceplugin/health/watch.h"
+#include "deviceplugin/kubelet/offer.h"
+#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/pools/slots.h"
+#include "deviceplugin/watch/node_events.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+// What one look has found to be different.
+struct PlanChange {
+  struct Devices {
+    std::vector<std::string> added;  // ids, sorted
+    std::vector<std::string> removed;
+  };
+  std::map<std::string, Devices> resources;  // by name; those that have changed
+  std::optional<Error> error;                // the plan could not be made: nothing has changed
+};
+
+PlanChange Difference(const Plan& before, const Plan& now);
+
+// With the devices that `health` (nullptr: nothing is known) takes for unhealthy; of pools with
+// late binding, the slots.
+Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound);
+
+class Advertiser {
+ public:
+  struct Options {
+    Root root;
+    ConfigSource source;
+    std::chrono::seconds resync{60};
+  };
+  struct Calls {
+    std::function<void(Offer)> give;
+    // Of looks that found a difference, of errors when they are other ones than before, and
+    // of the first look without one after that.
+    std::function<void(const PlanChange&)> plan_changed;
+    // After every look, for who binds slots.
+    std::function<void(BindingView)> view;
+    // Of every look at health that found something.
+    std::function<void(const HealthTick&)> health_changed;
+  };
+
+  // kIo when it has no descriptors to wait on. `health` may be nullptr: all is healthy.
+  static Result<std::unique_ptr<Advertiser>> Start(Options options, Kernel& kernel, Plan first,
+                                                   std::unique_ptr<HealthWatch> health, Calls calls);
+  Advertiser(const Advertiser&) = delete;
+  Advertiser& operator=(const Advertiser&) = delete;
+  ~Advertiser();
+
+  // Soon; does not wait for it.
+  void Look() { events_.Wake(); }
+  void Stop();
+
+ private:
+  using Clock = NodeEvents::Clock;
+
+  Advertiser(Options options, Kernel& kernel, Plan first, std::unique_ptr<HealthWatch> health, Calls calls,
+             NodeEvents events);
+  void Loop();
+  void Settle();
+  void LookAtNode();
+  void LookAtHealth();
+  void Give() const;
+  [[nodiscard]] std::vector<std::string> Files() const;
+
+  const Options options_;
+  Kernel& kernel_;
+  Plan plan_;
+  const std::unique_ptr<HealthWatch> health_;
+  const Calls calls_;
+  std::string last_error_;
+  Clock::time_point next_look_;
+  Clock::time_point next_tick_;
+  NodeEvents events_;
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;  // last: it uses all of the others
+};
+
+}  // namespace railhead

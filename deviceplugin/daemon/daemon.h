@@ -1,0 +1,68 @@
+// Daemon: the parts of railheadd that run side by side, and how they start and end.
+//
+//   Registrar      serves kubelet, one thread and gRPC's
+//   Advertiser     keeps what is offered in step with the node
+//   BindServer     tells ADD which devices a pod's slots shall be
+//   ReconcileLoop  brings home what has no pod any more
+//   Announcer      repeats announcements for the CNI plugin
+//
+// Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <memory>
+
+#include "deviceplugin/binding/bind_server.h"
+#include "deviceplugin/binding/binder.h"
+#include "deviceplugin/daemon/advertiser.h"
+#include "deviceplugin/daemon/command_line.h"
+#include "deviceplugin/daemon/events_log.h"
+#include "deviceplugin/daemon/log.h"
+#include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/kubelet/registrar.h"
+#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/reconcile/announcer.h"
+#include "deviceplugin/reconcile/loop.h"
+#include "deviceplugin/reconcile/reconciler.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+class Daemon {
+ public:
+  // kIo when there are no descriptors left for it.
+  static Result<std::unique_ptr<Daemon>> Start(const Root& root, Kernel& kernel, const CommandLine& line,
+                                               const NodePlan& node, Log* log);
+
+  // Until one of `signals` comes that is not SIGHUP, which makes it look at configuration
+  // and hardware again; or until kubelet cannot be served. Returns the exit status.
+  int Run(const sigset_t& signals);
+
+  // Whether all threads have ended or will at once. Otherwise the process has to end
+  // without waiting for them: what the reconciler does can be interrupted anywhere.
+  bool Ended();
+
+ private:
+  static constexpr std::chrono::seconds kFirstPass{30};
+  static constexpr std::chrono::seconds kLastStep{1};
+
+  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, Offer offer, Log* log);
+  void Stop();
+
+  Log* log_;
+  ReportLog report_log_;
+  Reconciler reconciler_;
+  Registrar registrar_;
+  std::atomic<bool> stopping_{false};
+  Announcer announcer_;
+  std::unique_ptr<ReconcileLoop> reconciling_;
+  Binder binder_;
+  std::unique_ptr<BindServer> bind_server_;
+  std::unique_ptr<Advertiser> advertiser_;
+};
+
+}  // namespace railhead

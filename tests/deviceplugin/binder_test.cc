@@ -1,0 +1,247 @@
+// Which device a slot becomes: the one next to the pod's accelerator, whichever that is.
+#include "deviceplugin/binding/binder.h"
+
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <cstring>
+
+#include "cni/fabric/fabric.h"
+#include "cni/plugin/bind.h"
+#include "cni/state/allocation.h"
+#include "cni/state/journal.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/binding/bind_server.h"
+#include "deviceplugin/pools/fabric_pools.h"
+#include "deviceplugin/pools/slots.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "tests/sysfs/machines.h"
+
+namespace railhead::testing {
+namespace {
+
+// A server with two GPUs and a NIC on each of four switches; three VFs each.
+class BinderTest : public ::testing::Test {
+ protected:
+  BinderTest() : machine_(MakePcieA100(sysfs_)) {
+    sysfs_.Write("/proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
+    std::string rails;
+    for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
+      vfs_.push_back(sysfs_.AddVfs(machine_.nics[i], 3));
+      rails += std::string(i == 0 ? "" : ",") + R"({"name":"rail)" + std::to_string(i) + R"(","pf":")" +
+               machine_.nics[i] + R"("})";
+    }
+    const auto fabric = ParseFabric(R"({"version":1,"rails":[)" + rails +
+                                        R"(],"pools":[{"resource":"a.io/roce","binding":"late"},)" +
+                                        R"({"resource":"a.io/pf","device":"pf"}]})",
+                                    "fabric.json");
+    EXPECT_TRUE(fabric) << Describe(fabric.error());
+    inventory_ = *Discover(root_, {});
+    pools_ = BuildPools(ResourcesOfFabric(*fabric, *inventory_)->specs, *inventory_);
+    const auto slots = SlotPool(*pools_[0], {});
+    for (const PoolMember& slot : slots->members) slots_.push_back(slot.function.id);
+    Refresh();
+  }
+
+  void Refresh(std::set<std::string> unhealthy = {}) {
+    const TopologyConfig config;
+    const auto topology = *Topology::Read(root_, *inventory_, config);
+    binder_.Update({pools_, std::move(unhealthy), topology,
+                    std::make_shared<const AcceleratorIds>(IdsOf(root_, *topology, config))});
+  }
+  // What kubelet has done by the time of ADD.
+  void Give(const std::string& pod, const std::vector<std::string>& slots,
+            const std::vector<std::string>& gpus) {
+    for (const std::string& slot : slots) {
+      AllocationRecord record;
+      record.resource = "a.io/roce";
+      record.device_id = slot;
+      record.siblings = slots;
+      record.generation = 1;
+      record.handoff = HandoffPolicy::kRequired;
+      EXPECT_TRUE(WriteAllocation(root_, record));
+    }
+    std::string ids;
+    for (const std::string& gpu : gpus) ids += (ids.empty() ? "\"" : ",\"") + gpu + "\"";
+    entries_ += (entries_.empty() ? "" : ",") + std::string(R"({"PodUID":")") + pod +
+                R"(","ContainerName":"c","ResourceName":"nvidia.com/gpu","DeviceIDs":{"0":[)" + ids + "]}}";
+    sysfs_.Write("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+                 R"({"Data":{"PodDeviceEntries":[)" + entries_ + R"(]},"Checksum":1})");
+  }
+  Result<Bindings> Bind(const std::string& pod, const std::vector<std::string>& slots,
+                        const std::string& container = "c1") {
+    return binder_.Bind({pod, container, slots}, now_);
+  }
+  // The pod is attached: its journal entry is there.
+  void Attach(const std::string& container, const Bindings& bindings) {
+    JournalEntry entry;
+    entry.key = {"net", container, "eth0"};
+    entry.boot_id = *BootId(root_);
+    for (const auto& [slot, device] : bindings) {
+      AttachedLink link;
+      link.device = device;
+      link.slot = slot;
+      link.pod_name = "rail" + std::to_string(entry.links.size());
+      link.host_name = "x";
+      entry.links.push_back(std::move(link));
+    }
+    EXPECT_TRUE(Journal(root_).Write(entry));
+  }
+
+  FakeSysfs sysfs_;
+  Root root_ = sysfs_.root();
+  FakeMachine machine_;
+  std::vector<std::vector<std::string>> vfs_;  // by rail
+  std::shared_ptr<const Inventory> inventory_;
+  std::vector<std::shared_ptr<const ResourcePool>> pools_;
+  std::vector<std::string> slots_;
+  std::string entries_;
+  Binder binder_{root_};
+  Binder::Clock::time_point now_ = Binder::Clock::now();
+};
+
+TEST_F(BinderTest, TheVfOnTheSwitchOfTheGpuWhicheverItIs) {
+  ASSERT_EQ(machine_.accelerators.size(), 8U);
+  ASSERT_EQ(vfs_.size(), 4U);
+  for (std::size_t gpu = 0; gpu < 8; ++gpu) {
+    const std::string pod = "pod-" + std::to_string(gpu);
+    Give(pod, {slots_[gpu]}, {machine_.accelerators[gpu]});
+    const auto bound = Bind(pod, {slots_[gpu]}, pod);
+    ASSERT_TRUE(bound) << Describe(bound.error());
+    const auto& near = vfs_[gpu / 2];
+    EXPECT_EQ(bound->at(slots_[gpu]), near[gpu % 2]) << "GPU " << gpu << ", the lowest free VF";
+    Attach(pod, *bound);
+    EXPECT_TRUE(
+        Exists(root_.Path("/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-roce-" + slots_[gpu] + "-device.json")));
+  }
+}
+
+TEST_F(BinderTest, OneOnEachRailNearTheGpus) {
+  Give("p", {slots_[0], slots_[1]}, {machine_.accelerators[1], machine_.accelerators[6]});
+  const auto bound = Bind("p", {slots_[1], slots_[0]});
+  ASSERT_TRUE(bound) << Describe(bound.error());
+  EXPECT_EQ(*bound, (Bindings{{slots_[0], vfs_[0][0]}, {slots_[1], vfs_[3][0]}}));
+}
+
+TEST_F(BinderTest, WithoutAcceleratorsTheRailsOrder) {
+  Give("p", {slots_[5]}, {});
+  const auto bound = Bind("p", {slots_[5]});
+  ASSERT_TRUE(bound) << Describe(bound.error());
+  EXPECT_EQ(bound->at(slots_[5]), vfs_[0][0]);
+}
+
+TEST_F(BinderTest, TwoPodsNeverGetTheSame) {
+  std::set<std::string> given;
+  for (std::size_t i = 0; i < slots_.size(); ++i) {
+    const std::string pod = "p" + std::to_string(i);
+    Give(pod, {slots_[i]}, {machine_.accelerators[0]});
+    const auto bound = Bind(pod, {slots_[i]}, pod);
+    ASSERT_TRUE(bound) << Describe(bound.error());
+    EXPECT_TRUE(given.insert(bound->at(slots_[i])).second) << "before its journal entry, it is reserved";
+    if (i % 2 == 0) Attach(pod, *bound);
+  }
+  EXPECT_EQ(given.size(), 12U) << "as many slots as devices";
+}
+
+// An ADD that failed is tried again with another sandbox, and so is one after a reboot.
+TEST_F(BinderTest, AnotherSandboxOfTheSameSlot) {
+  Give("p", {slots_[0]}, {machine_.accelerators[7]});
+  const auto first = Bind("p", {slots_[0]}, "c1");
+  ASSERT_TRUE(first);
+  const auto again = Bind("p", {slots_[0]}, "c2");
+  ASSERT_TRUE(again) << Describe(again.error());
+  EXPECT_EQ(*again, *first) << "its own reservation is no obstacle";
+  Attach("c2", *again);
+  const auto third = Bind("p", {slots_[0]}, "c3");
+  ASSERT_TRUE(third) << Describe(third.error());
+  EXPECT_NE(third->at(slots_[0]), first->at(slots_[0])) << "one that is at home before one to wait for";
+  EXPECT_EQ(third->at(slots_[0]), vfs_[3][1]);
+}
+
+TEST_F(BinderTest, ReservationsEnd) {
+  Give("p", {slots_[0]}, {machine_.accelerators[0]});
+  Give("q", {slots_[1]}, {machine_.accelerators[0]});
+  const auto first = Bind("p", {slots_[0]});
+  now_ += std::chrono::seconds(61);
+  const auto second = Bind("q", {slots_[1]});
+  ASSERT_TRUE(first && second);
+  EXPECT_EQ(second->at(slots_[1]), first->at(slots_[0])) << "its ADD has long failed";
+}
+
+TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
+  Give("p", {slots_[0]}, {machine_.accelerators[0]});
+  Refresh({vfs_[0][0], vfs_[0][1], vfs_[0][2]});
+  const auto bound = Bind("p", {slots_[0]});
+  ASSERT_TRUE(bound);
+  EXPECT_NE(bound->at(slots_[0]).substr(0, 7), vfs_[0][0].substr(0, 7)) << "not of that PF";
+  std::set<std::string> all;
+  for (const auto& vfs : vfs_) all.insert(vfs.begin(), vfs.end());
+  Refresh(all);
+  now_ += std::chrono::seconds(61);
+  const auto none = Bind("p", {slots_[0]});
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kBusy) << "try again later";
+}
+
+TEST_F(BinderTest, SlotsThatAreNone) {
+  const auto stranger = Bind("p", {"slot-x-n0-000"});
+  ASSERT_FALSE(stranger);
+  EXPECT_NE(Describe(stranger.error()).find("never allocated"), std::string::npos);
+  AllocationRecord record;
+  record.resource = "a.io/pf";
+  record.device_id = "slot-y";
+  record.siblings = {"slot-y"};
+  ASSERT_TRUE(WriteAllocation(root_, record));
+  const auto early = Bind("p", {"slot-y"});
+  ASSERT_FALSE(early);
+  EXPECT_NE(Describe(early.error()).find("a.io/pf"), std::string::npos);
+}
+
+TEST_F(BinderTest, OverItsSocket) {
+  EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy) << "nobody there";
+  Give("p", {slots_[0]}, {machine_.accelerators[2]});
+  int reports = 0;
+  {
+    auto server = BindServer::Start(
+        root_, [&](const BindRequest& request) { return binder_.Bind(request); },
+        [&](const BindRequest&, const Result<Bindings>&) { ++reports; });
+    ASSERT_TRUE(server) << Describe(server.error());
+    const auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
+    ASSERT_TRUE(bound) << Describe(bound.error());
+    EXPECT_EQ(*bound, (Bindings{{slots_[0], vfs_[1][0]}}));
+    const auto refused = BindSlots(root_, {"p", "c1", {"slot-other"}});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+    EXPECT_NE(refused.error().message.find("slot-other"), std::string::npos) << refused.error().message;
+    EXPECT_FALSE(refused.error().hint.empty());
+    // A second daemon takes over; a dead one's socket is no obstacle.
+    auto later = BindServer::Start(
+        root_, [&](const BindRequest& request) { return binder_.Bind(request); },
+        [](const BindRequest&, const Result<Bindings>&) {});
+    ASSERT_TRUE(later) << Describe(later.error());
+    EXPECT_TRUE(BindSlots(root_, {"p", "c2", {slots_[0]}}));
+  }
+  EXPECT_GE(reports, 2);
+  EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
+}
+
+// Who connects and says nothing keeps nobody waiting for ever; nonsense gets an answer.
+TEST_F(BinderTest, BadRequests) {
+  for (const char* line : {"", "{", "[]", R"({"version":1})", R"({"version":2,"podUid":"p"})",
+                           R"({"version":1,"podUid":"p","containerId":"c","slots":[]})",
+                           R"({"version":1,"podUid":"p","containerId":"c","slots":["../../etc"]})"}) {
+    const auto request = ParseBindRequest(line);
+    if (request) {
+      EXPECT_FALSE(binder_.Bind(*request)) << line;
+    } else {
+      EXPECT_FALSE(request.error().message.empty());
+    }
+  }
+  EXPECT_FALSE(ParseBindAnswer("{}", {"p", "c", {"slot-1"}}));
+  EXPECT_FALSE(ParseBindAnswer(R"({"devices":{"slot-1":"eth0"}})", {"p", "c", {"slot-1"}}));
+}
+
+}  // namespace
+}  // namespace railhead::testing

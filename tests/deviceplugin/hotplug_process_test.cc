@@ -1,0 +1,148 @@
+// railheadd while the node or its configuration changes under it: taken up without a
+// restart, and without touching what did not change.
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/deviceplugin/daemon_process.h"
+#include "tests/kubelet/device_manager.h"
+
+namespace railhead::testing {
+namespace {
+
+// A resource for each of the rails pf0, pf1 and pf2, the last of which is not there yet.
+std::string ThreePools(const std::string& vlan = "7") {
+  return R"({"version": 1, "rails": [
+    {"name": "rail0", "pf": "pf0", "vlan": )" +
+         vlan + R"(}, {"name": "rail1", "pf": "pf1"}, {"name": "rail2", "pf": "pf2"}], "pools": [
+    {"resource": "a.io/rail0", "rails": ["rail0"]}, {"resource": "a.io/rail1", "rails": ["rail1"]},
+    {"resource": "a.io/rail2", "rails": ["rail2"]}]})";
+}
+
+class HotplugTest : public KubeletTest {
+ protected:
+  HotplugTest() { sysfs_.Write("/etc/railhead/fabric.json", ThreePools()); }
+
+  void SetUp() override {
+    ASSERT_TRUE(kubelet_.Start());
+    daemon_ = RunDaemon({"--resync-interval", "3600"});
+    ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon())) << daemon_->err();
+    ASSERT_TRUE(kubelet_.Devices("a.io/rail1", 4, Soon())) << daemon_->err();
+    ASSERT_TRUE(Eventually([&] { return kubelet_.Lists("a.io/rail2") == 1; })) << daemon_->err();
+  }
+  void TearDown() override { EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err(); }
+
+  bool AwaitDevices(const std::string& resource, std::size_t count) {
+    return Eventually([&] { return kubelet_.Present(resource).size() == count; });
+  }
+  // What nothing has happened to has not been told anything.
+  void ExpectUntouched(const std::string& resource) {
+    EXPECT_EQ(kubelet_.Lists(resource), 1) << resource;
+    EXPECT_EQ(kubelet_.Registrations(resource), 1) << resource;
+  }
+  bool HasLogged(const std::string& text) {
+    return Eventually([&] { return daemon_->err().find(text) != std::string::npos; });
+  }
+
+  DeviceManager kubelet_{directory_};
+  std::unique_ptr<Child> daemon_;
+};
+
+TEST_F(HotplugTest, VfsThatComeAndGo) {
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "mlx5_2"});
+  const auto vfs = sysfs_.AddVfs("0000:c3:00.0", 4, {.rdma = "{pf}_rdma{n}"});
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(AwaitDevices("a.io/rail2", 4)) << daemon_->err();
+  EXPECT_TRUE(HasLogged("advertising other devices"));
+  const auto given = kubelet_.Allocate("a.io/rail2", 1);
+  ASSERT_TRUE(given) << Describe(given.error());
+  EXPECT_EQ(given->ids, std::vector<std::string>{vfs[0]});
+
+  sysfs_.Unbind(vfs[1]);
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(AwaitDevices("a.io/rail2", 3)) << daemon_->err();
+  const auto left = kubelet_.Present("a.io/rail2");
+  EXPECT_TRUE(std::all_of(left.begin(), left.end(),
+                          [&](const SeenDevice& device) { return device.healthy && device.id != vfs[1]; }));
+  EXPECT_EQ(kubelet_.Registrations("a.io/rail2"), 1) << "the stream stays";
+  ExpectUntouched("a.io/rail0");
+  ExpectUntouched("a.io/rail1");
+}
+
+// By the file alone, without a signal.
+TEST_F(HotplugTest, AnotherConfiguration) {
+  std::string fabric = ThreePools();
+  const std::string rail1 = R"({"resource": "a.io/rail1", "rails": ["rail1"]})";
+  const std::string more = R"({"resource": "a.io/more", "rails": ["rail1"]})";
+  fabric.replace(fabric.find(rail1), rail1.size(), more);
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(AwaitDevices("a.io/more", 4)) << daemon_->err();
+  EXPECT_TRUE(AwaitDevices("a.io/rail1", 0)) << "offered no more, and its capacity is gone at once";
+  EXPECT_EQ(kubelet_.Registrations("a.io/rail1"), 1);
+  ExpectUntouched("a.io/rail0");
+
+  sysfs_.Write("/etc/railhead/fabric.json", ThreePools());
+  ASSERT_TRUE(AwaitDevices("a.io/rail1", 4)) << "offered again";
+  EXPECT_TRUE(AwaitDevices("a.io/more", 0));
+}
+
+// kubelet replaces a ConfigMap by renaming a link to another directory.
+TEST_F(HotplugTest, AConfigMapThatIsReplaced) {
+  const std::string directory = sysfs_.directory() + "/etc/railhead";
+  for (const char* version : {"1", "2"}) {
+    sysfs_.Write(std::string("/etc/railhead/..") + version + "/fabric.json",
+                 version == std::string("1") ? ThreePools() : TwoRailFabric());
+  }
+  std::filesystem::create_symlink("..1", directory + "/..data");
+  std::filesystem::remove(directory + "/fabric.json");
+  std::filesystem::create_symlink("..data/fabric.json", directory + "/fabric.json");
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(HasLogged("looking again"));
+  std::filesystem::create_symlink("..2", directory + "/..data_tmp");
+  std::filesystem::rename(directory + "/..data_tmp", directory + "/..data");
+  EXPECT_TRUE(AwaitDevices(kResource, 8)) << daemon_->err();
+}
+
+TEST_F(HotplugTest, ABrokenConfigurationChangesNothing) {
+  sysfs_.Write("/etc/railhead/fabric.json", ThreePools("4095"));
+  ASSERT_TRUE(HasLogged("/rails/0/vlan")) << daemon_->err();
+  EXPECT_TRUE(HasLogged("going on with what was good before"));
+  ExpectUntouched("a.io/rail0");
+  EXPECT_EQ(kubelet_.Present("a.io/rail0").size(), 4U);
+
+  // What happens to the hardware meanwhile cannot be judged without; it is when it can.
+  sysfs_.Unbind(vfs1_[0]);
+  sysfs_.Write("/etc/railhead/fabric.json", ThreePools("8"));
+  ASSERT_TRUE(AwaitDevices("a.io/rail1", 3)) << daemon_->err();
+  ExpectUntouched("a.io/rail0");
+}
+
+// kubelet asks a resource for its options only when it registers.
+TEST_F(HotplugTest, AnotherHandoffRegistersAgain) {
+  std::string fabric = ThreePools();
+  const std::string rail0 = R"("rails": ["rail0"]})";
+  fabric.replace(fabric.find(rail0), rail0.size(), R"("rails": ["rail0"], "handoff": "off"})");
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") == 2; })) << daemon_->err();
+  ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon()));
+  EXPECT_TRUE(kubelet_.PreStart("a.io/rail0", {vfs0_[0]})) << "nothing is asked before the start any more";
+  ExpectUntouched("a.io/rail1");
+}
+
+// A kubelet that restarts gets what is true now.
+TEST_F(HotplugTest, AKubeletThatRestartsGetsTheNewestList) {
+  kubelet_.Stop();
+  sysfs_.Unbind(vfs0_[3]);
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(HasLogged("advertising other devices")) << daemon_->err();
+  ASSERT_TRUE(kubelet_.Start());
+  ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
+  EXPECT_TRUE(AwaitDevices("a.io/rail1", 4));
+}
+
+}  // namespace
+}  // namespace railhead::testing
