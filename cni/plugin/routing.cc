@@ -39,7 +39,7 @@ void AddPlainRoute(Addressing& addressing, const IpPrefix& prefix) {
   GatewayRoute route;
   route.destination = prefix.Network();
   route.gateway = GatewayFor(addressing, route.destination);
-  if (!Has(addressing, route.destination)) addressing.routes.push_back(std::move(route));
+  if (!Has(addressing, route.destination)) addressing.routes.push_back(route);
 }
 
 std::optional<std::uint32_t> Number(const std::optional<int>& value) {
@@ -62,7 +62,7 @@ void AddIpamRoute(Addressing& addressing, const CniRoute& given) {
         return other.destination == route.destination && other.table == route.table &&
                other.metric == route.metric;
       });
-  if (!known) addressing.routes.push_back(std::move(route));
+  if (!known) addressing.routes.push_back(route);
 }
 
 Result<void> CheckGateways(const Addressing& addressing) {

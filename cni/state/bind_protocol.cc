@@ -56,7 +56,7 @@ Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& req
   for (const std::string& slot : request.slots) {
     const auto device = devices ? devices->String(slot) : std::nullopt;
     if (!device || !PciAddress::Parse(*device)) {
-      return Fail(ErrorCode::kInvalid, what + " names no device for " + slot,
+      return Fail(ErrorCode::kInvalid, std::string(what).append(" names no device for ").append(slot),
                   "is railheadd of another version than railhead?");
     }
     bindings[slot] = *device;

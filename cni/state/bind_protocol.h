@@ -10,6 +10,7 @@
 // answer that is an error, that error.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <string>
 #include <string_view>
@@ -29,7 +30,7 @@ struct BindRequest {
 using Bindings = std::map<std::string, std::string>;
 
 // With the newline; both sides read no more than this.
-inline constexpr std::size_t kMaxBindLine = 64 * 1024;
+inline constexpr std::size_t kMaxBindLine = std::size_t{64} * 1024;
 
 // Whether a device id is a slot's. The names are made by the device plugin.
 inline bool IsSlot(std::string_view id) {

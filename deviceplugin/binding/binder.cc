@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "cni/state/allocation.h"
-#include "cni/state/checkpoint.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/pools/device_info.h"
 
@@ -38,6 +37,11 @@ PreferHints HintsFor(const ResourcePool& pool, const Topology* topology,
   return hints;
 }
 
+bool Lists(const std::vector<ContainerDevices>& checkpoint, const std::string& pod_uid) {
+  return std::any_of(checkpoint.begin(), checkpoint.end(),
+                     [&](const ContainerDevices& given) { return given.pod_uid == pod_uid; });
+}
+
 }  // namespace
 
 void Binder::Update(BindingView view) {
@@ -47,13 +51,24 @@ void Binder::Update(BindingView view) {
 
 Result<Bindings> Binder::Bind(const BindRequest& request, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
-  std::erase_if(reserved_, [&](const auto& reservation) { return reservation.second.until <= now; });
+  const Result<Checkpoint> checkpoint = ReadCheckpoint(root_);
+  ForgetReservations(checkpoint, now);
   const auto slots = RH_TRY(SlotsByResource(request));
-  const auto accelerators = RH_TRY(AcceleratorsOf(request.pod_uid));
+  const auto accelerators = RH_TRY(AcceleratorsOf(request.pod_uid, checkpoint));
   Bindings bindings;
   for (const auto& [resource, names] : slots) RH_TRY(BindPool(resource, names, accelerators, &bindings));
-  for (const auto& [slot, device] : bindings) reserved_[slot] = {device, now + kReservation};
+  const bool listed = checkpoint && Lists(*checkpoint, request.pod_uid);
+  for (const auto& [slot, device] : bindings)
+    reserved_[slot] = {device, now + kReservation, listed ? request.pod_uid : std::string()};
   return bindings;
+}
+
+// A pod that came and went within the minute would keep the next one off its device.
+void Binder::ForgetReservations(const Result<Checkpoint>& checkpoint, Clock::time_point now) {
+  std::erase_if(reserved_, [&](const auto& reservation) {
+    const auto& [device, until, pod_uid] = reservation.second;
+    return until <= now || (!pod_uid.empty() && checkpoint && !Lists(*checkpoint, pod_uid));
+  });
 }
 
 Result<std::map<std::string, std::vector<std::string>>> Binder::SlotsByResource(
@@ -71,10 +86,12 @@ Result<std::map<std::string, std::vector<std::string>>> Binder::SlotsByResource(
 }
 
 // Those that mean nothing here are other plugins' devices, or ours.
-Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const std::string& pod_uid) const {
+Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const std::string& pod_uid,
+                                                       const Result<Checkpoint>& checkpoint) const {
   std::set<PciAddress> found;
   if (!view_.accelerators || pod_uid.empty()) return std::vector<PciAddress>{};
-  for (const ContainerDevices& given : RH_TRY(ReadCheckpoint(root_))) {
+  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  for (const ContainerDevices& given : *checkpoint) {
     if (given.pod_uid != pod_uid) continue;
     for (const std::string& id : given.ids) {
       if (const auto address = view_.accelerators->Find(id); address && !IsSlot(id)) found.insert(*address);

@@ -6,7 +6,8 @@
 // then waits for, or another one.
 //
 // Nothing is kept: a device is bound from when ADD has written its journal entry. Until
-// then, for a minute, it is reserved for its slot in memory; if the daemon dies in between,
+// then, for a minute or until kubelet has forgotten the pod, it is reserved for its slot in
+// memory; if the daemon dies in between,
 // two ADDs can be told the same device, and the second one, which finds it locked or in use, is
 // tried again by kubelet.
 // Threads: thread-safe; one request after the other.
@@ -24,6 +25,7 @@
 #include <vector>
 
 #include "cni/state/bind_protocol.h"
+#include "cni/state/checkpoint.h"
 #include "deviceplugin/pools/preferred.h"
 #include "deviceplugin/pools/resource_pool.h"
 #include "deviceplugin/topology/accelerator_ids.h"
@@ -54,12 +56,17 @@ class Binder {
   struct Reservation {
     std::string device;
     Clock::time_point until;
+    std::string pod_uid;  // "" when kubelet's checkpoint did not have the pod
   };
+  using Checkpoint = std::vector<ContainerDevices>;
 
-  Result<std::map<std::string, std::vector<std::string>>> SlotsByResource(const BindRequest& request) const;
-  Result<void> BindPool(const std::string& resource, const std::vector<std::string>& slots,
-                        const std::vector<PciAddress>& accelerators, Bindings* bindings) const;
-  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const std::string& pod_uid) const;
+  [[nodiscard]] Result<std::map<std::string, std::vector<std::string>>> SlotsByResource(
+      const BindRequest& request) const;
+  [[nodiscard]] Result<void> BindPool(const std::string& resource, const std::vector<std::string>& slots,
+                                      const std::vector<PciAddress>& accelerators, Bindings* bindings) const;
+  void ForgetReservations(const Result<Checkpoint>& checkpoint, Clock::time_point now);
+  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const std::string& pod_uid,
+                                                               const Result<Checkpoint>& checkpoint) const;
   [[nodiscard]] bool IsReserved(const std::string& device, const std::set<std::string>& own) const;
 
   const Root root_;

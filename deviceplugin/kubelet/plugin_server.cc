@@ -11,9 +11,11 @@
 #include <string>
 #include <utility>
 
+#include "cni/state/paths.h"
 #include "deviceplugin/kubelet/gate.h"
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "deviceplugin/pools/preferred.h"
+#include "netns/base/files.h"
 
 namespace railhead {
 namespace {
@@ -187,9 +189,11 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
                                                    const v1beta1::PreferredAllocationRequest* request,
                                                    v1beta1::PreferredAllocationResponse* response) override {
     const auto current = pool();
+    const PreferHints hints = Hints();
     for (const auto& container : request->container_requests()) {
-      const auto ids = Prefer(*current, ToVector(container.available_device_ids()),
-                              ToVector(container.must_include_device_ids()), container.allocation_size());
+      const auto ids =
+          Prefer(*current, ToVector(container.available_device_ids()),
+                 ToVector(container.must_include_device_ids()), container.allocation_size(), hints);
       auto* answer = response->add_container_responses();
       for (const std::string& id : ids) answer->add_device_ids(id);
     }
@@ -281,6 +285,15 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     bool writing_ = false;
     bool finished_ = false;
   };
+
+  // kubelet may take a device for free before the DEL of its last pod is over. A directory
+  // that cannot be listed is no reason not to answer.
+  PreferHints Hints() const {
+    PreferHints hints;
+    const auto held = ListDirectory(paths::Devices(wiring_.root));
+    if (held && *held) hints.away.insert((*held)->begin(), (*held)->end());
+    return hints;
+  }
 
   void EndStreams() {
     const std::lock_guard<std::mutex> lock(streams_mutex_);

@@ -170,6 +170,33 @@ TEST_F(BinderTest, ReservationsEnd) {
   EXPECT_EQ(second->at(slots_[1]), first->at(slots_[0])) << "its ADD has long failed";
 }
 
+// Each pod has come and gone within the minute: what was reserved for it is free again.
+TEST_F(BinderTest, ReservationsEndWithTheirPods) {
+  Give("gone", {slots_[0], slots_[1]}, {machine_.accelerators[0], machine_.accelerators[6]});
+  const auto gone = Bind("gone", {slots_[0], slots_[1]});
+  ASSERT_TRUE(gone) << Describe(gone.error());
+  EXPECT_EQ(gone->at(slots_[1]), vfs_[3][0]);
+  Give("p", {slots_[2]}, {machine_.accelerators[6]});
+  const auto meanwhile = Bind("p", {slots_[2]});
+  ASSERT_TRUE(meanwhile) << Describe(meanwhile.error());
+  EXPECT_EQ(meanwhile->at(slots_[2]), vfs_[3][1]) << "kubelet still has the first pod";
+
+  entries_.clear();
+  Give("q", {slots_[3]}, {machine_.accelerators[6]});
+  const auto next = Bind("q", {slots_[3]});
+  ASSERT_TRUE(next) << Describe(next.error());
+  EXPECT_EQ(next->at(slots_[3]), vfs_[3][0]);
+}
+
+// Whom kubelet never listed it cannot forget: those wait for the minute.
+TEST_F(BinderTest, ReservationsOfPodsThatWereNeverListed) {
+  Give("p", {slots_[0], slots_[1]}, {machine_.accelerators[0]});
+  const auto stranger = Bind("", {slots_[0]});
+  const auto other = Bind("p", {slots_[1]});
+  ASSERT_TRUE(stranger && other);
+  EXPECT_NE(other->at(slots_[1]), stranger->at(slots_[0]));
+}
+
 TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
   Give("p", {slots_[0]}, {machine_.accelerators[0]});
   Refresh({vfs_[0][0], vfs_[0][1], vfs_[0][2]});

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "cni/state/journal.h"
+#include "netns/base/node.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
 
@@ -142,6 +144,56 @@ TEST_F(HotplugTest, AKubeletThatRestartsGetsTheNewestList) {
   ASSERT_TRUE(kubelet_.Start());
   ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
   EXPECT_TRUE(AwaitDevices("a.io/rail1", 4));
+}
+
+// kubelet takes a device for free before the DEL of its last pod is over.
+TEST_F(KubeletTest, PrefersDevicesThatAreAtHome) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon({"--reconcile-interval", "0"});
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  JournalEntry entry;
+  entry.key = {"rails", "last-pod", "eth0"};
+  entry.boot_id = BootId(root_).value();
+  AttachedLink link;
+  link.device = vfs0_[0];
+  link.pod_name = "rail0";
+  link.host_name = "pf0v0";
+  entry.links.push_back(link);
+  ASSERT_TRUE(Journal(root_).Write(entry));
+  const auto seen = kubelet.Allocate(kResource, 2);
+  ASSERT_TRUE(seen) << Describe(seen.error());
+  EXPECT_EQ(seen->ids, (std::vector<std::string>{vfs0_[1], vfs1_[0]}));
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// A PF without carrier, and VFs of it: told as unhealthy after a while, and healthy again.
+TEST_F(KubeletTest, TellsHealth) {
+  sysfs_.Write(
+      "/etc/railhead/fabric.json",
+      TwoRailFabric(R"(, "health": {"intervalSeconds": 1, "link": {"downAfter": 1, "upAfter": 1}})"));
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  const auto healthy = [&] {
+    const auto devices = kubelet.Present(kResource);
+    return std::count_if(devices.begin(), devices.end(), [](const auto& device) { return device.healthy; });
+  };
+  sysfs_.Write("/sys/class/net/pf0/carrier", "0\n");
+  ASSERT_TRUE(Eventually([&] { return healthy() == 4; })) << daemon->err();
+  EXPECT_EQ(kubelet.Present(kResource).size(), 8U) << "they are there, and ill";
+  EXPECT_TRUE(Eventually([&] { return daemon->err().find("unhealthy") != std::string::npos; }));
+
+  // The next process begins with what this one knew.
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+  const auto next = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 2 && healthy() == 4; }))
+      << next->err();
+  EXPECT_EQ(kubelet.Lists(kResource), 1) << "not healthy first and ill then";
+  sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
+  ASSERT_TRUE(Eventually([&] { return healthy() == 8; })) << next->err();
+  EXPECT_EQ(next->Stop(), 0) << next->err();
 }
 
 }  // namespace

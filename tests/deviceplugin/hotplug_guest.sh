@@ -1,0 +1,70 @@
+#!/bin/bash
+# Runs in the guest: tests/vm/run-guest.sh -b BUILD tests/deviceplugin/hotplug_guest.sh
+#
+# railheadd on real SR-IOV NICs that change under it: VFs made and removed, drivers unbound
+# and bound, a PF renamed, its link cut. Told by the kernel's events: the resync is an hour.
+set -u
+# shellcheck source=tests/vm/lib.sh
+. "$SRC/tests/vm/lib.sh"
+readonly KUBELET=/var/lib/kubelet/device-plugins
+export PATH=$PATH:$BUILD/bin
+
+seen() { kubelet-standin devices --dir "$KUBELET" "railhead.io/$1" --timeout 1; }
+has() { [ "$(seen "$1" | jq "[.[] | select(.health == \"$3\")] | length")" = "$2" ]; }
+offers() { within 60 has "$1" "$2" Healthy; }
+ill() { within 90 has "$1" "$2" Unhealthy; }
+registered_once() { [ "$(grep -c '"msg":"registered with kubelet".*"railhead.io/'"$1"'"' "$OUT/railheadd.log")" = 1 ]; }
+
+node() {
+    make_vfs pf0 2 || return
+    ip link set pf1 up && within 60 is_up pf1 || return
+    mkdir -p /etc/railhead "$KUBELET"
+    jq -n '{ version: 1, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)" } ],
+             pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
+             health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 } } }' >/etc/railhead/fabric.json
+    kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
+    within 60 test -S "$KUBELET/control.sock" || return
+    railheadd --resync-interval 86400 >"$OUT/railheadd.log" 2>&1 &
+    daemon=$!
+    within 60 registered_once rail0 && within 60 registered_once rail1
+}
+check 'railheadd serves both rails' node
+[ "$failures" = 0 ] || finish
+check 'rail0 has its two VFs' offers rail0 2
+
+# A PF without VFs is no VF; then it gets some.
+check 'rail1 has none yet' has rail1 0 Healthy
+check 'VFs are made on rail1' make_vfs pf1 3
+check 'and offered, without a restart' offers rail1 3
+
+vf=$(vf_pci pf1 1)
+echo "$vf" >/sys/bus/pci/drivers/igbvf/unbind
+check 'a VF without a driver is not offered' offers rail1 2
+echo "$vf" >/sys/bus/pci/drivers/igbvf/bind
+check 'with its driver it is again' offers rail1 3
+
+echo 0 >/sys/class/net/pf1/device/sriov_numvfs
+check 'VFs that were removed are not offered' offers rail1 0
+
+# pf0's neighbours do not notice any of it.
+check 'rail0 is registered once' registered_once rail0
+check 'rail1 is, too: the stream has stayed' registered_once rail1
+
+# The PF goes by another name: fabric.json knows it as pf0.
+ip link set pf0 down && ip link set pf0 name other0 && ip link set other0 up
+check 'a PF that was renamed is not the rail any more' offers rail0 0
+ip link set other0 down && ip link set other0 name pf0 && ip link set pf0 up
+check 'and is under its name' offers rail0 2
+
+ip link set pf0 down
+check 'a PF that is down makes its VFs ill' ill rail0 2
+check 'railctl says why' sh -c 'railctl health | grep -q "down"'
+deny 'and that not all is well' railctl health
+ip link set pf0 up
+check 'it is up, they are well' offers rail0 2
+check 'railctl, too' railctl health
+check 'railctl remembers it' sh -c 'railctl health --history | grep -q Unhealthy'
+
+kill "$daemon"
+check 'railheadd ends when told to' wait "$daemon"
+finish
