@@ -47,11 +47,11 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   return daemon;
 }
 
-Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, Offer offer, Log* log)
+Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Log* log)
     : log_(log),
       report_log_(log),
       reconciler_(root, kernel),
-      registrar_({root, root.Path(line.kubelet_directory), SocketTag()}, std::move(offer),
+      registrar_({root, root.Path(line.kubelet_directory), SocketTag()}, offer,
                  [log](const Event& event) { LogEvent(log, event); }),
       announcer_(root, kernel,
                  [log](const AttachmentKey& key, const Result<Repeated>& repeated) {

@@ -50,7 +50,7 @@ class Daemon {
   static constexpr std::chrono::seconds kFirstPass{30};
   static constexpr std::chrono::seconds kLastStep{1};
 
-  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, Offer offer, Log* log);
+  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Log* log);
   void Stop();
 
   Log* log_;

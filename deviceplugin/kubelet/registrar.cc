@@ -84,7 +84,7 @@ struct Endpoint {
 
 class Registrar::Loop {
  public:
-  Loop(Options options, Offer offer, Sink sink)
+  Loop(Options options, const Offer& offer, Sink sink)
       : options_(std::move(options)),
         kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
         sink_(std::move(sink)),
@@ -344,8 +344,8 @@ class Registrar::Loop {
   std::optional<Offer> update_;
 };
 
-Registrar::Registrar(Options options, Offer offer, Sink sink)
-    : loop_(std::make_unique<Loop>(std::move(options), std::move(offer), std::move(sink))) {}
+Registrar::Registrar(Options options, const Offer& offer, Sink sink)
+    : loop_(std::make_unique<Loop>(std::move(options), offer, std::move(sink))) {}
 Registrar::~Registrar() = default;
 
 Result<void> Registrar::Run() {

@@ -65,7 +65,7 @@ class Registrar {
   };
   using Sink = std::function<void(const Event&)>;
 
-  Registrar(Options options, Offer offer, Sink sink);
+  Registrar(Options options, const Offer& offer, Sink sink);
   Registrar(const Registrar&) = delete;
   Registrar& operator=(const Registrar&) = delete;
   ~Registrar();
