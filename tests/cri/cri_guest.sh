@@ -9,18 +9,11 @@ set -u
 . "$SRC/tests/vm/lib.sh"
 # shellcheck source=tests/cri/runtime.sh
 . "$SRC/tests/cri/runtime.sh"
+# shellcheck source=tests/cri/pod.sh
+. "$SRC/tests/cri/pod.sh"
 readonly KUBELET=/var/lib/kubelet/device-plugins RESOURCE=railhead.io/roce
 readonly POD_UID=11111111-2222-3333-4444-555555555555
 pod=(--name train --uid "$POD_UID" --log-directory "$POD_LOGS/train")
-
-need() { # WHAT COMMAND...: without it nothing else makes sense
-    local what=$1
-    shift
-    "$@" && return
-    failed "$what"
-    tail -n 20 "$OUT"/*.log
-    finish
-}
 
 # ---- the node ----------------------------------------------------------------------------
 node() {
@@ -61,45 +54,9 @@ admit() {
 }
 prestart() { kubelet-standin prestart --dir "$KUBELET" "$RESOURCE" "${devices[@]}"; }
 
-# world: all of the node that a pod could leave changed.
-world() {
-    ip -d -j link show | jq -c 'sort_by(.ifname)[] | select(.ifname != "cni0")
-        | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias, .vfinfo_list]'
-    ls /sys/class/infiniband
-    ip netns list
-    find /run/railhead /run/cdi -mindepth 1 ! -type d ! -path '*/locks/*' ! -name 'attach.log*' ! -name rdma-mode 2>/dev/null | sort
-    cri-pod list
-}
 as_before() { diff -u <(echo "$before") <(world); }
 
 # ---- what the container says, in /tmp/seen -------------------------------------------------
-seen() { jq -e "$@" /tmp/seen; }
-container() { # NAME [OPTION...]
-    cri-pod container "${pod[@]}" --sandbox "$sandbox" --container "$1" --image "$SHOW_IMAGE" "${@:2}" >/tmp/seen 2>/tmp/error ||
-        { cat /tmp/error; return 1; }
-}
-# Its device nodes are the node's devices: /dev/infiniband in the guest, by number.
-numbers_are_the_nodes() {
-    local path number major minor count=0
-    while read -r path number; do
-        read -r major minor < <(stat -c '%t %T' "$path") || return
-        [ "$((16#$major)):$((16#$minor))" = "$number" ] || { echo "$path is $number in the container"; return 1; }
-        count=$((count + 1))
-    done < <(jq -r '.devices[] | "\(.path) \(.number)"' /tmp/seen)
-    [ $count = 3 ] || { echo "$count device nodes, not 3"; return 1; }
-}
-conf_is_the_sandboxs() { jq -r '.ncclConf[]' /tmp/seen | diff "/run/railhead/handoff/$sandbox/nccl.conf" -; }
-# The GID at the index that nccl.conf gives is the IPv4 address of that HCA's interface.
-gids_are_addresses() {
-    local name netdev gid address octets want count=0
-    while read -r name netdev gid address; do
-        IFS=. read -ra octets <<<"$address"
-        printf -v want '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "${octets[@]}"
-        [ "$gid" = "$want" ] || { echo "$name has $gid at the index, $netdev has $address"; return 1; }
-        count=$((count + 1))
-    done < <(jq -r '.interfaces as $all | .hcas[] | "\(.name) \(.netdev) \(.gid) \($all[.netdev][0])"' /tmp/seen)
-    [ $count = 2 ] || { echo "$count HCAs, not 2"; return 1; }
-}
 # Of the container that is still running, whose id is in /tmp/seen.
 said_the_same() {
     local id
@@ -111,7 +68,7 @@ sees_everything() { # what every sandbox of this pod gives its container
         '.env.PCIDEVICE_RAILHEAD_IO_ROCE | split(",") | sort == $ids'
     check '... its device nodes are rdma_cm and two uverbs, and no others' seen \
         '[.devices[].path | sub("[0-9]+$"; "")] == ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs", "/dev/infiniband/uverbs"]'
-    check '... they are those of the node' numbers_are_the_nodes
+    check '... they are those of the node' numbers_are_the_nodes 3
     check '... it may open each of them' seen 'all(.devices[]; .character and .opens)'
     check '... it has eth0 and a VF on each rail, with their addresses' seen '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]
         and (.rail0[0] | startswith("10.100.0.")) and (.rail1[0] | startswith("10.200.0."))'
@@ -119,7 +76,7 @@ sees_everything() { # what every sandbox of this pod gives its container
     check '... and cannot be written' seen '.ncclConfWritable == false'
     check '... it bootstraps by eth0' seen '.ncclConf | index("NCCL_SOCKET_IFNAME==eth0")'
     check '... its HCAs belong to the rails' seen '[.hcas[].netdev] == ["rail0", "rail1"] and all(.hcas[]; .type == "RoCE v2")'
-    check '... the GID index finds their addresses' gids_are_addresses
+    check '... the GID index finds their addresses' gids_are_addresses 2
 }
 
 devices=() allocated=() sandbox=''

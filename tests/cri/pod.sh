@@ -1,0 +1,56 @@
+# shellcheck shell=bash disable=SC2154 # sourced by scripts that set the variables it reads
+# pod.sh - what a container says, and what a pod may leave behind, for scripts in a guest
+# with a container runtime. They set
+#
+#   pod       options of cri-pod that name the pod: --name, --uid, --log-directory
+#   sandbox   the id of its sandbox
+
+need() { # WHAT COMMAND...: without it nothing else makes sense
+    local what=$1
+    shift
+    "$@" && return
+    failed "$what"
+    tail -n 20 "$OUT"/*.log
+    finish
+}
+
+# world: all of the node that a pod could leave changed.
+world() {
+    ip -d -j link show | jq -c 'sort_by(.ifname)[] | select(.ifname != "cni0")
+        | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias, .vfinfo_list]'
+    ls /sys/class/infiniband
+    ip netns list
+    find /run/railhead /run/cdi -mindepth 1 ! -type d ! -path '*/locks/*' ! -name 'attach.log*' ! -name rdma-mode 2>/dev/null | sort
+    cri-pod list
+}
+
+# ---- what the container says, in /tmp/seen -------------------------------------------------
+seen() { jq -e "$@" /tmp/seen; }
+container() { # NAME [OPTION...]
+    cri-pod container "${pod[@]}" --sandbox "$sandbox" --container "$1" --image "$SHOW_IMAGE" "${@:2}" >/tmp/seen 2>/tmp/error ||
+        { cat /tmp/error; return 1; }
+}
+# numbers_are_the_nodes COUNT: its device nodes are the node's devices: /dev/infiniband in
+# the guest, by number.
+numbers_are_the_nodes() {
+    local path number major minor count=0
+    while read -r path number; do
+        read -r major minor < <(stat -c '%t %T' "$path") || return
+        [ "$((16#$major)):$((16#$minor))" = "$number" ] || { echo "$path is $number in the container"; return 1; }
+        count=$((count + 1))
+    done < <(jq -r '.devices[] | "\(.path) \(.number)"' /tmp/seen)
+    [ "$count" = "$1" ] || { echo "$count device nodes, not $1"; return 1; }
+}
+conf_is_the_sandboxs() { jq -r '.ncclConf[]' /tmp/seen | diff "/run/railhead/handoff/$sandbox/nccl.conf" -; }
+# gids_are_addresses COUNT: the GID at the index that nccl.conf gives is the IPv4 address of
+# that HCA's interface.
+gids_are_addresses() {
+    local name netdev gid address octets want count=0
+    while read -r name netdev gid address; do
+        IFS=. read -ra octets <<<"$address"
+        printf -v want '0000:0000:0000:0000:0000:ffff:%02x%02x:%02x%02x' "${octets[@]}"
+        [ "$gid" = "$want" ] || { echo "$name has $gid at the index, $netdev has $address"; return 1; }
+        count=$((count + 1))
+    done < <(jq -r '.interfaces as $all | .hcas[] | "\(.name) \(.netdev) \(.gid) \($all[.netdev][0])"' /tmp/seen)
+    [ "$count" = "$1" ] || { echo "$count HCAs, not $1"; return 1; }
+}
