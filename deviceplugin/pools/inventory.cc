@@ -116,7 +116,9 @@ Result<HostNetwork> ReadHostNetwork(RouteApi& route) {
   for (const Link& link : RH_TRY_WRAP(route.ListLinks(), "reading the host's network devices")) {
     bool needed = indices.contains(link.index);
     if (!needed) {
-      for (const IpPrefix& prefix : RH_TRY(route.ListAddresses(link.index))) {
+      const auto addresses = route.ListAddresses(link.index);
+      if (!addresses && addresses.error().code == ErrorCode::kNotFound) continue;  // a pod's, gone since
+      for (const IpPrefix& prefix : RH_TRY(addresses)) {
         needed = needed || !(prefix.address.IsLinkLocal() || prefix.address.IsLoopback());
       }
     }

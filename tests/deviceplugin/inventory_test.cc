@@ -115,5 +115,26 @@ TEST(HostNetwork, IsWhereDefaultRoutesAndTheNodesAddressesAre) {
   EXPECT_EQ(ReadHostNetwork(**route).value().netdevs, (std::set<std::string>{"pf0"}));
 }
 
+// Pods come and go while the host's devices are listed.
+TEST(HostNetwork, DevicesThatVanishMeanwhileAreNobodys) {
+  FakeSysfs sysfs;
+  FakeKernel kernel(sysfs);
+  (void)kernel.AddPf({.address = kPf0, .netdev = "pf0"});
+  (void)kernel.AddPf({.address = kPf1, .netdev = "pf1"});
+  const auto route = kernel.OpenRoute(*kernel.HostNetns());
+  ASSERT_TRUE(route);
+  Route default_route;
+  default_route.gateway = IpAddress::Parse("169.254.0.1");
+  default_route.link = (*route)->FindLink("pf1").value().value().index;
+  ASSERT_TRUE((*route)->AddAddress(default_route.link, *IpPrefix::Parse("169.254.0.10/16")));
+  ASSERT_TRUE((*route)->AddRoute(default_route));
+  kernel.FailEvery("ListAddresses", ENODEV);
+  const auto host = ReadHostNetwork(**route);
+  ASSERT_TRUE(host) << Describe(host.error());
+  EXPECT_EQ(host->netdevs, (std::set<std::string>{"pf1"})) << "what is needed for its route is seen without";
+  kernel.FailEvery("ListAddresses", EPERM);
+  EXPECT_FALSE(ReadHostNetwork(**route)) << "what cannot be told must not be taken for unused";
+}
+
 }  // namespace
 }  // namespace railhead::testing
