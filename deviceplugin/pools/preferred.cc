@@ -170,7 +170,7 @@ class Choice {
   }
 
  private:
-  Candidate Look(const std::string& id) { return {id, pool_.Find(id), hints_.away.count(id) != 0}; }
+  Candidate Look(const std::string& id) { return {id, pool_.Find(id), hints_.away.contains(id)}; }
   RailState& RailOf(const Candidate& candidate) {
     RailState& state = rails_[candidate.member->rail];
     state.rail = candidate.member->rail;
