@@ -242,6 +242,7 @@ deny '... has no VF on its GPU'\''s switch' beside "${gpus[0]}"
 check '... but on the other' apart "${gpus[0]}"
 end
 check 'all is as it was before the first pod' home
+deny 'railheadd saw pods come and go without an error' grep '"level":"error"' "$OUT/railheadd.log"
 daemon_stop
 runtime_stop
 finish
