@@ -51,6 +51,10 @@ void Binder::Update(BindingView view) {
 
 Result<Bindings> Binder::Bind(const BindRequest& request, Clock::time_point now) {
   const std::lock_guard lock(mutex_);
+  if (view_.pools.empty()) {
+    return Fail(ErrorCode::kBusy, "railheadd knows of no pool with late binding",
+                "it has just started, or its configuration has none any more");
+  }
   const Result<Checkpoint> checkpoint = ReadCheckpoint(root_);
   ForgetReservations(checkpoint, now);
   const auto slots = RH_TRY(SlotsByResource(request));

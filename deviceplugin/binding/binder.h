@@ -11,7 +11,8 @@
 // two ADDs can be told the same device, and the second one, which finds it locked or in use, is
 // tried again by kubelet.
 // Threads: thread-safe; one request after the other.
-// Errors: kInvalid for slots that are none, kBusy when no device is free. A pod that the
+// Errors: kInvalid for slots that are none, kBusy when no device is free, and
+// before the first Update(). A pod that the
 // checkpoint does not have, or without accelerators, is bound in the rails' order.
 #pragma once
 

@@ -41,6 +41,14 @@ std::vector<std::string> Without(const std::set<std::string>& all, const std::se
   return rest;
 }
 
+// Whatever a pool may give out.
+std::vector<NicFunction> AllFunctions(const Inventory& inventory) {
+  std::vector<NicFunction> all = inventory.functions;
+  all.insert(all.end(), inventory.accelerators.begin(), inventory.accelerators.end());
+  all.insert(all.end(), inventory.auxiliaries.begin(), inventory.auxiliaries.end());
+  return all;
+}
+
 bool HasLatePool(const Plan& plan) {
   return std::any_of(plan.pools.begin(), plan.pools.end(), [](const auto& pool) { return pool->spec.late; });
 }
@@ -197,7 +205,7 @@ void Advertiser::LookAtHealth() {
   next_tick_ = Clock::now() + health_->rules().interval;
   const auto in_use = DevicesInPods(options_.root);
   const HealthTick tick = health_->Tick(
-      plan_.inventory->functions, [&](const std::string& id) { return in_use.contains(id); },
+      AllFunctions(*plan_.inventory), [&](const std::string& id) { return in_use.contains(id); },
       HealthTime::Now());
   const bool flipped = std::any_of(tick.changes.begin(), tick.changes.end(),
                                    [](const HealthChange& change) { return change.flipped; });

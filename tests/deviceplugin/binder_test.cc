@@ -212,6 +212,15 @@ TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
   EXPECT_EQ(none.error().code, ErrorCode::kBusy) << "try again later";
 }
 
+// Between the start of the daemon and its first look: kubelet tries again.
+TEST_F(BinderTest, BeforeTheFirstLook) {
+  Give("p", {slots_[0]}, {});
+  Binder young(root_);
+  const auto bound = young.Bind({"p", "c1", {slots_[0]}});
+  ASSERT_FALSE(bound);
+  EXPECT_EQ(bound.error().code, ErrorCode::kBusy) << Describe(bound.error());
+}
+
 TEST_F(BinderTest, SlotsThatAreNone) {
   const auto stranger = Bind("p", {"slot-x-n0-000"});
   ASSERT_FALSE(stranger);

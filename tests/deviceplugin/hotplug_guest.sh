@@ -58,7 +58,7 @@ check 'and is under its name' offers rail0 2
 
 ip link set pf0 down
 check 'a PF that is down makes its VFs ill' ill rail0 2
-check 'railctl says why' sh -c 'railctl health | grep -q "down"'
+check 'railctl says why' sh -c 'railctl health | grep -q "link: PF pf0"'
 deny 'and that not all is well' railctl health
 ip link set pf0 up
 check 'it is up, they are well' offers rail0 2
