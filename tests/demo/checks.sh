@@ -157,7 +157,8 @@ delete_pod() {
 }
 # host_state: everything of the node that a pod may have changed, by value: the links with
 # their VFs' settings, but for indices, counters and the cluster's own bridge; RDMA devices;
-# what is below /run/railhead and /run/cdi, but for locks and the log of timings.
+# what is below /run/railhead and /run/cdi, but for locks, the log of timings, and what railheadd
+# has of its own.
 host_state() {
     ip -d -j link show | jq -S '
         def clean: walk(if type == "object" then del(.ifindex, .link_index, .stats, .stats64) else . end);
@@ -166,7 +167,7 @@ host_state() {
     ls /sys/class/infiniband
     echo "files:"
     find /run/railhead /run/cdi /var/lib/cni/networks/cluster -mindepth 1 ! -type d ! -path '*/locks/*' \
-        ! -name lock ! -name 'attach.log*' ! -name 'last_reserved_ip*' 2>/dev/null | sort
+        ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name 'last_reserved_ip*' 2>/dev/null | sort
 }
 restored() {
     host_state >/tmp/after
