@@ -26,14 +26,23 @@ struct CdiMount {
   std::string container_path;
 };
 
+struct CdiNode {
+  std::string host_path;
+  std::string container_path;
+};
+
 struct CdiDevice {
   std::string name;                       // kubelet's id: a PCI address, or a slot
   std::vector<std::string> device_nodes;  // paths, the same inside and outside
+  std::vector<CdiNode> renamed_nodes;     // another path inside than outside
   std::vector<CdiMount> mounts;           // read-only bind mounts
   std::vector<std::string> env;           // "NAME=value"
 };
 
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device);
+// Of a device that the device plugin describes by itself. Nothing is written when the file
+// says so already: runtimes read all specs again after every change.
+Result<void> WriteCdiSpec(const std::string& path, const std::string& kind, const CdiDevice& device);
 Result<bool> RemoveCdiSpec(const Root& root, const std::string& name);
 
 }  // namespace railhead

@@ -1,8 +1,11 @@
 #include "deviceplugin/daemon/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdint>
+#include <utility>
 
+#include "deviceplugin/daemon/go_flags.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 
 namespace railhead {
@@ -43,6 +46,9 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   config_option->check(absolute);
   app.add_option("--resource-prefix", prefix, "Prefix of config.json's resources without resourcePrefix")
       ->capture_default_str();
+  app.add_flag("--use-cdi", line->source.use_cdi,
+               "Name config.json's devices to the container runtime by CDI instead of as device nodes")
+      ->excludes(fabric_option);
   app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
       ->check(absolute)
       ->capture_default_str();
@@ -59,8 +65,12 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
       ->capture_default_str();
   AddModes(app, line);
   app.footer(kFooter);
+  // CLI11 takes them from the end.
+  auto foreign = TranslateGoFlags({argv + 1, argv + argc});
+  line->dropped_arguments = std::move(foreign.dropped);
+  std::reverse(foreign.arguments.begin(), foreign.arguments.end());
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(foreign.arguments));
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kStopped : kUsage;
   }

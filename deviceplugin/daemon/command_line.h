@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "deviceplugin/pools/plan.h"
 
@@ -18,6 +19,7 @@ struct CommandLine {
   std::string log_level = "info";
   std::chrono::seconds reconcile_interval{30};  // 0: never
   std::chrono::seconds resync_interval{60};
+  std::vector<std::string> dropped_arguments;  // of sriov-network-device-plugin, without a meaning here
   // Instead of serving:
   bool list = false;
   bool reconcile_once = false;

@@ -15,7 +15,7 @@
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_plan.h"
-#include "deviceplugin/pools/device_info.h"
+#include "deviceplugin/pools/restore.h"
 #include "deviceplugin/reconcile/reconciler.h"
 #include "deviceplugin/reconcile/timings.h"
 #include "netns/linux_kernel.h"
@@ -42,8 +42,8 @@ int Serve(const Root& root, Kernel& kernel, const CommandLine& line, const NodeP
     log->Info("removed a socket that nobody listened on", {{"socket", name}});
   }
   // kubelet does not allocate again after a reboot, which empties their directory.
-  if (const auto restored = RestoreDeviceInfo(root, node.plan.pools); !restored)
-    log->Warning("cannot restore a device-info file", restored.error());
+  if (const auto restored = RestoreAllocated(root, node.plan.pools); !restored)
+    log->Warning("cannot restore what an allocated device had", restored.error());
   auto daemon = Daemon::Start(root, kernel, line, node, log);
   if (!daemon) {
     log->Failure("cannot start", daemon.error());
@@ -79,6 +79,8 @@ int Main(int argc, char** argv) {
   const char* prefix = std::getenv("RAILHEAD_ROOT");
   const Root root(prefix != nullptr ? prefix : "");
   Log log(line.log_level);
+  for (const std::string& argument : line.dropped_arguments)
+    log.Info("ignored an argument that only steers glog's files", {{"argument", argument}});
   LinuxKernel kernel(root);
   if (line.reconcile_once) return ReconcileOnce(root, kernel);
   if (line.timings) return ShowTimings(root, &log);

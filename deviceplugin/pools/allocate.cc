@@ -8,6 +8,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/handoff.h"
+#include "deviceplugin/pools/cdi_grant.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
@@ -68,8 +69,13 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
   bool rdma = false;
   for (const PoolMember* member : members) {
     const Grant grant = RH_TRY(GrantOf(root_, spec, *member));
-    AddNodes(grant, &answer);
     info[member->function.id] = grant.info;
+    if (spec.cdi_nodes) {
+      RH_TRY(WriteCdiGrant(root_, spec, *member, grant));
+      answer.cdi_devices.push_back(CdiGrantName(spec, member->function.id));
+      continue;
+    }
+    AddNodes(grant, &answer);
     rdma = rdma || RdmaNodesOf(spec, *member) != RdmaNodes::kNone;
     if (spec.delivery == Delivery::kCdi) answer.cdi_devices.push_back(CdiDeviceName(member->function.id));
   }

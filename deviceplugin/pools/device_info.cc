@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cni/state/allocation.h"
-#include "cni/state/paths.h"
 #include "deviceplugin/pools/vdpa.h"
 #include "netns/base/files.h"
 
@@ -14,7 +12,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr const char* kVersion = "1.1.0";
-constexpr std::string_view kRecordSuffix = ".json";
 
 Json PciInfo(const NicFunction& function) {
   Json json;
@@ -47,13 +44,6 @@ Result<Json> VdpaInfo(const Root& root, const NicFunction& function, VdpaType ty
   return json;
 }
 
-Result<void> RestoreOne(const Root& root, const ResourcePool& pool, const PoolMember& member) {
-  const auto record = ReadAllocation(root, member.function.id);
-  // A damaged record is the CNI plugin's to report, and the next Allocate replaces it.
-  if (!record || !*record || (*record)->resource != pool.spec.resource) return {};
-  return WriteDeviceInfo(root, pool.spec, member);
-}
-
 }  // namespace
 
 std::string DeviceInfoPath(const Root& root, const std::string& resource, const std::string& device_id) {
@@ -74,24 +64,6 @@ Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const P
   if (before && *before == content) return {};
   RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
   return WriteAtomic(path, content, Sync::kVolatile, 0444);
-}
-
-Result<void> RestoreDeviceInfo(const Root& root,
-                               const std::vector<std::shared_ptr<const ResourcePool>>& pools) {
-  const auto records = RH_TRY(ListDirectory(paths::Allocations(root)));
-  if (!records) return {};
-  Result<void> first_error;
-  for (const std::string& file : *records) {
-    if (file.size() <= kRecordSuffix.size()) continue;
-    const std::string id = file.substr(0, file.size() - kRecordSuffix.size());
-    for (const auto& pool : pools) {
-      const PoolMember* member = pool->Find(id);
-      if (member == nullptr) continue;
-      auto restored = RestoreOne(root, *pool, *member);
-      if (!restored && first_error) first_error = std::move(restored);
-    }
-  }
-  return first_error;
 }
 
 }  // namespace railhead

@@ -2,16 +2,13 @@
 // Source: k8snetworkplumbingwg/device-info-spec 1.1.0, types pci and vdpa.
 //
 // Written at Allocate, one per resource and device, mode 0444, below /var/run, which is
-// empty after a reboot, while kubelet's checkpoint and the allocation records are not:
-// RestoreDeviceInfo() writes what is missing or outdated. Files of devices with an
+// empty after a reboot: restore.h writes what is missing then. Files of devices with an
 // allocation record are never removed: a sandbox can be made again without another
 // Allocate.
 // Threads: thread-safe. Errors: kIo.
 #pragma once
 
-#include <memory>
 #include <string>
-#include <vector>
 
 #include "deviceplugin/pools/resource_pool.h"
 #include "netns/base/result.h"
@@ -23,10 +20,5 @@ std::string DeviceInfoPath(const Root& root, const std::string& resource, const 
 
 // Nothing for accelerators and subfunctions: the specification has no type for them.
 Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const PoolMember& member);
-
-// For every member with an allocation record of its pool. The first error, after all
-// have been tried; damaged records are passed over.
-Result<void> RestoreDeviceInfo(const Root& root,
-                               const std::vector<std::shared_ptr<const ResourcePool>>& pools);
 
 }  // namespace railhead

@@ -21,7 +21,8 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
                 "give the path of sriov-network-device-plugin's config.json with --config-file");
   }
   plan->config_path = path;
-  const auto specs = RH_TRY(ParseSriovdpConfig(*text, path, source.resource_prefix));
+  auto specs = RH_TRY(ParseSriovdpConfig(*text, path, source.resource_prefix));
+  for (ResourceSpec& spec : specs) spec.cdi_nodes = source.use_cdi;
   plan->pools = BuildPools(specs, *plan->inventory);
   return {};
 }

@@ -26,6 +26,7 @@ struct ConfigSource {
   std::optional<std::string> fabric;
   std::optional<std::string> sriovdp;
   std::string resource_prefix;
+  bool use_cdi = false;  // of config.json: ResourceSpec::cdi_nodes
 };
 
 struct Plan {

@@ -39,6 +39,7 @@ struct ResourceSpec {
   HandoffPolicy handoff = HandoffPolicy::kOff;
   Delivery delivery = Delivery::kMount;
   RdmaNodes rdma_nodes = RdmaNodes::kNone;  // kAll: for devices of selectors with isRdma
+  bool cdi_nodes = false;                   // Allocate's device nodes come by a CDI spec (cdi_grant.h)
   bool exclude_topology = false;
   bool late = false;  // kubelet gets slots (slots.h), which ADD binds to devices
   // By device id, the PCI address of a subfunction's PF, or "*": further key-value pairs

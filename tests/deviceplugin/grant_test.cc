@@ -2,6 +2,8 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/pools/allocate.h"
+#include "deviceplugin/pools/cdi_grant.h"
+#include "deviceplugin/pools/restore.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "tests/deviceplugin/other_devices.h"
@@ -40,6 +42,11 @@ class GrantTest : public TwoRails {
   }
   [[nodiscard]] Json DeviceInfo(const std::string& id) const {
     const auto text = ReadFile(DeviceInfoPath(root_, "intel.com/net", id));
+    return text && *text ? Json::parse(**text) : Json();
+  }
+
+  [[nodiscard]] Json Spec(const std::string& id) const {
+    const auto text = ReadFile(CdiGrantPath(root_, id));
     return text && *text ? Json::parse(**text) : Json();
   }
 
@@ -163,17 +170,47 @@ TEST_F(GrantTest, ExtraIsThereForAllDevicesOnceThereIsAdditionalInfo) {
   EXPECT_EQ(info[vfs0_[1]]["extra"], Json::object());
 }
 
+TEST_F(GrantTest, WithCdiTheNodesAreInASpecOfTheDevicesOwn) {
+  BindToUserSpace(sysfs_, vfs0_[0], "vfio-pci", "5");
+  sysfs_.Write("/sys/kernel/iommu_groups/5/name", "vfio-noiommu\n");
+  ResourcePool pool = *PoolFor(R"([{"drivers": ["vfio-pci"]}, {"isRdma": true}])");
+  pool.spec.cdi_nodes = true;
+  const auto answer = Given(pool, {vfs0_[1], vfs0_[0]});
+  EXPECT_EQ(answer.cdi_devices, (Strings{"intel.com/net-pci=" + vfs0_[0], "intel.com/net-pci=" + vfs0_[1]}));
+  EXPECT_TRUE(answer.device_nodes.empty());
+  EXPECT_TRUE(answer.renamed_nodes.empty());
+  EXPECT_EQ(answer.envs.at("PCIDEVICE_INTEL_COM_NET"), vfs0_[0] + "," + vfs0_[1]);
+  EXPECT_EQ(Spec(vfs0_[0]),
+            Json::parse(R"({"cdiVersion": "0.5.0", "kind": "intel.com/net-pci", "devices": [{"name": ")" +
+                        vfs0_[0] + R"(", "containerEdits": {"deviceNodes": [
+      {"path": "/dev/vfio/vfio", "permissions": "rw"},
+      {"path": "/dev/vfio/5", "hostPath": "/dev/vfio/noiommu-5", "permissions": "rw"}]}}]})"));
+  EXPECT_EQ(Spec(vfs0_[1])["devices"][0]["containerEdits"]["deviceNodes"][0]["path"],
+            "/dev/infiniband/uverbs3");
+}
+
+TEST_F(GrantTest, AReboot) {
+  ResourcePool pool = *PoolFor(R"({"isRdma": true})");
+  pool.spec.cdi_nodes = true;
+  (void)Given(pool, {vfs0_[1]});
+  const Json before = Spec(vfs0_[1]);
+  sysfs_.Remove("/run/cdi");
+  ASSERT_TRUE(RestoreAllocated(root_, {std::make_shared<ResourcePool>(pool)}));
+  EXPECT_EQ(Spec(vfs0_[1]), before) << "kubelet's checkpoint still names it";
+  EXPECT_TRUE(Spec(vfs0_[2]).is_null());
+}
+
 TEST_F(GrantTest, DeviceInfoComesBackForAllocatedDevicesOnly) {
   const auto pool = PoolFor("{}");
   (void)Given(*pool, {vfs0_[0]});
   sysfs_.Remove("/var/run");
-  ASSERT_TRUE(RestoreDeviceInfo(root_, {pool}));
+  ASSERT_TRUE(RestoreAllocated(root_, {pool}));
   EXPECT_EQ(DeviceInfo(vfs0_[0])["pci"]["pci-address"], vfs0_[0]);
   EXPECT_TRUE(DeviceInfo(vfs0_[1]).is_null());
   // Outdated: after the reboot the RDMA device is called otherwise.
   sysfs_.Remove("/var/run/k8s.cni.cncf.io/devinfo/dp/intel.com-net-" + vfs0_[0] + "-device.json");
   sysfs_.Write("/var/run/k8s.cni.cncf.io/devinfo/dp/intel.com-net-" + vfs0_[0] + "-device.json", "{}");
-  ASSERT_TRUE(RestoreDeviceInfo(root_, {pool}));
+  ASSERT_TRUE(RestoreAllocated(root_, {pool}));
   EXPECT_EQ(DeviceInfo(vfs0_[0])["type"], "pci");
 }
 
@@ -188,7 +225,7 @@ TEST_F(GrantTest, RestoringGoesOnAfterAnErrorAndPassesOverOtherResources) {
   sysfs_.Write("/var/lib/railhead/allocations/" + vfs0_[3] + ".json", "{damaged");
   sysfs_.Remove("/var/run");
   sysfs_.Remove("/sys/bus/vdpa/devices/vdpa0");
-  EXPECT_FALSE(RestoreDeviceInfo(root_, {pool}));
+  EXPECT_FALSE(RestoreAllocated(root_, {pool}));
   EXPECT_EQ(DeviceInfo(vfs0_[1])["type"], "pci");
   EXPECT_TRUE(DeviceInfo(vfs0_[2]).is_null());
   EXPECT_TRUE(DeviceInfo(vfs0_[3]).is_null());

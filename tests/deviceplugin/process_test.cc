@@ -79,6 +79,24 @@ TEST_F(ProcessTest, FindsTheConfigurationOfTheProgramItReplaces) {
   EXPECT_EQ(json["resources"][0]["devices"].size(), 4U);
 }
 
+TEST_F(KubeletTest, TakesTheDaemonSetOfTheProgramItReplacesAsItIs) {
+  sysfs_.Write(
+      "/etc/pcidp/config.json",
+      R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"], "isRdma": true}}]})");
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = Run({"--log-dir=sriovdp", "--log-level=10", "-config-file=/etc/pcidp/config.json",
+                           "-resource-prefix", "example.com", "-use-cdi", "--kubelet-dir", "/kubelet"});
+  const auto devices = kubelet.Devices("example.com/net", 4, Soon());
+  ASSERT_TRUE(devices) << Describe(devices.error()) << daemon->err();
+  const auto seen = kubelet.Allocate("example.com/net", 1);
+  ASSERT_TRUE(seen) << Describe(seen.error());
+  EXPECT_EQ(seen->cdi_devices, std::vector<std::string>{"example.com/net-pci=" + seen->ids[0]});
+  EXPECT_TRUE(seen->devices.empty());
+  EXPECT_TRUE(Exists(root_.Path("/run/cdi/railheadd-") + seen->ids[0] + ".json"));
+  EXPECT_NE(daemon->err().find("--log-dir=sriovdp"), std::string::npos) << "what is ignored is said";
+}
+
 TEST_F(KubeletTest, RegistersServesAndEndsCleanly) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
