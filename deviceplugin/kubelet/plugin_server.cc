@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/kubelet/gate.h"
+#include "deviceplugin/kubelet/calls.h"
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "deviceplugin/pools/preferred.h"
 #include "netns/base/files.h"
@@ -64,30 +64,6 @@ v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
     }
   }
   return response;
-}
-
-template <typename Ids>
-std::vector<std::string> ToVector(const Ids& ids) {
-  return {ids.begin(), ids.end()};
-}
-
-void Fill(const AllocateAnswer& answer, v1beta1::ContainerAllocateResponse* response) {
-  for (const auto& [name, value] : answer.envs) (*response->mutable_envs())[name] = value;
-  for (const auto& mount : answer.mounts) {
-    v1beta1::Mount* target = response->add_mounts();
-    target->set_container_path(mount.container_path);
-    target->set_host_path(mount.host_path);
-    target->set_read_only(true);
-  }
-  const auto add_node = [&](const std::string& host_path, const std::string& container_path) {
-    v1beta1::DeviceSpec* device = response->add_devices();
-    device->set_container_path(container_path);
-    device->set_host_path(host_path);
-    device->set_permissions("rw");
-  };
-  for (const std::string& path : answer.device_nodes) add_node(path, path);
-  for (const DeviceNode& node : answer.renamed_nodes) add_node(node.host_path, node.container_path);
-  for (const std::string& name : answer.cdi_devices) response->add_cdi_devices()->set_name(name);
 }
 
 grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::Status& status) {
@@ -188,39 +164,23 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   grpc::ServerUnaryReactor* GetPreferredAllocation(grpc::CallbackServerContext* context,
                                                    const v1beta1::PreferredAllocationRequest* request,
                                                    v1beta1::PreferredAllocationResponse* response) override {
-    const auto current = pool();
-    const PreferHints hints = Hints();
-    for (const auto& container : request->container_requests()) {
-      const auto ids =
-          Prefer(*current, ToVector(container.available_device_ids()),
-                 ToVector(container.must_include_device_ids()), container.allocation_size(), hints);
-      auto* answer = response->add_container_responses();
-      for (const std::string& id : ids) answer->add_device_ids(id);
-    }
-    return Answer(context, grpc::Status::OK);
+    const auto done = AnswerPreferred(*pool(), Hints(), *request, response);
+    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
   }
 
   grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context,
                                      const v1beta1::AllocateRequest* request,
                                      v1beta1::AllocateResponse* response) override {
-    const auto current = pool();
-    for (const auto& container : request->container_requests()) {
-      auto ids = ToVector(container.device_ids());
-      const auto answer = wiring_.allocator->Allocate(*current, ids);
-      Report("Allocate", std::move(ids), answer ? std::nullopt : std::optional(answer.error()));
-      if (!answer) return Answer(context, StatusOf(answer.error()));
-      Fill(*answer, response->add_container_responses());
-    }
-    return Answer(context, grpc::Status::OK);
+    const auto done =
+        AnswerAllocate(*pool(), wiring_.allocator.get(), *request, ReportOf("Allocate"), response);
+    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
   }
 
   grpc::ServerUnaryReactor* PreStartContainer(grpc::CallbackServerContext* context,
                                               const v1beta1::PreStartContainerRequest* request,
                                               v1beta1::PreStartContainerResponse* /*response*/) override {
-    auto ids = ToVector(request->device_ids());
-    const auto passed = CheckAttached(wiring_.root, *pool(), ids);
-    Report("PreStartContainer", std::move(ids), passed ? std::nullopt : std::optional(passed.error()));
-    return Answer(context, passed ? grpc::Status::OK : StatusOf(passed.error()));
+    const auto done = AnswerPreStart(wiring_.root, *pool(), *request, ReportOf("PreStartContainer"));
+    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
   }
 
  private:
@@ -309,9 +269,11 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     wiring_.streams_changed();
   }
 
-  void Report(const char* method, std::vector<std::string> ids, std::optional<Error> error) const {
-    std::sort(ids.begin(), ids.end());
-    wiring_.report({method, resource_, std::move(ids), std::move(error)});
+  ContainerReport ReportOf(const char* method) const {
+    return [this, method](std::vector<std::string> ids, std::optional<Error> error) {
+      std::sort(ids.begin(), ids.end());
+      wiring_.report({method, resource_, std::move(ids), std::move(error)});
+    };
   }
 
   const std::string socket_path_;
