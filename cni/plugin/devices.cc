@@ -59,11 +59,16 @@ Result<Given> DevicesOfPod(const Root& root, const PluginConfig& config, const s
 // kBusy when no daemon answers.
 Result<void> BindLate(const Root& root, const CniRequest& request, Given& given, DeviceChoice& choice) {
   if (given.slots.empty()) return {};
-  const auto uid = request.args.find(kPodUid);
+  const auto argument = [&](const char* name) {
+    const auto found = request.args.find(name);
+    return found == request.args.end() ? std::string() : found->second;
+  };
+  const std::string name = argument("K8S_POD_NAME");
   std::sort(given.slots.begin(), given.slots.end());
   given.slots.erase(std::unique(given.slots.begin(), given.slots.end()), given.slots.end());
-  const auto bindings = RH_TRY(BindSlots(
-      root, {uid == request.args.end() ? std::string() : uid->second, request.container_id, given.slots}));
+  const auto bindings =
+      RH_TRY(BindSlots(root, {argument(kPodUid), request.container_id, given.slots,
+                              name.empty() ? name : argument("K8S_POD_NAMESPACE") + "/" + name}));
   for (const auto& [slot, device] : bindings) {
     const PciAddress address = *PciAddress::Parse(device);
     given.devices.push_back(address);

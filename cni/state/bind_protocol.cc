@@ -20,6 +20,7 @@ std::string Line(const Json& json) {
 std::string FormatBindRequest(const BindRequest& request) {
   return Line({{"version", 1},
                {"podUid", request.pod_uid},
+               {"pod", request.pod},
                {"containerId", request.container_id},
                {"slots", request.slots}});
 }
@@ -30,6 +31,7 @@ Result<BindRequest> ParseBindRequest(const std::string& line) {
   if (!reader.Int("version", 1, 1)) reader.Fail("version", "is required");
   BindRequest request;
   request.pod_uid = reader.RequiredString("podUid");
+  request.pod = reader.String("pod").value_or("");
   request.container_id = reader.RequiredString("containerId");
   request.slots = reader.Strings("slots").value_or(std::vector<std::string>{});
   if (request.slots.empty()) reader.Fail("slots", "names none");

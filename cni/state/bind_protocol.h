@@ -3,7 +3,7 @@
 // kubelet gave the pod slots, not devices; at ADD the pod's accelerators are known, and
 // railheadd says which device each slot shall be. Over a unix stream socket, one line of
 // JSON each way:
-//   {"version":1,"podUid":"...","containerId":"...","slots":["slot-1a2b-n0-03"]}
+//   {"version":1,"podUid":"...","pod":"NAMESPACE/NAME","containerId":"...","slots":["slot-1a2b-n0-03"]}
 //   {"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}      or
 //   {"code":11,"msg":"...","details":"..."}             as a CNI error has it
 // Threads: pure functions. Errors: kMalformed, kInvalid for lines that are none; of an
@@ -24,6 +24,7 @@ struct BindRequest {
   std::string pod_uid;
   std::string container_id;
   std::vector<std::string> slots;
+  std::string pod;  // NAMESPACE/NAME; "" when the runtime did not say
 };
 
 // Slot -> PCI address of its device; for all that were asked for.

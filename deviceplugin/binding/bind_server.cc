@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/inotify.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -28,6 +29,9 @@ using Clock = std::chrono::steady_clock;
 // Whoever connects writes at once; one that does not must not keep others waiting.
 constexpr std::chrono::seconds kPatience{2};
 constexpr int kBacklog = 64;
+// How often one without the path looks whether it is needed: a daemon that was killed leaves
+// no event.
+constexpr std::chrono::milliseconds kLook{1000};
 
 bool IsRoot(int connection) {
   ucred peer{};
@@ -64,26 +68,34 @@ void Send(int fd, std::string_view text, Clock::time_point until) {
   }
 }
 
-// Made under another name and renamed: the path is never without a socket, and the socket
-// of a daemon that was killed is no obstacle.
-Result<UniqueFd> Listen(const std::string& path) {
-  const std::string temporary = path + "." + std::to_string(::getpid());
+Result<sockaddr_un> AddressOf(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  if (temporary.size() >= sizeof address.sun_path)
-    return Fail(ErrorCode::kInvalid, "the path " + temporary + " is too long for a socket");
-  std::memcpy(address.sun_path, temporary.c_str(), temporary.size() + 1);
-  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  if (!fd.valid()) return FailSys(errno, "opening a socket");
-  (void)::unlink(temporary.c_str());
-  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
-    return FailSys(errno, "making the socket " + temporary);
-  const bool ready = ::chmod(temporary.c_str(), 0600) == 0 && ::listen(fd.get(), kBacklog) == 0 &&
-                     ::rename(temporary.c_str(), path.c_str()) == 0;
-  if (ready) return fd;
-  const int error = errno;
-  (void)::unlink(temporary.c_str());
-  return FailSys(error, "listening at " + path);
+  if (path.size() >= sizeof address.sun_path)
+    return Fail(ErrorCode::kInvalid, "the path " + path + " is too long for a socket");
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+// What is in its way, a full backlog say, is no sign that it has ended.
+bool NobodyListens(const std::string& path) {
+  const auto address = AddressOf(path);
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!address || !fd.valid()) return false;
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 &&
+         (errno == ECONNREFUSED || errno == ENOENT);
+}
+
+void Drain(int fd) {
+  std::array<char, 4096> buffer;
+  while (::read(fd, buffer.data(), buffer.size()) > 0) {
+  }
+}
+
+std::optional<std::pair<dev_t, ino_t>> FileAt(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  return std::make_pair(status.st_dev, status.st_ino);
 }
 
 }  // namespace
@@ -93,15 +105,42 @@ Result<std::unique_ptr<BindServer>> BindServer::Start(const Root& root, Answer a
   RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return FailSys(errno, "making an eventfd");
-  UniqueFd listener = RH_TRY(Listen(path));
-  return std::unique_ptr<BindServer>(
-      new BindServer(path, std::move(listener), std::move(wake), std::move(answer), std::move(report)));
+  UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  const std::string directory = path.substr(0, path.rfind('/'));
+  if (!watch.valid() || ::inotify_add_watch(watch.get(), directory.c_str(), IN_MOVED_TO | IN_DELETE) < 0)
+    return FailSys(errno, "watching the directory " + directory);
+  Listener listener = RH_TRY(Listen(path));
+  return std::unique_ptr<BindServer>(new BindServer(path, std::move(listener), std::move(wake),
+                                                    std::move(watch), std::move(answer), std::move(report)));
 }
 
-BindServer::BindServer(std::string path, UniqueFd listener, UniqueFd wake, Answer answer, Report report)
+// Made under another name and renamed: the path is never without a socket, and the socket
+// of a daemon that was killed is no obstacle.
+Result<BindServer::Listener> BindServer::Listen(const std::string& path) {
+  const std::string temporary = path + "." + std::to_string(::getpid());
+  const sockaddr_un address = RH_TRY(AddressOf(temporary));
+  Listener listener{UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
+  if (!listener.fd.valid()) return FailSys(errno, "opening a socket");
+  (void)::unlink(temporary.c_str());
+  if (::bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return FailSys(errno, "making the socket " + temporary);
+  const auto file = FileAt(temporary);
+  if (file) listener.file = *file;
+  const bool ready = file && ::chmod(temporary.c_str(), 0600) == 0 &&
+                     ::listen(listener.fd.get(), kBacklog) == 0 &&
+                     ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (ready) return listener;
+  const int error = errno;
+  (void)::unlink(temporary.c_str());
+  return FailSys(error, "listening at " + path);
+}
+
+BindServer::BindServer(std::string path, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
+                       Report report)
     : path_(std::move(path)),
       listener_(std::move(listener)),
       wake_(std::move(wake)),
+      watch_(std::move(watch)),
       answer_(std::move(answer)),
       report_(std::move(report)),
       thread_([this] { Loop(); }) {}
@@ -119,12 +158,30 @@ void BindServer::Stop() {
 
 void BindServer::Loop() {
   while (!stopping_) {
-    std::array<pollfd, 2> fds{{{listener_.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}}};
-    if (::poll(fds.data(), fds.size(), -1) < 0 && errno != EINTR) return;
-    if (stopping_ || fds[0].revents == 0) continue;
-    const UniqueFd connection(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (connection.valid()) Serve(connection.get());
+    std::array<pollfd, 3> fds{
+        {{listener_.fd.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}}};
+    const int timeout = HasPath() ? -1 : static_cast<int>(kLook.count());
+    if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) return;
+    if (stopping_) return;
+    if ((fds[2].revents & POLLIN) != 0) Drain(watch_.get());
+    if ((fds[0].revents & POLLIN) != 0) {
+      const UniqueFd connection(
+          ::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      if (connection.valid()) Serve(connection.get());
+    }
+    if (!HasPath()) TakePathBack();
   }
+}
+
+bool BindServer::HasPath() const {
+  return FileAt(path_) == listener_.file;
+}
+
+// Two that do this at the same time end with one that has the path, and one that watches. When
+// it fails, the next look tries again.
+void BindServer::TakePathBack() {
+  if (!NobodyListens(path_)) return;
+  if (auto listener = Listen(path_)) listener_ = *std::move(listener);
 }
 
 void BindServer::Serve(int connection) const {

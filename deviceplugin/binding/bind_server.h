@@ -2,18 +2,21 @@
 //
 // One line each way (cni/state/bind_protocol.h), one connection after the other, each with a
 // deadline. Only root may ask: the socket says who is there (SO_PEERCRED).
-// Of two daemons the later one has the socket's path; the earlier one goes on for who is
-// connected already.
+// Of two daemons (an update) the later one has the socket's path; the earlier one watches, and
+// takes it back when nobody listens there any more, or it is gone.
 // Ownership: owns its socket; the file stays, since to remove it could take a later daemon's.
 // Threads: a thread of its own calls `answer`; Stop() from any. Errors: kIo when it cannot
 // listen.
 #pragma once
+
+#include <sys/types.h>
 
 #include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "cni/state/bind_protocol.h"
 #include "netns/base/result.h"
@@ -35,13 +38,24 @@ class BindServer {
   void Stop();
 
  private:
-  BindServer(std::string path, UniqueFd listener, UniqueFd wake, Answer answer, Report report);
+  // A socket that listens, and which file it is.
+  struct Listener {
+    UniqueFd fd;
+    std::pair<dev_t, ino_t> file;
+  };
+
+  BindServer(std::string path, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
+             Report report);
+  static Result<Listener> Listen(const std::string& path);
   void Loop();
+  [[nodiscard]] bool HasPath() const;
+  void TakePathBack();
   void Serve(int connection) const;
 
   const std::string path_;
-  const UniqueFd listener_;
+  Listener listener_;
   const UniqueFd wake_;
+  const UniqueFd watch_;  // of the path's directory
   const Answer answer_;
   const Report report_;
   std::atomic<bool> stopping_{false};

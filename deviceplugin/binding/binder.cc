@@ -5,6 +5,7 @@
 
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
+#include "deviceplugin/binding/paths.h"
 #include "deviceplugin/pools/device_info.h"
 
 namespace railhead {
@@ -22,19 +23,6 @@ Result<std::optional<std::string>> HolderOf(const Journal& journal, const std::s
     if (link.device == device) return link.slot;
   }
   return std::nullopt;
-}
-
-PreferHints HintsFor(const ResourcePool& pool, const Topology* topology,
-                     const std::vector<PciAddress>& accelerators) {
-  PreferHints hints;
-  if (topology == nullptr || accelerators.empty()) return hints;
-  for (const PoolMember& member : pool.members) {
-    auto& paths = hints.paths[member.function.pf];
-    if (!paths.empty()) continue;
-    for (const PciAddress& accelerator : accelerators)
-      paths.push_back(topology->Between(member.function.address, accelerator).value_or(PciPath::kSys));
-  }
-  return hints;
 }
 
 bool Lists(const std::vector<ContainerDevices>& checkpoint, const std::string& pod_uid) {
@@ -58,7 +46,7 @@ Result<Bindings> Binder::Bind(const BindRequest& request, Clock::time_point now)
   const Result<Checkpoint> checkpoint = ReadCheckpoint(root_);
   ForgetReservations(checkpoint, now);
   const auto slots = RH_TRY(SlotsByResource(request));
-  const auto accelerators = RH_TRY(AcceleratorsOf(request.pod_uid, checkpoint));
+  const auto accelerators = RH_TRY(AcceleratorsOf(request, checkpoint));
   Bindings bindings;
   for (const auto& [resource, names] : slots) RH_TRY(BindPool(resource, names, accelerators, &bindings));
   const bool listed = checkpoint && Lists(*checkpoint, request.pod_uid);
@@ -90,15 +78,25 @@ Result<std::map<std::string, std::vector<std::string>>> Binder::SlotsByResource(
 }
 
 // Those that mean nothing here are other plugins' devices, or ours.
-Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const std::string& pod_uid,
+Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& request,
                                                        const Result<Checkpoint>& checkpoint) const {
+  const std::string& pod_uid = request.pod_uid;
   std::set<PciAddress> found;
   if (!view_.accelerators || pod_uid.empty()) return std::vector<PciAddress>{};
   if (!checkpoint) return tl::unexpected(checkpoint.error());
+  const auto add = [&](const std::string& resource, const std::vector<std::string>& ids) {
+    for (const std::string& id : ids) {
+      if (IsSlot(id)) continue;
+      if (const auto address = view_.accelerators->Find(id, resource); address) found.insert(*address);
+    }
+  };
   for (const ContainerDevices& given : *checkpoint) {
-    if (given.pod_uid != pod_uid) continue;
-    for (const std::string& id : given.ids) {
-      if (const auto address = view_.accelerators->Find(id); address && !IsSlot(id)) found.insert(*address);
+    if (given.pod_uid == pod_uid) add(given.resource, given.ids);
+  }
+  if (found.empty() && given_) {
+    // A DRA driver's devices are in no checkpoint. Without an answer any device will do.
+    for (const GivenDevices& given : given_().value_or(std::vector<GivenDevices>{})) {
+      if (given.pod == request.pod) add(given.resource, given.ids);
     }
   }
   return std::vector<PciAddress>(found.begin(), found.end());
@@ -121,7 +119,8 @@ Result<void> Binder::BindPool(const std::string& resource, const std::vector<std
   const ResourcePool& pool = **found;
   const std::set<std::string> own(slots.begin(), slots.end());
   const Journal journal(root_);
-  PreferHints hints = HintsFor(pool, view_.topology.get(), accelerators);
+  PreferHints hints;
+  if (view_.topology) hints.paths = PathsTo(pool, *view_.topology, accelerators);
   std::vector<std::string> free;
   for (const PoolMember& member : pool.members) {
     const std::string& id = member.function.id;

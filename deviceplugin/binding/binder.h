@@ -1,6 +1,7 @@
 // Binder: which device each of a pod's slots shall be, when the pod's sandbox is made.
 //
-// By then kubelet's checkpoint names the pod's accelerators. Of the devices that are free
+// By then kubelet's checkpoint names the pod's accelerators, or its pod-resources API does, if
+// a DRA driver gave them. Of the devices that are free
 // those are chosen that Prefer() (pools/preferred.h) takes for the best: one per rail, near
 // the accelerators. A slot of a sandbox that is made again may get its old device, which ADD
 // then waits for, or another one.
@@ -17,6 +18,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -27,6 +29,7 @@
 
 #include "cni/state/bind_protocol.h"
 #include "cni/state/checkpoint.h"
+#include "deviceplugin/kubelet/pod_resources.h"
 #include "deviceplugin/pools/preferred.h"
 #include "deviceplugin/pools/resource_pool.h"
 #include "deviceplugin/topology/accelerator_ids.h"
@@ -48,7 +51,10 @@ class Binder {
  public:
   using Clock = std::chrono::steady_clock;
 
-  explicit Binder(Root root) : root_(std::move(root)) {}
+  // What kubelet has given to whom, DRA drivers' devices too (kubelet/pod_resources.h).
+  using Given = std::function<Result<std::vector<GivenDevices>>()>;
+
+  explicit Binder(Root root, Given given = {}) : root_(std::move(root)), given_(std::move(given)) {}
 
   void Update(BindingView view);
   Result<Bindings> Bind(const BindRequest& request, Clock::time_point now = Clock::now());
@@ -66,11 +72,12 @@ class Binder {
   [[nodiscard]] Result<void> BindPool(const std::string& resource, const std::vector<std::string>& slots,
                                       const std::vector<PciAddress>& accelerators, Bindings* bindings) const;
   void ForgetReservations(const Result<Checkpoint>& checkpoint, Clock::time_point now);
-  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const std::string& pod_uid,
+  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const BindRequest& request,
                                                                const Result<Checkpoint>& checkpoint) const;
   [[nodiscard]] bool IsReserved(const std::string& device, const std::set<std::string>& own) const;
 
   const Root root_;
+  const Given given_;
   std::mutex mutex_;
   BindingView view_;
   std::map<std::string, Reservation> reserved_;  // by slot

@@ -54,7 +54,8 @@ bool HasLatePool(const Plan& plan) {
 }
 
 // Topology is only a reason to prefer one device: without it any will do.
-BindingView ViewOf(const Root& root, const Plan& plan, const HealthWatch* health) {
+BindingView ViewOf(const Root& root, const Plan& plan, const HealthWatch* health,
+                   const AcceleratorIds::UuidLookup& uuids) {
   BindingView view;
   view.pools = plan.pools;
   for (const auto& pool : plan.pools) {
@@ -68,7 +69,7 @@ BindingView ViewOf(const Root& root, const Plan& plan, const HealthWatch* health
   const auto topology = Topology::Read(root, *plan.inventory, *config);
   if (!topology) return view;
   view.topology = *topology;
-  view.accelerators = std::make_shared<const AcceleratorIds>(IdsOf(root, **topology, *config));
+  view.accelerators = std::make_shared<const AcceleratorIds>(IdsOf(root, **topology, *config, uuids));
   return view;
 }
 
@@ -121,6 +122,7 @@ Advertiser::Advertiser(Options options, Kernel& kernel, Plan first, std::unique_
       kernel_(kernel),
       plan_(std::move(first)),
       health_(std::move(health)),
+      uuids_(UuidsOfDriver(options_.root)),
       calls_(std::move(calls)),
       events_(std::move(events)),
       thread_([this] { Loop(); }) {}
@@ -194,7 +196,7 @@ void Advertiser::Give() const {
   const bool late = HasLatePool(plan_);
   const auto bound = late ? ReadBoundSlots(options_.root).value_or(BoundSlots{}) : BoundSlots{};
   calls_.give(OfferOf(plan_, health_.get(), bound));
-  if (late) calls_.view(ViewOf(options_.root, plan_, health_.get()));
+  calls_.view(ViewOf(options_.root, plan_, health_.get(), uuids_));
 }
 
 void Advertiser::LookAtHealth() {

@@ -60,7 +60,7 @@ class Advertiser {
     // Of looks that found a difference, of errors when they are other ones than before, and
     // of the first look without one after that.
     std::function<void(const PlanChange&)> plan_changed;
-    // After every look, for who binds slots.
+    // After every look, for who binds slots and who guesses the pod's accelerators.
     std::function<void(BindingView)> view;
     // Of every look at health that found something.
     std::function<void(const HealthTick&)> health_changed;
@@ -93,6 +93,7 @@ class Advertiser {
   Kernel& kernel_;
   Plan plan_;
   const std::unique_ptr<HealthWatch> health_;
+  const AcceleratorIds::UuidLookup uuids_;
   const Calls calls_;
   std::string last_error_;
   Clock::time_point next_look_;

@@ -34,7 +34,10 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
       new Daemon(root, kernel, line, OfferOf(node.plan, health.get(), bound), log));
   Advertiser::Calls calls;
   calls.give = [&registrar = daemon->registrar_](Offer offer) { registrar.Update(std::move(offer)); };
-  calls.view = [&binder = daemon->binder_](BindingView view) { binder.Update(std::move(view)); };
+  calls.view = [&hints = daemon->hints_, &binder = daemon->binder_](BindingView view) {
+    hints.Update(view.topology, view.accelerators);
+    binder.Update(std::move(view));
+  };
   calls.plan_changed = [log](const PlanChange& change) { LogPlanChange(log, change); };
   calls.health_changed = [log](const HealthTick& tick) { LogHealth(log, tick); };
   daemon->advertiser_ = RH_TRY(Advertiser::Start({root, line.source, line.resync_interval}, kernel, node.plan,
@@ -51,13 +54,16 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
     : log_(log),
       report_log_(log),
       reconciler_(root, kernel),
-      registrar_({root, root.Path(line.kubelet_directory), SocketTag()}, offer,
-                 [log](const Event& event) { LogEvent(log, event); }),
+      pod_resources_(root),
+      hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
+      registrar_({root, root.Path(line.kubelet_directory), SocketTag(),
+                  [this](const ResourcePool& pool) { return hints_.For(pool); }},
+                 offer, [log](const Event& event) { LogEvent(log, event); }),
       announcer_(root, kernel,
                  [log](const AttachmentKey& key, const Result<Repeated>& repeated) {
                    LogRepeated(log, key, repeated);
                  }),
-      binder_(root) {
+      binder_(root, [this] { return pod_resources_.List(kAddWaits); }) {
   if (line.reconcile_interval.count() > 0) {
     reconciling_ =
         std::make_unique<ReconcileLoop>(reconciler_, line.reconcile_interval,

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <memory>
 
+#include "deviceplugin/binding/admission_hints.h"
 #include "deviceplugin/binding/bind_server.h"
 #include "deviceplugin/binding/binder.h"
 #include "deviceplugin/daemon/advertiser.h"
@@ -21,6 +22,7 @@
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/kubelet/pod_resources.h"
 #include "deviceplugin/kubelet/registrar.h"
 #include "deviceplugin/pools/plan.h"
 #include "deviceplugin/reconcile/announcer.h"
@@ -49,6 +51,9 @@ class Daemon {
  private:
   static constexpr std::chrono::seconds kFirstPass{30};
   static constexpr std::chrono::seconds kLastStep{1};
+  // For kubelet's pod-resources API, by who waits for the answer.
+  static constexpr std::chrono::milliseconds kAdmissionWaits{100};
+  static constexpr std::chrono::milliseconds kAddWaits{1000};
 
   Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Log* log);
   void Stop();
@@ -56,6 +61,8 @@ class Daemon {
   Log* log_;
   ReportLog report_log_;
   Reconciler reconciler_;
+  PodResources pod_resources_;
+  AdmissionHints hints_;
   Registrar registrar_;
   std::atomic<bool> stopping_{false};
   Announcer announcer_;

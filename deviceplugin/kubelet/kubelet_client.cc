@@ -1,27 +1,12 @@
 #include "deviceplugin/kubelet/kubelet_client.h"
 
-#include <grpc/grpc.h>
-#include <grpcpp/grpcpp.h>
-
 #include <mutex>
 #include <utility>
 
+#include "deviceplugin/kubelet/dial.h"
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 
 namespace railhead {
-namespace {
-
-std::shared_ptr<grpc::Channel> Dial(const std::string& socket_path) {
-  grpc::ChannelArguments arguments;
-  // Go's server refuses the encoded socket path that newer gRPC puts there.
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  // Without a shared pool: a new channel begins without the old one's waiting time.
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
-}
-
-}  // namespace
 
 class KubeletClient::Impl {
  public:
@@ -37,7 +22,7 @@ class KubeletClient::Impl {
     }
     v1beta1::Empty response;
     grpc::Status status =
-        v1beta1::Registration::NewStub(Dial(socket_path_))->Register(&context, request, &response);
+        v1beta1::Registration::NewStub(DialUnix(socket_path_))->Register(&context, request, &response);
     const std::lock_guard<std::mutex> lock(mutex_);
     context_ = nullptr;
     return status;

@@ -164,7 +164,8 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   grpc::ServerUnaryReactor* GetPreferredAllocation(grpc::CallbackServerContext* context,
                                                    const v1beta1::PreferredAllocationRequest* request,
                                                    v1beta1::PreferredAllocationResponse* response) override {
-    const auto done = AnswerPreferred(*pool(), Hints(), *request, response);
+    const auto current = pool();
+    const auto done = AnswerPreferred(*current, Hints(*current), *request, response);
     return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
   }
 
@@ -248,8 +249,9 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
 
   // kubelet may take a device for free before the DEL of its last pod is over. A directory
   // that cannot be listed is no reason not to answer.
-  PreferHints Hints() const {
+  PreferHints Hints(const ResourcePool& pool) const {
     PreferHints hints;
+    if (wiring_.paths) hints.paths = wiring_.paths(pool);
     const auto held = ListDirectory(paths::Devices(wiring_.root));
     if (held && *held) hints.away.insert((*held)->begin(), (*held)->end());
     return hints;

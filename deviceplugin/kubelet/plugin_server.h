@@ -12,14 +12,18 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "deviceplugin/pools/allocate.h"
 #include "deviceplugin/pools/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+#include "netns/sys/pci_path.h"
 
 namespace railhead {
 
@@ -33,11 +37,15 @@ struct CallReport {
 
 class PluginServer {
  public:
+  // PreferHints::paths for the pod that is being admitted.
+  using Paths = std::function<std::map<PciAddress, std::vector<PciPath>>(const ResourcePool&)>;
+
   struct Wiring {
     Root root;
     std::shared_ptr<Allocator> allocator;
     std::function<void()> streams_changed;
     std::function<void(const CallReport&)> report;
+    Paths paths;  // may be empty: nothing is known
   };
 
   // A resource's devices, and which of them are unhealthy (nullptr: none).

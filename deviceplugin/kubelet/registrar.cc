@@ -274,6 +274,7 @@ class Registrar::Loop {
     const std::string name = SocketName(options_.kubelet_directory, endpoint->resource(), options_.socket_tag,
                                         endpoint->servers_so_far + 1);
     PluginServer::Wiring wiring;
+    wiring.paths = options_.paths;
     wiring.root = options_.root;
     wiring.allocator = allocator_;
     wiring.streams_changed = [this] { Wake(); };

@@ -62,6 +62,7 @@ class Registrar {
     // Told apart from other processes' sockets, also across containers in which
     // every process is number 1.
     std::string socket_tag;
+    PluginServer::Paths paths;  // of all resources' servers
   };
   using Sink = std::function<void(const Event&)>;
 

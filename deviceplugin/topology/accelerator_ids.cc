@@ -1,6 +1,9 @@
 #include "deviceplugin/topology/accelerator_ids.h"
 
 #include <algorithm>
+#include <array>
+#include <memory>
+#include <mutex>
 #include <utility>
 
 #include "netns/base/files.h"
@@ -67,40 +70,43 @@ AcceleratorIds::AcceleratorIds(Root root, const std::vector<Accelerator>& accele
   std::sort(accelerators_.begin(), accelerators_.end());
 }
 
-std::optional<PciAddress> AcceleratorIds::Find(std::string_view id) const {
+std::optional<PciAddress> AcceleratorIds::Find(std::string_view id, std::string_view resource,
+                                               Effort effort) const {
   const std::string whole(id);
-  if (auto found = FindPlain(whole); found) return found;
+  if (auto found = FindPlain(whole, resource, effort); found) return found;
   // NVIDIA's plugin numbers the replicas of a shared GPU: "GPU-...::3".
   const auto replica = whole.rfind("::");
   if (replica == std::string::npos || !IsNumber(id.substr(replica + 2))) return std::nullopt;
-  return FindPlain(whole.substr(0, replica));
+  return FindPlain(whole.substr(0, replica), resource, effort);
 }
 
-std::optional<PciAddress> AcceleratorIds::FindPlain(const std::string& id) const {
+std::optional<PciAddress> AcceleratorIds::FindPlain(const std::string& id, std::string_view resource,
+                                                    Effort effort) const {
   if (const auto entry = table_.find(id); entry != table_.end()) return AcceleratorAt(entry->second);
   if (const auto address = PciAddress::Parse(id); address) return AcceleratorAt(*address);
-  if (const auto uuid = UuidIn(id, "GPU-"); uuid) return FindUuid(*uuid);
-  if (id.starts_with("MIG-GPU-")) return FindUuid(id.substr(4, id.find('/') - 4));
-  if (const auto uuid = UuidIn(id, "MIG-"); uuid) return FindUuid(*uuid);
-  if (id.starts_with("nvidia")) return FindMinor(id);
+  if (const auto uuid = UuidIn(id, "GPU-"); uuid) return FindUuid(*uuid, effort);
+  if (id.starts_with("MIG-GPU-")) return FindUuid(id.substr(4, id.find('/') - 4), effort);
+  if (const auto uuid = UuidIn(id, "MIG-"); uuid) return FindUuid(*uuid, effort);
+  if (id.starts_with("nvidia")) return FindMinor(id.substr(6, id.find('/') - 6));
+  if (id.starts_with("gpu-")) return FindMinor(id.substr(4));
   if (id.starts_with("card")) return FindCard(id);
-  if (!IsNumber(id)) return std::nullopt;
+  if (!IsNumber(id) || !NamesAccelerators(resource)) return std::nullopt;
   const auto index = ParseInt(id);
   if (!index || static_cast<std::uint64_t>(*index) >= accelerators_.size()) return std::nullopt;
   return accelerators_[static_cast<std::size_t>(*index)];
 }
 
-std::optional<PciAddress> AcceleratorIds::FindUuid(const std::string& uuid) const {
+std::optional<PciAddress> AcceleratorIds::FindUuid(const std::string& uuid, Effort effort) const {
   const std::string wanted = ToLower(uuid);
   for (const NvidiaGpu& gpu : ReadNvidiaGpus(root_)) {
     if (gpu.uuid == wanted) return AcceleratorAt(gpu.address);
   }
-  const auto address = beyond_proc_ ? beyond_proc_(uuid) : std::nullopt;
+  if (!beyond_proc_ || effort == Effort::kFiles) return std::nullopt;
+  const auto address = beyond_proc_(uuid);
   return address ? AcceleratorAt(*address) : std::nullopt;
 }
 
-std::optional<PciAddress> AcceleratorIds::FindMinor(const std::string& id) const {
-  const std::string minor = id.substr(6, id.find('/') - 6);
+std::optional<PciAddress> AcceleratorIds::FindMinor(const std::string& minor) const {
   if (!IsNumber(minor)) return std::nullopt;
   for (const NvidiaGpu& gpu : ReadNvidiaGpus(root_)) {
     if (gpu.minor == minor) return AcceleratorAt(gpu.address);
@@ -132,6 +138,36 @@ std::optional<PciAddress> AcceleratorIds::AcceleratorAt(const PciAddress& addres
   const auto device = FindPciDevice(root_, address);
   if (!device || !*device || !(*device)->physfn || !is_one(*(*device)->physfn)) return std::nullopt;
   return (*device)->physfn;
+}
+
+AcceleratorIds::UuidLookup Remembering(AcceleratorIds::UuidLookup lookup) {
+  struct Memory {
+    std::mutex mutex;
+    std::map<std::string, PciAddress> found;
+  };
+  return [lookup = std::move(lookup), memory = std::make_shared<Memory>()](const std::string& uuid) {
+    const std::lock_guard lock(memory->mutex);
+    const auto known = memory->found.find(uuid);
+    if (known != memory->found.end()) return std::optional(known->second);
+    const auto address = lookup(uuid);
+    if (address) memory->found.emplace(uuid, *address);
+    return address;
+  };
+}
+
+bool NamesAccelerators(std::string_view resource) {
+  constexpr std::array<std::string_view, 11> kWords{
+      {"gpu", "vgpu", "npu", "tpu", "dcu", "mlu", "mig-", "gaudi", "ascend", "neuron", "accelerator"}};
+  const std::string name = ToLower(resource);
+  const auto starts_one = [&](std::size_t at) {
+    if (at > 0 && name[at - 1] >= 'a' && name[at - 1] <= 'z') return false;
+    return std::any_of(kWords.begin(), kWords.end(),
+                       [&](std::string_view word) { return name.compare(at, word.size(), word) == 0; });
+  };
+  for (std::size_t at = 0; at < name.size(); ++at) {
+    if (starts_one(at)) return true;
+  }
+  return false;
 }
 
 }  // namespace railhead

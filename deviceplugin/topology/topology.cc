@@ -117,10 +117,14 @@ std::optional<PciPath> Topology::Between(const PciAddress& function, const PciAd
   return NicToAccelerator(*nic, *to);
 }
 
-AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyConfig& config) {
-  AcceleratorIds::UuidLookup nvml;
-  if (root.prefix().empty()) nvml = [](const std::string& uuid) { return FindByNvml(uuid); };
-  return {root, topology.accelerators(), config.accelerators.ids, std::move(nvml)};
+AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyConfig& config,
+                     AcceleratorIds::UuidLookup beyond_proc) {
+  return {root, topology.accelerators(), config.accelerators.ids, std::move(beyond_proc)};
+}
+
+AcceleratorIds::UuidLookup UuidsOfDriver(const Root& root) {
+  if (!root.prefix().empty()) return {};
+  return Remembering([](const std::string& uuid) { return FindByNvml(uuid); });
 }
 
 }  // namespace railhead

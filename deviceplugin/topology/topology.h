@@ -85,7 +85,11 @@ class Topology {
   std::vector<std::string> notes_;
 };
 
-// The ids of the node's accelerators; NVML is asked on a real node only.
-AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyConfig& config);
+// The ids of the node's accelerators.
+AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyConfig& config,
+                     AcceleratorIds::UuidLookup beyond_proc = {});
+
+// Who knows UUIDs that /proc does not: NVML, on a real node only.
+AcceleratorIds::UuidLookup UuidsOfDriver(const Root& root);
 
 }  // namespace railhead

@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
+#include <atomic>
+#include <chrono>
 #include <cstring>
+#include <thread>
 
 #include "cni/fabric/fabric.h"
 #include "cni/plugin/bind.h"
@@ -72,7 +76,7 @@ class BinderTest : public ::testing::Test {
   }
   Result<Bindings> Bind(const std::string& pod, const std::vector<std::string>& slots,
                         const std::string& container = "c1") {
-    return binder_.Bind({pod, container, slots}, now_);
+    return binder_.Bind({pod, container, slots, "ns/" + pod}, now_);
   }
   // The pod is attached: its journal entry is there.
   void Attach(const std::string& container, const Bindings& bindings) {
@@ -98,7 +102,9 @@ class BinderTest : public ::testing::Test {
   std::vector<std::shared_ptr<const ResourcePool>> pools_;
   std::vector<std::string> slots_;
   std::string entries_;
-  Binder binder_{root_};
+  // What the pod-resources API says.
+  std::vector<GivenDevices> listed_;
+  Binder binder_{root_, [this] { return Result<std::vector<GivenDevices>>(listed_); }};
   Binder::Clock::time_point now_ = Binder::Clock::now();
 };
 
@@ -123,6 +129,15 @@ TEST_F(BinderTest, OneOnEachRailNearTheGpus) {
   const auto bound = Bind("p", {slots_[1], slots_[0]});
   ASSERT_TRUE(bound) << Describe(bound.error());
   EXPECT_EQ(*bound, (Bindings{{slots_[0], vfs_[0][0]}, {slots_[1], vfs_[3][0]}}));
+}
+
+TEST_F(BinderTest, AcceleratorsOfADraDriver) {
+  Give("p", {slots_[0]}, {});
+  listed_ = {{"ns/other", "c", "gpu.example.com", {machine_.accelerators[0]}},
+             {"ns/p", "c", "gpu.example.com", {machine_.accelerators[7]}}};
+  const auto bound = Bind("p", {slots_[0]});
+  ASSERT_TRUE(bound) << Describe(bound.error());
+  EXPECT_EQ(bound->at(slots_[0]), vfs_[3][0]) << "kubelet's checkpoint has no devices of claims";
 }
 
 TEST_F(BinderTest, WithoutAcceleratorsTheRailsOrder) {
@@ -261,6 +276,43 @@ TEST_F(BinderTest, OverItsSocket) {
   }
   EXPECT_GE(reports, 2);
   EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
+}
+
+// An update's new daemon ends, however it does: the old one, which has the resource again, has
+// the pods' slots as well.
+TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
+  Give("p", {slots_[0]}, {});
+  std::atomic<int> earlier_served{0};
+  const auto start = [&](std::atomic<int>* served) {
+    return BindServer::Start(
+        root_, [&](const BindRequest& request) { return binder_.Bind(request); },
+        [served](const BindRequest&, const Result<Bindings>&) { ++*served; });
+  };
+  const auto earlier = start(&earlier_served);
+  ASSERT_TRUE(earlier) << Describe(earlier.error());
+  const std::string path = paths::BindSocket(root_);
+  for (const bool removed : {false, true}) {
+    {
+      std::atomic<int> later_served{0};
+      const auto later = start(&later_served);
+      ASSERT_TRUE(later) << Describe(later.error());
+      EXPECT_TRUE(BindSlots(root_, {"p", "c1", {slots_[0]}}));
+      EXPECT_EQ(earlier_served, 0) << "two daemons must not answer in turns";
+    }
+    if (removed) ASSERT_TRUE(RemoveFile(path));
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+    auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
+    while (!bound && std::chrono::steady_clock::now() < patience) {
+      std::this_thread::yield();
+      bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
+    }
+    ASSERT_TRUE(bound) << Describe(bound.error());
+    while (earlier_served == 0 && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+    EXPECT_EQ(earlier_served.exchange(0), 1);
+    struct stat status {};
+    ASSERT_EQ(::stat(path.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, 0600U);
+  }
 }
 
 // Who connects and says nothing keeps nobody waiting for ever; nonsense gets an answer.

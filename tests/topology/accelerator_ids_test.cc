@@ -24,10 +24,12 @@ class AcceleratorIdsTest : public ::testing::Test {
   AcceleratorIdsTest() : machine_(MakeDgxH100(sysfs_)) {}
 
   // What `id` means; "" for nothing.
-  [[nodiscard]] std::string Find(const std::string& id, AcceleratorIds::UuidLookup beyond_proc = {}) const {
+  [[nodiscard]] std::string Find(const std::string& id, AcceleratorIds::UuidLookup beyond_proc = {},
+                                 const std::string& resource = "nvidia.com/gpu",
+                                 AcceleratorIds::Effort effort = AcceleratorIds::Effort::kLibrary) const {
     const auto accelerators = ListAccelerators(sysfs_.root(), DefaultAcceleratorKinds());
     const AcceleratorIds ids(sysfs_.root(), *accelerators, table_, std::move(beyond_proc));
-    const auto found = ids.Find(id);
+    const auto found = ids.Find(id, resource, effort);
     return found ? found->ToString() : "";
   }
 
@@ -92,7 +94,42 @@ TEST_F(AcceleratorIdsTest, Positions) {
   EXPECT_EQ(Find(""), "");
 }
 
+TEST_F(AcceleratorIdsTest, PositionsOfOtherThingsMeanNothing) {
+  for (const char* resource :
+       {"rdma/hca_shared", "example.com/output", "devices.kubevirt.io/kvm", "smarter-devices/fuse"})
+    EXPECT_EQ(Find("0", {}, resource), "") << resource;
+  for (const char* resource : {"nvidia.com/gpu", "gpu.intel.com/i915", "huawei.com/Ascend910",
+                               "nvidia.com/mig-1g.5gb", "aws.amazon.com/neuroncore", "alibabacloud.com/vgpu"})
+    EXPECT_EQ(Find("0", {}, resource), "0000:1b:00.0") << resource;
+}
+
+TEST_F(AcceleratorIdsTest, TheLibraryIsNotAskedWhereSomebodyWaits) {
+  int asked = 0;
+  const auto lookup = Remembering([&](const std::string&) {
+    ++asked;
+    return std::optional<PciAddress>(At("0000:1b:00.0"));
+  });
+  const std::string mig = "MIG-11111111-0000-0000-0000-000000000000";
+  EXPECT_EQ(Find(mig, lookup, "nvidia.com/gpu", AcceleratorIds::Effort::kFiles), "");
+  EXPECT_EQ(asked, 0);
+  EXPECT_EQ(Find(mig, lookup), "0000:1b:00.0");
+  EXPECT_EQ(Find(mig, lookup), "0000:1b:00.0");
+  EXPECT_EQ(asked, 1) << "once, however many pods have it";
+}
+
+TEST_F(AcceleratorIdsTest, WhatIsNotFoundIsAskedForAgain) {
+  int asked = 0;
+  const auto lookup = Remembering([&](const std::string&) {
+    ++asked;
+    return std::optional<PciAddress>();
+  });
+  EXPECT_EQ(Find("MIG-11111111-0000-0000-0000-000000000000", lookup), "");
+  EXPECT_EQ(Find("MIG-11111111-0000-0000-0000-000000000000", lookup), "");
+  EXPECT_EQ(asked, 2) << "the driver may have come up meanwhile";
+}
+
 TEST_F(AcceleratorIdsTest, DeviceFiles) {
+  EXPECT_EQ(Find("gpu-2", {}, "gpu.nvidia.com"), "0000:52:00.0");
   EXPECT_EQ(Find("nvidia2"), "0000:52:00.0");
   EXPECT_EQ(Find("nvidia2/gi1"), "0000:52:00.0");
   EXPECT_EQ(Find("nvidia8"), "");

@@ -163,8 +163,8 @@ TEST(TopologyTest, IdsComeFromTheConfiguration) {
   const auto topology = Read(sysfs, config);
   ASSERT_NE(topology, nullptr);
   const AcceleratorIds ids = IdsOf(sysfs.root(), *topology, config);
-  EXPECT_EQ(ids.Find("partition-1"), At("0000:00:06.0"));
-  EXPECT_EQ(ids.Find("GPU-00000000-0000-0000-0000-000000000000"), At("0000:00:05.0"));
+  EXPECT_EQ(ids.Find("partition-1", "nvidia.com/gpu"), At("0000:00:06.0"));
+  EXPECT_EQ(ids.Find("GPU-00000000-0000-0000-0000-000000000000", "nvidia.com/gpu"), At("0000:00:05.0"));
 }
 
 }  // namespace
