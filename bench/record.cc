@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +25,13 @@ double Series::Min() const {
 
 double Series::Max() const {
   return *std::max_element(values.begin(), values.end());
+}
+
+double Series::Percentile(double share) const {
+  std::vector<double> sorted = values;
+  std::sort(sorted.begin(), sorted.end());
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(sorted.size())));
+  return sorted[std::clamp<std::size_t>(rank, 1, sorted.size()) - 1];
 }
 
 void Record::Add(const std::string& group, const std::string& who, const std::string& what,

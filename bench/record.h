@@ -25,6 +25,8 @@ struct Series {
   [[nodiscard]] double Median() const;
   [[nodiscard]] double Min() const;
   [[nodiscard]] double Max() const;
+  // Of `share` (0.99) of the values: the smallest that is not less than these (nearest rank).
+  [[nodiscard]] double Percentile(double share) const;
 };
 
 class Record {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/contender.h"
+#include "bench/node_report.h"
 #include "bench/rails.h"
 
 namespace railhead::bench {
@@ -91,7 +92,8 @@ std::string DaemonTable(const Record& record) {
 std::string Tables(const Record& record) {
   return StartupTable(record, kStartup, "Start-up on this machine: CNI_COMMAND=VERSION") +
          AttachTable(record, kStandIns, "Stand-ins (veth) in namespaces on this machine") +
-         DaemonTable(record) + StartupTable(record, kGuestStartup, "Start-up in the guest (emulated)") +
+         DaemonTable(record) + NodeTable(record) +
+         StartupTable(record, kGuestStartup, "Start-up in the guest (emulated)") +
          AttachTable(record, kVf, "VFs with VLAN in the guest (emulated)") +
          AttachTable(record, kVfRxe, "VFs with VLAN and soft RoCE in the guest (emulated)") +
          AttachTable(record, kRails, "Eight VFs of a pod in the guest (emulated)", kIpBatch, "x batch") +

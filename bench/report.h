@@ -18,6 +18,7 @@ inline constexpr const char* kVfRxe = "vf-rxe";
 inline constexpr const char* kRails = "rails";
 inline constexpr const char* kRailsRxe = "rails-rxe";
 inline constexpr const char* kJournal = "journal";
+inline constexpr const char* kNode = "node";
 
 // One table for each group that was measured.
 std::string Tables(const Record& record);

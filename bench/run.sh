@@ -2,13 +2,14 @@
 # run.sh - the benchmarks: what ADD, DEL and start-up cost beside Debian's standard
 # plugins and beside the bare kernel, and whether the budgets are met.
 #
-# usage: bench/run.sh [--quick] [--guest-only | --host-only] [--json FILE]
+# usage: bench/run.sh [--quick] [--guest-only | --host-only | --node-only] [--json FILE]
 #   --quick       few runs: to see that it works
 #   --guest-only  only the part on real VFs in the emulated guest
-#   --host-only   only the part on this machine
+#   --host-only   only ADD, DEL and start-up on this machine
+#   --node-only   only railheadd with 1,024 VFs
 #   --json FILE   keep all values, one JSON array
 # Installs what is needed and builds (release) first.  Needs root for namespaces.
-# Takes about four minutes after the build.  See docs/benchmarks.md.
+# Takes about seven minutes after the build.  See docs/benchmarks.md.
 # exit status: 0 also when a budget is missed, for that is a result; not 0 when
 # something could not be measured.
 set -euo pipefail
@@ -18,34 +19,44 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../tests/setup.sh"
 usage() { sed -n '2,/^$/p;/^set /q' "$here/run.sh" | sed '$d; s/^# \?//' >&2; exit 2; }
 
-rounds=50 startup_rounds=300 guest_rounds=15 guest_startup_rounds=50 rails_rounds=7 host=1 guest=1 json=''
+rounds=50 startup_rounds=300 guest_rounds=15 guest_startup_rounds=50 rails_rounds=7 host=1 guest=1 node=1 json=''
+node_options=()
 while [ $# -gt 0 ]; do
     case $1 in
-        --quick) rounds=2 startup_rounds=5 guest_rounds=2 guest_startup_rounds=3 rails_rounds=1 ;;
-        --guest-only) host='' ;;
-        --host-only) guest='' ;;
+        --quick) rounds=2 startup_rounds=5 guest_rounds=2 guest_startup_rounds=3 rails_rounds=1
+            node_options=(-d 2 -a 20 -i 3) ;;
+        --guest-only) host='' node='' ;;
+        --host-only) guest='' node='' ;;
+        --node-only) host='' guest='' ;;
         --json) [ $# -ge 2 ] || usage; json=$(realpath -m "$2"); shift ;;
         *) usage ;;
     esac
     shift
 done
-[ -n "$host$guest" ] || usage
+[ -n "$host$guest$node" ] || usage
 
 railhead_setup
-railhead_build railhead railhead-ipam railheadd kubelet-standin bare_attach peak_memory railhead_bench
+railhead_build railhead railhead-ipam railheadd kubelet-standin bare_attach peak_memory railhead_bench railhead_node_bench
 bin=$RAILHEAD_BUILD/bin
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-bench-run.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 files=() options=()
 
+as_root=()
+[ "$(id -u)" = 0 ] || as_root=(sudo)
 if [ -n "$host" ]; then
     echo "bench: on this machine" >&2
-    as_root=()
-    [ "$(id -u)" = 0 ] || as_root=(sudo)
     "${as_root[@]}" "$here/host.sh" -b "$bin" -n "$rounds" -s "$startup_rounds" -o "$work/host"
     files+=("$work/host")
 else
     options+=(--no-host)
+fi
+if [ -n "$node" ]; then
+    echo "bench: railheadd with 1,024 VFs" >&2
+    "${as_root[@]}" "$here/node.sh" -b "$bin" "${node_options[@]}" -o "$work/node"
+    files+=("$work/node")
+else
+    options+=(--no-node)
 fi
 if [ -n "$guest" ]; then
     echo "bench: in the guest" >&2

@@ -22,6 +22,7 @@ struct Verdict {
 struct Parts {
   bool host = true;
   bool guest = true;
+  bool node = true;
 };
 
 std::vector<Verdict> Judge(const Record& record, const Parts& parts);

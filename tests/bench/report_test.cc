@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/contender.h"
+#include "bench/node_series.h"
 #include "bench/rails.h"
 #include "bench/record.h"
 #include "bench/verdict.h"
@@ -41,6 +42,15 @@ Record Good() {
     record.Add(kStartup, who, "size", "MB", 2.9);
   }
   record.Add(kDaemon, "railheadd", "resident", "MB", 19);
+  record.Add(kNode, kBareReading, kDiscovery, "ms", 20);
+  record.Add(kNode, kDaemonName, kDiscovery, "ms", 59.9);
+  record.Add(kNode, kDurableWrite, kAllocateOne, "us", 500);
+  record.Add(kNode, kOnDisk, kAllocateOne, "us", 500);
+  record.Add(kNode, kDaemonName, kAllocateOne, "us", 99.9);
+  record.Add(kNode, kDaemonName, kPreferEight, "us", 999);
+  for (const char* who : {kDaemonName, kLatePool}) record.Add(kNode, who, kResident, "MB", 19.9);
+  record.Add(kNode, kDaemonName, kIdleCpu, "%", 0.09);
+  record.Add(kNode, kDaemonName, kHotPlug, "ms", 999);
   return record;
 }
 
@@ -62,6 +72,15 @@ TEST(RecordTest, MedianMinMax) {
   EXPECT_EQ((Series{"", "", "", "", {4, 1, 9, 2}}.Median()), 3);
   EXPECT_EQ((Series{"", "", "", "", {4, 1, 9, 2}}.Min()), 1);
   EXPECT_EQ((Series{"", "", "", "", {4, 1, 9, 2}}.Max()), 9);
+}
+
+TEST(RecordTest, PercentileIsTheNearestRank) {
+  Series series{"", "", "", "", {}};
+  for (int i = 100; i > 0; --i) series.values.push_back(i);
+  EXPECT_EQ(series.Percentile(0.99), 99);
+  EXPECT_EQ(series.Percentile(1), 100);
+  EXPECT_EQ(series.Percentile(0), 1);
+  EXPECT_EQ((Series{"", "", "", "", {7}}.Percentile(0.99)), 7);
 }
 
 TEST(RecordTest, SurvivesItsFileInParts) {
@@ -89,7 +108,7 @@ TEST(VerdictTest, AllMetOnTheLimit) {
   for (const auto& verdict : verdicts) {
     EXPECT_EQ(verdict.outcome, Outcome::kMet) << verdict.budget << ": " << verdict.figures;
   }
-  EXPECT_EQ(verdicts.size(), 13U);
+  EXPECT_EQ(verdicts.size(), 20U);
   EXPECT_TRUE(AllMeasured(verdicts));
 }
 
@@ -111,6 +130,50 @@ TEST(VerdictTest, EachBudgetCanBeMissed) {
   EXPECT_EQ(Count(With(Good(), kDaemon, "railheadd", "resident", 20), Outcome::kMissed), 1);
 }
 
+TEST(VerdictTest, EachBudgetOfTheNodeCanBeMissed) {
+  const auto missed = [](const char* who, const char* what, double value) {
+    return Count(With(Good(), kNode, who, what, value), Outcome::kMissed);
+  };
+  EXPECT_EQ(missed(kDaemonName, kDiscovery, 60.2), 1);
+  EXPECT_EQ(missed(kDaemonName, kAllocateOne, 100), 1);
+  EXPECT_EQ(missed(kDaemonName, kPreferEight, 1000), 1);
+  EXPECT_EQ(missed(kDaemonName, kResident, 20), 1);
+  EXPECT_EQ(missed(kLatePool, kResident, 20), 1);
+  EXPECT_EQ(missed(kDaemonName, kIdleCpu, 0.1), 1);
+  EXPECT_EQ(missed(kDaemonName, kHotPlug, 1000), 1);
+}
+
+// 2 of 151 are more than one in a hundred, 1 of 150 is not.
+TEST(VerdictTest, AllocateIsJudgedByItsSlowestHundredth) {
+  Record record = Good();
+  for (int i = 0; i < 148; ++i) record.Add(kNode, kDaemonName, kAllocateOne, "us", 40);
+  record.Add(kNode, kDaemonName, kAllocateOne, "us", 5000);
+  EXPECT_EQ(Count(record, Outcome::kMissed), 0);
+  record.Add(kNode, kDaemonName, kAllocateOne, "us", 5000);
+  EXPECT_EQ(Count(record, Outcome::kMissed), 1);
+}
+
+TEST(VerdictTest, EachFigureOfTheNodeIsNeeded) {
+  const Record good = Good();
+  for (const auto& left_out : good.all()) {
+    if (left_out.group != kNode) continue;
+    Record record;
+    for (const auto& series : good.all()) {
+      if (&series == &left_out) continue;
+      for (const double value : series.values)
+        record.Add(series.group, series.who, series.what, series.unit, value);
+    }
+    EXPECT_EQ(Count(record, Outcome::kNotMeasured), 1) << left_out.who << " " << left_out.what;
+  }
+}
+
+TEST(ReportTest, TheNodeHasATable) {
+  const std::string tables = Tables(Good());
+  EXPECT_NE(tables.find("railheadd on a made-up node"), std::string::npos);
+  EXPECT_NE(tables.find("one durable write"), std::string::npos);
+  EXPECT_EQ(Tables(Record()).find("made-up"), std::string::npos);
+}
+
 TEST(VerdictTest, ASlowMachineGetsMoreForStartup) {
   Record record = With(Good(), kStartup, kTrue, "start-up", 1.32);
   record = With(record, kStartup, kIpam, "start-up", 1.32);
@@ -123,14 +186,15 @@ TEST(VerdictTest, WhatWasNotMeasuredIsNoResult) {
   const Record good = Good();
   for (const auto& series : good.all()) {
     if (series.group == kVf || series.group == kVfRxe || series.group == kRails ||
-        series.group == kRailsRxe || series.group == kJournal)
+        series.group == kRailsRxe || series.group == kJournal || series.group == kNode)
       continue;
     for (const double value : series.values) {
       host_only.Add(series.group, series.who, series.what, series.unit, value);
     }
   }
-  EXPECT_TRUE(AllMeasured(Judge(host_only, {.host = true, .guest = false})));
-  EXPECT_FALSE(AllMeasured(Judge(host_only, {.host = true, .guest = true})));
+  EXPECT_TRUE(AllMeasured(Judge(host_only, {.host = true, .guest = false, .node = false})));
+  EXPECT_FALSE(AllMeasured(Judge(host_only, {.host = true, .guest = true, .node = false})));
+  EXPECT_FALSE(AllMeasured(Judge(host_only, {.host = true, .guest = false, .node = true})));
   EXPECT_NE(Show(Judge(host_only, {})).find("FAILED"), std::string::npos);
 }
 

@@ -1,0 +1,219 @@
+#include "bench/node_work.h"
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <filesystem>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "bench/bare_discovery.h"
+#include "bench/fsync_time.h"
+#include "bench/node_series.h"
+#include "bench/report.h"
+#include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/health/watch.h"
+#include "deviceplugin/pools/allocate.h"
+#include "deviceplugin/pools/preferred.h"
+#include "deviceplugin/topology/config.h"
+#include "deviceplugin/topology/topology.h"
+#include "netns/base/files.h"
+#include "netns/linux_kernel.h"
+
+namespace railhead::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double ThreadCpuMs() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+class Stopwatch {
+ public:
+  [[nodiscard]] double Ms() const {
+    return std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
+  }
+  [[nodiscard]] double Us() const { return Ms() * 1e3; }
+  [[nodiscard]] double CpuMs() const { return ThreadCpuMs() - cpu_; }
+
+ private:
+  double cpu_ = ThreadCpuMs();
+  Clock::time_point start_ = Clock::now();
+};
+
+// Taking turns, the first round unmeasured.
+Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Record* record) {
+  LinuxKernel kernel(root);
+  NodePlan last;
+  for (int round = 0; round <= rounds; ++round) {
+    const Stopwatch bare;
+    const BareDiscovery read = RH_TRY(ReadBare(root));
+    const double bare_ms = bare.Ms();
+    const Stopwatch network;
+    const NetNs host = RH_TRY(kernel.HostNetns());
+    const auto route = RH_TRY(kernel.OpenRoute(host));
+    RH_TRY(ReadHostNetwork(*route));
+    const double network_ms = network.Ms();
+    const Stopwatch plan;
+    last = RH_TRY(PlanNode(root, kernel, {}));
+    const double plan_ms = plan.Ms();
+    const double plan_cpu_ms = plan.CpuMs();
+    const Stopwatch topology;
+    const TopologyConfig config = RH_TRY(ReadTopologyConfig(root));
+    RH_TRY(Topology::Read(root, *last.plan.inventory, config));
+    const double topology_ms = topology.Ms();
+    if (round == 0) continue;
+    record->Add(kNode, kBareReading, kDiscovery, "ms", bare_ms);
+    record->Add(kNode, kBareReading, kFiles, "files", read.files);
+    record->Add(kNode, kDaemonName, kDiscovery, "ms", plan_ms);
+    record->Add(kNode, kDaemonName, kDiscoveryCpu, "ms", plan_cpu_ms);
+    record->Add(kNode, kDaemonName, kHostNetwork, "ms", network_ms);
+    record->Add(kNode, kDaemonName, kTopology, "ms", topology_ms);
+  }
+  return last;
+}
+
+std::vector<std::string> IdsOfPool(const ResourcePool& pool) {
+  std::vector<std::string> ids;
+  ids.reserve(pool.members.size());
+  for (const PoolMember& member : pool.members) ids.push_back(member.function.id);
+  return ids;
+}
+
+constexpr const char* kState = "/var/lib/railhead";
+
+// `count` devices in no order, as kubelet asks for them.
+std::vector<std::string> Some(const std::vector<std::string>& all, std::size_t count, std::mt19937* random) {
+  std::vector<std::string> ids;
+  std::sample(all.begin(), all.end(), std::back_inserter(ids), static_cast<std::ptrdiff_t>(count), *random);
+  std::shuffle(ids.begin(), ids.end(), *random);
+  return ids;
+}
+
+// All that Allocate does, where files are kept in memory.
+Result<void> MeasureAllocate(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
+                             const char* what, Record* record) {
+  Allocator allocator(root);
+  std::mt19937 random(4711);
+  const auto all = IdsOfPool(pool);
+  for (int round = 0; round < rounds; ++round) {
+    auto ids = Some(all, count, &random);
+    const Stopwatch time;
+    RH_TRY(allocator.Allocate(pool, std::move(ids)));
+    record->Add(kNode, kDaemonName, what, "us", time.Us());
+  }
+  return {};
+}
+
+// What Allocate has to wait for by itself: one record on the disk.
+Result<double> WriteDurably(const std::string& path, int round) {
+  const std::string content = std::to_string(round) + std::string(250, 'x');
+  const Stopwatch time;
+  RH_TRY(WriteAtomic(path, content, Sync::kDurable));
+  return time.Us();
+}
+
+Result<void> MeasureOnDisk(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
+                           const char* what, Record* record) {
+  Allocator allocator(root);
+  std::mt19937 random(1147);
+  const auto all = IdsOfPool(pool);
+  const std::string other = root.Path(kState) + "/bench";
+  for (int round = 0; round < rounds; ++round) {
+    auto ids = Some(all, count, &random);
+    record->Add(kNode, kDurableWrite, what, "us", RH_TRY(WriteDurably(other, round)));
+    ResetFsyncTime();
+    const Stopwatch time;
+    RH_TRY(allocator.Allocate(pool, std::move(ids)));
+    record->Add(kNode, kOnDisk, what, "us", time.Us());
+    const FsyncTime disk = FsyncTimeSoFar();
+    record->Add(kNode, kWaitingForDisk, what, "us", disk.microseconds);
+    record->Add(kNode, kFsyncs, what, "calls", static_cast<double>(disk.calls));
+  }
+  return {};
+}
+
+Result<void> MeasureAllocations(const Root& root, const std::string& disk, const ResourcePool& pool,
+                                int rounds, Record* record) {
+  RH_TRY(MeasureAllocate(root, pool, 1, rounds, kAllocateOne, record));
+  RH_TRY(MeasureAllocate(root, pool, 8, std::max(1, rounds / 8), kAllocateEight, record));
+  std::error_code error;
+  std::filesystem::remove_all(root.Path(kState), error);
+  if (!error) std::filesystem::create_directory_symlink(disk, root.Path(kState), error);
+  if (error) return FailSys(error.value(), "linking " + root.Path(kState) + " to " + disk);
+  RH_TRY(MeasureOnDisk(root, pool, 1, std::max(1, rounds / 4), kAllocateOne, record));
+  return MeasureOnDisk(root, pool, 8, std::max(1, rounds / 16), kAllocateEight, record);
+}
+
+// How far each rail's PF is from the first `count` accelerators.
+PreferHints HintsOf(const Topology& topology, std::size_t count) {
+  PreferHints hints;
+  for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
+    auto& paths = hints.paths[topology.nics()[nic].address];
+    for (std::size_t i = 0; i < std::min(count, topology.accelerators().size()); ++i)
+      paths.push_back(topology.NicToAccelerator(nic, i));
+  }
+  return hints;
+}
+
+void MeasurePreference(const ResourcePool& pool, const PreferHints& hints, std::size_t must, int size,
+                       const char* what, int rounds, Record* record) {
+  std::mt19937 random(815);
+  auto ids = IdsOfPool(pool);
+  for (int round = 0; round < rounds; ++round) {
+    std::shuffle(ids.begin(), ids.end(), random);  // kubelet's sets have no order
+    const std::vector<std::string> required(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(must));
+    const Stopwatch time;
+    const auto chosen = Prefer(pool, ids, required, size, hints);
+    const double us = time.Us();
+    if (chosen.size() == static_cast<std::size_t>(size)) record->Add(kNode, kDaemonName, what, "us", us);
+  }
+}
+
+// Two minutes of looks, as fast as they go. The first one, which reads all, is not counted.
+void MeasureHealth(const Root& root, const Inventory& inventory, Record* record) {
+  HealthWatch watch(root, DefaultHealthRules(), nullptr);
+  HealthTime now = HealthTime::Now();
+  const auto home = [](const std::string&) { return false; };
+  (void)watch.Tick(inventory.functions, home, now);
+  const auto interval = watch.rules().interval;
+  std::chrono::seconds passed{0};
+  double cpu_ms = 0;
+  for (; passed < std::chrono::minutes(2); passed += interval) {
+    now.wall += interval;
+    now.steady += interval;
+    const Stopwatch time;
+    (void)watch.Tick(inventory.functions, home, now);
+    record->Add(kNode, kDaemonName, kHealthTick, "ms", time.Ms());
+    cpu_ms += time.CpuMs();
+  }
+  const double ms = std::chrono::duration<double, std::milli>(passed).count();
+  record->Add(kNode, kDaemonName, kHealthCpu, "%", 100 * cpu_ms / ms);
+}
+
+}  // namespace
+
+Result<void> MeasureNodeWork(const Root& root, const std::string& disk, const NodeRounds& rounds,
+                             Record* record) {
+  const NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, record));
+  if (node.plan.pools.size() != 1 || node.plan.pools.front()->members.empty())
+    return Fail(ErrorCode::kConflict, "the node below " + root.prefix() + " has no pool with VFs");
+  const ResourcePool& pool = *node.plan.pools.front();
+  record->Add(kNode, kDaemonName, kDevices, "VFs", static_cast<double>(pool.members.size()));
+  RH_TRY(MeasureAllocations(root, disk, pool, rounds.allocations, record));
+  const TopologyConfig config = RH_TRY(ReadTopologyConfig(root));
+  const auto topology = RH_TRY(Topology::Read(root, *node.plan.inventory, config));
+  MeasurePreference(pool, {}, 0, 1, kPreferOne, rounds.preferences, record);
+  MeasurePreference(pool, {}, 0, 8, kPreferEight, rounds.preferences, record);
+  MeasurePreference(pool, {}, 3, 8, kPreferMust, rounds.preferences, record);
+  MeasurePreference(pool, HintsOf(*topology, 4), 0, 4, kPreferNear, rounds.preferences, record);
+  MeasureHealth(root, *node.plan.inventory, record);
+  return {};
+}
+
+}  // namespace railhead::bench
