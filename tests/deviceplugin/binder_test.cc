@@ -299,7 +299,9 @@ TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
       EXPECT_TRUE(BindSlots(root_, {"p", "c1", {slots_[0]}}));
       EXPECT_EQ(earlier_served, 0) << "two daemons must not answer in turns";
     }
-    if (removed) ASSERT_TRUE(RemoveFile(path));
+    if (removed) {
+      ASSERT_TRUE(RemoveFile(path));
+    }
     const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(1);
     auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
     while (!bound && std::chrono::steady_clock::now() < patience) {

@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # lib.sh - for scripts that run in a guest: . "$SRC/tests/vm/lib.sh"
 #
-# Waiting, checking, meeting the other node, VFs, the leaf router, GIDs, captures.
+# Waiting, checking, meeting the other node, VFs, pulling cables, the leaf router, GIDs,
+# captures.
 # Emulation makes every process cost milliseconds: what is polled is done by bash
 # itself where it can be, and no helper sleeps for a fixed time.  Limits are
 # generous, since the machine that emulates may be busy.
@@ -88,6 +89,31 @@ give_vf_mac() {
 rebind_vf() {
     echo "$1" >/sys/bus/pci/drivers/igbvf/unbind
     echo "$1" >/sys/bus/pci/drivers/igbvf/bind
+}
+
+# ---- the other end of the cables -----------------------------------------------------------
+# cable DEVICE in|out: what a switch whose port goes down does to a NIC: it has no carrier.
+# DEVICE is what the topology plugs the NIC into: w0 for pf0, w1 for pf1.
+cable() {
+    local up=true answer
+    [ "$2" = in ] || up=false
+    answer=$(monitor set_link "{\"name\":\"$1\",\"up\":$up}") || return
+    if [[ $answer != *'"return"'* ]]; then echo "the cable of $1 does not go $2: $answer"; return 1; fi
+}
+# monitor COMMAND ARGUMENTS: one command of QEMU's machine protocol (QMP), and its answer.
+monitor() {
+    local port name line='' fd
+    for port in /sys/class/virtio-ports/*; do
+        read -r name <"$port/name" && [ "$name" = railhead.monitor ] && break
+    done 2>/dev/null
+    exec {fd}<>"/dev/${port##*/}" || return
+    # The first time it wants to hear of capabilities before anything else; later it takes
+    # that for an error. Greetings, events and this answer do not have our id.
+    echo '{"execute":"qmp_capabilities"}' >&"$fd"
+    echo "{\"execute\":\"$1\",\"id\":\"asked\",\"arguments\":$2}" >&"$fd"
+    while read -rt 60 line <&"$fd" && [[ $line != *'"asked"'* ]]; do :; done
+    exec {fd}>&-
+    echo "${line:-no answer of QEMU\'s monitor}"
 }
 
 # ---- the leaf router -----------------------------------------------------------------------

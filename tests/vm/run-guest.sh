@@ -57,9 +57,10 @@ for dir in "${dirs[@]}"; do [ -d "$dir" ] || die "cannot share '$dir': no such d
 guest=$("$here/build-guest.sh")
 
 # ---- job directory ---------------------------------------------------------------
-temporary='' qemu=''
+temporary='' qemu='' job=''
 clean_up() {
     [ -z "$qemu" ] || { kill "$qemu" 2>/dev/null && wait "$qemu" 2>/dev/null; } || true
+    [ -z "$job" ] || rm -f "$job"/monitor.*
     [ -z "$temporary" ] || rm -rf "$temporary"
 }
 trap clean_up EXIT
@@ -71,7 +72,7 @@ else
     job=$(mktemp -d "${TMPDIR:-/tmp}/railhead-guest.XXXXXX")
     temporary=$job
 fi
-rm -f "$job"/rc "$job"/uptime
+rm -f "$job"/rc "$job"/uptime "$job"/monitor.*
 install -m 755 "$1" "$job/script"
 shift
 {
@@ -82,6 +83,12 @@ shift
     echo
 } >"$job/run"
 chmod 755 "$job/run"
+
+# The guest talks to QEMU's monitor itself, over a serial port: two pipes whose ends are
+# the one's input and the other's output. It can cut its own cables (lib.sh's cable).
+mkfifo -m 600 "$job/monitor.in" "$job/monitor.out"
+ln -s monitor.out "$job/monitor.port.in"
+ln -s monitor.in "$job/monitor.port.out"
 
 # ---- machine ---------------------------------------------------------------------
 # shellcheck source=tests/vm/topology/rail.sh
@@ -102,7 +109,9 @@ Q=(qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none
     -kernel "$guest/kernel-image" -initrd "$guest/initrd.cpio"
     -append "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off nokaslr nowatchdog random.trust_cpu=on intel_iommu=on net.ifnames=0 guest.name=node$node guest.shares=$shared_names $append"
     -serial "file:$job/console.log"
-    -device virtio-serial-pci,max_ports=1 -chardev stdio,id=console,signal=off -device virtconsole,chardev=console
+    -device virtio-serial-pci,max_ports=2 -chardev stdio,id=console,signal=off -device virtconsole,chardev=console
+    -chardev "pipe,id=monitor,path=$job/monitor" -mon chardev=monitor,mode=control
+    -chardev "pipe,id=port,path=$job/monitor.port" -device virtserialport,chardev=port,name=railhead.monitor
     -object rng-random,id=rng0,filename=/dev/urandom -device virtio-rng-pci,rng=rng0
     "${shares[@]}" "${DEV[@]}") # shares first: without a bus they take the newest one
 
