@@ -44,7 +44,7 @@ Result<HealthRules> RulesOf(const Plan& plan) {
 
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source) {
   const HostNetwork host = RH_TRY_WRAP(AskHostNetwork(kernel), "asking which NICs the host itself needs");
-  Plan plan = RH_TRY(MakePlan(root, source, host));
+  Plan plan = RH_TRY(MakePlan(root, source, host, DdpOfKernel(root)));
   RH_TRY(RefuseNodesInExclusiveMode(kernel, plan));
   HealthRules health = RH_TRY(RulesOf(plan));
   return NodePlan{std::move(plan), std::move(health)};

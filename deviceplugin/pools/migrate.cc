@@ -75,6 +75,7 @@ class Migrator {
     for (const Selector& selector : spec.selectors) {
       if (selector.vdpa != VdpaType::kNone) return "fabric.json's pools have no vDPA devices";
       if (selector.need_vhost_net) return "fabric.json's pools give out no vhost-net";
+      if (!selector.ddp_profiles.empty()) return "DDP packages are no part of fabric.json";
       if (!selector.pkeys.empty()) return "InfiniBand partitions are no part of fabric.json";
       if (std::find(selector.link_types.begin(), selector.link_types.end(), "infiniband") !=
           selector.link_types.end()) {

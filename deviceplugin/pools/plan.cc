@@ -14,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std::string& path, Plan* plan) {
+Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std::string& path,
+                        const DdpLookup& ddp, Plan* plan) {
   const auto text = RH_TRY(ReadFile(root.Path(path)));
   if (!text) {
     return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
@@ -23,6 +24,7 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
   plan->config_path = path;
   auto specs = RH_TRY(ParseSriovdpConfig(*text, path, source.resource_prefix));
   for (ResourceSpec& spec : specs) spec.cdi_nodes = source.use_cdi;
+  plan->inventory = WithDdpProfiles(plan->inventory, specs, ddp);
   plan->pools = BuildPools(specs, *plan->inventory);
   return {};
 }
@@ -56,11 +58,12 @@ Json Facts(const NicFunction& function) {
 
 }  // namespace
 
-Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host) {
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host,
+                      const DdpLookup& ddp) {
   Plan plan;
   plan.inventory = RH_TRY(Discover(root, host));
   if (source.sriovdp) {
-    RH_TRY(UseSriovdp(root, source, *source.sriovdp, &plan));
+    RH_TRY(UseSriovdp(root, source, *source.sriovdp, ddp, &plan));
     return plan;
   }
   const std::string path = source.fabric.value_or(kFabricPath);
@@ -69,7 +72,7 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNe
     return plan;
   }
   if (!source.fabric && Exists(root.Path(kSriovdpConfigPath))) {
-    RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, &plan));
+    RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, ddp, &plan));
     return plan;
   }
   return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/pools/ddp.h"
 #include "deviceplugin/pools/inventory.h"
 #include "deviceplugin/pools/resource_pool.h"
 #include "netns/base/result.h"
@@ -37,7 +38,8 @@ struct Plan {
   std::string health;                     // Fabric::health
 };
 
-Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host);
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host,
+                      const DdpLookup& ddp);
 
 // For people and scripts: resources with their devices, and every function that is in
 // none with the reason.

@@ -71,6 +71,7 @@ const char* Selector::FirstUnmet(const NicFunction& function) const {
     return "rootDevices";
   }
   if (!EmptyOrHas(link_types, function.link_type)) return "linkTypes";
+  if (!EmptyOrHas(ddp_profiles, function.ddp_profile)) return "ddpProfiles";
   if (!pkeys.empty() && !(function.pkey && EmptyOrHas(pkeys, *function.pkey))) return "pKeys";
   if (is_rdma.value_or(false) && !function.is_rdma) return "isRdma";
   if (vdpa != VdpaType::kNone && vdpa != function.vdpa) return "vdpaType";

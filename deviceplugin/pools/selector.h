@@ -39,6 +39,7 @@ struct Selector {
   std::vector<std::string> link_types;
   std::vector<std::uint32_t> acpi_indexes;
   std::vector<std::string> aux_types;  // "sf"
+  std::vector<std::string> ddp_profiles;
   std::vector<std::uint16_t> pkeys;
   VdpaType vdpa = VdpaType::kNone;  // kNone: no matter
   std::optional<bool> is_rdma;      // only true selects: false means "no matter", as it does there

@@ -3,10 +3,9 @@
 // Read: resourceList with resourceName, resourcePrefix, deviceType (netDevice,
 // accelerator, auxNetDevice), excludeTopology, additionalInfo and selectors (an object
 // or a list): vendors, devices, drivers, pciAddresses, acpiIndexes, pfNames, rootDevices,
-// linkTypes, pKeys, isRdma, needVhostNet, vdpaType and auxTypes, each where its README
+// linkTypes, ddpProfiles, pKeys, isRdma, needVhostNet, vdpaType and auxTypes, each where its README
 // or its code knows it. Keys are compared without regard to case, as Go's decoder does
-// for that program. ddpProfiles is refused by name; unknown keys are refused with the
-// nearest known one.
+// for that program. Unknown keys are refused with the nearest known one.
 //
 // Such pools have no handoff. Containers get the device nodes from Allocate (RDMA where
 // isRdma is set), as they do from that program, so that any CNI plugin works.

@@ -140,13 +140,7 @@ void ReadNetDeviceKeys(JsonReader* reader, const AnyCase& key, Selector* selecto
   if (selector->vdpa != VdpaType::kNone && selector->is_rdma.value_or(false)) {
     reader->Fail(key("vdpaType"), "cannot stand beside isRdma", "make two resources of them");
   }
-  const auto profiles = reader->Strings(key("ddpProfiles"));
-  if (profiles && !profiles->empty()) {
-    reader->Fail(key("ddpProfiles"),
-                 "is not supported by railheadd: the kernel shows the DDP package of a NIC in no file, only "
-                 "the firmware's tools and devlink do",
-                 "name the devices of that package by pciAddresses, pfNames or rootDevices");
-  }
+  selector->ddp_profiles = reader->Strings(key("ddpProfiles")).value_or(std::vector<std::string>{});
 }
 
 // What one deviceType knows and this one does not.

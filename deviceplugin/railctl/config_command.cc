@@ -30,7 +30,7 @@ Result<HostNetwork> AskHostNetwork(const Root& root) {
 Result<Plan> PlanOf(const Root& root, const Arguments& arguments) {
   const ConfigSource source = RH_TRY(TellConfig(root, arguments.file, arguments.prefix));
   const HostNetwork host = RH_TRY(AskHostNetwork(root));
-  return MakePlan(root, source, host);
+  return MakePlan(root, source, host, DdpOfKernel(root));
 }
 
 void PrintErrorAsJson(const Error& error) {

@@ -37,18 +37,11 @@ DevlinkHealth::~DevlinkHealth() = default;
 Result<DevlinkHealth> DevlinkHealth::Open() {
   const std::string what = "opening devlink";
   nl::Socket asking = RH_TRY_WRAP(nl::Socket::Open(NETLINK_GENERIC), what);
-  nl::Message message = nl::GetDevlinkFamilyMessage();
-  std::optional<nl::DevlinkFamily> family;
-  const auto got =
-      asking.Get(message, [&](const nl::Received& received) { family = nl::ParseDevlinkFamily(received); });
-  const bool absent = !got && got.error().sys_errno == ENOENT;
-  if (!got && !absent) return Fail(Wrap(got.error(), what));
-  if (absent || !family || family->events == 0) {
-    return Fail(ErrorCode::kUnsupported, what + ": the kernel does not have it");
-  }
+  const nl::DevlinkFamily family = RH_TRY(nl::FindDevlink(asking, what));
+  if (family.events == 0) return Fail(ErrorCode::kUnsupported, what + ": the kernel tells no changes of it");
   nl::Socket events = RH_TRY_WRAP(nl::Socket::Open(NETLINK_GENERIC), what);
-  RH_TRY_WRAP(events.Join(family->events), what);
-  return DevlinkHealth(std::make_unique<State>(std::move(asking), std::move(events), *family));
+  RH_TRY_WRAP(events.Join(family.events), what);
+  return DevlinkHealth(std::make_unique<State>(std::move(asking), std::move(events), family));
 }
 
 Result<void> DevlinkHealth::Refresh() {

@@ -3,6 +3,8 @@
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
 
+#include <cerrno>
+
 namespace railhead::nl {
 namespace {
 
@@ -69,6 +71,17 @@ std::optional<DevlinkFamily> ParseDevlinkFamily(const Received& received) {
   return family;
 }
 
+Result<DevlinkFamily> FindDevlink(Socket& socket, const std::string& what) {
+  Message message = GetDevlinkFamilyMessage();
+  std::optional<DevlinkFamily> family;
+  const auto got =
+      socket.Get(message, [&](const Received& received) { family = ParseDevlinkFamily(received); });
+  const bool absent = !got && got.error().sys_errno == ENOENT;
+  if (!got && !absent) return Fail(Wrap(got.error(), what));
+  if (absent || !family) return Fail(ErrorCode::kUnsupported, what + ": the kernel does not have devlink");
+  return *family;
+}
+
 std::optional<DevlinkNews> ParseDevlinkNews(const Received& received) {
   BytesView rest = received.payload;
   const auto header = TakeHeader<genlmsghdr>(rest);
@@ -91,6 +104,30 @@ std::optional<DevlinkNews> ParseDevlinkNews(const Received& received) {
       header->cmd == DEVLINK_CMD_HEALTH_REPORTER_GET || header->cmd == DEVLINK_CMD_HEALTH_REPORTER_RECOVER;
   if (!told || of_port || news.reporter.empty()) return std::nullopt;
   return news;
+}
+
+Message GetDevlinkInfoMessage(std::uint16_t family, const std::string& address) {
+  Message message = Begin(family, DEVLINK_CMD_INFO_GET, DEVLINK_GENL_VERSION);
+  message.PutString(DEVLINK_ATTR_BUS_NAME, kBus);
+  message.PutString(DEVLINK_ATTR_DEV_NAME, address);
+  return message;
+}
+
+std::map<std::string, std::string> ParseRunningVersions(const Received& received) {
+  std::map<std::string, std::string> versions;
+  BytesView rest = received.payload;
+  if (!TakeHeader<genlmsghdr>(rest)) return versions;
+  ForEachAttribute(rest, [&](int type, BytesView version) {
+    if (type != DEVLINK_ATTR_INFO_VERSION_RUNNING) return;
+    std::string name;
+    std::string value;
+    ForEachAttribute(version, [&](int part, BytesView payload) {
+      if (part == DEVLINK_ATTR_INFO_VERSION_NAME) name = ReadString(payload);
+      if (part == DEVLINK_ATTR_INFO_VERSION_VALUE) value = ReadString(payload);
+    });
+    if (!name.empty()) versions[name] = value;
+  });
+  return versions;
 }
 
 }  // namespace railhead::nl

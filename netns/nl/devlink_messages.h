@@ -1,9 +1,12 @@
-// Generic netlink messages of the family "devlink": bytes only. Internal to netns/nl.
-// Source: include/uapi/linux/devlink.h, include/uapi/linux/genetlink.h, net/devlink/health.c.
-// Threads: pure functions. Parsers take any bytes.
+// Generic netlink messages of the family "devlink": bytes only, but
+// for FindDevlink(). Internal to netns/nl.
+// Source: include/uapi/linux/devlink.h, include/uapi/linux/genetlink.h, net/devlink/health.c,
+// Documentation/networking/devlink/devlink-info.rst.
+// Threads: as the socket; the others are pure functions. Parsers take any bytes.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -23,6 +26,8 @@ Message GetHealthReporterMessage(std::uint16_t family, const std::string& addres
                                  const std::string& reporter);
 
 std::optional<DevlinkFamily> ParseDevlinkFamily(const Received& received);
+// Asks the kernel. kUnsupported: it has no devlink. `what`: what is attempted.
+Result<DevlinkFamily> FindDevlink(Socket& socket, const std::string& what);
 
 // A message about a PCI function's devlink instance.
 struct DevlinkNews {
@@ -33,5 +38,9 @@ struct DevlinkNews {
 };
 // nullopt: about something else.
 std::optional<DevlinkNews> ParseDevlinkNews(const Received& received);
+
+Message GetDevlinkInfoMessage(std::uint16_t family, const std::string& address);
+// What runs on the device, by the driver's names: "fw.app.name". Empty: nothing is said.
+std::map<std::string, std::string> ParseRunningVersions(const Received& received);
 
 }  // namespace railhead::nl

@@ -13,7 +13,7 @@ class ConfigCheckTest : public TwoRails {
   Result<Plan> PlanFor(const std::string& text) {
     sysfs_.Write(kPath, text);
     const ConfigSource source = RH_TRY(TellConfig(root_, kPath, "intel.com"));
-    return MakePlan(root_, source, {{"pf0v3"}});
+    return MakePlan(root_, source, {{"pf0v3"}}, DdpOfKernel(root_));
   }
 };
 

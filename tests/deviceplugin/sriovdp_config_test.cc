@@ -133,7 +133,6 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{SELECTORS(R"({"acpiIndexes": ["eth"]})"), "no ACPI index"},
         Wrong{SELECTORS(R"({"pKeys": ["1"]})"), "no partition key"},
         Wrong{SELECTORS(R"({"pKeys": ["0x10000"]})"), "no partition key"},
-        Wrong{SELECTORS(R"({"ddpProfiles": ["GTP"]})"), "/resourceList/0/selectors/ddpProfiles"},
         Wrong{SELECTORS(R"({"needVhostNet": "yes"})"), "/resourceList/0/selectors/needVhostNet"},
         Wrong{SELECTORS(R"({"auxTypes": ["sf"]})"), "auxNetDevice only"},
         Wrong{ACCELERATOR(R"({"pfNames": ["pf0"]})"), "no selector of deviceType accelerator"},

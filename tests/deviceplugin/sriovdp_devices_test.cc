@@ -1,4 +1,5 @@
 // Which devices config.json's selectors take, beyond VFs with network drivers.
+#include "deviceplugin/pools/plan.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/other_devices.h"
@@ -177,6 +178,24 @@ TEST_F(SriovdpDevicesTest, APfWithSelectedSubfunctionsStays) {
                               Resource("sf", R"({"auxTypes": ["sf"]})", "auxNetDevice"));
   EXPECT_TRUE(pools[0]->members.empty());
   EXPECT_EQ(IdsOf(*pools[1]), Ids{"mlx5_core.sf.5"});
+}
+
+TEST_F(SriovdpDevicesTest, DdpProfilesAreAskedOfThePfsAndOnlyWhereTheyMatter) {
+  std::vector<std::string> asked;
+  const DdpLookup lookup = [&](const std::string& pf) {
+    asked.push_back(pf);
+    return pf == kPf1 ? std::string("ICE COMMS Package") : std::string();
+  };
+  const auto pools_of = [&](const std::string& selectors) {
+    sysfs_.Write("/etc/pcidp/config.json", R"({"resourceList": [)" + Resource("a", selectors) + "]}");
+    const auto plan = MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {}, lookup);
+    return plan ? IdsOf(*plan->pools[0]) : Ids{Describe(plan.error())};
+  };
+  EXPECT_EQ(pools_of("{}").size(), vfs0_.size() + vfs1_.size());
+  EXPECT_TRUE(asked.empty());
+  EXPECT_EQ(pools_of(R"({"ddpProfiles": ["GTPv1-C/U IPv4/IPv6 payload", "ICE COMMS Package"]})"), vfs1_);
+  EXPECT_EQ(asked, (std::vector<std::string>{kPf0, kPf1}));
+  EXPECT_EQ(pools_of(R"({"ddpProfiles": ["GTPv1-C/U IPv4/IPv6 payload"]})"), Ids{});
 }
 
 TEST_F(SriovdpDevicesTest, WhyAFunctionIsInNoPool) {

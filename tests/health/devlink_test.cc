@@ -7,6 +7,7 @@
 
 #include "deviceplugin/health/driver_source.h"
 #include "netns/nl/devlink_health.h"
+#include "netns/nl/devlink_info.h"
 #include "netns/nl/devlink_messages.h"
 
 namespace railhead::testing {
@@ -113,17 +114,50 @@ TEST(DevlinkMessagesTest, OtherNews) {
   EXPECT_FALSE(Parsed(Build({.reporter = ""}), nl::ParseDevlinkNews));
 }
 
+Bytes BuildInfo() {
+  nl::Message message(30, 0);
+  message.Header(genlmsghdr{DEVLINK_CMD_INFO_GET, DEVLINK_GENL_VERSION, 0});
+  message.PutString(DEVLINK_ATTR_DEV_NAME, "0000:43:00.0");
+  const auto put = [&](int kind, const char* name, const char* value) {
+    const nl::Message::Nest version(message, kind);
+    message.PutString(DEVLINK_ATTR_INFO_VERSION_NAME, name);
+    message.PutString(DEVLINK_ATTR_INFO_VERSION_VALUE, value);
+  };
+  put(DEVLINK_ATTR_INFO_VERSION_FIXED, "board.id", "K65390-000");
+  put(DEVLINK_ATTR_INFO_VERSION_RUNNING, "fw.app.name", "ICE COMMS Package");
+  put(DEVLINK_ATTR_INFO_VERSION_RUNNING, "fw.app", "1.3.4.0");
+  put(DEVLINK_ATTR_INFO_VERSION_STORED, "fw.app.name", "another");
+  return Copy(message);
+}
+
+TEST(DevlinkMessagesTest, WhatRuns) {
+  std::map<std::string, std::string> versions;
+  nl::ForEachMessage(BuildInfo(),
+                     [&](const nl::Received& received) { versions = nl::ParseRunningVersions(received); });
+  EXPECT_EQ(versions, (std::map<std::string, std::string>{{"fw.app", "1.3.4.0"},
+                                                          {"fw.app.name", "ICE COMMS Package"}}));
+}
+
+TEST(DevlinkInfoTest, AFunctionThatNoKernelHasSaysNothing) {
+  const auto versions = DevlinkRunningVersions("ffff:ff:1f.7");
+  if (!versions && versions.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << versions.error().message;
+  ASSERT_TRUE(versions) << Describe(versions.error());
+  EXPECT_TRUE(versions->empty());
+}
+
 TEST(DevlinkMessagesTest, AnyBytes) {
   std::mt19937 random(7);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same bytes each time
-  const Bytes good = Build({});
+  const Bytes news = Build({});
+  const Bytes info = BuildInfo();
   for (int round = 0; round < 20000; ++round) {
-    Bytes bytes = good;
+    Bytes bytes = round % 2 == 0 ? news : info;
     for (int i = 0; i < 4; ++i)
       bytes[16 + random() % (bytes.size() - 16)] = static_cast<std::uint8_t>(random());
     bytes.resize(16 + random() % (bytes.size() - 15));
     const nl::Received received{30, 0, 0, nl::BytesView(bytes).subspan(16)};
     (void)nl::ParseDevlinkNews(received);
     (void)nl::ParseDevlinkFamily(received);
+    (void)nl::ParseRunningVersions(received);
   }
 }
 
