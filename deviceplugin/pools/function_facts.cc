@@ -12,19 +12,6 @@ namespace {
 
 constexpr const char* kInfiniBand = "infiniband";
 
-// The first of `netdevs`, or of what is stacked on them, that the host needs.
-Result<std::optional<std::string>> NeededByHost(const Root& root, const HostNetwork& host,
-                                                const std::vector<std::string>& netdevs) {
-  if (host.netdevs.empty()) return std::nullopt;
-  for (const std::string& netdev : netdevs) {
-    if (host.netdevs.contains(netdev)) return netdev;
-    for (const std::string& upper : RH_TRY(UpperDevicesOf(root, netdev))) {
-      if (host.netdevs.contains(upper)) return upper;
-    }
-  }
-  return std::nullopt;
-}
-
 Result<std::string> LinkTypeOfPort(const Root& root, const std::string& ibdev) {
   switch (RH_TRY(LinkLayerOf(root, ibdev, 1)).value_or(LinkLayer::kUnknown)) {
     case LinkLayer::kEthernet:
@@ -48,14 +35,26 @@ Result<std::optional<std::uint16_t>> DefaultPkey(const Root& root, const std::st
 
 }  // namespace
 
-Result<void> ReadNetdevFacts(const Root& root, const HostNetwork& host,
+Result<HostCarriers> FindHostCarriers(const Root& root, const HostNetwork& host) {
+  HostCarriers carriers;
+  for (const std::string& netdev : host.netdevs) carriers.emplace(netdev, netdev);
+  for (const std::string& netdev : host.netdevs) {
+    for (const std::string& lower : RH_TRY(LowerDevicesOf(root, netdev))) carriers.emplace(lower, netdev);
+  }
+  return carriers;
+}
+
+Result<void> ReadNetdevFacts(const Root& root, const HostCarriers& host,
                              const std::vector<std::string>& netdevs, NicFunction* function) {
   if (netdevs.empty()) return {};
   const auto type = RH_TRY(HardwareTypeOf(root, netdevs.front()));
   if (type) function->link_type = HardwareTypeName(*type);
-  if (auto through = RH_TRY(NeededByHost(root, host, netdevs)); through) {
+  for (const std::string& netdev : netdevs) {
+    const auto carries = host.find(netdev);
+    if (carries == host.end()) continue;
     function->used_by_host = true;
-    function->used_by_host_through = *std::move(through);
+    function->used_by_host_through = carries->second;
+    break;
   }
   return {};
 }

@@ -41,7 +41,7 @@ NicFunction Describe(const PciDevice& device) {
   return function;
 }
 
-Result<NicFunction> Describe(const Root& root, const HostNetwork& host, const PciDevice& device) {
+Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const PciDevice& device) {
   NicFunction function = Describe(device);
   function.acpi_index = RH_TRY(AcpiIndexOf(root, function.id));
   const auto netdevs = RH_TRY(NetdevsOf(root, device.address));
@@ -138,15 +138,17 @@ const NicFunction* Inventory::Find(const std::string& id) const {
 
 Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host) {
   auto inventory = std::make_shared<Inventory>();
+  const HostCarriers carriers =
+      RH_TRY_WRAP(FindHostCarriers(root, host), "looking for what the host's network stands on");
   for (const PciDevice& device : RH_TRY_WRAP(ListNetworkPfs(root), "looking for network functions")) {
-    NicFunction pf = RH_TRY(Describe(root, host, device));
+    NicFunction pf = RH_TRY(Describe(root, carriers, device));
     pf.pf_name = RH_TRY(NameOfPf(root, device.address));
     if (device.sriov_totalvfs > 0 || pf.is_rdma) inventory->rail_pfs.push_back(pf.id);
     const auto vfs = RH_TRY(ReadVfs(root, device.address));
     pf.vf_count = static_cast<int>(vfs.size());
     inventory->functions.push_back(pf);
     for (const PciDevice& vf_device : vfs) {
-      NicFunction vf = RH_TRY(Describe(root, host, vf_device));
+      NicFunction vf = RH_TRY(Describe(root, carriers, vf_device));
       vf.pf_name = pf.pf_name;
       // In a pod nothing of it can be seen from here; its PF is of the same kind.
       if (vf.link_type.empty()) {
@@ -160,7 +162,7 @@ Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNe
   inventory->accelerators =
       RH_TRY_WRAP(ListAccelerators(root, inventory->functions), "looking for accelerators");
   inventory->auxiliaries =
-      RH_TRY_WRAP(ListSubfunctions(root, host, inventory->functions), "looking for subfunctions");
+      RH_TRY_WRAP(ListSubfunctions(root, carriers, inventory->functions), "looking for subfunctions");
   RH_TRY(MarkVdpa(root, inventory.get()));
   return std::shared_ptr<const Inventory>(std::move(inventory));
 }

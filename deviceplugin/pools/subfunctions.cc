@@ -40,7 +40,7 @@ const NicFunction* FindFunction(const std::vector<NicFunction>& functions, const
   return found == functions.end() ? nullptr : &*found;
 }
 
-Result<NicFunction> Describe(const Root& root, const HostNetwork& host, const std::string& name,
+Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const std::string& name,
                              const NicFunction& parent) {
   const std::string path = root.Path(kDevices) + "/" + name;
   NicFunction function;
@@ -71,7 +71,7 @@ Result<NicFunction> Describe(const Root& root, const HostNetwork& host, const st
 
 }  // namespace
 
-Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostNetwork& host,
+Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCarriers& host,
                                                   const std::vector<NicFunction>& functions) {
   std::vector<NicFunction> subfunctions;
   const auto names = RH_TRY(NamesIn(root.Path(kDevices)));

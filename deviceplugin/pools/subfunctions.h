@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "deviceplugin/pools/function_facts.h"
 #include "deviceplugin/pools/inventory.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -18,7 +19,7 @@ namespace railhead {
 
 // Those below one of `functions`, from which they have vendor, device, driver, NUMA node
 // and PF. Sorted by id.
-Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostNetwork& host,
+Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCarriers& host,
                                                   const std::vector<NicFunction>& functions);
 
 }  // namespace railhead

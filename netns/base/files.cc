@@ -69,9 +69,8 @@ Result<UniqueFd> OpenTemporary(const std::string& path) {
   }
 }
 
-}  // namespace
-
-Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size) {
+// `at_once`: what is shorter than the buffer is all of it.
+Result<std::optional<std::string>> Read(const std::string& path, std::size_t max_size, bool at_once) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd.valid()) {
     if (IsAbsence(errno)) return std::nullopt;
@@ -91,11 +90,20 @@ Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t
                   "reading " + path + ": larger than " + std::to_string(max_size) + " bytes");
     }
     content.append(buffer.data(), static_cast<std::size_t>(n));
+    if (at_once && static_cast<std::size_t>(n) < buffer.size()) return content;
   }
 }
 
+}  // namespace
+
+Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size) {
+  return Read(path, max_size, false);
+}
+
 Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
-  auto content = RH_TRY(ReadFile(path));
+  // sysfs gives an attribute whole, a page at most (fs/kernfs/file.c, fs/sysfs/file.c): asking
+  // for more would double the reads of whoever reads thousands.
+  auto content = RH_TRY(Read(path, kMaxFileSize, true));
   if (content) {
     const auto end = content->find_last_not_of(" \t\r\n");
     content->resize(end == std::string::npos ? 0 : end + 1);

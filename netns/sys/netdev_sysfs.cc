@@ -12,25 +12,36 @@ namespace railhead {
 namespace {
 
 constexpr std::string_view kUpper = "upper_";
+constexpr std::string_view kLower = "lower_";
 
-Result<void> CollectUppers(const Root& root, const std::string& netdev, std::set<std::string>* uppers) {
+// Along the links that begin with `kind`.
+Result<void> Collect(const Root& root, const std::string& netdev, std::string_view kind,
+                     std::set<std::string>* found) {
   const auto entries = RH_TRY(ListDirectory(root.Path("/sys/class/net/") + netdev));
   if (!entries) return {};
   for (const std::string& entry : *entries) {
-    if (entry.rfind(kUpper, 0) != 0) continue;
-    const std::string upper = entry.substr(kUpper.size());
-    if (uppers->insert(upper).second) RH_TRY(CollectUppers(root, upper, uppers));
+    if (entry.rfind(kind, 0) != 0) continue;
+    const std::string other = entry.substr(kind.size());
+    if (found->insert(other).second) RH_TRY(Collect(root, other, kind, found));
   }
   return {};
+}
+
+Result<std::vector<std::string>> Stacked(const Root& root, const std::string& netdev, std::string_view kind) {
+  std::set<std::string> found;
+  RH_TRY(Collect(root, netdev, kind, &found));
+  found.erase(netdev);
+  return std::vector<std::string>(found.begin(), found.end());
 }
 
 }  // namespace
 
 Result<std::vector<std::string>> UpperDevicesOf(const Root& root, const std::string& netdev) {
-  std::set<std::string> uppers;
-  RH_TRY(CollectUppers(root, netdev, &uppers));
-  uppers.erase(netdev);
-  return std::vector<std::string>(uppers.begin(), uppers.end());
+  return Stacked(root, netdev, kUpper);
+}
+
+Result<std::vector<std::string>> LowerDevicesOf(const Root& root, const std::string& netdev) {
+  return Stacked(root, netdev, kLower);
 }
 
 Result<std::optional<int>> HardwareTypeOf(const Root& root, const std::string& netdev) {

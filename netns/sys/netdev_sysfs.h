@@ -18,6 +18,11 @@ namespace railhead {
 // macvlan, ...), from the kernel's upper_NAME links. Sorted, without `netdev`.
 Result<std::vector<std::string>> UpperDevicesOf(const Root& root, const std::string& netdev);
 
+// Everything that `netdev` is stacked on, likewise (the kernel makes both links at once,
+// netdev_adjacent_sysfs_add in net/core/dev.c): one question where each of many possible lower
+// devices would have to be asked for its uppers.
+Result<std::vector<std::string>> LowerDevicesOf(const Root& root, const std::string& netdev);
+
 // The ARPHRD_ number: 1 is Ethernet, 32 InfiniBand.
 Result<std::optional<int>> HardwareTypeOf(const Root& root, const std::string& netdev);
 

@@ -167,8 +167,9 @@ Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root) {
     // Most functions are none of ours (on a big node a thousand VFs): ask for the
     // two facts that decide before reading the rest.
     const std::string path = DevicePath(root, *address);
+    if (RH_TRY(ReadLink(path + "/physfn"))) continue;
     const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));
-    if (!class_code || (*class_code >> 16) != 0x02 || RH_TRY(ReadLink(path + "/physfn"))) continue;
+    if (!class_code || (*class_code >> 16) != 0x02) continue;
     auto device = RH_TRY(ReadDevice(root, *address));
     if (device && !device->is_vf) pfs.push_back(*std::move(device));
   }

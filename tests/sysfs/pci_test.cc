@@ -159,6 +159,8 @@ TEST_F(PciTest, UppersAreFoundThroughAllLayers) {
   sysfs_.AddUpper("bond0.5", "br0");
   EXPECT_EQ(UpperDevicesOf(root_, "pf0").value(), (std::vector<std::string>{"bond0", "bond0.5", "br0"}));
   EXPECT_EQ(UpperDevicesOf(root_, "br0").value(), std::vector<std::string>{});
+  EXPECT_EQ(LowerDevicesOf(root_, "br0").value(), (std::vector<std::string>{"bond0", "bond0.5", "pf0"}));
+  EXPECT_EQ(LowerDevicesOf(root_, "pf0").value(), std::vector<std::string>{});
   EXPECT_EQ(HardwareTypeName(HardwareTypeOf(root_, "pf0").value().value()), "ether");
   EXPECT_EQ(HardwareTypeOf(root_, "nothing").value(), std::nullopt);
 }
