@@ -82,7 +82,8 @@ struct Fabric {
   HandoffPolicy handoff = HandoffPolicy::kRequired;
   std::vector<std::pair<std::string, std::string>> handoff_env;  // in the file's order
   std::vector<Pool> pools;                                       // never empty when there are rails
-  std::string health;  // JSON as it stands there, railheadd's to read; "": not given
+  std::string health;     // JSON as it stands there, railheadd's to read; "": not given
+  std::string provision;  // likewise; railctl's too
 
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;
   [[nodiscard]] std::optional<int> IndexOf(const std::string& node) const;

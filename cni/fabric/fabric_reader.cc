@@ -302,6 +302,8 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what) {
     fabric.pools.push_back(std::move(pool));
   }
   if (const auto* health = root.Raw("health"); health != nullptr) fabric.health = health->dump();
+  if (const auto* provision = root.Raw("provision"); provision != nullptr)
+    fabric.provision = provision->dump();
   root.Close();
   RH_TRY(root.status());
   return fabric;

@@ -15,6 +15,7 @@
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/daemon/provision_at_start.h"
 #include "deviceplugin/pools/restore.h"
 #include "deviceplugin/reconcile/reconciler.h"
 #include "deviceplugin/reconcile/timings.h"
@@ -84,7 +85,8 @@ int Main(int argc, char** argv) {
   LinuxKernel kernel(root);
   if (line.reconcile_once) return ReconcileOnce(root, kernel);
   if (line.timings) return ShowTimings(root, &log);
-  const auto node = PlanNode(root, kernel, line.source);
+  const auto ready = line.list ? Result<void>() : ProvisionAtStart(root, kernel, line.source, &log);
+  const auto node = ready ? PlanNode(root, kernel, line.source) : Result<NodePlan>(Fail(ready.error()));
   if (!node) {
     log.Failure("cannot start", node.error());
     return kBadConfig;

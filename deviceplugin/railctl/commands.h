@@ -13,9 +13,10 @@
 namespace railhead::railctl {
 
 inline constexpr int kDone = 0;
-inline constexpr int kFailed = 1;     // could not be done, or what was checked is not well
-inline constexpr int kUsage = 2;      // wrong command line
-inline constexpr int kBadConfig = 3;  // a configuration is missing or wrong
+inline constexpr int kFailed = 1;         // could not be done, or what was checked is not well
+inline constexpr int kUsage = 2;          // wrong command line
+inline constexpr int kBadConfig = 3;      // a configuration is missing or wrong
+inline constexpr int kChangesNeeded = 4;  // vfs plan: there is something to do
 
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
 int Complain(const Error& error, int status);
@@ -24,5 +25,7 @@ int Complain(const Error& error, int status);
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
 void AddTopoCommand(CLI::App* app, const Root& root, int* status);
+// vfs plan, vfs apply
+void AddVfsCommand(CLI::App* app, const Root& root, int* status);
 
 }  // namespace railhead::railctl

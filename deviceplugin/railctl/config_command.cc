@@ -7,6 +7,7 @@
 #include "deviceplugin/pools/config_check.h"
 #include "deviceplugin/pools/migrate.h"
 #include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/provision/provisioner.h"
 #include "deviceplugin/railctl/commands.h"
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
@@ -29,6 +30,7 @@ Result<HostNetwork> AskHostNetwork(const Root& root) {
 
 Result<Plan> PlanOf(const Root& root, const Arguments& arguments) {
   const ConfigSource source = RH_TRY(TellConfig(root, arguments.file, arguments.prefix));
+  if (source.fabric) RH_TRY(ReadProvision(root, *source.fabric));
   const HostNetwork host = RH_TRY(AskHostNetwork(root));
   return MakePlan(root, source, host, DdpOfKernel(root));
 }

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit status: 0 done; 1 it could not be done, or what was checked is not well; 2 wrong command line; "
-    "3 a configuration is missing or wrong.";
+    "3 a configuration is missing or wrong; 4 vfs plan: there is something to do.";
 
 int Main(int argc, char** argv) {
   const char* prefix = std::getenv("RAILHEAD_ROOT");
@@ -23,6 +23,7 @@ int Main(int argc, char** argv) {
   AddConfigCommand(&app, root, &status);
   AddHealthCommand(&app, root, &status);
   AddTopoCommand(&app, root, &status);
+  AddVfsCommand(&app, root, &status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -1,0 +1,257 @@
+#include "deviceplugin/provision/pf_change.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "deviceplugin/pools/drivers.h"
+#include "netns/sys/pci.h"
+
+namespace railhead {
+namespace {
+
+// An ADD that got hold of a VF between its making and this: it sees no driver, and ends.
+constexpr std::chrono::seconds kNewVfLockLimit{30};
+
+Error WithUndone(Error error, const std::vector<Error>& failed) {
+  for (const Error& undo : failed) error.message += "; " + undo.message;
+  if (!failed.empty()) error.hint = "what could not be taken back is to be put right by hand";
+  return error;
+}
+
+}  // namespace
+
+PfChange::PfChange(const Root& root, RouteApi& host, VfControl& control, const PfPlan& plan,
+                   Deadline deadline)
+    : root_(root), host_(host), control_(control), plan_(plan), pf_(plan.actual), deadline_(deadline) {
+  for (const VfActual& vf : pf_.vfs) locked_.insert(vf.address.ToString());
+}
+
+std::string PfChange::VfName(int vf) const {
+  return "VF " + std::to_string(vf) + " of " + pf_.Name();
+}
+
+Result<PciAddress> PfChange::AddressOf(int vf) const {
+  const auto vfs = RH_TRY(VfsOf(root_, pf_.address));
+  if (vf < static_cast<int>(vfs.size())) return vfs[static_cast<std::size_t>(vf)];
+  return Fail(ErrorCode::kNotFound, VfName(vf) + " is not there any more",
+              "did someone else set sriov_numvfs meanwhile?");
+}
+
+Result<void> PfChange::Run() {
+  UndoStack undo;
+  auto done = ChangePf(undo);
+  if (done && plan_.make) done = Replace(undo);
+  if (done && !plan_.make) done = Change(undo);
+  if (!done) return Fail(WithUndone(std::move(done.error()), undo.Run()));
+  undo.Commit();
+  std::optional<Error> first;
+  const auto keep = [&](const Result<void>& result) {
+    if (!result && !first) first = result.error();
+    return result.has_value();
+  };
+  (void)keep(Bind(plan_.vfs));
+  for (const VfWanted& vf : plan_.vfs) {
+    if (keep(AwaitDriver(vf))) (void)keep(SetMtu(vf));
+  }
+  (void)keep(RemoveUnderWay(root_, pf_.address));
+  if (first) return Fail(*first);
+  return {};
+}
+
+Result<void> PfChange::ChangePf(UndoStack& undo) {
+  if (!pf_.link) return {};
+  const int index = pf_.link->index;
+  if (plan_.mtu) {
+    RH_TRY_WRAP(host_.ChangeLink(index, {.mtu = plan_.mtu}), "setting the MTU of " + pf_.Name());
+    undo.Push("the MTU of " + pf_.Name(),
+              [this, index] { return host_.ChangeLink(index, {.mtu = pf_.link->mtu}); });
+  }
+  if (plan_.bring_up) {
+    RH_TRY_WRAP(host_.ChangeLink(index, {.up = true}), "bringing " + pf_.Name() + " up");
+    undo.Push("bringing up " + pf_.Name(), [this, index] { return host_.ChangeLink(index, {.up = false}); });
+  }
+  return {};
+}
+
+Result<std::vector<VfWanted>> PfChange::Before(const std::vector<VfActual>& vfs) {
+  std::vector<VfWanted> before;
+  before.reserve(vfs.size());
+  for (const VfActual& vf : vfs) {
+    VfWanted wanted;
+    wanted.index = vf.index;
+    wanted.bind = !vf.driver.empty();
+    // A kernel driver comes back by itself, where the kernel offers VFs to drivers.
+    if (UserSpaceOf(vf.driver) != UserSpace::kNone || !KernelBinds()) wanted.driver = vf.driver;
+    if (vf.link) wanted.mtu = vf.link->mtu;
+    const auto state =
+        pf_.link ? RH_TRY_WRAP(host_.GetVf(pf_.link->index, vf.index), "asking for " + VfName(vf.index))
+                 : std::nullopt;
+    if (state && !state->mac.IsZero()) wanted.mac = state->mac;
+    before.push_back(std::move(wanted));
+  }
+  return before;
+}
+
+Result<void> PfChange::Replace(UndoStack& undo) {
+  auto before = RH_TRY(Before(pf_.vfs));
+  RH_TRY(MarkUnderWay(root_, pf_.address, KernelBinds()));
+  undo.Push("the VFs of " + pf_.Name(), [this, before = std::move(before)]() -> Result<void> {
+    RH_TRY(Make(before));
+    RH_TRY(Bind(before));
+    for (const VfWanted& vf : before) {
+      if (!vf.mtu) continue;
+      RH_TRY(AwaitDriver(vf));
+      RH_TRY(SetMtu(vf));
+    }
+    return RemoveUnderWay(root_, pf_.address);
+  });
+  return Make(plan_.vfs);
+}
+
+Result<void> PfChange::Make(const std::vector<VfWanted>& vfs) {
+  const auto count = static_cast<int>(vfs.size());
+  const auto set_count = [&](int wanted) {
+    return WithContext(control_.SetVfCount(pf_.address, wanted),
+                       "setting the number of VFs of " + pf_.Name() + " to " + std::to_string(wanted));
+  };
+  if (pf_.autoprobe)
+    RH_TRY_WRAP(control_.SetAutoprobe(pf_.address, false), "keeping drivers from new VFs of " + pf_.Name());
+  if (!RH_TRY(VfsOf(root_, pf_.address)).empty()) RH_TRY(set_count(0));
+  if (count > 0) RH_TRY(set_count(count));
+  const auto made = RH_TRY(VfsOf(root_, pf_.address));
+  if (static_cast<int>(made.size()) != count) {
+    return Fail(
+        ErrorCode::kExhausted,
+        pf_.Name() + " made " + std::to_string(made.size()) + " VFs instead of " + std::to_string(count),
+        "see the kernel's log: bus numbers or memory windows of its PCI bridge may not suffice");
+  }
+  RH_TRY(RefuseOtherOrder(made));
+  RH_TRY(LockNew(made));
+  for (const VfWanted& vf : vfs) RH_TRY(SetMac(vf));
+  // Back before binding: while it is off the kernel refuses to bind VFs, unless a driver is
+  // named (pci_device_can_probe).
+  if (pf_.autoprobe)
+    RH_TRY_WRAP(control_.SetAutoprobe(pf_.address, *pf_.autoprobe),
+                "letting drivers have new VFs of " + pf_.Name());
+  return {};
+}
+
+// VF N has the routing id that the PF's capability gives it: First VF Offset + N * VF Stride
+// (pci_iov_virtfn_bus, pci_iov_virtfn_devfn). Everybody relies on it who goes by PCI order.
+Result<void> PfChange::RefuseOtherOrder(const std::vector<PciAddress>& made) const {
+  if (std::is_sorted(made.begin(), made.end())) return {};
+  return Fail(ErrorCode::kConflict,
+              "the PCI addresses of the VFs of " + pf_.Name() + " do not follow their index",
+              "the NIC's firmware is broken: ask its vendor");
+}
+
+Result<void> PfChange::LockNew(const std::vector<PciAddress>& made) {
+  std::set<std::string> fresh;
+  for (const PciAddress& vf : made) {
+    if (!locked_.contains(vf.ToString())) fresh.insert(vf.ToString());
+  }
+  locks_.push_back(RH_TRY(DeviceLocks::Acquire(root_, fresh, kNewVfLockLimit)));
+  locked_.merge(fresh);
+  return {};
+}
+
+Result<void> PfChange::SetMac(const VfWanted& vf) {
+  if (!vf.mac || !pf_.link) return {};
+  const std::string what = "setting the MAC of " + VfName(vf.index) + " to " + vf.mac->ToString();
+  RH_TRY_WRAP(host_.SetVf(pf_.link->index, vf.index, {.mac = vf.mac}), what);
+  const auto state = RH_TRY_WRAP(host_.GetVf(pf_.link->index, vf.index), what);
+  if (state && state->mac == *vf.mac) return {};
+  return Fail(
+      ErrorCode::kConflict,
+      what + ": the PF says " + (state ? state->mac.ToString() : std::string("that there is no such VF")),
+      "the driver does not keep it: use \"mac\": \"keep\" for this rail");
+}
+
+Result<void> PfChange::Change(UndoStack& undo) {
+  const bool rebinds =
+      std::any_of(plan_.vfs.begin(), plan_.vfs.end(), [](const VfWanted& vf) { return vf.Rebinds(); });
+  if (!rebinds) return {};
+  std::vector<VfActual> touched;
+  for (const VfWanted& vf : plan_.vfs) {
+    if (vf.Rebinds()) touched.push_back(pf_.vfs[static_cast<std::size_t>(vf.index)]);
+  }
+  auto before = RH_TRY(Before(touched));
+  RH_TRY(MarkUnderWay(root_, pf_.address, KernelBinds()));
+  undo.Push("the drivers of the VFs of " + pf_.Name(), [this, before]() -> Result<void> {
+    RH_TRY(Bind(before));
+    for (const VfWanted& vf : before) {
+      if (!vf.mtu) continue;
+      RH_TRY(AwaitDriver(vf));
+      RH_TRY(SetMtu(vf));
+    }
+    return RemoveUnderWay(root_, pf_.address);
+  });
+  // All of them before the first is bound again: then numbers are given in their order.
+  for (const VfActual& vf : touched) {
+    if (vf.driver.empty()) continue;
+    RH_TRY_WRAP(control_.Unbind(vf.address, vf.driver),
+                "unbinding " + VfName(vf.index) + " from " + vf.driver);
+  }
+  for (const VfWanted& old : before) {
+    undo.Push("the MAC of " + VfName(old.index), [this, old] {
+      const VfChange change{.mac = old.mac.value_or(MacAddress{})};
+      return pf_.link ? host_.SetVf(pf_.link->index, old.index, change) : Result<void>();
+    });
+  }
+  for (const VfWanted& vf : plan_.vfs) RH_TRY(SetMac(vf));
+  return {};
+}
+
+Result<void> PfChange::Bind(const std::vector<VfWanted>& vfs) {
+  std::optional<Error> first;
+  const auto bind = [&](const VfWanted& vf) -> Result<void> {
+    const PciAddress address = RH_TRY(AddressOf(vf.index));
+    const auto device = RH_TRY(FindPciDevice(root_, address));
+    if (!device || device->driver) return {};
+    if (!vf.driver.empty()) RH_TRY(control_.SetDriverOverride(address, vf.driver));
+    return control_.Probe(address);
+  };
+  for (const VfWanted& vf : vfs) {
+    if (!vf.bind) continue;
+    auto bound = WithContext(
+        bind(vf), "binding " + VfName(vf.index) + " to " + (vf.driver.empty() ? "its driver" : vf.driver));
+    if (!bound && !first) first = std::move(bound.error());
+  }
+  if (first) return Fail(*first);
+  return {};
+}
+
+Result<void> PfChange::AwaitDriver(const VfWanted& vf) {
+  if (!vf.bind) return {};
+  for (;;) {
+    const PciAddress address = RH_TRY(AddressOf(vf.index));
+    const auto device = RH_TRY(FindPciDevice(root_, address));
+    const std::string driver = device ? device->driver.value_or("") : "";
+    const bool bound = vf.driver.empty() ? !driver.empty() : driver == vf.driver;
+    const bool netdev = UserSpaceOf(driver) == UserSpace::kNone && pf_.link;
+    if (bound && (!netdev || !RH_TRY(NetdevsOf(root_, address)).empty())) return {};
+    if (control_.AwaitChange(deadline_)) continue;
+    if (bound) {
+      return Fail(ErrorCode::kTimeout,
+                  VfName(vf.index) + " has driver " + driver + " and no network interface",
+                  "see the kernel's log");
+    }
+    return Fail(ErrorCode::kTimeout,
+                VfName(vf.index) + " has " + (driver.empty() ? "no driver" : "driver " + driver) +
+                    " instead of " + (vf.driver.empty() ? "one" : vf.driver),
+                "load the driver's module (modprobe), and see the kernel's log");
+  }
+}
+
+Result<void> PfChange::SetMtu(const VfWanted& vf) {
+  if (!vf.mtu) return {};
+  const PciAddress address = RH_TRY(AddressOf(vf.index));
+  const auto netdevs = RH_TRY(NetdevsOf(root_, address));
+  const auto link = netdevs.empty() ? std::nullopt : RH_TRY(host_.FindLink(netdevs.front()));
+  if (!link || link->mtu >= *vf.mtu) return {};
+  return WithContext(host_.ChangeLink(link->index, {.mtu = vf.mtu}),
+                     "setting the MTU of " + VfName(vf.index));
+}
+
+}  // namespace railhead

@@ -1,0 +1,97 @@
+#include "deviceplugin/provision/pf_state.h"
+
+#include "cni/state/journal.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+std::string UnderWayPath(const Root& root, const PciAddress& pf) {
+  return root.Path("/run/railhead/provision/" + pf.ToString());
+}
+
+std::optional<Link> FindLink(const LinksByName& links, const std::optional<std::string>& name) {
+  const auto found = name ? links.find(*name) : links.end();
+  return found == links.end() ? std::nullopt : std::optional<Link>(found->second);
+}
+
+// What VF comes home with after its pod: DEL restores it.
+std::optional<MacAddress> HomeMacOf(const Root& root, const std::string& device) {
+  const auto entry = Journal(root).FindByDevice(device);
+  if (!entry || !*entry) return std::nullopt;  // a damaged entry holds the device: see uses.h
+  for (const AttachedLink& link : (*entry)->links) {
+    if (link.device == device && !link.host_mac.IsZero()) return link.host_mac;
+  }
+  return std::nullopt;
+}
+
+Result<VfActual> ReadVf(const Root& root, const LinksByName& links, const PciDevice& device) {
+  VfActual vf;
+  vf.index = device.vf_index.value_or(0);
+  vf.address = device.address;
+  vf.driver = device.driver.value_or("");
+  const auto netdevs = RH_TRY(NetdevsOf(root, device.address));
+  if (!netdevs.empty()) vf.link = FindLink(links, netdevs.front());
+  vf.mac = vf.link ? vf.link->mac : HomeMacOf(root, device.address.ToString());
+  return vf;
+}
+
+Result<void> AskForMacs(RouteApi& host, const Link& pf, std::vector<VfActual>& vfs) {
+  for (VfActual& vf : vfs) {
+    if (vf.mac) continue;
+    const auto state = RH_TRY_WRAP(host.GetVf(pf.index, vf.index),
+                                   "asking " + pf.name + " for its VF " + std::to_string(vf.index));
+    if (state) vf.mac = state->mac;
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string PfActual::Name() const {
+  return link ? "PF " + link->name + " (" + address.ToString() + ")" : "PF " + address.ToString();
+}
+
+Result<LinksByName> ReadHostLinks(RouteApi& host) {
+  LinksByName links;
+  for (Link& link : RH_TRY_WRAP(host.ListLinks(), "reading the host's network devices")) {
+    std::string name = link.name;
+    links.emplace(std::move(name), std::move(link));
+  }
+  return links;
+}
+
+Result<PfActual> ReadPf(const Root& root, RouteApi& host, const LinksByName& links, const PciDevice& pf,
+                        const std::string& rail, bool ask_pf) {
+  PfActual actual;
+  actual.address = pf.address;
+  actual.rail = rail;
+  actual.driver = pf.driver.value_or("");
+  actual.total_vfs = pf.sriov_totalvfs;
+  actual.link = FindLink(links, RH_TRY(UplinkNetdev(root, pf.address)));
+  const std::string directory = root.Path("/sys/bus/pci/devices/") + pf.address.ToString();
+  if (const auto probe = RH_TRY(ReadAttribute(directory + "/sriov_drivers_autoprobe")); probe)
+    actual.autoprobe = *probe != "0";
+  if (const auto before = RH_TRY(ReadAttribute(UnderWayPath(root, pf.address))); before) {
+    actual.interrupted = true;
+    if (actual.autoprobe) actual.autoprobe = *before != "0";
+  }
+  const auto vfs = RH_TRY(ReadVfs(root, pf.address));
+  actual.vfs.reserve(vfs.size());
+  for (const PciDevice& vf : vfs) actual.vfs.push_back(RH_TRY(ReadVf(root, links, vf)));
+  if (ask_pf && actual.link) RH_TRY(AskForMacs(host, *actual.link, actual.vfs));
+  return actual;
+}
+
+Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, bool autoprobe) {
+  const std::string path = UnderWayPath(root, pf);
+  RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
+  return WriteAtomic(path, autoprobe ? "1\n" : "0\n", Sync::kVolatile, 0644);
+}
+
+Result<void> RemoveUnderWay(const Root& root, const PciAddress& pf) {
+  RH_TRY(RemoveWritten(UnderWayPath(root, pf)));
+  return {};
+}
+
+}  // namespace railhead
