@@ -14,6 +14,7 @@
 //     allocations/DEVICE.json                     what Allocate answered
 //     ipam/                                       address store
 //   /var/lib/kubelet/device-plugins/kubelet_internal_checkpoint   kubelet's, read only
+//   /var/run/k8s.cni.cncf.io/devinfo/dp  device-info files, for Multus
 //   /var/lib/kubelet/pods/UID            kubelet's, read only: there while the pod is
 //   /var/lib/cni/...                     results that runtimes (libcni, Multus) keep, read only
 //
@@ -80,6 +81,9 @@ inline std::string KubeletPods(const Root& root) {
 inline std::vector<std::string> CniCaches(const Root& root) {
   return {root.Path("/var/lib/cni/results"), root.Path("/var/lib/cni/cache/results"),
           root.Path("/var/lib/cni/multus"), root.Path("/var/lib/cni/multus/results")};
+}
+inline std::string DeviceInfos(const Root& root) {
+  return root.Path("/var/run/k8s.cni.cncf.io/devinfo/dp");
 }
 inline std::string AddressStore(const Root& root) {
   return root.Path("/var/lib/railhead/ipam");

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "cni/state/paths.h"
 #include "deviceplugin/pools/vdpa.h"
 #include "netns/base/files.h"
 
@@ -49,7 +50,7 @@ Result<Json> VdpaInfo(const Root& root, const NicFunction& function, VdpaType ty
 std::string DeviceInfoPath(const Root& root, const std::string& resource, const std::string& device_id) {
   std::string name = resource + "-" + device_id;
   std::replace(name.begin(), name.end(), '/', '-');
-  return root.Path("/var/run/k8s.cni.cncf.io/devinfo/dp/") + name + "-device.json";
+  return paths::DeviceInfos(root) + "/" + name + "-device.json";
 }
 
 Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const PoolMember& member) {

@@ -57,12 +57,6 @@ std::string In(std::string directory, std::string_view name) {
   return directory.append("/").append(name);
 }
 
-bool IsOld(const ReconcilePass& pass, const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return false;
-  return std::time(nullptr) - status.st_mtim.tv_sec >= pass.options.remains_age.count();
-}
-
 std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory) {
   const auto names = ListDirectory(directory);
   if (!names) pass.Add(what, directory, "cannot be read", Fail(names.error()));
@@ -185,6 +179,12 @@ void Announcements(ReconcilePass& pass) {
 
 }  // namespace
 
+bool IsOld(const ReconcilePass& pass, const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return false;
+  return std::time(nullptr) - status.st_mtim.tv_sec >= pass.options.remains_age.count();
+}
+
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   const Owners owners = OwnersIn(scan);
   if (!pass.stopped) Journals(pass, scan);
@@ -192,6 +192,7 @@ void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   if (!pass.stopped) Handoffs(pass, owners);
   if (!pass.stopped) DeviceHandoffs(pass, owners);
   if (!pass.stopped) Announcements(pass);
+  if (!pass.stopped) ReconcileHalfWritten(pass);
 }
 
 }  // namespace railhead

@@ -45,6 +45,9 @@ inline Result<std::optional<DeviceLocks>> TryLock(const Root& root, const std::s
   return Fail(locks.error());
 }
 
+// Whether it is too old to be still in the making.
+bool IsOld(const ReconcilePass& pass, const std::string& path);
+
 // The attachments of `scan` that are over. `pods_gone`: which pods were gone in the last
 // pass, and since when; updated.
 void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
@@ -52,6 +55,8 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
 
 // Files without an entry.
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan);
+// Temporary files and sockets of railheadd's own.
+void ReconcileHalfWritten(ReconcilePass& pass);
 void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan);
 // `earlier_boots`: whether those of earlier boots are to be released too; false when that
 // is done.

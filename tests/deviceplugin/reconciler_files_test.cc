@@ -1,5 +1,7 @@
 // Files, soft RoCE devices and addresses without an owner.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 
 #include <filesystem>
 
@@ -10,6 +12,7 @@
 #include "ipam/reclaim.h"
 #include "ipam/store.h"
 #include "netns/base/file_lock.h"
+#include "netns/base/unique_fd.h"
 #include "tests/deviceplugin/reconciler_fixture.h"
 
 namespace railhead::testing {
@@ -78,6 +81,30 @@ TEST_F(LeftoverTest, WhatIsBeingWrittenIsLeftAlone) {
   fs::last_write_time(Path(path), fs::file_time_type::clock::now() - seconds(11));
   EXPECT_EQ(Told(reconciler.Run()), "journal " + Path(path) + ": its writer was killed\n");
   EXPECT_FALSE(IsThere("/run/railhead/attachments/c7"));
+}
+
+// Of a railheadd that was killed in Allocate, or when it started.
+TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
+  const std::vector<std::string> left{
+      "/var/lib/railhead/allocations/" + Bdf(0) + ".json.new",
+      "/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-x-" + Bdf(0) + "-device.json.new",
+      "/run/cdi/railheadd-" + Bdf(0) + ".json.new", "/run/railhead/bind.sock.77"};
+  const std::vector<std::string> kept{"/var/lib/railhead/allocations/" + Bdf(0) + ".json",
+                                      "/var/run/k8s.cni.cncf.io/devinfo/dp/theirs.new",
+                                      "/run/cdi/theirs.json.new", "/run/railhead/bind.sock"};
+  for (const auto& path : left) WriteFileAt(Path(path), "{");
+  for (const auto& path : kept) WriteFileAt(Path(path), "{}");
+  {
+    // One that is being written at this moment.
+    const UniqueFd writer(::open(Path(left[0]).c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+    Did();
+    EXPECT_TRUE(IsThere(left[0]));
+    for (std::size_t i = 1; i < left.size(); ++i) EXPECT_FALSE(IsThere(left[i])) << left[i];
+  }
+  EXPECT_EQ(Did(), "half-written " + Path(left[0]) + ": its writer was killed\n");
+  for (const auto& path : kept) EXPECT_TRUE(IsThere(path)) << path;
+  EXPECT_EQ(Did(), "");
 }
 
 TEST_F(LeftoverTest, CdiSpecsOfOursOnly) {
