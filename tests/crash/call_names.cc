@@ -53,6 +53,7 @@ constexpr Named kNamed[] = {
     RAILHEAD_CALL(rseq),          RAILHEAD_CALL(fchdir),       RAILHEAD_CALL(clock_nanosleep),
     RAILHEAD_CALL(clock_gettime), RAILHEAD_CALL(access),       RAILHEAD_CALL(faccessat),
     RAILHEAD_CALL(open),          RAILHEAD_CALL(stat),         RAILHEAD_CALL(lstat),
+    RAILHEAD_CALL(listen),
 };
 
 #undef RAILHEAD_CALL

@@ -16,6 +16,7 @@ Result<TraceResult> CniCalls::CallWith(const std::string& config, const std::str
                       "CNI_NETNS=" + pod.netns,        "CNI_IFNAME=" + plugin_.ifname,
                       "CNI_PATH=" + plugin_.directory, "PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
   if (!plugin_.root.empty()) call.environment.push_back("RAILHEAD_ROOT=" + plugin_.root);
+  if (!pod.arguments.empty()) call.environment.push_back("CNI_ARGS=" + pod.arguments);
   call.input = config;
   return WithContext(Trace(call, tracing), command + " of " + pod.id);
 }

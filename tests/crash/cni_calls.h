@@ -13,7 +13,8 @@ namespace railhead::crash {
 
 struct Pod {
   std::string id;
-  std::string netns;  // path
+  std::string netns;      // path
+  std::string arguments;  // CNI_ARGS; empty: none
 };
 
 struct Plugin {

@@ -8,6 +8,7 @@
 #   two      the same with both rails in one call
 #   peer     ARG...: as for sweep; Debian's host-device, whose exceptions are counted
 #   stress   ARG...: for crash_stress
+#   daemon   ARG...: for crash_daemon (--percent, --seed, --scenario, ...)
 # exit status: the program's.
 #
 # All of it happens in network and mount namespaces of its own, below a tmpfs, so that
@@ -22,7 +23,7 @@ die() { echo "tests/crash/host.sh: $*" >&2; exit 2; }
 
 [ "${1:-}" = -b ] && [ $# -ge 3 ] || usage
 bin=$(cd "$2" && pwd)
-for program in railhead railhead-ipam railheadd crash_sweep crash_stress; do
+for program in railhead railhead-ipam railheadd crash_daemon crash_sweep crash_stress; do
     [ -x "$bin/$program" ] || die "there is no $bin/$program: run tests/crash/run.sh, which builds what is needed"
 done
 if [ -z "${RAILHEAD_CRASH_INSIDE:-}" ]; then
@@ -84,5 +85,7 @@ case $command in
     stress)
         "$bin/crash_stress" --programs "$bin" --root "$work/root" --netns /run/netns --label stand-ins \
             --config "{ $config, \"deviceID\": \"DEVICE\" }" --device "${bdf[@]}" "$@" ;;
+    daemon)
+        "$bin/crash_daemon" --programs "$bin" --root "$work/root" --pod /run/netns/first --other /run/netns/other "$@" ;;
     *) usage ;;
 esac

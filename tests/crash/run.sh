@@ -12,6 +12,7 @@
 #   two           the same with a device of each of two rails in one call
 #   planted       a missing step of DEL is planted: the sweep has to find it
 #   peer          the sweep on Debian's host-device, to compare: what it leaves is counted
+#   daemon        railheadd killed at every change that it makes, and started again
 #   stress        200 pods by 16 workers on 14 stand-ins, with kills
 #   guest         the sweep on a real VF, with all settings and soft RoCE
 #   guest-mac     on a VF whose driver has to be bound again for its MAC
@@ -19,7 +20,7 @@
 #   guest-planted the VLAN and rates of a VF are not put back: the sweep has to find it
 #   guest-stress  200 pods by 16 workers on 14 VFs, with kills
 # Needs root for the parts on this machine.  What is killed and what follows:
-# tests/crash/sweep.h and stress.h.
+# tests/crash/sweep.h, daemon_sweep.h and stress.h.
 # exit status: 0 no exception; 1 at least one, the first is shown; 2 could not be run.
 set -uo pipefail
 
@@ -36,14 +37,14 @@ while [ $# -gt 0 ]; do
         --seed) seed=${2:?--seed needs a number}; shift ;;
         -b) build=${2:?-b needs a directory}; shift ;;
         -h | --help) usage; exit 0 ;;
-        sweep | two | planted | peer | stress | guest | guest-mac | guest-two | guest-planted | guest-stress) parts+=("$1") ;;
+        sweep | two | planted | peer | daemon | stress | guest | guest-mac | guest-two | guest-planted | guest-stress) parts+=("$1") ;;
         *) usage >&2; exit 2 ;;
     esac
     shift
 done
-[ ${#parts[@]} -gt 0 ] || parts=(sweep two planted peer stress guest guest-mac guest-two guest-planted guest-stress)
+[ ${#parts[@]} -gt 0 ] || parts=(sweep two planted peer daemon stress guest guest-mac guest-two guest-planted guest-stress)
 if [ -z "$build" ]; then
-    railhead_setup && railhead_build railhead railhead-ipam railheadd crash_sweep crash_stress || exit 2
+    railhead_setup && railhead_build railhead railhead-ipam railheadd crash_daemon crash_sweep crash_stress || exit 2
     build=$RAILHEAD_BUILD
 fi
 # A sample: so much of the calls, and more until so many seconds are over per variant.
@@ -80,6 +81,7 @@ run_part() {
         two) on_host two "${sample[@]}" ;;
         planted) finds on_host sweep --variant add-del --percent 100 --plant rules ;;
         peer) on_host peer "${sample[@]}" ;;
+        daemon) on_host daemon "${sample[@]}" ;;
         stress) on_host stress "${pods[@]}" && on_host stress "${pods[@]}" --kills 0 ;;
         guest) in_guest sweep "${guest_sample[@]}" ;;
         guest-mac) in_guest mac "${guest_sample[@]}" ;;

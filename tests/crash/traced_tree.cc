@@ -70,6 +70,7 @@ int TracedTree::NumberOf(pid_t pid) {
 bool TracedTree::IsFollowed(int number) const {
   if (number == 0 && before_exec_) return false;
   if (tracing_.count || tracing_.suppressed) return true;
+  if (tracing_.kill_before) return !result_.reached;
   return !result_.reached && tracing_.at && tracing_.at->process == number;
 }
 
@@ -105,6 +106,7 @@ void TracedTree::OnCall(pid_t pid, int number) {
   __ptrace_syscall_info info{};
   (void)::ptrace(PTRACE_GET_SYSCALL_INFO, pid, sizeof(info), &info);
   if (info.op != PTRACE_SYSCALL_INFO_ENTRY) return Resume(pid, 0);
+  if (tracing_.kill_before && EndsBefore(pid, {info.entry.nr, info.entry.args})) return;
   auto& calls = result_.processes.at(static_cast<std::size_t>(number)).calls;
   calls.push_back(static_cast<int>(info.entry.nr));
   if (!result_.reached && tracing_.at == CallPoint{number, static_cast<int>(calls.size())}) {
@@ -125,6 +127,18 @@ void TracedTree::OnCall(pid_t pid, int number) {
     if (EraseNetlinkRequest(pid, info.entry.nr, info.entry.args, *tracing_.suppressed)) ++result_.suppressed;
   }
   Resume(pid, 0);
+}
+
+bool TracedTree::EndsBefore(pid_t pid, const SystemCall& call) {
+  if (result_.reached) return false;
+  auto what = ChangeBy(pid, call, tracing_.changes_below);
+  if (!what || !tracing_.kill_before({++changes_, *std::move(what)})) return false;
+  result_.reached = true;
+  result_.call = static_cast<int>(call.number);
+  (void)::kill(first_, SIGKILL);
+  // A thread of the program dies before the call; a child goes on by itself.
+  Resume(pid, 0);
+  return true;
 }
 
 void TracedTree::LetGo() {

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "netns/base/result.h"
+#include "tests/crash/daemon_changes.h"
 #include "tests/crash/tracer.h"
 
 namespace railhead::crash {
@@ -28,6 +29,8 @@ class TracedTree {
   void Resume(pid_t pid, int signal);
   void OnStop(pid_t pid, int status);
   void OnCall(pid_t pid, int number);
+  // Whether it was the call at which all ends.
+  bool EndsBefore(pid_t pid, const SystemCall& call);
   void LetGo();
 
   const Tracing& tracing_;
@@ -35,6 +38,7 @@ class TracedTree {
   std::map<pid_t, int> live_;  // their numbers
   pid_t first_ = 0;
   bool before_exec_ = false;
+  int changes_ = 0;
 };
 
 }  // namespace railhead::crash

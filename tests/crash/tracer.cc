@@ -63,6 +63,7 @@ Result<TraceResult> TraceChild(const std::function<void()>& body, const Tracing&
   }
   TracedTree tree(tracing);
   RH_TRY(tree.Seize(pid, executes));
+  if (tracing.started) tracing.started(pid);
   if (::write(gate.get(), "", 1) != 1) return FailSys(errno, "starting a process");
   return tree.Follow();
 }
@@ -76,11 +77,15 @@ Result<TraceResult> Trace(const Command& command, const Tracing& tracing) {
   const auto environment_pointers = Pointers(environment);
   const UniqueFd input = RH_TRY(MemoryFile("input", command.input.value_or("")));
   const UniqueFd output = RH_TRY(MemoryFile("output", ""));
+  const UniqueFd errors(command.errors.empty() ? -1
+                                               : ::open(command.errors.c_str(),
+                                                        O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
   const auto execute = [&] {
     if (command.input) {
       ::dup2(input.get(), STDIN_FILENO);
       ::dup2(output.get(), STDOUT_FILENO);
     }
+    if (errors.valid()) ::dup2(errors.get(), STDERR_FILENO);
     ::execve(argument_pointers[0], argument_pointers.data(), environment_pointers.data());
   };
   TraceResult result = RH_TRY(TraceChild(execute, tracing, true));

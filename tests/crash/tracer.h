@@ -30,6 +30,13 @@ struct Command {
   std::vector<std::string> arguments;  // the program's path first
   std::vector<std::string> environment;
   std::optional<std::string> input;  // nullopt: standard input and output are the caller's
+  std::string errors;                // file that standard error is appended to; empty: the caller's
+};
+
+// A call by which the world outside of a process becomes another one (daemon_changes.h).
+struct Change {
+  int number = 0;    // from 1, of all processes together
+  std::string what;  // "rename /run/railhead/health.json"
 };
 
 struct CallPoint {
@@ -54,6 +61,12 @@ struct Tracing {
   // call (SIGSTOP) when it is let go: TraceResult::frozen.
   bool orphan = false;
   std::optional<Suppressed> suppressed;
+  // For programs of many threads, whose calls have no fixed order: shown every change below
+  // `changes_below` before it happens; true: process 0 is killed there.
+  std::function<bool(const Change&)> kill_before;
+  std::string changes_below;
+  // Told the program's process id before it runs.
+  std::function<void(pid_t)> started;
   // Note the calls of all processes. Processes of which nothing is to be known run at
   // full speed.
   bool count = false;
