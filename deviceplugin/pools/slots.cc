@@ -31,11 +31,18 @@ struct Slot {
   std::optional<int> node;  // in its name
 };
 
+// With which all slots of the resource begin.
+std::string PrefixOf(const std::string& resource) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "slot-%08x-", HashOf(resource));
+  return text.data();
+}
+
 Slot MakeSlot(const std::string& resource, std::optional<int> node, int number) {
-  std::array<char, 64> text{};
-  (void)std::snprintf(text.data(), text.size(), "slot-%08x-n%s-%03d", HashOf(resource),
-                      node ? std::to_string(*node).c_str() : "x", number);
-  return {text.data(), node};
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "n%s-%03d", node ? std::to_string(*node).c_str() : "x",
+                      number);
+  return {PrefixOf(resource) + text.data(), node};
 }
 
 // As many as there are devices, by the devices' nodes.
@@ -99,14 +106,16 @@ Result<BoundSlots> ReadBoundSlots(const Root& root) {
 
 std::shared_ptr<const ResourcePool> SlotPool(const ResourcePool& devices, const BoundSlots& bound) {
   Pairing pairing(devices);
+  const std::string prefix = PrefixOf(devices.spec.resource);
+  // Also those of names that the pool, which had other devices then, would not give now: their
+  // devices are not free. One whose device is gone is not told: its pod has lost it.
+  for (const auto& [slot, device] : bound) {
+    if (slot.compare(0, prefix.size(), prefix) != 0) continue;
+    pairing.Pair(slot, [&, &id = device](const PoolMember& member) { return member.function.id == id; });
+  }
   std::vector<Slot> free;
   for (Slot& slot : SlotsOf(devices)) {
-    const auto own = bound.find(slot.name);
-    const bool paired = own != bound.end() && pairing.Pair(slot.name, [&](const PoolMember& member) {
-      return member.function.id == own->second;
-    });
-    // One whose device is gone is not told: its pod has lost it.
-    if (!paired && own == bound.end()) free.push_back(std::move(slot));
+    if (!bound.contains(slot.name)) free.push_back(std::move(slot));
   }
   std::vector<Slot> elsewhere;
   for (Slot& slot : free) {

@@ -70,6 +70,25 @@ TEST_F(SlotsTest, ASlotWhoseDeviceIsGoneIsNotTold) {
   EXPECT_EQ(slots->members.size(), 7U);
 }
 
+// The pool has lost the node that a bound slot has its name of: its device is in a pod all the
+// same, and one slot less is free.
+TEST_F(SlotsTest, ABoundSlotThatThePoolWouldNotNameNow) {
+  const auto both = Devices();
+  const std::string slot = SlotPool(*both, {})->members.front().function.id;
+  ASSERT_NE(slot.find("-n0-"), std::string::npos) << slot;
+  const auto pools = PoolsOf(TwoRailFabric(
+      R"(, "pools": [{"resource": "railhead.io/roce", "rails": ["rail1"], "binding": "late"}])"));
+  ASSERT_EQ(pools.at(0)->spec.resource, both->spec.resource);
+  const BoundSlots bound = {{slot, vfs1_[0]}};
+  const auto slots = SlotPool(*pools[0], bound);
+  ASSERT_EQ(slots->members.size(), 4U);
+  ASSERT_NE(slots->Find(slot), nullptr);
+  EXPECT_EQ(slots->Find(slot)->function.address.ToString(), vfs1_[0]);
+  EXPECT_EQ(FreePerNode(*slots, bound), (std::map<int, int>{{1, 3}}));
+  // Another resource's slot is none of this pool's.
+  EXPECT_EQ(SlotPool(*pools[0], {{"slot-00000000-n1-000", vfs1_[0]}})->members.size(), 4U);
+}
+
 TEST_F(SlotsTest, Properties) {
   std::mt19937 random(7);
   const auto devices = Devices();
