@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cni/skel/json_reader.h"
 #include "cni/state/paths.h"
@@ -19,6 +20,18 @@ Result<std::string> PathOf(const Root& root, const std::string& device_id) {
                     });
   if (!safe) return Fail(ErrorCode::kInvalid, "'" + device_id + "' is no device id");
   return paths::Allocations(root) + "/" + device_id + ".json";
+}
+
+std::string ToText(const AllocationRecord& record) {
+  nlohmann::ordered_json json;
+  json["version"] = 1;
+  json["resource"] = record.resource;
+  json["deviceId"] = record.device_id;
+  json["siblings"] = record.siblings;
+  json["generation"] = record.generation;
+  json["handoff"] = record.handoff == HandoffPolicy::kRequired ? "required" : "off";
+  json["delivery"] = record.delivery == Delivery::kMount ? "mount" : "cdi";
+  return json.dump(2) + "\n";
 }
 
 }  // namespace
@@ -50,17 +63,21 @@ Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const s
 }
 
 Result<void> WriteAllocation(const Root& root, const AllocationRecord& record) {
-  const std::string path = RH_TRY(PathOf(root, record.device_id));
-  nlohmann::ordered_json json;
-  json["version"] = 1;
-  json["resource"] = record.resource;
-  json["deviceId"] = record.device_id;
-  json["siblings"] = record.siblings;
-  json["generation"] = record.generation;
-  json["handoff"] = record.handoff == HandoffPolicy::kRequired ? "required" : "off";
-  json["delivery"] = record.delivery == Delivery::kMount ? "mount" : "cdi";
+  return WriteAllocations(root, {record});
+}
+
+Result<void> WriteAllocations(const Root& root, const std::vector<AllocationRecord>& records) {
+  std::vector<std::string> contents;
+  std::vector<FileContent> files;
+  contents.reserve(records.size());
+  files.reserve(records.size());
+  for (const AllocationRecord& record : records) {
+    std::string path = RH_TRY(PathOf(root, record.device_id));
+    contents.push_back(ToText(record));
+    files.push_back({std::move(path), contents.back()});
+  }
   RH_TRY(MakeDirectories(paths::Allocations(root), 0700));
-  return WriteAtomic(path, json.dump(2) + "\n", Sync::kDurable);
+  return WriteAllAtomic(std::move(files), Sync::kDurable);
 }
 
 }  // namespace railhead

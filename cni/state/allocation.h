@@ -35,5 +35,7 @@ std::string PcideviceVariable(const std::string& resource);
 
 Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const std::string& device_id);
 Result<void> WriteAllocation(const Root& root, const AllocationRecord& record);
+// All of one request, of different devices: the disk is waited for once, not for each.
+Result<void> WriteAllocations(const Root& root, const std::vector<AllocationRecord>& records);
 
 }  // namespace railhead

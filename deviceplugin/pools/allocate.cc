@@ -104,6 +104,8 @@ Result<void> Allocator::WriteRecords(const ResourcePool& pool, const std::vector
     // A damaged record says nothing that the new one would need but its generation.
     if (record && *record) generation = std::max(generation, (*record)->generation);
   }
+  std::vector<AllocationRecord> records;
+  records.reserve(ids.size());
   for (const std::string& id : ids) {
     AllocationRecord record;
     record.resource = pool.spec.resource;
@@ -112,8 +114,9 @@ Result<void> Allocator::WriteRecords(const ResourcePool& pool, const std::vector
     record.generation = generation + 1;
     record.handoff = pool.spec.handoff;
     record.delivery = pool.spec.delivery;
-    RH_TRY_WRAP(WriteAllocation(root_, record), "recording the allocation of " + id);
+    records.push_back(std::move(record));
   }
+  RH_TRY_WRAP(WriteAllocations(root_, records), "recording the allocation of " + Join(ids, ", "));
   return {};
 }
 

@@ -12,6 +12,8 @@
 #include <climits>
 #include <cstdlib>
 #include <memory>
+#include <set>
+#include <utility>
 
 #include "netns/base/unique_fd.h"
 
@@ -69,6 +71,32 @@ Result<UniqueFd> OpenTemporary(const std::string& path) {
   }
 }
 
+// A temporary file with its content; removed with the object, unless it has got its name.
+struct Temporary {
+  std::string path;
+  UniqueFd fd;
+
+  Temporary(std::string at, UniqueFd open) : path(std::move(at)), fd(std::move(open)) {}
+  Temporary(Temporary&&) = default;
+  Temporary& operator=(Temporary&&) = delete;
+  ~Temporary() {
+    if (fd.valid() && !path.empty()) (void)::unlink(path.c_str());
+  }
+  Result<void> RenameTo(const std::string& name) {
+    if (::rename(path.c_str(), name.c_str()) != 0) return FailSys(errno, "renaming to " + name);
+    path.clear();
+    return {};
+  }
+};
+
+Result<Temporary> MakeTemporary(const FileContent& file, mode_t mode) {
+  const std::string path = file.path + std::string(kTemporarySuffix);
+  Temporary temporary(path, RH_TRY(OpenTemporary(path)));
+  RH_TRY(WriteAll(temporary.fd.get(), file.content, path));
+  if (::fchmod(temporary.fd.get(), mode) != 0) return FailSys(errno, "setting the mode of " + path);
+  return temporary;
+}
+
 // `at_once`: what is shorter than the buffer is all of it.
 Result<std::optional<std::string>> Read(const std::string& path, std::size_t max_size, bool at_once) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -112,21 +140,31 @@ Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
 }
 
 Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode) {
-  const std::string temporary = path + std::string(kTemporarySuffix);
-  const UniqueFd fd = RH_TRY(OpenTemporary(temporary));
-  auto write = [&]() -> Result<void> {
-    RH_TRY(WriteAll(fd.get(), content, temporary));
-    if (::fchmod(fd.get(), mode) != 0) return FailSys(errno, "setting the mode of " + temporary);
-    if (sync == Sync::kDurable && ::fsync(fd.get()) != 0) return FailSys(errno, "syncing " + temporary);
-    if (::rename(temporary.c_str(), path.c_str()) != 0) return FailSys(errno, "renaming to " + path);
-    return {};
-  };
-  if (auto written = write(); !written) {
-    (void)::unlink(temporary.c_str());
-    return written;
+  return WriteAllAtomic({{path, content}}, sync, mode);
+}
+
+Result<void> WriteAllAtomic(std::vector<FileContent> files, Sync sync, mode_t mode) {
+  // In one order for all writers: each waits for the locks of the others.
+  std::sort(files.begin(), files.end(),
+            [](const FileContent& a, const FileContent& b) { return a.path < b.path; });
+  std::vector<Temporary> temporaries;
+  temporaries.reserve(files.size());
+  for (const FileContent& file : files) {
+    temporaries.push_back(RH_TRY(MakeTemporary(file, mode)));
   }
-  // The rename itself is durable only after its directory is on disk.
-  if (sync == Sync::kDurable) return SyncDirectory(DirectoryOf(path));
+  // Not before all are written: the first wait takes most of the others along.
+  for (const Temporary& temporary : temporaries) {
+    if (sync == Sync::kDurable && ::fsync(temporary.fd.get()) != 0)
+      return FailSys(errno, "syncing " + temporary.path);
+  }
+  std::set<std::string> directories;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    RH_TRY(temporaries[i].RenameTo(files[i].path));
+    directories.insert(DirectoryOf(files[i].path));
+  }
+  if (sync != Sync::kDurable) return {};
+  // A rename itself is durable only after its directory is on disk.
+  for (const std::string& directory : directories) RH_TRY(SyncDirectory(directory));
   return {};
 }
 

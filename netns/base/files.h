@@ -37,6 +37,15 @@ inline constexpr std::string_view kTemporarySuffix = ".new";
 
 Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode = 0600);
 
+// Several at once, of different paths: each is replaced in one step, one after the other, when
+// all of them are written. The disk is waited for as a whole, not for each by itself. After an
+// error some may be replaced.
+struct FileContent {
+  std::string path;
+  std::string_view content;
+};
+Result<void> WriteAllAtomic(std::vector<FileContent> files, Sync sync, mode_t mode = 0600);
+
 // Removes what WriteAtomic has made of `path`, whole or half; true if there was something.
 Result<bool> RemoveWritten(const std::string& path);
 

@@ -51,6 +51,29 @@ TEST_F(WriteAtomicTest, FailureLeavesNothing) {
   EXPECT_FALSE(Exists(half_));
 }
 
+TEST_F(WriteAtomicTest, SeveralAtOnceInAnyOrder) {
+  ASSERT_TRUE(WriteAtomic(path_, "before", Sync::kVolatile));
+  const std::string other = temp_.directory() + "/other";
+  ASSERT_TRUE(MakeDirectories(other));
+  ASSERT_TRUE(
+      WriteAllAtomic({{path_ + "2", "two"}, {other + "/3", "three"}, {path_, "one"}}, Sync::kDurable));
+  EXPECT_EQ(Content(), "one");
+  EXPECT_EQ(ReadFileAt(path_ + "2"), "two");
+  EXPECT_EQ(ReadFileAt(other + "/3"), "three");
+  EXPECT_EQ(FilesBelow(directory_), (std::vector<std::string>{"file", "file2"}));
+  EXPECT_TRUE(WriteAllAtomic({}, Sync::kDurable));
+}
+
+TEST_F(WriteAtomicTest, OfSeveralNoneIsReplacedWhenOneCannotBeWritten) {
+  ASSERT_TRUE(WriteAtomic(path_, "before", Sync::kVolatile));
+  const auto written =
+      WriteAllAtomic({{path_, "after"}, {directory_ + "/not/there", "text"}}, Sync::kVolatile);
+  ASSERT_FALSE(written);
+  EXPECT_NE(written.error().message.find("not/there"), std::string::npos) << written.error().message;
+  EXPECT_EQ(Content(), "before");
+  EXPECT_EQ(FilesBelow(directory_), std::vector<std::string>{"file"});
+}
+
 TEST_F(WriteAtomicTest, FollowsNoLinkSomeoneMade) {
   WriteFileAt(directory_ + "/victim", "mine");
   ASSERT_EQ(::symlink("victim", half_.c_str()), 0);

@@ -27,6 +27,22 @@ TEST(AllocationTest, SurvivesTheFile) {
   }
 }
 
+TEST(AllocationTest, AllOfARequestAtOnce) {
+  const TempRoot temp;
+  const std::vector<std::string> ids = {"0000:83:10.0", kDevice};
+  std::vector<AllocationRecord> records;
+  for (const std::string& id : ids) {
+    records.push_back({"railhead.io/roce", id, ids, 3, HandoffPolicy::kRequired, Delivery::kCdi});
+  }
+  ASSERT_TRUE(WriteAllocations(temp.root(), records));
+  for (const AllocationRecord& record : records)
+    EXPECT_EQ(ReadAllocation(temp.root(), record.device_id)->value(), record);
+  records[1].device_id = "../x";
+  records[0].generation = 4;
+  EXPECT_EQ(WriteAllocations(temp.root(), records).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(ReadAllocation(temp.root(), ids[0])->value().generation, 3U) << "none is written then";
+}
+
 TEST(AllocationTest, DocumentedFormat) {
   const TempRoot temp;
   temp.Write("/var/lib/railhead/allocations/0000:43:10.0.json",
