@@ -89,7 +89,10 @@ Result<std::string> DirectoryOf(const Root& root, const std::string& path) {
 
 // All but vf_index.
 Result<std::optional<PciDevice>> ReadDevice(const Root& root, const PciAddress& address) {
-  const std::string path = DevicePath(root, address);
+  // Without links on the way: following them costs as much as reading an attribute.
+  const std::string directory = RH_TRY(DirectoryOf(root, DevicePath(root, address)));
+  if (directory.empty()) return std::nullopt;
+  const std::string path = root.Path(directory);
   const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));
   const auto vendor = RH_TRY(ReadHexAttribute(path + "/vendor", 16));
   const auto device_id = RH_TRY(ReadHexAttribute(path + "/device", 16));
@@ -108,7 +111,21 @@ Result<std::optional<PciDevice>> ReadDevice(const Root& root, const PciAddress& 
     device.sriov_totalvfs = RH_TRY(ReadIntAttribute(path + "/sriov_totalvfs")).value_or(0);
     device.sriov_numvfs = RH_TRY(ReadIntAttribute(path + "/sriov_numvfs")).value_or(0);
   }
-  device.path = RH_TRY(DirectoryOf(root, path));
+  device.path = directory;
+  return device;
+}
+
+// Another VF of the PF that has `first`. All of them have one vendor, device id, class and NUMA
+// node (pci_iov_add_virtfn and pci_read_vf_config_common in the kernel's drivers/pci): with hundreds
+// of VFs these are most of what there is to read.
+Result<std::optional<PciDevice>> ReadSibling(const Root& root, const PciAddress& address,
+                                             const PciDevice& first) {
+  PciDevice device = first;
+  device.address = address;
+  device.path = RH_TRY(DirectoryOf(root, DevicePath(root, address)));
+  if (device.path.empty()) return std::nullopt;
+  const auto driver = RH_TRY(ReadLink(root.Path(device.path) + "/driver"));
+  device.driver = driver ? std::optional(std::string(BaseName(*driver))) : std::nullopt;
   return device;
 }
 
@@ -151,7 +168,8 @@ Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf) {
   std::vector<PciDevice> devices;
   const auto vfs = RH_TRY(VfsOf(root, pf));
   for (std::size_t index = 0; index < vfs.size(); ++index) {
-    auto device = RH_TRY(ReadDevice(root, vfs[index]));
+    auto device = RH_TRY(devices.empty() ? ReadDevice(root, vfs[index])
+                                         : ReadSibling(root, vfs[index], devices.front()));
     if (!device) continue;  // VFs are being removed under us
     device->vf_index = static_cast<int>(index);
     devices.push_back(*std::move(device));
