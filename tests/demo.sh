@@ -1,18 +1,22 @@
 #!/bin/bash
-# demo.sh - two nodes, two rails, a pod on each: from kubelet's Allocate to RDMA.
+# demo.sh - two nodes, two rails, a pod on each: from kubelet's Allocate to RDMA; and a node
+# whose pods get the VF next to their GPU, as containers.
 #
-# usage: tests/demo.sh [--break vlan|gid|arp] [--keep [DIR]] [--help]
-#   --break FAULT  plant a fault, which the demo then has to find:
-#                  vlan  node1's rail0 is in another VLAN than the leaf and node0
-#                  gid   nccl.conf is given a GID index that is not the pod's address
-#                  arp   the pods do not announce their addresses
-#   --keep [DIR]   keep captures, logs and results of both nodes (in DIR)
+# usage: tests/demo.sh [--break vlan|gid|arp|topology] [--keep [DIR]] [--help]
+#   --break FAULT  plant a fault, which the part of the demo that it is in has to find:
+#                  vlan      node1's rail0 is in another VLAN than the leaf and node0
+#                  gid       nccl.conf is given a GID index that is not the pod's address
+#                  arp       the pods do not announce their addresses
+#                  topology  topology.json says that near is far
+#   --keep [DIR]   keep captures, logs and results of all nodes (in DIR)
 #
 # On a fresh Debian 12 machine (as root, or with sudo): installs packages, builds the
 # release, builds a guest, boots two of them with SR-IOV NICs on PCIe switches and
 # a leaf router between their rails.  On each, railheadd serves a stand-in of kubelet
 # over the real device plugin API, and a pod gets one VF per rail through libcni.
-# What happens is shown as it happens; a table of what was checked comes last.
+# A third guest has two GPUs on each of two PCIe switches and Debian's containerd: four pods
+# with late binding, a GPU each, print in their containers what they have got.
+# What happens is shown as it happens; tables of what was checked come last.
 # No KVM, no special hardware: about two minutes once packages, build and guest are there.
 #
 # exit status: 0 everything held; 1 something did not. With --break: 1 the demo failed
@@ -22,14 +26,14 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/setup.sh
 . "$here/setup.sh"
-readonly LIMIT=600                       # seconds for both guests, boot included
+readonly LIMIT=600                       # seconds for each part's guests, boot included
 
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; }
 fault=none keep='' directory=''
 while [ $# -gt 0 ]; do
     case $1 in
         --break)
-            case ${2:-} in vlan | gid | arp) fault=$2 ;; *) echo "demo.sh: --break vlan, gid or arp, not '${2:-}'" >&2; exit 2 ;; esac
+            case ${2:-} in vlan | gid | arp | topology) fault=$2 ;; *) echo "demo.sh: --break vlan, gid, arp or topology, not '${2:-}'" >&2; exit 2 ;; esac
             shift ;;
         --keep)
             keep=yes
@@ -46,7 +50,7 @@ fail() { say "$*"; exit 1; }
 say "packages"
 railhead_setup || fail "the machine could not be set up"
 say "build (release)"
-railhead_build railhead railhead-ipam railheadd kubelet-standin cnidriver || fail "the build failed"
+railhead_build railhead railhead-ipam railheadd railctl kubelet-standin cnidriver cri-pod cri-pause cri-show || fail "the build failed"
 say "guest"
 railhead_guest >/dev/null || fail "the guest could not be built"
 
@@ -54,52 +58,85 @@ if [ -n "$directory" ]; then mkdir -p "$directory" && out=$(cd "$directory" && p
 else out=$(mktemp -d "${TMPDIR:-/tmp}/railhead-demo.XXXXXX"); fi || exit
 [ -n "$keep" ] || trap 'rm -rf "$out"' EXIT
 trap 'exit 1' INT TERM HUP
-rm -f "$out"/node[01]/results
+rm -f "$out"/node[01]/results "$out"/late/{results,bound}
 
 [ "$fault" = none ] || say "the fault '$fault' is planted"
-say "two nodes boot"
-"$here/vm/run-pair.sh" -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -o "$out" \
-    "$here/demo/node.sh" "$fault" > >(while IFS= read -r line; do say "$line"; done) 2>&1 &
-pair=$!
-wait "$pair" || say "the nodes ended with exit status $?"
+narrate() { while IFS= read -r line; do say "$line"; done; }
+pair=yes late=yes                        # the parts
+case $fault in vlan | gid | arp) late='' ;; topology) pair='' ;; esac
+# In the background, so that signals are taken at once.
+if [ -n "$pair" ]; then
+    say "two nodes boot"
+    "$here/vm/run-pair.sh" -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -o "$out" \
+        "$here/demo/node.sh" "$fault" > >(narrate) 2>&1 &
+    wait $! || say "the nodes ended with exit status $?"
+fi
+if [ -n "$late" ]; then
+    say "a node with GPUs boots"
+    "$here/cri/run.sh" -t "$LIMIT" -m 640 -T gpus -b "$RAILHEAD_BUILD" -o "$out/late" \
+        "$here/demo/late.sh" "$fault" > >(narrate) 2>&1 &
+    wait $! || say "the node ended with exit status $?"
+fi
 
-# ---- the table ---------------------------------------------------------------------------
-# Both nodes write the same keys, unless one gave up.
+# ---- the tables --------------------------------------------------------------------------
 declare -A status what
-keys=()
-for node in 0 1; do
+# take NAME FILE: its checks, into status[NAME,KEY] and what[KEY]. Twice the same key, as for
+# two VFs: the worse one counts. Both nodes of the pair have the same keys, unless one gave up.
+take() {
+    local state key text
     while IFS=$'\t' read -r state key text; do
         [ -n "${what[$key]:-}" ] || keys+=("$key")
         what[$key]=${what[$key]:-$text}
-        # Twice the same key, as for two VFs: the worse one counts.
-        [ "${status[$node,$key]:-ok}" = FAIL ] || status[$node,$key]=$state
-    done < <(cat "$out/node$node/results" 2>/dev/null)
-done
+        [ "${status[$1,$key]:-ok}" = FAIL ] || status[$1,$key]=$state
+    done < <(cat "$2" 2>/dev/null)
+}
 failed=() unreached=0
-echo
-printf '%-6s %-6s %s\n' node0 node1 'what was checked' '-----' '-----' '----------------'
-for key in "${keys[@]}"; do
-    for node in 0 1; do
-        case ${status[$node,$key]:-none} in
-            FAIL) [[ " ${failed[*]} " == *" $key "* ]] || failed+=("$key") ;;
-            none) unreached=$((unreached + 1)) ;;
-        esac
+# table NAME...: a column for each, a row for each of the keys.
+table() {
+    local key name
+    echo
+    printf '%-6s ' "$@" && echo 'what was checked'
+    printf '%.0s-----  ' "$@" && echo '----------------'
+    for key in "${keys[@]}"; do
+        for name in "$@"; do
+            printf '%-6s ' "${status[$name,$key]:--}"
+            case ${status[$name,$key]:-none} in
+                FAIL) [[ " ${failed[*]} " == *" $key "* ]] || failed+=("$key") ;;
+                none) unreached=$((unreached + 1)) ;;
+            esac
+        done
+        echo "${what[$key]}"
     done
-    printf '%-6s %-6s %s\n' "${status[0,$key]:--}" "${status[1,$key]:--}" "${what[$key]}"
-done
+}
+if [ -n "$pair" ]; then
+    keys=()
+    for node in 0 1; do take "node$node" "$out/node$node/results"; done
+    table node0 node1
+fi
+if [ -n "$late" ]; then
+    keys=()
+    take late "$out/late/results"
+    table late
+    echo
+    { printf 'GPU\tits switch\tVF\tits switch\t\n' && sort "$out/late/bound" 2>/dev/null; } |
+        while IFS=$'\t' read -r gpu near vf there state; do printf '%-13s %-13s %-13s %-13s %s\n' "$gpu" "$near" "$vf" "$there" "$state"; done
+fi
 echo
 
+# The last row of a node that came to its end; fewer rows mean that nothing was shown.
+ended=yes
+[ -z "$pair" ] || [ "${status[node0,daemon]:-}${status[node1,daemon]:-}" = okok ] || ended=''
+[ -z "$late" ] || [ "${status[late,end]:-}" = ok ] || ended=''
 if [ "$fault" != none ]; then
-    case $fault in vlan) expected=vlan0 ;; gid) expected='rdma0 rdma1' ;; arp) expected='arp0 arp1' ;; esac
-    if [ "${failed[*]}" = "$expected" ] && [ $unreached = 0 ]; then
+    case $fault in vlan) expected=vlan0 ;; gid) expected='rdma0 rdma1' ;; arp) expected='arp0 arp1' ;; topology) expected=beside ;; esac
+    if [ "${failed[*]}" = "$expected" ] && [ $unreached = 0 ] && [ -n "$ended" ]; then
         say "the planted fault '$fault' was found by: $expected"
         exit 1
     fi
     say "the planted fault '$fault' was to be found by '$expected'; failed: '${failed[*]}', not reached: $unreached"
     exit 2
 fi
-# The last row of a node that came to its end; fewer rows mean that nothing was shown.
-if [ ${#failed[@]} != 0 ] || [ $unreached != 0 ] || [ "${status[0,daemon]:-}${status[1,daemon]:-}" != okok ]; then
+if [ ${#failed[@]} != 0 ] || [ $unreached != 0 ] || [ -z "$ended" ]; then
     say "not everything held"
     [ -z "$keep" ] || say "captures and logs: $out"
     exit 1

@@ -1,9 +1,7 @@
 #!/bin/bash
 # node.sh - the demo's part on each node; demo.sh runs it in both guests of a pair.
 # usage: node.sh FAULT            FAULT: none, vlan, gid or arp
-# Everything it shows is printed; every check is printed and written to $OUT/results as
-# "STATUS<tab>KEY<tab>WHAT", STATUS one of ok, FAIL, skip. Checks that cannot hold after
-# another one failed are skipped, so that the table names the cause and not its echoes.
+# Everything it shows is printed; every check goes to the table (report.sh).
 set -u
 # shellcheck source=tests/vm/lib.sh
 . "$SRC/tests/vm/lib.sh"
@@ -13,38 +11,12 @@ set -u
 . "$SRC/tests/demo/container.sh"
 # shellcheck source=tests/demo/checks.sh
 . "$SRC/tests/demo/checks.sh"
+# shellcheck source=tests/demo/report.sh
+. "$SRC/tests/demo/report.sh"
 fault=$1
 readonly KUBELET=/var/lib/kubelet/device-plugins
 export PATH=$PATH:$BUILD/bin
 
-step() { echo "== $*"; }
-row() { printf '%s\t%s\t%s\n' "$1" "$2" "$3" >>"$OUT/results"; }
-# held KEY WHAT COMMAND...: one check, one row.
-held() {
-    local key=$1 what=$2
-    shift 2
-    if "$@" >/tmp/held.log 2>&1; then
-        row ok "$key" "$what"
-        echo "ok    $what"
-    else
-        row FAIL "$key" "$what"
-        echo "FAIL  $what"
-        tail -n 12 /tmp/held.log | sed 's/^/        /'
-        return 1
-    fi
-}
-skipped() { row skip "$1" "$2"; echo "skip  $2"; }
-# need WHAT COMMAND...: without it the demo makes no sense; the node gives up.
-need() {
-    local what=$1
-    shift
-    "$@" && return
-    row FAIL start "$what"
-    echo "FAIL  $what"
-    tail -n 20 "$OUT"/railheadd.log "$OUT"/kubelet.log 2>/dev/null
-    exit 1
-}
-show() { sed 's/^/      /'; }
 cni() { # add|check|del CONF IFNAME [DEVICE]
     local capabilities=()
     [ $# -lt 4 ] || capabilities=(-cap "{\"deviceID\":\"$4\"}")

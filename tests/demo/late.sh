@@ -1,0 +1,80 @@
+#!/bin/bash
+# late.sh - the demo's part on a node with GPUs and a container runtime; demo.sh runs it in a
+# guest of topology gpus: two GPUs on each of two PCIe switches, and a NIC with two VFs.
+# usage: late.sh FAULT            FAULT: none or topology
+# Four pods at once, each with one GPU and one slot of a pool with late binding. What a
+# container has is what it prints itself; where it is comes from sysfs.
+set -u
+# shellcheck source=tests/vm/lib.sh
+. "$SRC/tests/vm/lib.sh"
+# shellcheck source=tests/cri/runtime.sh
+. "$SRC/tests/cri/runtime.sh"
+# shellcheck source=tests/cri/pod.sh
+. "$SRC/tests/cri/pod.sh"
+# shellcheck source=tests/cri/late.sh
+. "$SRC/tests/cri/late.sh"
+# shellcheck source=tests/demo/report.sh
+. "$SRC/tests/demo/report.sh"
+fault=$1
+# Neither in PCI order nor switch by switch: whoever takes the first VF that is free fails.
+readonly ORDER=(3 0 2 1)
+
+start_node() {
+    step "a node with GPUs: PFs, VFs, a pool with late binding"
+    need "PFs, VFs, kubelet, railheadd" node
+    need "two GPUs on each of two switches" find_gpus
+    need "the container runtime" runtime_start bridge host-local
+    if [ "$fault" = topology ]; then
+        need "planting the fault" invert_topology
+        need "railheadd with it" daemon_stop && need "railheadd with it" daemon_start
+    fi
+    railctl topo | show
+    before=$(remains)
+}
+
+slots_only() { jq -e 'length == 4 and all(.[]; .id | startswith("slot-"))' /tmp/devices; }
+sandbox() { cri-pod sandbox "${pod[@]}" >/tmp/sandbox && sandbox=$(tail -n 1 /tmp/sandbox); }
+# Of what the container prints: one device of the resource, its nodes and no others.
+sees_its_devices() {
+    [ "$(vfs | wc -l)" = 1 ] || { echo "its variable: $(vfs)"; return 1; }
+    numbers_are_the_nodes 2 && seen 'all(.devices[]; .character and .opens)' && rails_are_the_pfs
+}
+sees_its_conf() { conf_is_the_sandboxs && gids_are_addresses 1; }
+on() { local path; path=$(switch_of "$1") && echo "${path##*/}"; } # PCI: its switch
+one_row() { # GPU: of the table of where things are
+    local vf state=FAIL
+    vf=$(vfs) && [ -n "$vf" ] || return
+    ! beside "$1" >/tmp/beside || state=ok
+    printf '%s\t%s\t%s\t%s\t%s\n' "$1" "$(on "$1")" "$vf" "$(on "$(pf_of "$vf")")" "$state" >>"$OUT/bound"
+    [ $state = ok ] || { cat /tmp/beside; return 1; }
+}
+
+run_pod() { # GPU
+    step "a pod with the GPU $1"
+    need "Allocate" admit "gpu-${1//[:.]/-}" 1 "$1"
+    echo "      kubelet gave ${devices[*]}"
+    held sandbox "the runtime makes the sandbox: CNI ADD binds the slot" sandbox || return
+    held prestart "PreStartContainer accepts" prestart
+    held container "the runtime makes the container with the CDI name of the slot" container main "${allocated[@]}" || return
+    jq -c '{ env, devices: [ .devices[].path ], ncclConf }' /tmp/seen | show
+    held beside "the VF is on the switch of the pod's GPU, whichever GPU it is" one_row "$1"
+    held devices "the container has its variable, its device nodes and no others" sees_its_devices
+    held conf "its nccl.conf has the GID of its own address" sees_its_conf
+    sandboxes+=("$sandbox")
+}
+
+end_pods() {
+    step "the pods end"
+    for sandbox in "${sandboxes[@]}"; do held remove "the runtime removes each pod" cri-pod remove --sandbox "$sandbox"; done
+    held home "VFs, RDMA devices, sandboxes and files are as before" home
+    held end "railheadd ends when told to" daemon_stop
+    runtime_stop
+}
+
+: >"$OUT/results"
+: >"$OUT/bound"
+sandboxes=()
+start_node
+held slots "kubelet is told of slots, not of VFs" slots_only
+for i in "${ORDER[@]}"; do run_pod "${gpus[i]}"; done
+end_pods
