@@ -25,7 +25,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr milliseconds kFirstPause{200};
+// Pods that are admitted meanwhile are refused; but kubelet has to be done with the stream that
+// ended, or it takes the new registration for that one.
+constexpr milliseconds kFirstPause{20};
 constexpr milliseconds kLongestPause{10'000};
 // kubelet answers after it has dialled us back, for which it takes 10 s at most.
 constexpr milliseconds kRegisterLimit{15'000};
