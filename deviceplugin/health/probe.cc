@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdlib>
+#include <memory>
 
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -63,6 +65,12 @@ Result<std::optional<ObservedLink>> TryLink(const std::string& directory, const 
   return link;
 }
 
+// Stays as it is where it leads to nothing.
+std::string WithoutLinks(const std::string& path) {
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(path.c_str(), nullptr), ::free);
+  return real ? real.get() : path;
+}
+
 // "TOTAL_ERR_FATAL 3" is one line of aer_dev_fatal.
 std::optional<std::uint64_t> TotalOf(const std::string& text) {
   for (const std::string& line : Split(text, '\n')) {
@@ -106,6 +114,7 @@ Result<void> HealthProbe::FindNetdev(const HealthSubject& subject, Place* place)
   place->net_directory = path + "/net/" + *name;
   // Behind virtio the network device hangs one level deeper.
   if (!Exists(place->net_directory)) place->net_directory = root_.Path("/sys/class/net/") + *name;
+  place->net_directory = WithoutLinks(place->net_directory);
   return {};
 }
 
@@ -125,17 +134,22 @@ Result<void> HealthProbe::ReadLinkAndPresence(const HealthSubject& subject, Obse
   return {};
 }
 
+Result<void> HealthProbe::FindPort(const HealthSubject& subject, Place* place) {
+  const auto names = RH_TRY(ListDirectory(PathOf(subject.id) + "/infiniband"));
+  place->ibdev = names && !names->empty() ? names->front() : "";
+  if (!place->ibdev.empty())
+    place->port_directory = WithoutLinks(root_.Path("/sys/class/infiniband/") + place->ibdev + "/ports/1");
+  return {};
+}
+
 Result<void> HealthProbe::ReadPort(const HealthSubject& subject, Observation* seen) {
   // Whatever its port says of a VF that is down or not here, nobody would judge it.
   if (subject.is_vf && (!seen->link || !seen->link->admin_up)) return {};
   Place& place = places_[subject.id];
   for (const bool again : {false, true}) {
-    if (again) {
-      const auto names = RH_TRY(ListDirectory(PathOf(subject.id) + "/infiniband"));
-      place.ibdev = names && !names->empty() ? names->front() : "";
-    }
+    if (again) RH_TRY(FindPort(subject, &place));
     if (place.ibdev.empty()) continue;
-    const auto state = PortStateOf(root_, place.ibdev, 1);
+    const auto state = PortStateIn(place.port_directory);
     if (!state && !IsPassing(state.error())) return Fail(state.error());
     if (!state || !*state) continue;
     seen->port = ObservedPort{place.ibdev, **state};
@@ -157,8 +171,7 @@ Result<void> HealthProbe::ReadPortCounters(const Place& place, const RuleSetting
                                            Observation* seen) {
   std::vector<std::string> directories;
   if (!place.ibdev.empty()) {
-    const std::string port = root_.Path("/sys/class/infiniband/") + place.ibdev + "/ports/1";
-    directories = {port + "/counters/", port + "/hw_counters/"};
+    directories = {place.port_directory + "/counters/", place.port_directory + "/hw_counters/"};
   }
   if (!place.net_directory.empty()) {
     directories.push_back(place.net_directory + "/");

@@ -37,11 +37,13 @@ class HealthProbe {
   void KeepOnly(const std::set<std::string>& ids);
 
  private:
-  // Where the function's devices were last seen; "" not seen.
+  // Where the function's devices were last seen; "" not seen. Directories without links on
+  // the way: finding a file through those of /sys/bus and /sys/class costs as much as reading it.
   struct Place {
     std::string netdev;
     std::string net_directory;
     std::string ibdev;
+    std::string port_directory;  // of port 1
   };
 
   [[nodiscard]] std::string PathOf(const std::string& id) const;
@@ -49,6 +51,7 @@ class HealthProbe {
   Result<void> ReadPresence(const HealthSubject& subject, Observation* seen);
   Result<void> ReadLinkAndPresence(const HealthSubject& subject, Observation* seen);
   Result<void> FindNetdev(const HealthSubject& subject, Place* place);
+  Result<void> FindPort(const HealthSubject& subject, Place* place);
   Result<void> ReadPort(const HealthSubject& subject, Observation* seen);
   Result<void> ReadAer(const std::string& id, const RuleSettings& settings, Observation* seen);
   Result<void> ReadPortCounters(const Place& place, const RuleSettings& settings, Observation* seen);

@@ -1,30 +1,29 @@
 #include "deviceplugin/health/watch.h"
 
 #include <algorithm>
+#include <map>
 
 namespace railhead {
 namespace {
 
-HealthSubject SubjectOf(const NicFunction& function, const HealthWatch::InUse& in_use) {
+HealthSubject SubjectOf(const NicFunction& function) {
   HealthSubject subject;
   subject.id = function.id;
   subject.pf_id = function.pf.ToString();
   subject.is_vf = function.is_vf || subject.pf_id != subject.id;
   subject.pf_name = function.pf_name;
   subject.vf_count = function.vf_count;
-  subject.in_use = in_use && in_use(function.id);
   return subject;
 }
 
 // PFs first: their trouble reaches their VFs. PFs that the inventory does not have, but
 // whose VFs it has, are watched too.
-std::vector<HealthSubject> SubjectsOf(const std::vector<NicFunction>& functions,
-                                      const HealthWatch::InUse& in_use) {
+std::vector<HealthSubject> SubjectsOf(const std::vector<NicFunction>& functions) {
   std::vector<HealthSubject> subjects;
   subjects.reserve(functions.size());
   std::map<std::string, HealthSubject> pfs;
   for (const NicFunction& function : functions) {
-    HealthSubject subject = SubjectOf(function, in_use);
+    HealthSubject subject = SubjectOf(function);
     if (!subject.is_vf) {
       pfs[subject.id] = std::move(subject);
       continue;
@@ -70,11 +69,30 @@ void HealthWatch::SetRules(HealthRules rules) {
   monitor_.SetRules(std::move(rules));
 }
 
-bool HealthWatch::IsVfDue(const std::string& id, Steady now) const {
-  const auto read = vf_read_.find(id);
-  if (read == vf_read_.end() || now - read->second >= rules_.vf_interval) return true;
+// Most ticks come without a change of the node: who is to be watched is not worked out again.
+bool HealthWatch::Follow(const std::vector<NicFunction>& functions) {
+  if (functions_ == functions) return false;
+  functions_ = functions;
+  std::map<std::string, std::optional<Steady>> read;
+  for (const Watched& watched : watched_) read[watched.subject.id] = watched.read;
+  watched_.clear();
+  std::set<std::string> ids;
+  auto subjects = SubjectsOf(functions);
+  watched_.reserve(subjects.size());
+  for (HealthSubject& subject : subjects) {
+    ids.insert(subject.id);
+    const auto before = read.find(subject.id);
+    watched_.push_back({std::move(subject), before == read.end() ? std::nullopt : before->second});
+  }
+  probe_.KeepOnly(ids);
   const std::lock_guard lock(mutex_);
-  return !monitor_.IsSettled(id);
+  return monitor_.KeepOnly(ids);
+}
+
+bool HealthWatch::IsVfDue(const Watched& watched, Steady now) const {
+  if (!watched.read || now - *watched.read >= rules_.vf_interval) return true;
+  const std::lock_guard lock(mutex_);
+  return !monitor_.IsSettled(watched.subject.id);
 }
 
 void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick) {
@@ -94,23 +112,16 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   at_start_.clear();
   counters_now_ = hurry_ || now.steady - counters_read_ >= rules_.counter_interval;
   if (counters_now_) counters_read_ = now.steady;
-  std::set<std::string> ids;
-  for (const HealthSubject& subject : SubjectsOf(functions, in_use)) {
-    ids.insert(subject.id);
-    if (subject.is_vf) {
-      if (!hurry_ && !IsVfDue(subject.id, now.steady)) continue;
-      vf_read_[subject.id] = now.steady;
-    }
+  const bool forgotten = Follow(functions);
+  for (Watched& watched : watched_) {
+    HealthSubject& subject = watched.subject;
+    if (subject.is_vf && !hurry_ && !IsVfDue(watched, now.steady)) continue;
+    watched.read = now.steady;
+    subject.in_use = in_use && in_use(subject.id);
     ObserveOne(subject, now, &tick);
   }
   hurry_ = false;
-  probe_.KeepOnly(ids);
-  std::erase_if(vf_read_, [&](const auto& read) { return !ids.contains(read.first); });
-  bool changed = !tick.changes.empty();
-  {
-    const std::lock_guard lock(mutex_);
-    changed = monitor_.KeepOnly(ids) || changed;
-  }
+  const bool changed = forgotten || !tick.changes.empty();
   Save(changed, &tick);
   TellOnce(&tick.problems);
   return tick;

@@ -11,9 +11,9 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -58,8 +58,15 @@ class HealthWatch {
  private:
   using Steady = std::chrono::steady_clock::time_point;
 
+  struct Watched {
+    HealthSubject subject;
+    std::optional<Steady> read;
+  };
+
+  // True when devices were forgotten.
+  bool Follow(const std::vector<NicFunction>& functions);
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
-  [[nodiscard]] bool IsVfDue(const std::string& id, Steady now) const;
+  [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
   void Save(bool changed, HealthTick* tick);
   void TellOnce(std::vector<Error>* problems);
 
@@ -70,7 +77,8 @@ class HealthWatch {
   bool hurry_ = true;
   bool counters_now_ = false;
   Steady counters_read_;
-  std::map<std::string, Steady> vf_read_;
+  std::optional<std::vector<NicFunction>> functions_;  // of the latest tick
+  std::vector<Watched> watched_;                       // made of these; PFs first
   std::vector<HealthRecord> history_;
   bool saved_ = false;  // the file holds the present state
   std::vector<Error> at_start_;

@@ -70,6 +70,8 @@ struct NicFunction {
   // Carries the host's own network: never advertised.
   bool used_by_host = false;
   std::string used_by_host_through;  // the network device that says so: "eth0", "bond0"
+
+  bool operator==(const NicFunction&) const = default;
 };
 
 struct Inventory {

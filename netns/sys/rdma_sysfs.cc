@@ -70,7 +70,11 @@ Result<RdmaCharDevices> CharDevicesOf(const Root& root, const PciAddress& addres
 }
 
 Result<std::optional<PortState>> PortStateOf(const Root& root, std::string_view ibdev, int port) {
-  const std::string path = PortPath(root, ibdev, port) + "/state";
+  return PortStateIn(PortPath(root, ibdev, port));
+}
+
+Result<std::optional<PortState>> PortStateIn(const std::string& port_directory) {
+  const std::string path = port_directory + "/state";
   const auto text = RH_TRY(ReadAttribute(path));  // "4: ACTIVE"
   if (!text) return std::nullopt;
   const auto number = ParseInt(text->substr(0, text->find(':')));

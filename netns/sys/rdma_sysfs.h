@@ -49,6 +49,8 @@ Result<RdmaCharDevices> CharDevicesOf(const Root& root, std::string_view ibdev);
 Result<RdmaCharDevices> CharDevicesOf(const Root& root, const PciAddress& address);
 
 Result<std::optional<PortState>> PortStateOf(const Root& root, std::string_view ibdev, int port);
+// The same, of the port's own directory, for those who ask often.
+Result<std::optional<PortState>> PortStateIn(const std::string& port_directory);
 Result<std::optional<LinkLayer>> LinkLayerOf(const Root& root, std::string_view ibdev, int port);
 
 // Soft RoCE: the network device that an rxe device was made on. nullopt for

@@ -130,6 +130,7 @@ TEST_F(ProbeTest, Subfunctions) {
   ASSERT_TRUE(seen.link);
   EXPECT_EQ(seen.link->netdev, "sf2");
   sysfs_.Remove("/sys/bus/auxiliary/devices/mlx5_core.sf.2");
+  sysfs_.Remove(device);
   seen = Read(Vf("mlx5_core.sf.2"));
   EXPECT_FALSE(seen.present);
 }

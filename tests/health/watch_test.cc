@@ -174,6 +174,7 @@ TEST_F(WatchTest, CadenceOfVfs) {
 
 TEST_F(WatchTest, HurryReadsAll) {
   Run(0, 0);
+  sysfs_.Unbind(kVf);  // comes before the removal
   sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kVf);
   watch_->Hurry();
   EXPECT_TRUE(Tick(1).changes.empty());
