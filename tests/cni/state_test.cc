@@ -77,6 +77,7 @@ TEST(CdiSpecTest, Golden) {
   const TempRoot temp;
   ASSERT_TRUE(WriteCdiSpec(temp.root(), {kDevice,
                                          {"/dev/infiniband/uverbs4", "/dev/infiniband/rdma_cm"},
+                                         {},
                                          {{"/run/railhead/handoff/c1/nccl.conf", "/etc/nccl.conf"}}}));
   EXPECT_EQ(nlohmann::json::parse(temp.Read("/run/cdi/railhead-0000:43:10.0.json")),
             nlohmann::json::parse(R"({
