@@ -114,7 +114,7 @@ if [ -n "$pair" ]; then
     table node0 node1
 fi
 if [ -n "$late" ]; then
-    keys=()
+    keys=() what=()
     take late "$out/late/results"
     table late
     echo
