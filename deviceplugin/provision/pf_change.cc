@@ -45,13 +45,17 @@ Result<void> PfChange::Run() {
   if (done && !plan_.make) done = Change(undo);
   if (!done) return Fail(WithUndone(std::move(done.error()), undo.Run()));
   undo.Commit();
+  return Settle(plan_.vfs);
+}
+
+Result<void> PfChange::Settle(const std::vector<VfWanted>& vfs) {
   std::optional<Error> first;
   const auto keep = [&](const Result<void>& result) {
     if (!result && !first) first = result.error();
     return result.has_value();
   };
-  (void)keep(Bind(plan_.vfs));
-  for (const VfWanted& vf : plan_.vfs) {
+  (void)keep(Bind(vfs));
+  for (const VfWanted& vf : vfs) {
     if (keep(AwaitDriver(vf))) (void)keep(SetMtu(vf));
   }
   (void)keep(RemoveUnderWay(root_, pf_.address));
@@ -98,13 +102,7 @@ Result<void> PfChange::Replace(UndoStack& undo) {
   RH_TRY(MarkUnderWay(root_, pf_.address, KernelBinds()));
   undo.Push("the VFs of " + pf_.Name(), [this, before = std::move(before)]() -> Result<void> {
     RH_TRY(Make(before));
-    RH_TRY(Bind(before));
-    for (const VfWanted& vf : before) {
-      if (!vf.mtu) continue;
-      RH_TRY(AwaitDriver(vf));
-      RH_TRY(SetMtu(vf));
-    }
-    return RemoveUnderWay(root_, pf_.address);
+    return Settle(before);
   });
   return Make(plan_.vfs);
 }
@@ -178,15 +176,7 @@ Result<void> PfChange::Change(UndoStack& undo) {
   }
   auto before = RH_TRY(Before(touched));
   RH_TRY(MarkUnderWay(root_, pf_.address, KernelBinds()));
-  undo.Push("the drivers of the VFs of " + pf_.Name(), [this, before]() -> Result<void> {
-    RH_TRY(Bind(before));
-    for (const VfWanted& vf : before) {
-      if (!vf.mtu) continue;
-      RH_TRY(AwaitDriver(vf));
-      RH_TRY(SetMtu(vf));
-    }
-    return RemoveUnderWay(root_, pf_.address);
-  });
+  undo.Push("the drivers of the VFs of " + pf_.Name(), [this, before] { return Settle(before); });
   // All of them before the first is bound again: then numbers are given in their order.
   for (const VfActual& vf : touched) {
     if (vf.driver.empty()) continue;

@@ -43,6 +43,8 @@ class PfChange {
   Result<void> Change(UndoStack& undo);
   // Removes the VFs that are there and makes `vfs`, without drivers.
   Result<void> Make(const std::vector<VfWanted>& vfs);
+  // Drivers, and what can be set only with them. Goes on after an error, and returns the first.
+  Result<void> Settle(const std::vector<VfWanted>& vfs);
   Result<void> Bind(const std::vector<VfWanted>& vfs);
   Result<void> SetMac(const VfWanted& vf);
   Result<void> AwaitDriver(const VfWanted& vf);

@@ -62,11 +62,12 @@ std::optional<Error> Impossible(const PfPlan& plan, const PfSettings& settings, 
     if (auto error = Unsupported(pf, plan.wanted_vfs); error) return error;
   }
   const bool derives = settings.mac == MacPolicy::kDerived && plan.wanted_vfs > 0;
-  if (!pf.link && (derives || mtu)) {
+  // A PF that is in a pod as it should be needs nothing.
+  if (!pf.link && plan.make && plan.wanted_vfs > 0 && (derives || mtu)) {
     return Error{ErrorCode::kNotFound, pf.Name() + " has no network interface on the host to set MAC or MTU",
                  "is it in another namespace, or without its driver?", 0};
   }
-  if (derives && pf.link->permanent_mac.IsZero()) {
+  if (derives && pf.link && pf.link->permanent_mac.IsZero()) {
     return Error{ErrorCode::kUnsupported, pf.Name() + " has no permanent MAC to derive its VFs' from",
                  "use \"mac\": \"keep\" for this rail", 0};
   }

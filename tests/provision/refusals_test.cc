@@ -155,6 +155,24 @@ TEST_F(RefusalsTest, ThePfThatCarriesTheHostLosesNoVfsButGetsThem) {
   Refused(R"({"vfs": 6})", ErrorCode::kBusy, {"192.0.2.2"});
 }
 
+TEST_F(RefusalsTest, APfInAPodIsNotGivenVfs) {
+  const std::string pod = kernel_.AddNamespace("pod");
+  Attach(kPf0, "whole-pf");
+  ASSERT_EQ(kernel_.state().Move(*kernel_.state().OfFunction(kPf0), pod, "net1", std::nullopt), 0);
+  kernel_.Sync();
+  Provision provision = Of(R"({"vfs": 0, "mtu": 9000, "mac": "derived"})");
+  provision.fabric.rails[0].pfs = {kPf0};
+  const auto none = PlanVfs(root_, kernel_, provision, "rail0");
+  ASSERT_TRUE(none);
+  EXPECT_TRUE(none->NothingToDo()) << "what is right needs nothing";
+  provision.settings.all = PfSettings{.vfs = 2};
+  const auto plan = PlanVfs(root_, kernel_, provision, "rail0");
+  ASSERT_TRUE(plan);
+  ASSERT_TRUE(plan->Refused());
+  EXPECT_NE(plan->pfs[0].refused->message.find("whole-pf"), std::string::npos)
+      << plan->pfs[0].refused->message;
+}
+
 TEST_F(RefusalsTest, ManyUsesAreCounted) {
   ASSERT_FALSE(Apply0(R"({"vfs": 6})").error);
   for (int vf = 0; vf < 6; ++vf)

@@ -1,5 +1,4 @@
-// railctl vfs as a process on a fake sysfs: exit status and what goes where. A thread plays
-// the kernel that makes VFs when sriov_numvfs is written.
+// railctl vfs as a process on a fake sysfs: exit status and what goes where.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 
@@ -40,7 +39,7 @@ class VfsCommandTest : public ::testing::Test {
   Ended Railctl(const std::string& arguments) {
     const std::string errors = sysfs_.directory() + "/stderr";
     const std::string command =
-        "RAILHEAD_ROOT='" + sysfs_.directory() + "' '" RAILCTL "' vfs " + arguments + " 2>'" + errors + "'";
+        "RAILHEAD_ROOT='" + sysfs_.directory() + "' '" RAILCTL "' " + arguments + " 2>'" + errors + "'";
     Ended ended;
     FILE* pipe = ::popen(command.c_str(), "r");
     if (pipe == nullptr) {
@@ -71,7 +70,7 @@ class VfsCommandTest : public ::testing::Test {
 };
 
 TEST_F(VfsCommandTest, NothingStatedIsStatus3) {
-  for (const char* command : {"plan", "apply"}) {
+  for (const char* command : {"vfs plan", "vfs apply"}) {
     WriteFabric("");
     const Ended ended = Railctl(command);
     EXPECT_EQ(ended.status, 3);
@@ -82,7 +81,7 @@ TEST_F(VfsCommandTest, NothingStatedIsStatus3) {
 
 TEST_F(VfsCommandTest, WhatIsWrongIsStatus3WithItsPointer) {
   WriteFabric(R"({"vfs": 2, "mtus": 3})");
-  for (const char* command : {"plan", "apply"}) {
+  for (const char* command : {"vfs plan", "vfs apply", "config check /etc/railhead/fabric.json"}) {
     const Ended ended = Railctl(command);
     EXPECT_EQ(ended.status, 3);
     EXPECT_NE(ended.err.find("/etc/railhead/fabric.json: /provision/mtus"), std::string::npos) << ended.err;
@@ -92,31 +91,31 @@ TEST_F(VfsCommandTest, WhatIsWrongIsStatus3WithItsPointer) {
 
 TEST_F(VfsCommandTest, PlanTellsByItsStatus) {
   WriteFabric(R"({"vfs": 2})");
-  const Ended changes = Railctl("plan");
+  const Ended changes = Railctl("vfs plan");
   EXPECT_EQ(changes.status, 4) << changes.err;
   EXPECT_NE(changes.out.find("make 2 VFs"), std::string::npos) << changes.out;
   EXPECT_EQ(File(std::string(kPfDirectory) + "/sriov_numvfs"), "0") << "nothing is touched";
-  const Ended json = Railctl("plan --json");
+  const Ended json = Railctl("vfs plan --json");
   EXPECT_EQ(json.status, 4);
   EXPECT_EQ(Json::parse(json.out)["pfs"][0]["vfs"]["wanted"], 2);
   WriteFabric(R"({"vfs": 9})");
-  const Ended refused = Railctl("plan");
+  const Ended refused = Railctl("vfs plan");
   EXPECT_EQ(refused.status, 1);
   EXPECT_NE(refused.out.find("can have 8"), std::string::npos) << refused.out;
   WriteFabric(R"({"vfs": 0})");
-  const Ended nothing = Railctl("plan");
+  const Ended nothing = Railctl("vfs plan");
   EXPECT_EQ(nothing.status, 0) << nothing.out;
-  EXPECT_EQ(Railctl("plan --rail rail7").status, 1);
-  EXPECT_EQ(Railctl("plan --rail").status, 2);
-  EXPECT_EQ(Railctl("").status, 2);
+  EXPECT_EQ(Railctl("vfs plan --rail rail7").status, 1);
+  EXPECT_EQ(Railctl("vfs plan --rail").status, 2);
+  EXPECT_EQ(Railctl("vfs").status, 2);
 }
 
 TEST_F(VfsCommandTest, ApplyRefusesWithStatus1) {
   WriteFabric(R"({"vfs": 9})");
-  const Ended text = Railctl("apply");
+  const Ended text = Railctl("vfs apply");
   EXPECT_EQ(text.status, 1);
   EXPECT_NE(text.out.find("refused"), std::string::npos) << text.out;
-  const Ended json = Railctl("apply --json");
+  const Ended json = Railctl("vfs apply --json");
   EXPECT_EQ(json.status, 1);
   EXPECT_EQ(Json::parse(json.out)["ok"], false);
   EXPECT_EQ(Json::parse(json.out)["pfs"][0]["error"]["code"], "unsupported");
@@ -125,7 +124,7 @@ TEST_F(VfsCommandTest, ApplyRefusesWithStatus1) {
 // A kernel that takes the write and makes nothing is told so by what is there then.
 TEST_F(VfsCommandTest, ApplyLooksAtWhatWasMade) {
   WriteFabric(R"({"vfs": 2})");
-  const Ended ended = Railctl("apply");
+  const Ended ended = Railctl("vfs apply");
   EXPECT_EQ(ended.status, 1);
   EXPECT_NE(ended.out.find("made 0 VFs instead of 2"), std::string::npos) << ended.out;
 }
@@ -133,7 +132,7 @@ TEST_F(VfsCommandTest, ApplyLooksAtWhatWasMade) {
 TEST_F(VfsCommandTest, VfsWithTheirDriverNeedNothing) {
   (void)sysfs_.AddVfs(kPf, 2, {.netdev = "", .driver = "vfio-pci"});
   WriteFabric(R"({"vfs": 2, "driver": "vfio-pci"})");
-  for (const char* command : {"plan", "apply"}) {
+  for (const char* command : {"vfs plan", "vfs apply"}) {
     const Ended ended = Railctl(command);
     EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
     EXPECT_NE(ended.out.find("2 VFs, nothing to do"), std::string::npos) << ended.out;
@@ -157,13 +156,13 @@ TEST_F(VfsCommandTest, AnotherDriverIsBoundByItsAttributes) {
       std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
   });
-  const Ended ended = Railctl("apply");
+  const Ended ended = Railctl("vfs apply");
   stop = true;
   kernel.join();
   EXPECT_EQ(ended.status, 0) << ended.out << ended.err;
   EXPECT_NE(ended.out.find("driver uio_pci_generic"), std::string::npos) << ended.out;
   EXPECT_EQ(File(directory + "/driver_override").substr(0, 15), "uio_pci_generic");
-  EXPECT_EQ(Railctl("plan").status, 0);
+  EXPECT_EQ(Railctl("vfs plan").status, 0);
 }
 
 }  // namespace
