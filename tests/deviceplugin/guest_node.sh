@@ -1,7 +1,10 @@
 # shellcheck shell=bash
 # guest_node.sh - a node with railheadd and a stand-in of kubelet, and pods that are network
 # namespaces, for scripts in a guest that have sourced tests/vm/lib.sh.
-readonly KUBELET=/var/lib/kubelet/device-plugins
+#
+# The stand-in has a directory of its own, since what kubelet writes of its pods, other plugins'
+# devices included, is for the script to write.
+readonly KUBELET=/run/kubelet-standin
 export PATH=$PATH:$BUILD/bin
 daemons=()                               # by number: process ids
 devices=()                               # of the pod in question
@@ -17,7 +20,7 @@ fabric() {
         mv /etc/railhead/.new /etc/railhead/fabric.json
 }
 kubelet_start() {
-    mkdir -p "$KUBELET" /opt/cni/bin /etc/cni/net.d || return
+    mkdir -p "$KUBELET" /opt/cni/bin /etc/cni/net.d && rm -f "$OUT"/railheadd-*.log || return
     ln -sf "$BUILD"/bin/railhead "$BUILD"/bin/railhead-ipam /opt/cni/bin/ || return
     echo '{ "cniVersion": "1.0.0", "name": "rails", "type": "railhead", "capabilities": { "deviceID": true } }' >/etc/cni/net.d/rails.conf
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
@@ -27,7 +30,7 @@ kubelet_start() {
 daemon_start() {
     local number=$1
     shift
-    railheadd --resync-interval 86400 "$@" >>"$OUT/railheadd-$number.log" 2>&1 &
+    railheadd --kubelet-dir "$KUBELET" --resync-interval 86400 "$@" >>"$OUT/railheadd-$number.log" 2>&1 &
     daemons[number]=$!
 }
 daemon_end() { # NUMBER [SIGNAL]: told to or killed

@@ -6,26 +6,17 @@
 set -u
 # shellcheck source=tests/vm/lib.sh
 . "$SRC/tests/vm/lib.sh"
-readonly KUBELET=/var/lib/kubelet/device-plugins
-export PATH=$PATH:$BUILD/bin
+# shellcheck source=tests/deviceplugin/guest_node.sh
+. "$SRC/tests/deviceplugin/guest_node.sh"
 
-seen() { kubelet-standin devices --dir "$KUBELET" "railhead.io/$1" --timeout 1; }
-has() { [ "$(seen "$1" | jq "[.[] | select(.health == \"$3\")] | length")" = "$2" ]; }
-offers() { within 60 has "$1" "$2" Healthy; }
-ill() { within 90 has "$1" "$2" Unhealthy; }
-registered_once() { [ "$(grep -c '"msg":"registered with kubelet".*"railhead.io/'"$1"'"' "$OUT/railheadd.log")" = 1 ]; }
+registered_once() { times 0 '"msg":"registered with kubelet".*"railhead.io/'"$1"'"' 1; }
 
 node() {
     make_vfs pf0 2 || return
     ip link set pf1 up && within 60 is_up pf1 || return
-    mkdir -p /etc/railhead "$KUBELET"
-    jq -n '{ version: 1, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)" } ],
-             pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
-             health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 } } }' >/etc/railhead/fabric.json
-    kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
-    within 60 test -S "$KUBELET/control.sock" || return
-    railheadd --resync-interval 86400 >"$OUT/railheadd.log" 2>&1 &
-    daemon=$!
+    fabric '. + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
+                  health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 } } }' || return
+    kubelet_start && daemon_start 0 || return
     within 60 registered_once rail0 && within 60 registered_once rail1
 }
 check 'railheadd serves both rails' node
@@ -65,6 +56,5 @@ check 'it is up, they are well' offers rail0 2
 check 'railctl, too' railctl health
 check 'railctl remembers it' sh -c 'railctl health --history | grep -q Unhealthy'
 
-kill "$daemon"
-check 'railheadd ends when told to' wait "$daemon"
+check 'railheadd ends when told to' daemon_end 0
 finish
