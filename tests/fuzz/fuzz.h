@@ -5,12 +5,16 @@
 // hold ends the program like a crash, so that libFuzzer keeps the input.
 #pragma once
 
+#include <unistd.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace railhead::fuzz {
 
@@ -22,6 +26,18 @@ inline void Require(bool holds, const char* what) {
 
 inline std::string TextOf(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
+}
+
+// A directory in memory that goes when the fuzzer ends.
+inline const std::string& ScratchDirectory() {
+  static const std::string directory = [] {
+    (void)std::atexit([] {
+      std::error_code error;
+      std::filesystem::remove_all(ScratchDirectory(), error);
+    });
+    return "/dev/shm/railhead-fuzz-" + std::to_string(::getpid());
+  }();
+  return directory;
 }
 
 // Names that become parts of paths.

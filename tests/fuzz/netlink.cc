@@ -1,10 +1,12 @@
 // A datagram from a netlink socket: split into messages, each through every parser.
 #include "netns/nl/address_messages.h"
+#include "netns/nl/devlink_messages.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/neighbour_messages.h"
 #include "netns/nl/rdma_messages.h"
 #include "netns/nl/route_messages.h"
 #include "netns/nl/rule_messages.h"
+#include "netns/nl/uevents.h"
 #include "netns/nl/vf_messages.h"
 #include "tests/fuzz/fuzz.h"
 
@@ -19,11 +21,16 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)nl::ParseRoute(received);
     (void)nl::ParseRule(received);
     (void)nl::ParseNetnsMode(received);
+    (void)nl::ParseDevlinkFamily(received);
+    const auto news = nl::ParseDevlinkNews(received);
+    railhead::fuzz::Require(!news || news->instance || !news->reporter.empty(), "news are about something");
     if (auto device = nl::ParseRdmaDevice(received)) nl::ParseRdmaPort(received, *device);
     for (const int vf : {0, 1, 255}) {
       const auto state = nl::ParseVf(received, vf);
       railhead::fuzz::Require(!state || state->vf == vf, "the VF is the one that was asked for");
     }
   });
+  // The kernel's other announcements, on a socket of their own.
+  (void)railhead::IsRelevantUevent({reinterpret_cast<const char*>(data), size});
   return 0;
 }

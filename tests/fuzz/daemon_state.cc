@@ -1,0 +1,114 @@
+// Files that railheadd reads: what the operator wrote and what an earlier process, perhaps on
+// a disk that lost some of it, has left. The first byte says which file.
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "cni/state/allocation.h"
+#include "cni/state/journal.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/health/rules.h"
+#include "deviceplugin/health/state_file.h"
+#include "deviceplugin/pools/slots.h"
+#include "deviceplugin/topology/config.h"
+#include "netns/base/files.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace railhead::fuzz {
+namespace {
+
+constexpr const char* kSlot = "slot-1";
+
+// A node in memory, with a journal link for a slot.
+const Root& Node() {
+  static const Root node = [] {
+    Root root(ScratchDirectory());
+    (void)MakeDirectories(paths::Devices(root));
+    (void)MakeDirectories(paths::Attachments(root) + "/c");
+    (void)MakeDirectories(paths::Allocations(root));
+    std::error_code error;
+    std::filesystem::create_symlink("../attachments/c/n@i.json", paths::Devices(root) + "/" + kSlot, error);
+    return root;
+  }();
+  return node;
+}
+
+void Put(const std::string& path, const std::string& text) {
+  Require(WriteInPlace(path, text).has_value(), "the fuzzer can write");
+}
+
+void CheckRefusal(const Error& error) {
+  Require(!error.message.empty(), "a refusal says why");
+}
+
+void Topology(const std::string& text) {
+  const auto config = ParseTopologyConfig(text, "topology.json");
+  if (!config) CheckRefusal(config.error());
+}
+
+void Rules(const std::string& text) {
+  const auto document = JsonDocument::Parse(text, "fabric.json");
+  if (!document) return CheckRefusal(document.error());
+  JsonReader reader = document->Root();
+  const HealthRules rules = ReadHealthRules(reader, "health");
+  if (const auto read = reader.status(); !read) return CheckRefusal(read.error());
+  Require(rules.interval.count() > 0 && rules.vf_interval.count() > 0 && rules.counter_interval.count() > 0,
+          "a timer never spins");
+  for (const HealthRule rule : AllHealthRules()) {
+    const RuleSettings& settings = rules.Of(rule);
+    Require(settings.down_after.count() >= 0 && settings.up_after.count() >= 0, "times are not negative");
+    for (const CounterLimit& counter : settings.counters) {
+      Require(IsSafeName(counter.counter), "a counter's name is a file name");
+      Require(counter.window.count() > 0, "a window is some time");
+    }
+  }
+}
+
+void Health(const std::string& text) {
+  Put(HealthStatePath(Node()), text);
+  const auto state = ReadHealthState(Node());
+  if (!state) return CheckRefusal(state.error());
+  Require(state->has_value(), "a file that is there is read");
+  Require(WriteHealthState(Node(), **state).has_value(), "what was read can be written");
+  const auto again = ReadHealthState(Node());
+  Require(again && *again, "what we write is read");
+  Require(WriteHealthState(Node(), **again).has_value(), "and can be written again");
+  const auto third = ReadHealthState(Node());
+  Require(third && *third && **third == **again, "writing it again changes nothing");
+}
+
+void Record(const std::string& text) {
+  Put(paths::Allocations(Node()) + "/d.json", text);
+  const auto record = ReadAllocation(Node(), "d");
+  if (!record) return CheckRefusal(record.error());
+  AllocationRecord own = **record;
+  own.device_id = "d";
+  if (!WriteAllocation(Node(), own)) return;  // no UTF-8 is refused before
+  const auto again = ReadAllocation(Node(), "d");
+  Require(again && *again && (*again)->siblings == own.siblings && (*again)->generation == own.generation,
+          "a record is read as it was written");
+}
+
+void Entry(const std::string& text) {
+  Put(paths::Attachments(Node()) + "/c/n@i.json", text);
+  const auto bound = ReadBoundSlots(Node());
+  Require(bound.has_value(), "a damaged entry hides no other slot");
+  for (const auto& [slot, device] : *bound) Require(slot == kSlot, "only what has a link is bound");
+  (void)Journal(Node()).Scan();
+}
+
+void Read(std::string text) {
+  if (text.empty()) return;
+  const auto which = static_cast<unsigned char>(text.front()) % 5;
+  text.erase(0, 1);
+  static constexpr void (*kReaders[])(const std::string&) = {Topology, Rules, Health, Record, Entry};
+  kReaders[which](text);
+}
+
+}  // namespace
+}  // namespace railhead::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  railhead::fuzz::Read(railhead::fuzz::TextOf(data, size));
+  return 0;
+}
