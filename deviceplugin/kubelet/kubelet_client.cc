@@ -1,31 +1,69 @@
 #include "deviceplugin/kubelet/kubelet_client.h"
 
+#include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include "deviceplugin/kubelet/dial.h"
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 
 namespace railhead {
+namespace {
+
+// How soon a call is given up that is not worthwhile any more.
+constexpr std::chrono::milliseconds kLook{50};
+
+// A status that comes from another thread, or from within the call that starts or cancels it:
+// gRPC runs callbacks where it likes, so no other lock is taken here.
+class Pending {
+ public:
+  void Set(grpc::Status status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_ = std::move(status);
+    changed_.notify_all();
+  }
+  bool Wait(std::chrono::milliseconds limit) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    return changed_.wait_for(lock, limit, [&] { return status_.has_value(); });
+  }
+  grpc::Status Take() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return *std::move(status_);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<grpc::Status> status_;
+};
+
+}  // namespace
 
 class KubeletClient::Impl {
  public:
   explicit Impl(std::string socket_path) : socket_path_(std::move(socket_path)) {}
 
-  grpc::Status Call(const v1beta1::RegisterRequest& request, std::chrono::milliseconds limit) {
+  grpc::Status Call(const v1beta1::RegisterRequest& request, std::chrono::milliseconds limit,
+                    const std::function<bool()>& worthwhile) {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + limit);
+    const auto stub = v1beta1::Registration::NewStub(DialUnix(socket_path_));
     {
       const std::lock_guard<std::mutex> lock(mutex_);
       if (cancelled_) return grpc::Status::CANCELLED;
       context_ = &context;
     }
     v1beta1::Empty response;
-    grpc::Status status =
-        v1beta1::Registration::NewStub(DialUnix(socket_path_))->Register(&context, request, &response);
+    Pending pending;
+    stub->async()->Register(&context, &request, &response,
+                            [&pending](grpc::Status status) { pending.Set(std::move(status)); });
+    while (!pending.Wait(kLook)) {
+      if (!worthwhile()) context.TryCancel();
+    }
     const std::lock_guard<std::mutex> lock(mutex_);
     context_ = nullptr;
-    return status;
+    return pending.Take();
   }
 
   void Cancel() {
@@ -48,14 +86,15 @@ KubeletClient::KubeletClient(std::string socket_path)
 KubeletClient::~KubeletClient() = default;
 
 Result<void> KubeletClient::Register(const std::string& resource, const std::string& endpoint,
-                                     bool pre_start_required, std::chrono::milliseconds limit) {
+                                     bool pre_start_required, std::chrono::milliseconds limit,
+                                     const std::function<bool()>& worthwhile) {
   v1beta1::RegisterRequest request;
   request.set_version("v1beta1");
   request.set_endpoint(endpoint);
   request.set_resource_name(resource);
   request.mutable_options()->set_pre_start_required(pre_start_required);
   request.mutable_options()->set_get_preferred_allocation_available(true);
-  const grpc::Status status = impl_->Call(request, limit);
+  const grpc::Status status = impl_->Call(request, limit, worthwhile);
   if (status.ok()) return {};
   const std::string attempt =
       "registering " + resource + " with kubelet at " + impl_->socket_path() + ": " + status.error_message();

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -23,8 +24,9 @@ class KubeletClient {
 
   // `endpoint`: file name of the plugin's socket beside kubelet's. kubelet dials back
   // within the call (10 s at most), so the plugin must be serving already.
+  // Given up, with kTimeout, when `worthwhile` no longer says so.
   Result<void> Register(const std::string& resource, const std::string& endpoint, bool pre_start_required,
-                        std::chrono::milliseconds limit);
+                        std::chrono::milliseconds limit, const std::function<bool()>& worthwhile);
   // Ends a Register in progress, and all later ones, with kTimeout.
   void Cancel();
 

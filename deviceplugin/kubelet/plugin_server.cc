@@ -125,6 +125,10 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     const std::lock_guard<std::mutex> lock(streams_mutex_);
     return static_cast<int>(streams_.size());
   }
+  bool NewestStreamIsOpen() const {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    return newest_ != nullptr;
+  }
   int StreamsSoFar() const {
     const std::lock_guard<std::mutex> lock(streams_mutex_);
     return streams_so_far_;
@@ -151,6 +155,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       const std::lock_guard<std::mutex> lock(streams_mutex_);
       streams_.insert(stream);
       ++streams_so_far_;
+      newest_ = stream;
       if (stopping_) {
         stream->End();
       } else {
@@ -267,6 +272,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     {
       const std::lock_guard<std::mutex> lock(streams_mutex_);
       streams_.erase(stream);
+      if (newest_ == stream) newest_ = nullptr;
     }
     wiring_.streams_changed();
   }
@@ -289,6 +295,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   // Taken before a Stream's own lock, never after.
   mutable std::mutex streams_mutex_;
   std::set<Stream*> streams_;
+  Stream* newest_ = nullptr;  // nullptr: has ended
   int streams_so_far_ = 0;
   bool stopping_ = false;
 
@@ -313,6 +320,9 @@ void PluginServer::Update(View view) {
 
 int PluginServer::OpenStreams() const {
   return impl_->OpenStreams();
+}
+bool PluginServer::NewestStreamIsOpen() const {
+  return impl_->NewestStreamIsOpen();
 }
 int PluginServer::StreamsSoFar() const {
   return impl_->StreamsSoFar();

@@ -69,6 +69,8 @@ class PluginServer {
 
   // ListAndWatch calls that are open.
   [[nodiscard]] int OpenStreams() const;
+  // Whether the one that was opened last still is.
+  [[nodiscard]] bool NewestStreamIsOpen() const;
   // How many ListAndWatch calls there ever were.
   [[nodiscard]] int StreamsSoFar() const;
 

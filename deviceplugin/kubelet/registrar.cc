@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/inotify.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,6 +14,7 @@
 #include <set>
 #include <utility>
 
+#include "deviceplugin/kubelet/endpoint.h"
 #include "deviceplugin/kubelet/kubelet_client.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
@@ -25,36 +25,22 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-// Pods that are admitted meanwhile are refused; but kubelet has to be done with the stream that
-// ended, or it takes the new registration for that one.
-constexpr milliseconds kFirstPause{20};
 constexpr milliseconds kLongestPause{10'000};
 // kubelet answers after it has dialled us back, for which it takes 10 s at most.
 constexpr milliseconds kRegisterLimit{15'000};
 // kubelet opens ListAndWatch right after it has answered.
 constexpr milliseconds kStreamLimit{10'000};
-// How often one that stands by looks whether it is needed: a newer process that was
-// killed leaves no event.
-constexpr milliseconds kStandByPause{2'000};
+// How often one looks whether others are still there: a process that was killed leaves no
+// event.
+constexpr milliseconds kStandByPause{500};
+// A stream that was open for so long was no accident: pauses begin anew when it ends.
+constexpr milliseconds kSteady{1'000};
+// When an older server leaves, kubelet drops us within this time if it takes us for it.
+constexpr milliseconds kLeavePause{500};
+// Its streams end before its socket goes.
+constexpr milliseconds kLeaving{5'000};
 // Everything is event driven; this only bounds what a lost event costs.
 constexpr milliseconds kResync{30'000};
-
-// Which socket a file is: inode numbers are used again, but not at the same time.
-// (Not the change time: labels and modes may be set later.)
-struct SocketIdentity {
-  dev_t device = 0;
-  ino_t inode = 0;
-  std::int64_t made_ns = 0;
-  bool operator==(const SocketIdentity&) const = default;
-};
-
-std::optional<SocketIdentity> IdentityOf(const std::string& path) {
-  struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
-  return SocketIdentity{
-      status.st_dev, status.st_ino,
-      static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
-}
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -67,22 +53,6 @@ void Drain(int fd) {
 }
 
 }  // namespace
-
-// One resource and how far it is.
-struct Endpoint {
-  PluginServer::View view;
-  std::unique_ptr<PluginServer> server;
-  int servers_so_far = 0;
-  std::optional<SocketIdentity> registered_with;
-  int streams_before = 0;  // StreamsSoFar() when Register was called
-  Clock::time_point registered_at;
-  Clock::time_point next_attempt;  // of serving or registering
-  milliseconds pause = kFirstPause;
-  std::string last_error;
-  bool standing_by = false;
-
-  [[nodiscard]] const std::string& resource() const { return view.pool->spec.resource; }
-};
 
 class Registrar::Loop {
  public:
@@ -212,13 +182,24 @@ class Registrar::Loop {
     }
   }
 
-  // Whether the resource is better left to a newer process.
-  bool StandsBy(Endpoint* endpoint) const {
-    const auto newer = NewerServer(options_.kubelet_directory, BaseName(endpoint->server->socket_path()));
-    if (newer && !endpoint->standing_by) Emit(EventKind::kStandingBy, endpoint->resource(), *newer);
-    endpoint->standing_by = newer.has_value();
-    if (newer) endpoint->next_attempt = Clock::now() + kStandByPause;
-    return endpoint->standing_by;
+  // Stands by while a newer process serves the resource, and asks kubelet again when one of
+  // the others has left: whose end kubelet took that for is not known.
+  void NoticeSiblings(Endpoint* endpoint) const {
+    const auto now = Clock::now();
+    const auto seen =
+        endpoint->siblings.Look(options_.kubelet_directory, BaseName(endpoint->server->socket_path()));
+    if (seen.newer && !endpoint->standing_by) Emit(EventKind::kStandingBy, endpoint->resource(), *seen.newer);
+    endpoint->standing_by = seen.newer.has_value();
+    if (seen.newer_left && !endpoint->standing_by) endpoint->ask_again_at = now;
+    if (seen.older_left && now > endpoint->lost_at + kLeaving && !endpoint->ask_again_at)
+      endpoint->ask_again_at = now + kLeavePause;
+    if (endpoint->standing_by) endpoint->ask_again_at.reset();
+    if (!endpoint->ask_again_at || now < *endpoint->ask_again_at) return;
+    endpoint->ask_again_at.reset();
+    endpoint->next_attempt = now;
+    if (!endpoint->registered_with) return;
+    endpoint->registered_with.reset();
+    Emit(EventKind::kKubeletGone, endpoint->resource(), "another railheadd has left the resource");
   }
 
   void Advance(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
@@ -229,10 +210,16 @@ class Registrar::Loop {
       if (now < endpoint->next_attempt || !Serve(endpoint)) return;
     }
     if (!kubelet) return;
+    NoticeSiblings(endpoint);
     if (endpoint->registered_with) NoticeLostStream(endpoint, now);
     if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return;
-    if (endpoint->standing_by && StandsBy(endpoint)) return;
-    Register(endpoint, *kubelet);
+    if (!Rests(*endpoint)) Register(endpoint);
+  }
+
+  // Leaves the resource to a newer one. Not with a kubelet that is new: who knows whether the newer
+  // one ever comes to it.
+  [[nodiscard]] bool Rests(const Endpoint& endpoint) const {
+    return endpoint.standing_by && endpoint.last_kubelet == kubelet_;
   }
 
   bool MustServeAnew(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) const {
@@ -248,22 +235,22 @@ class Registrar::Loop {
   }
 
   void NoticeLostStream(Endpoint* endpoint, Clock::time_point now) const {
-    if (endpoint->server->OpenStreams() > 0) {
-      endpoint->pause = kFirstPause;
-      return;
-    }
     const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
-    if (!opened && now < endpoint->registered_at + kStreamLimit) return;
+    if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + kStreamLimit)
+      return;
+    if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
     endpoint->registered_with.reset();
+    endpoint->lost_at = now;
+    endpoint->ask_again_at.reset();
     Later(endpoint);
-    if (StandsBy(endpoint)) return;
+    if (endpoint->standing_by) return;
     Emit(EventKind::kKubeletGone, endpoint->resource(),
          opened ? "kubelet has ended ListAndWatch" : "kubelet has not called ListAndWatch");
   }
 
   static void Later(Endpoint* endpoint) {
     endpoint->next_attempt = Clock::now() + endpoint->pause;
-    endpoint->pause = std::min(endpoint->pause * 2, kLongestPause);
+    endpoint->pause = std::clamp(endpoint->pause * 2, kFirstPause, kLongestPause);
   }
 
   void Failed(Endpoint* endpoint, EventKind kind, const Error& error) const {
@@ -295,16 +282,25 @@ class Registrar::Loop {
     return true;
   }
 
-  void Register(Endpoint* endpoint, const SocketIdentity& kubelet) {
+  void Register(Endpoint* endpoint) {
+    // As of this moment: kubelet may have been restarted while others were registered, and taking
+    // the new one for the old one would mean to serve anew for nothing.
+    const auto kubelet = IdentityOf(kubelet_socket_);
+    if (!kubelet) return;
     endpoint->streams_before = endpoint->server->StreamsSoFar();
-    const auto done = client_.Register(endpoint->resource(), BaseName(endpoint->server->socket_path()),
-                                       endpoint->server->PreStartRequired(), kRegisterLimit);
+    // A kubelet that starts removes our socket, and then dials it in vain for as long as it can.
+    const std::string& socket = endpoint->server->socket_path();
+    const auto done =
+        client_.Register(endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
+                         kRegisterLimit, [&socket] { return Exists(socket); });
     if (stopping_) return;
     if (!done) {
       Failed(endpoint, EventKind::kRegisterFailed, done.error());
       return;
     }
     endpoint->registered_with = kubelet;
+    endpoint->last_kubelet = kubelet;
+    endpoint->ask_again_at.reset();
     endpoint->registered_at = Clock::now();
     endpoint->last_error.clear();
     Emit(EventKind::kRegistered, endpoint->resource(), kubelet_socket_);
@@ -314,10 +310,13 @@ class Registrar::Loop {
   void Wait() {
     auto until = Clock::now() + (watching_ ? kResync : milliseconds{1000});
     for (const Endpoint& endpoint : endpoints_) {
+      if (endpoint.siblings.any()) until = std::min(until, Clock::now() + kStandByPause);
+      if (kubelet_ && endpoint.server && endpoint.ask_again_at)
+        until = std::min(until, *endpoint.ask_again_at);
       if (endpoint.server && endpoint.registered_with) {
-        if (endpoint.server->OpenStreams() == 0)
+        if (endpoint.server->StreamsSoFar() == endpoint.streams_before)
           until = std::min(until, endpoint.registered_at + kStreamLimit);
-      } else if (kubelet_ || !endpoint.server) {
+      } else if (!endpoint.server || (kubelet_ && !Rests(endpoint))) {
         until = std::min(until, endpoint.next_attempt);
       }
     }

@@ -4,10 +4,12 @@
 //   - kubelet.sock is another one (kubelet has restarted),
 //   - our socket's file is gone (a starting kubelet removes all sockets in its
 //     directory): then also serve anew, on a new path,
-//   - kubelet has dropped ListAndWatch while it kept its socket. When the reason is a
-//     newer process of ours (an update: of two the last to register wins) this one
-//     stands by until that is gone: two that each take the resource back would make
-//     kubelet see it come and go.
+//   - kubelet has dropped ListAndWatch while it kept its socket: the one that it opened
+//     after the last Register, as a stream of before tells nothing,
+//   - another process of ours has left the resource (siblings.h). Of two, as during an
+//     update, the older stands by while the newer is there: two that each take the
+//     resource back would make kubelet see it come and go. It keeps its stream, so that
+//     nothing ends before the newer one has registered.
 // kubelet's socket is recognised by inode and creation time, so an event that comes
 // late, after we registered with that very socket, does nothing. Failures are tried
 // again with growing pauses, at once when kubelet.sock changes.
@@ -89,10 +91,6 @@ inline constexpr std::size_t kMaxSocketPath = 107;
 // the resource's place where the path would be too long for a socket.
 std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
                        int number);
-
-// The socket of another server of the same resource that was made after ours and is
-// being served; nullopt when there is none. `own_name` as SocketName() made it.
-std::optional<std::string> NewerServer(const std::string& directory, const std::string& own_name);
 
 // Removes sockets that earlier processes left behind: railhead-*.sock which nobody
 // listens on. Returns their names.

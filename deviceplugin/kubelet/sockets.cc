@@ -11,6 +11,7 @@
 #include <cstring>
 #include <utility>
 
+#include "deviceplugin/kubelet/endpoint.h"
 #include "deviceplugin/kubelet/registrar.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
@@ -67,6 +68,14 @@ bool IsOurs(std::string_view name) {
 
 }  // namespace
 
+std::optional<SocketIdentity> IdentityOf(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) return std::nullopt;
+  return SocketIdentity{
+      status.st_dev, status.st_ino,
+      static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec};
+}
+
 std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
                        int number) {
   std::string readable = resource;
@@ -76,18 +85,19 @@ std::string SocketName(const std::string& directory, const std::string& resource
   return std::string(kPrefix) + (fits ? readable : Hash(resource)) + tail;
 }
 
-std::optional<std::string> NewerServer(const std::string& directory, const std::string& own_name) {
+std::vector<OtherServer> OtherServers(const std::string& directory, const std::string& own_name) {
+  std::vector<OtherServer> others;
   const auto own = MadeAt(directory + "/" + own_name);
   const auto names = ListDirectory(directory);
-  if (!own || !names || !*names) return std::nullopt;
+  if (!own || !names || !*names) return others;
   for (const std::string& name : **names) {
     if (name == own_name || !IsOurs(name) || ResourcePart(name) != ResourcePart(own_name)) continue;
     std::string path = directory;
     path.append("/").append(name);
     const auto made = MadeAt(path);
-    if (made && *made > *own && Probe(path) == 0) return name;
+    if (made && Probe(path) == 0) others.push_back({name, *made > *own});
   }
-  return std::nullopt;
+  return others;
 }
 
 std::vector<std::string> RemoveStaleSockets(const std::string& directory) {

@@ -184,14 +184,17 @@ TEST_F(KubeletTest, ASecondInstanceTakesOverAndTheFirstStandsBy) {
   const auto old_daemon = RunDaemon();
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
   const auto new_daemon = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return old_daemon->err().find("standing by") != std::string::npos; }))
-      << old_daemon->err() << new_daemon->err();
-  EXPECT_EQ(kubelet.Registrations(kResource), 2) << "they take it from each other";
+  ASSERT_TRUE(Eventually([&] {
+    return kubelet.Registrations(kResource) == 2 &&
+           old_daemon->err().find("standing by") != std::string::npos;
+  })) << old_daemon->err()
+      << new_daemon->err();
   EXPECT_EQ(old_daemon->Stop(), 0);
-  EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << new_daemon->err();
+  EXPECT_TRUE(Eventually([&] { return kubelet.Allocate(kResource, 1).has_value(); })) << new_daemon->err();
+  EXPECT_TRUE(kubelet.Devices(kResource, 7, Soon())) << new_daemon->err();
   EXPECT_EQ(OurSockets(), 1U) << "the old one removed the new one's socket";
   EXPECT_TRUE(kubelet.Allocate(kResource, 1));
-  EXPECT_EQ(kubelet.Registrations(kResource), 2);
+  EXPECT_LE(kubelet.Registrations(kResource), 4) << "kubelet may have dropped the new one for the old one";
   EXPECT_EQ(new_daemon->Stop(), 0);
 }
 
@@ -201,7 +204,10 @@ TEST_F(KubeletTest, TheFirstInstanceTakesOverWhenTheSecondIsKilled) {
   const auto old_daemon = RunDaemon();
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon()));
   const auto new_daemon = RunDaemon();
-  ASSERT_TRUE(Eventually([&] { return old_daemon->err().find("standing by") != std::string::npos; }));
+  ASSERT_TRUE(Eventually([&] {
+    return kubelet.Registrations(kResource) == 2 &&
+           old_daemon->err().find("standing by") != std::string::npos;
+  }));
   new_daemon->Kill();
   ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 3; })) << old_daemon->err();
   EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << old_daemon->err();

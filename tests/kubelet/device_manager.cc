@@ -1,363 +1,299 @@
 #include "tests/kubelet/device_manager.h"
 
-#include <grpc/grpc.h>
-#include <grpcpp/grpcpp.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <condition_variable>
-#include <mutex>
-#include <random>
+#include <cstdio>
 #include <thread>
 #include <utility>
 
-#include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "netns/base/files.h"
+#include "tests/kubelet/device_manager_impl.h"
 
 namespace railhead::testing {
 namespace {
 
-using std::chrono::seconds;
-constexpr seconds kDialLimit{10};
-constexpr seconds kPreStartLimit{30};
-constexpr seconds kCallLimit{60};  // kubelet has none here; a test must end
+constexpr std::chrono::minutes kStopGracePeriod{5};
 
-Error StatusError(const std::string& what, const grpc::Status& status) {
-  static constexpr const char* kNames[] = {
-      "OK",        "CANCELLED",      "UNKNOWN",           "INVALID_ARGUMENT",   "DEADLINE_EXCEEDED",
-      "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION",
-      "ABORTED",   "OUT_OF_RANGE",   "UNIMPLEMENTED",     "INTERNAL",           "UNAVAILABLE",
-      "DATA_LOSS", "UNAUTHENTICATED"};
-  const auto code = static_cast<std::size_t>(status.error_code());
-  const std::string name = code < std::size(kNames) ? kNames[code] : std::to_string(code);
-  return {ErrorCode::kConflict, what + ": " + name + ": " + status.error_message(), "", 0};
+// v1helper.IsExtendedResourceName, as far as a device plugin may get it wrong.
+bool IsExtendedResourceName(const std::string& name) {
+  const auto slash = name.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < name.size() &&
+         name.find('/', slash + 1) == std::string::npos && name.rfind("requests.", 0) != 0 &&
+         name.substr(0, slash).find("kubernetes.io") == std::string::npos;
 }
-
-template <typename Ids>
-std::vector<std::string> ToVector(const Ids& ids) {
-  return {ids.begin(), ids.end()};
-}
-
-// One plugin's endpoint: options and the device list as its stream tells it.
-class Plugin {
- public:
-  Plugin(const std::string& socket_path, std::function<void()> changed) : changed_(std::move(changed)) {
-    grpc::ChannelArguments arguments;
-    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-    channel_ =
-        grpc::CreateCustomChannel("unix:" + socket_path, grpc::InsecureChannelCredentials(), arguments);
-    stub_ = v1beta1::DevicePlugin::NewStub(channel_);
-  }
-  ~Plugin() { Disconnect(); }
-  Plugin(const Plugin&) = delete;
-  Plugin& operator=(const Plugin&) = delete;
-
-  grpc::Status Connect() {
-    const auto deadline = std::chrono::system_clock::now() + kDialLimit;
-    if (!channel_->WaitForConnected(deadline)) {
-      return {grpc::StatusCode::DEADLINE_EXCEEDED, "failed to dial device plugin"};
-    }
-    grpc::ClientContext context;
-    context.set_deadline(deadline);
-    v1beta1::DevicePluginOptions options;
-    grpc::Status status = stub_->GetDevicePluginOptions(&context, {}, &options);
-    pre_start_ = options.pre_start_required();
-    preferred_ = options.get_preferred_allocation_available();
-    return status;
-  }
-
-  void Watch() {
-    watcher_ = std::thread([this] {
-      const auto stream = stub_->ListAndWatch(&context_, {});
-      v1beta1::ListAndWatchResponse message;
-      while (stream->Read(&message)) Replace(message);
-      (void)stream->Finish();
-      MarkUnhealthy();
-    });
-  }
-
-  void Disconnect() {
-    context_.TryCancel();
-    if (watcher_.joinable()) watcher_.join();
-  }
-
-  [[nodiscard]] std::vector<SeenDevice> devices() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return devices_;
-  }
-  [[nodiscard]] int lists() const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    return lists_;
-  }
-  [[nodiscard]] bool pre_start() const { return pre_start_; }
-  [[nodiscard]] bool preferred() const { return preferred_; }
-  v1beta1::DevicePlugin::Stub* stub() { return stub_.get(); }
-
- private:
-  void Replace(const v1beta1::ListAndWatchResponse& message) {
-    std::vector<SeenDevice> devices;
-    for (const auto& device : message.devices()) {
-      SeenDevice seen{device.id(), device.health() == "Healthy", {}};
-      for (const auto& node : device.topology().nodes())
-        seen.numa_nodes.push_back(static_cast<int>(node.id()));
-      devices.push_back(std::move(seen));
-    }
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      devices_ = std::move(devices);
-      ++lists_;
-    }
-    changed_();
-  }
-  void MarkUnhealthy() {
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      for (SeenDevice& device : devices_) device.healthy = false;
-    }
-    changed_();
-  }
-
-  const std::function<void()> changed_;
-  std::shared_ptr<grpc::Channel> channel_;
-  std::unique_ptr<v1beta1::DevicePlugin::Stub> stub_;
-  grpc::ClientContext context_;  // of ListAndWatch
-  std::thread watcher_;
-  bool pre_start_ = false;
-  bool preferred_ = false;
-  mutable std::mutex mutex_;
-  std::vector<SeenDevice> devices_;
-  int lists_ = 0;
-};
 
 }  // namespace
 
-class DeviceManager::Impl final : public v1beta1::Registration::Service {
- public:
-  explicit Impl(std::string directory) : directory_(std::move(directory)), random_(std::random_device()()) {}
+DeviceManager::Impl::Impl(std::string directory, KubeletOptions options)
+    : directory_(std::move(directory)), options_(std::move(options)), random_(options_.seed) {}
 
-  Result<void> Start() {
-    RH_TRY(RemoveSockets());
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + directory_ + "/kubelet.sock", grpc::InsecureServerCredentials());
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-    if (!server_) return Fail(ErrorCode::kIo, "serving " + directory_ + "/kubelet.sock");
-    return {};
-  }
-
-  void Stop() {
-    if (server_) server_->Shutdown(std::chrono::system_clock::now() + seconds(1));
-    server_.reset();
-    std::map<std::string, std::shared_ptr<Plugin>> plugins;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      plugins.swap(plugins_);
-    }
-    for (auto& [resource, plugin] : plugins) plugin->Disconnect();
-  }
-
-  grpc::Status Register(grpc::ServerContext* /*context*/, const v1beta1::RegisterRequest* request,
-                        v1beta1::Empty* /*response*/) override {
-    if (request->version() != "v1beta1") {
-      return {grpc::StatusCode::UNKNOWN,
-              "requested API version \"" + request->version() + "\" is not supported"};
-    }
-    auto plugin = std::make_shared<Plugin>(directory_ + "/" + request->endpoint(), [this] { Notify(); });
-    if (const grpc::Status status = plugin->Connect(); !status.ok()) {
-      return {grpc::StatusCode::UNKNOWN, status.error_message()};
-    }
-    std::shared_ptr<Plugin> old;
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      old = std::exchange(plugins_[request->resource_name()], plugin);
-      ++registrations_[request->resource_name()];
-    }
-    plugin->Watch();
-    if (old) old->Disconnect();
-    return grpc::Status::OK;
-  }
-
-  Result<std::vector<SeenDevice>> Devices(const std::string& resource, std::size_t count, Deadline deadline) {
-    std::unique_lock<std::mutex> lock(mutex_);
-    for (;;) {
-      const auto found = plugins_.find(resource);
-      const auto devices = found == plugins_.end() ? std::vector<SeenDevice>{} : found->second->devices();
-      const auto healthy = static_cast<std::size_t>(std::count_if(
-          devices.begin(), devices.end(), [](const SeenDevice& device) { return device.healthy; }));
-      if (healthy >= count) return devices;
-      if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) {
-        return Fail(ErrorCode::kTimeout, "waiting for " + std::to_string(count) + " healthy devices of " +
-                                             resource + ": there are " + std::to_string(healthy));
-      }
-    }
-  }
-
-  std::vector<SeenDevice> Present(const std::string& resource) {
+Result<void> DeviceManager::Impl::Start() {
+  const std::lock_guard<std::mutex> life(life_mutex_);
+  RH_TRY(ReadState());
+  RH_TRY(CleanDirectory());
+  {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = plugins_.find(resource);
-    return found == plugins_.end() ? std::vector<SeenDevice>{} : found->second->devices();
+    stopped_ = false;
   }
-  int Lists(const std::string& resource) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = plugins_.find(resource);
-    return found == plugins_.end() ? 0 : found->second->lists();
-  }
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + directory_ + "/kubelet.sock", grpc::InsecureServerCredentials());
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  if (!server_) return Fail(ErrorCode::kIo, "serving " + directory_ + "/kubelet.sock");
+  Record("KubeletSocketCreated");
+  return {};
+}
 
-  Result<SeenAllocation> Allocate(const std::string& resource, std::size_t count) {
-    const auto plugin = RH_TRY(Find(resource));
-    auto free = Free(resource, *plugin);
-    if (free.size() < count) {
-      return Fail(ErrorCode::kExhausted, "requested number of devices unavailable for " + resource +
-                                             ": requested " + std::to_string(count) + ", available " +
-                                             std::to_string(free.size()));
+// The memory of a kubelet that has just begun.
+Result<void> DeviceManager::Impl::ReadState() {
+  auto data = RH_TRY(ReadCheckpointFile(directory_));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++life_;
+  resources_.clear();
+  clients_.clear();
+  pods_.clear();
+  if (data) {
+    pods_ = std::move(data->pods);
+    for (const auto& [resource, ids] : data->registered) {
+      Resource& known = resources_[resource];
+      known.listed = true;
+      known.stopped = options_.now();
     }
-    std::shuffle(free.begin(), free.end(), random_);
-    std::vector<std::string> chosen = free;
-    if (count < free.size() && plugin->preferred()) {
-      chosen = RH_TRY(Preferred(plugin.get(), free, count));
-      for (const std::string& id : free) {
-        if (std::find(chosen.begin(), chosen.end(), id) == chosen.end()) chosen.push_back(id);
-      }
+  }
+  RecountAllocated();
+  return {};
+}
+
+Result<void> DeviceManager::Impl::CleanDirectory() const {
+  RH_TRY(WriteInPlace(directory_ + "/DEPRECATION", ""));
+  const auto names = RH_TRY(ListDirectory(directory_));
+  if (!names) return Fail(ErrorCode::kNotFound, directory_ + " does not exist");
+  for (const std::string& name : *names) {
+    struct stat status {};
+    const std::string path = directory_ + "/" + name;
+    // The stand-in's own control socket is not part of the play.
+    if (name == "control.sock" || ::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
+    RH_TRY(RemoveFile(path));
+    if (name != "kubelet.sock") Record("SocketRemoved");
+  }
+  return {};
+}
+
+void DeviceManager::Impl::Stop(bool leave_socket) {
+  const std::lock_guard<std::mutex> life(life_mutex_);
+  const std::string path = directory_ + "/kubelet.sock";
+  std::vector<Client> everyone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return;
+    stopped_ = true;
+    ++life_;
+    everyone.swap(everyone_);
+    clients_.clear();
+  }
+  Record("KubeletStop");
+  for (const Client& client : everyone) client->Cancel();
+  // gRPC removes the path; who is killed does not, and it is the very same file then.
+  const bool kept = leave_socket && ::link(path.c_str(), (path + ".kept").c_str()) == 0;
+  if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  server_.reset();
+  if (kept) (void)std::rename((path + ".kept").c_str(), path.c_str());
+  for (const Client& client : everyone) client->Join();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  resources_.clear();
+  changed_.notify_all();
+}
+
+grpc::Status DeviceManager::Impl::Register(grpc::ServerContext* /*context*/,
+                                           const v1beta1::RegisterRequest* request,
+                                           v1beta1::Empty* /*response*/) {
+  const std::string& resource = request->resource_name();
+  At(Step::kRegisterCalled, resource);
+  grpc::Status status;
+  if (request->version() != "v1beta1") {
+    status = {grpc::StatusCode::UNKNOWN,
+              "requested API version \"" + request->version() + "\" is not supported by kubelet"};
+  } else if (!IsExtendedResourceName(resource)) {
+    status = {grpc::StatusCode::UNKNOWN,
+              "the ResourceName \"" + resource + "\" is not a valid extended resource name"};
+  } else {
+    status = ConnectClient(
+        std::make_shared<PluginClient>(resource, directory_ + "/" + request->endpoint(), options_.record));
+  }
+  if (options_.record) {
+    options_.record({"plugin", "Register", resource, 1, ToJson(*request),
+                     status.ok() ? nlohmann::json::object() : nlohmann::json(), TraceErrorOf(status)});
+  }
+  At(Step::kRegisterAnswered, resource);
+  return status;
+}
+
+grpc::Status DeviceManager::Impl::ConnectClient(const Client& client) {
+  const std::string& resource = client->resource();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return grpc::Status::CANCELLED;
+    clients_[resource] = client;
+    everyone_.push_back(client);
+  }
+  const grpc::Status status = client->Connect();
+  if (status.ok()) At(Step::kDialledBack, resource);
+  if (options_.register_delay.count() > 0) std::this_thread::sleep_for(options_.register_delay);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopped_) return grpc::Status::CANCELLED;
+  if (!status.ok()) {
+    clients_.erase(resource);
+    return status;
+  }
+  Resource& known = resources_[resource];
+  known.endpoint = client;
+  known.stopped.reset();
+  known.lists = 0;
+  ++registrations_[resource];
+  ++streams_[resource];
+  client->Run(
+      options_.list_delay, options_.deaf,
+      [this, resource](const std::vector<SeenDevice>& devices) { ListTaken(resource, devices); },
+      [this, raw = client.get()] { StreamEnded(raw); });
+  return grpc::Status::OK;
+}
+
+// genericDeviceUpdateCallback: by the resource's name, whichever client it came from.
+void DeviceManager::Impl::ListTaken(const std::string& resource, const std::vector<SeenDevice>& devices) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return;
+    Resource& known = resources_[resource];
+    known.all.clear();
+    known.healthy.clear();
+    known.unhealthy.clear();
+    known.listed = true;
+    ++known.lists;
+    for (const SeenDevice& device : devices) {
+      known.all[device.id] = device;
+      (device.healthy ? known.healthy : known.unhealthy).insert(device.id);
     }
-    chosen.resize(count);
-    std::shuffle(chosen.begin(), chosen.end(), random_);
-    return Call(resource, plugin.get(), chosen);
-  }
-
-  void Release(const std::string& resource, const std::vector<std::string>& ids) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    for (const std::string& id : ids) allocated_[resource].erase(id);
-  }
-
-  Result<void> PreStart(const std::string& resource, const std::vector<std::string>& ids) {
-    const auto plugin = RH_TRY(Find(resource));
-    if (!plugin->pre_start()) return {};
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kPreStartLimit);
-    v1beta1::PreStartContainerRequest request;
-    for (const std::string& id : ids) request.add_device_ids(id);
-    v1beta1::PreStartContainerResponse response;
-    const grpc::Status status = plugin->stub()->PreStartContainer(&context, request, &response);
-    if (!status.ok()) return Fail(StatusError("PreStartContainer of " + resource, status));
-    return {};
-  }
-
-  int Registrations(const std::string& resource) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = registrations_.find(resource);
-    return found == registrations_.end() ? 0 : found->second;
-  }
-
- private:
-  Result<void> RemoveSockets() const {
-    const auto names = RH_TRY(ListDirectory(directory_));
-    if (!names) return Fail(ErrorCode::kNotFound, directory_ + " does not exist");
-    for (const std::string& name : *names) {
-      struct stat status {};
-      const std::string path = directory_ + "/" + name;
-      // The stand-in's own control socket is not part of the play.
-      if (name == "control.sock" || ::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode))
-        continue;
-      RH_TRY(RemoveFile(path));
-    }
-    return {};
-  }
-
-  void Notify() {
-    const std::lock_guard<std::mutex> lock(mutex_);
+    WriteState();
     changed_.notify_all();
   }
+  At(Step::kListTaken, resource);
+}
 
-  Result<std::shared_ptr<Plugin>> Find(const std::string& resource) const {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    const auto found = plugins_.find(resource);
-    if (found == plugins_.end()) return Fail(ErrorCode::kNotFound, "no plugin has registered " + resource);
-    return found->second;
+// runClient's end: what it disconnects is whoever has the name now.
+void DeviceManager::Impl::StreamEnded(PluginClient* client) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --streams_[client->resource()];
+  changed_.notify_all();
+  const auto found = clients_.find(client->resource());
+  if (stopped_ || found == clients_.end()) return;
+  if (options_.mended_handover && found->second.get() != client) return;
+  Disconnect(Client(found->second));
+}
+
+void DeviceManager::Impl::Disconnect(const Client& client) {
+  clients_.erase(client->resource());
+  client->Cancel();
+  const auto found = resources_.find(client->resource());
+  if (found == resources_.end()) return;
+  Resource& known = found->second;
+  known.unhealthy.insert(known.healthy.begin(), known.healthy.end());
+  known.healthy.clear();
+  known.stopped = options_.now();
+}
+
+Result<std::vector<SeenDevice>> DeviceManager::Impl::Devices(const std::string& resource, std::size_t count,
+                                                             Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto healthy = [&] {
+    const auto found = resources_.find(resource);
+    return found == resources_.end() ? std::size_t{0} : found->second.healthy.size();
+  };
+  if (!changed_.wait_until(lock, deadline, [&] { return healthy() >= count; })) {
+    return Fail(ErrorCode::kTimeout, "waiting for " + std::to_string(count) + " healthy devices of " +
+                                         resource + ": there are " + std::to_string(healthy()));
   }
+  lock.unlock();
+  return Present(resource);
+}
 
-  std::vector<std::string> Free(const std::string& resource, const Plugin& plugin) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    std::vector<std::string> free;
-    for (const SeenDevice& device : plugin.devices()) {
-      if (device.healthy && !allocated_[resource].contains(device.id)) free.push_back(device.id);
-    }
-    return free;
+std::vector<SeenDevice> DeviceManager::Impl::Present(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<SeenDevice> devices;
+  const auto found = resources_.find(resource);
+  if (found == resources_.end()) return devices;
+  devices.reserve(found->second.all.size());
+  for (const auto& [id, device] : found->second.all) {
+    devices.push_back(device);
+    devices.back().healthy = found->second.healthy.contains(id);
   }
+  return devices;
+}
 
-  Result<std::vector<std::string>> Preferred(Plugin* plugin, const std::vector<std::string>& free,
-                                             std::size_t count) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
-    v1beta1::PreferredAllocationRequest request;
-    auto* container = request.add_container_requests();
-    for (const std::string& id : free) container->add_available_device_ids(id);
-    container->set_allocation_size(static_cast<int>(count));
-    v1beta1::PreferredAllocationResponse response;
-    const grpc::Status status = plugin->stub()->GetPreferredAllocation(&context, request, &response);
-    if (!status.ok()) return Fail(StatusError("GetPreferredAllocation", status));
-    std::vector<std::string> ids;
-    if (response.container_responses_size() == 0) return ids;
-    for (const std::string& id : response.container_responses(0).device_ids()) {
-      if (std::find(free.begin(), free.end(), id) != free.end()) ids.push_back(id);
-    }
-    return ids;
+int DeviceManager::Impl::Lists(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = resources_.find(resource);
+  return found == resources_.end() ? 0 : found->second.lists;
+}
+
+int DeviceManager::Impl::Registrations(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = registrations_.find(resource);
+  return found == registrations_.end() ? 0 : found->second;
+}
+
+int DeviceManager::Impl::OpenStreams(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = streams_.find(resource);
+  return found == streams_.end() ? 0 : found->second;
+}
+
+// GetCapacity, which also forgets what has been without a plugin for too long.
+std::optional<Capacity> DeviceManager::Impl::NodeStatus(const std::string& resource) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = resources_.find(resource);
+  if (found == resources_.end() || !found->second.listed) return std::nullopt;
+  const Resource& known = found->second;
+  if (known.stopped && options_.now() - *known.stopped > kStopGracePeriod) {
+    resources_.erase(found);
+    WriteState();
+    return std::nullopt;
   }
+  return Capacity{known.healthy.size() + known.unhealthy.size(), known.healthy.size()};
+}
 
-  Result<SeenAllocation> Call(const std::string& resource, Plugin* plugin,
-                              const std::vector<std::string>& ids) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kCallLimit);
-    v1beta1::AllocateRequest request;
-    auto* container = request.add_container_requests();
-    for (const std::string& id : ids) container->add_device_ids(id);
-    v1beta1::AllocateResponse response;
-    const grpc::Status status = plugin->stub()->Allocate(&context, request, &response);
-    if (!status.ok()) return Fail(StatusError("Allocate of " + resource, status));
-    if (response.container_responses_size() != 1) {
-      return Fail(ErrorCode::kConflict, "Allocate of " + resource + ": no container response");
-    }
-    SeenAllocation seen = Convert(response.container_responses(0));
-    seen.ids = ids;
-    std::sort(seen.ids.begin(), seen.ids.end());
-    const std::lock_guard<std::mutex> lock(mutex_);
-    allocated_[resource].insert(ids.begin(), ids.end());
-    return seen;
+void DeviceManager::Impl::WriteState() {
+  CheckpointData data;
+  data.pods = pods_;
+  for (const auto& [resource, known] : resources_) {
+    if (known.listed) data.registered[resource] = {known.healthy.begin(), known.healthy.end()};
   }
+  // As kubelet: the next one tries again.
+  (void)WriteCheckpoint(directory_, data);
+}
 
-  static SeenAllocation Convert(const v1beta1::ContainerAllocateResponse& response) {
-    SeenAllocation seen;
-    seen.envs = {response.envs().begin(), response.envs().end()};
-    for (const auto& mount : response.mounts()) {
-      seen.mounts.push_back({mount.container_path(), mount.host_path(), mount.read_only()});
-    }
-    for (const auto& device : response.devices()) {
-      seen.devices.push_back({device.container_path(), device.host_path(), device.permissions()});
-    }
-    seen.annotations = {response.annotations().begin(), response.annotations().end()};
-    for (const auto& device : response.cdi_devices()) seen.cdi_devices.push_back(device.name());
-    return seen;
-  }
+void DeviceManager::Impl::At(Step step, const std::string& resource) const {
+  if (options_.at) options_.at(step, resource);
+}
 
-  const std::string directory_;
-  std::mt19937 random_;
-  std::unique_ptr<grpc::Server> server_;
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  std::map<std::string, std::shared_ptr<Plugin>> plugins_;
-  std::map<std::string, std::set<std::string>> allocated_;
-  std::map<std::string, int> registrations_;
-};
+void DeviceManager::Impl::Record(const char* call) const {
+  if (options_.record) options_.record({"kubelet", call, "", 1, nullptr, nullptr, std::nullopt});
+}
 
-DeviceManager::DeviceManager(std::string directory) : impl_(std::make_unique<Impl>(std::move(directory))) {}
+DeviceManager::DeviceManager(std::string directory, KubeletOptions options)
+    : impl_(std::make_unique<Impl>(std::move(directory), std::move(options))) {}
 DeviceManager::~DeviceManager() {
-  impl_->Stop();
+  impl_->Stop(false);
 }
 Result<void> DeviceManager::Start() {
   return impl_->Start();
 }
 void DeviceManager::Stop() {
-  impl_->Stop();
+  impl_->Stop(false);
+}
+void DeviceManager::Kill() {
+  impl_->Stop(true);
 }
 Result<std::vector<SeenDevice>> DeviceManager::Devices(const std::string& resource, std::size_t count,
                                                        Deadline deadline) {
@@ -369,17 +305,14 @@ std::vector<SeenDevice> DeviceManager::Present(const std::string& resource) cons
 int DeviceManager::Lists(const std::string& resource) const {
   return impl_->Lists(resource);
 }
-Result<SeenAllocation> DeviceManager::Allocate(const std::string& resource, std::size_t count) {
-  return impl_->Allocate(resource, count);
-}
-void DeviceManager::Release(const std::string& resource, const std::vector<std::string>& ids) {
-  impl_->Release(resource, ids);
-}
-Result<void> DeviceManager::PreStart(const std::string& resource, const std::vector<std::string>& ids) {
-  return impl_->PreStart(resource, ids);
+std::optional<Capacity> DeviceManager::NodeStatus(const std::string& resource) {
+  return impl_->NodeStatus(resource);
 }
 int DeviceManager::Registrations(const std::string& resource) const {
   return impl_->Registrations(resource);
+}
+int DeviceManager::OpenStreams(const std::string& resource) const {
+  return impl_->OpenStreams(resource);
 }
 
 }  // namespace railhead::testing

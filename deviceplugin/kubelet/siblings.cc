@@ -1,0 +1,29 @@
+#include "deviceplugin/kubelet/siblings.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace railhead {
+namespace {
+
+bool HaveLeft(const std::set<std::string>& before, const std::set<std::string>& now) {
+  return !std::includes(now.begin(), now.end(), before.begin(), before.end());
+}
+
+}  // namespace
+
+Siblings::Seen Siblings::Look(const std::string& directory, const std::string& own_name) {
+  std::set<std::string> newer;
+  std::set<std::string> older;
+  for (OtherServer& other : OtherServers(directory, own_name))
+    (other.newer ? newer : older).insert(std::move(other.name));
+  Seen seen;
+  if (!newer.empty()) seen.newer = *newer.begin();
+  seen.newer_left = HaveLeft(newer_, newer);
+  seen.older_left = HaveLeft(older_, older);
+  newer_ = std::move(newer);
+  older_ = std::move(older);
+  return seen;
+}
+
+}  // namespace railhead

@@ -1,0 +1,44 @@
+// Other servers of the same resource: an older or a newer railheadd beside this one, as during an
+// update.
+//
+// Of two plugins with one name kubelet asks the one that registered last. It does not close the other's
+// stream then, whose lists go on to count; and when the stream of either ends, kubelet (Kubernetes 1.36,
+// plugin/v1beta1/handler.go) takes it for the end of whoever registered last. So an open stream does not
+// tell that one is being asked: a server that has seen another one leave must register again.
+//
+// Threads: not thread-safe.
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace railhead {
+
+struct OtherServer {
+  std::string name;    // of its socket
+  bool newer = false;  // made after ours
+};
+
+// Those that are being served now. `own_name` as SocketName() made it.
+std::vector<OtherServer> OtherServers(const std::string& directory, const std::string& own_name);
+
+class Siblings {
+ public:
+  struct Seen {
+    std::optional<std::string> newer;  // one that is there
+    bool newer_left = false;           // since the last look
+    bool older_left = false;
+  };
+
+  Seen Look(const std::string& directory, const std::string& own_name);
+  // Whether there was one at the last look. One that is killed leaves no event.
+  [[nodiscard]] bool any() const { return !newer_.empty() || !older_.empty(); }
+
+ private:
+  std::set<std::string> newer_;
+  std::set<std::string> older_;
+};
+
+}  // namespace railhead
