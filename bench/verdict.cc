@@ -170,7 +170,19 @@ Verdict BelowAt(std::string budget, const Series* series, double share, double l
                 value < limit);
 }
 
+// A run with fewer devices (bench/node.sh -n) shows that it works, and no more.
+void SayHowMany(const Record& record, std::size_t first, std::vector<Verdict>& verdicts) {
+  constexpr double kAll = 1024;
+  const Series* devices = record.Find(kNode, kDaemonName, kDevices);
+  if (devices == nullptr || devices->Median() >= kAll) return;
+  for (std::size_t i = first; i < verdicts.size(); ++i) {
+    verdicts[i].figures +=
+        "; with no more than " + std::to_string(static_cast<int>(devices->Median())) + " VFs";
+  }
+}
+
 void JudgeNode(const Record& record, std::vector<Verdict>& verdicts) {
+  const std::size_t first = verdicts.size();
   verdicts.push_back(Discovery(record));
   verdicts.push_back(AllocateWork(record));
   verdicts.push_back(BelowAt("preferred allocation of 8 out of 1,024 VFs < 1 ms (p99)",
@@ -183,6 +195,7 @@ void JudgeNode(const Record& record, std::vector<Verdict>& verdicts) {
                              record.Find(kNode, kDaemonName, kIdleCpu), 1, kIdlePercent));
   verdicts.push_back(BelowAt("a change of the node told to kubelet < 1 s (max)",
                              record.Find(kNode, kDaemonName, kHotPlug), 1, kHotPlugMs));
+  SayHowMany(record, first, verdicts);
 }
 
 }  // namespace

@@ -167,6 +167,15 @@ TEST(VerdictTest, EachFigureOfTheNodeIsNeeded) {
   }
 }
 
+TEST(VerdictTest, ANodeWithFewerDevicesSaysSo) {
+  Record record = Good();
+  record.Add(kNode, kDaemonName, kDevices, "VFs", 1024);
+  EXPECT_EQ(Show(Judge(record, {})).find("no more than"), std::string::npos);
+  record = Good();
+  record.Add(kNode, kDaemonName, kDevices, "VFs", 32);
+  EXPECT_NE(Show(Judge(record, {})).find("with no more than 32 VFs"), std::string::npos);
+}
+
 TEST(ReportTest, TheNodeHasATable) {
   const std::string tables = Tables(Good());
   EXPECT_NE(tables.find("railheadd on a made-up node"), std::string::npos);
