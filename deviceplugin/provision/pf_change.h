@@ -51,9 +51,9 @@ class PfChange {
   Result<void> SetMtu(const VfWanted& vf);
   // What brings the VFs of before back; asks the PF for their MACs.
   Result<std::vector<VfWanted>> Before(const std::vector<VfActual>& vfs);
-  Result<void> RefuseOtherOrder(const std::vector<PciAddress>& made) const;
+  [[nodiscard]] Result<void> RefuseOtherOrder(const std::vector<PciAddress>& made) const;
   Result<void> LockNew(const std::vector<PciAddress>& made);
-  Result<PciAddress> AddressOf(int vf) const;
+  [[nodiscard]] Result<PciAddress> AddressOf(int vf) const;
   [[nodiscard]] bool KernelBinds() const { return pf_.autoprobe.value_or(true); }
   [[nodiscard]] std::string VfName(int vf) const;
 

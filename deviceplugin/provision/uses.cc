@@ -21,7 +21,7 @@ std::string PodOf(const JournalEntry& entry) {
     const auto found = entry.cni_args.find(name);
     return found == entry.cni_args.end() ? std::string() : found->second;
   };
-  const std::string container = "container " + entry.key.container_id;
+  std::string container = "container " + entry.key.container_id;
   const std::string pod = argument("K8S_POD_NAME");
   if (pod.empty()) return container;
   return "pod " + argument("K8S_POD_NAMESPACE") + "/" + pod + " (" + container + ")";
