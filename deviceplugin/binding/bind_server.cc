@@ -17,6 +17,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
@@ -28,6 +29,10 @@ using Clock = std::chrono::steady_clock;
 
 // Whoever connects writes at once; one that does not must not keep others waiting.
 constexpr std::chrono::seconds kPatience{2};
+constexpr std::size_t kMostPeers = 64;  // at once; further ones wait in the backlog
+// Without a descriptor for who is waiting.
+constexpr std::chrono::milliseconds kRest{100};
+constexpr std::chrono::milliseconds kLong{3'600'000};
 constexpr int kBacklog = 64;
 // How often one without the path looks whether it is needed: a daemon that was killed leaves
 // no event.
@@ -46,18 +51,9 @@ bool Await(int fd, short events, Clock::time_point until) {
   return ::poll(&polled, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
 }
 
-// nullopt: it does not say anything, or without end.
-std::optional<std::string> ReadLine(int fd, Clock::time_point until) {
-  std::string line;
-  std::array<char, 4096> buffer{};
-  while (line.find('\n') == std::string::npos) {
-    if (line.size() > kMaxBindLine || !Await(fd, POLLIN, until)) return std::nullopt;
-    const ssize_t n = ::recv(fd, buffer.data(), buffer.size(), 0);
-    if (n < 0 && (errno == EAGAIN || errno == EINTR)) continue;
-    if (n <= 0) return std::nullopt;
-    line.append(buffer.data(), static_cast<std::size_t>(n));
-  }
-  return line.substr(0, line.find('\n'));
+int Poll(std::vector<pollfd>* fds, Clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  return ::poll(fds->data(), fds->size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
 }
 
 void Send(int fd, std::string_view text, Clock::time_point until) {
@@ -157,20 +153,50 @@ void BindServer::Stop() {
 }
 
 void BindServer::Loop() {
+  std::vector<Peer> peers;
+  bool rests = false;
   while (!stopping_) {
-    std::array<pollfd, 3> fds{
-        {{listener_.fd.get(), POLLIN, 0}, {wake_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}}};
-    const int timeout = HasPath() ? -1 : static_cast<int>(kLook.count());
-    if (::poll(fds.data(), fds.size(), timeout) < 0 && errno != EINTR) return;
-    if (stopping_) return;
-    if ((fds[2].revents & POLLIN) != 0) Drain(watch_.get());
-    if ((fds[0].revents & POLLIN) != 0) {
-      const UniqueFd connection(
-          ::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-      if (connection.valid()) Serve(connection.get());
+    const bool accepts = !rests && peers.size() < kMostPeers;
+    std::vector<pollfd> fds{
+        {wake_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}, {accepts ? listener_.fd.get() : -1, POLLIN, 0}};
+    const std::size_t first = fds.size();
+    auto until = Clock::now() + (rests ? kRest : HasPath() ? kLong : kLook);
+    for (const Peer& peer : peers) {
+      fds.push_back({peer.connection.get(), POLLIN, 0});
+      until = std::min(until, peer.until);
     }
+    if (Poll(&fds, until) < 0 && errno != EINTR) return;
+    if (stopping_) return;
+    if ((fds[1].revents & POLLIN) != 0) Drain(watch_.get());
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      if (fds[first + i].revents != 0 && HasFinished(&peers[i])) peers[i].connection.Reset();
+    }
+    std::erase_if(peers,
+                  [](const Peer& peer) { return !peer.connection.valid() || peer.until <= Clock::now(); });
+    rests = (fds[2].revents & POLLIN) != 0 && !Accept(&peers);
     if (!HasPath()) TakePathBack();
   }
+}
+
+// false: there are no descriptors left, and to try at once would spin.
+bool BindServer::Accept(std::vector<Peer>* peers) const {
+  UniqueFd connection(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!connection.valid()) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+  if (IsRoot(connection.get())) peers->push_back({std::move(connection), {}, Clock::now() + kPatience});
+  return true;
+}
+
+// Whether it was answered, or is not worth an answer.
+bool BindServer::HasFinished(Peer* peer) const {
+  std::array<char, 4096> buffer{};
+  const ssize_t n = ::recv(peer->connection.get(), buffer.data(), buffer.size(), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (n <= 0) return true;
+  peer->said.append(buffer.data(), static_cast<std::size_t>(n));
+  const auto end = peer->said.find('\n');
+  if (end == std::string::npos) return peer->said.size() > kMaxBindLine;
+  Serve(peer->connection.get(), peer->said.substr(0, end));
+  return true;
 }
 
 bool BindServer::HasPath() const {
@@ -184,12 +210,8 @@ void BindServer::TakePathBack() {
   if (auto listener = Listen(path_)) listener_ = *std::move(listener);
 }
 
-void BindServer::Serve(int connection) const {
-  if (!IsRoot(connection)) return;
-  const auto until = Clock::now() + kPatience;
-  const auto line = ReadLine(connection, until);
-  if (!line) return;
-  const auto request = ParseBindRequest(*line);
+void BindServer::Serve(int connection, const std::string& line) const {
+  const auto request = ParseBindRequest(line);
   const Result<Bindings> answer = request ? answer_(*request) : Fail(request.error());
   Send(connection, FormatBindAnswer(answer), Clock::now() + kPatience);
   report_(request ? *request : BindRequest{}, answer);

@@ -1,7 +1,8 @@
 // BindServer: answers the CNI plugin's requests for devices on a unix socket.
 //
-// One line each way (cni/state/bind_protocol.h), one connection after the other, each with a
-// deadline. Only root may ask: the socket says who is there (SO_PEERCRED).
+// One line each way (cni/state/bind_protocol.h), each connection with a deadline: one that says
+// nothing keeps nobody waiting. Requests are answered one after the other. Only root may ask:
+// the socket says who is there (SO_PEERCRED).
 // Of two daemons (an update) the later one has the socket's path; the earlier one watches, and
 // takes it back when nobody listens there any more, or it is gone.
 // Ownership: owns its socket; the file stays, since to remove it could take a later daemon's.
@@ -12,11 +13,13 @@
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "cni/state/bind_protocol.h"
 #include "netns/base/result.h"
@@ -44,13 +47,22 @@ class BindServer {
     std::pair<dev_t, ino_t> file;
   };
 
+  // Who has connected and has not said all.
+  struct Peer {
+    UniqueFd connection;
+    std::string said;
+    std::chrono::steady_clock::time_point until;
+  };
+
   BindServer(std::string path, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
              Report report);
   static Result<Listener> Listen(const std::string& path);
   void Loop();
   [[nodiscard]] bool HasPath() const;
   void TakePathBack();
-  void Serve(int connection) const;
+  [[nodiscard]] bool Accept(std::vector<Peer>* peers) const;
+  [[nodiscard]] bool HasFinished(Peer* peer) const;
+  void Serve(int connection, const std::string& line) const;
 
   const std::string path_;
   Listener listener_;
