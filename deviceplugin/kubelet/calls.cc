@@ -56,7 +56,8 @@ Result<void> CheckAllocate(const ResourcePool& pool, const v1beta1::AllocateRequ
   for (const auto& container : request.container_requests()) {
     if (container.device_ids().empty()) return Refuse(attempt + "no device ids given");
     for (const std::string& id : container.device_ids()) {
-      if (!seen.insert(id).second) return Refuse(attempt + "the device id '" + id + "' is given twice");
+      if (!seen.insert(id).second)
+        return Refuse(std::string(attempt).append("'").append(id).append("' is given twice"));
       if (pool.Find(id) != nullptr) continue;
       return Fail(ErrorCode::kInvalid,
                   std::string(attempt).append("'").append(id).append("' is no device of this resource"),

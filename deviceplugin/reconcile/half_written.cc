@@ -50,6 +50,10 @@ Result<bool> RemoveAbandoned(const std::string& path) {
   return same ? RemoveFile(path) : false;
 }
 
+std::string In(std::string directory, std::string_view name) {
+  return directory.append("/").append(name);
+}
+
 std::vector<std::string> NamesIn(ReconcilePass& pass, const std::string& directory) {
   const auto names = ListDirectory(directory);
   if (!names) pass.Add("half-written", directory, "cannot be read", Fail(names.error()));
@@ -61,7 +65,7 @@ std::vector<std::string> NamesIn(ReconcilePass& pass, const std::string& directo
 void ReconcileHalfWritten(ReconcilePass& pass) {
   for (const Place& place : PlacesOf(pass.root)) {
     for (const std::string& name : NamesIn(pass, place.directory)) {
-      const std::string path = place.directory + "/" + name;
+      const std::string path = In(place.directory, name);
       if (IsTemporaryIn(place, name)) pass.Add("half-written", path, kKilled, RemoveAbandoned(path));
     }
   }
@@ -69,7 +73,7 @@ void ReconcileHalfWritten(ReconcilePass& pass) {
   const std::string socket = paths::BindSocket(pass.root);
   const std::string directory = socket.substr(0, socket.rfind('/'));
   for (const std::string& name : NamesIn(pass, directory)) {
-    const std::string path = directory + "/" + name;
+    const std::string path = In(directory, name);
     if (path.starts_with(socket + ".") && IsOld(pass, path))
       pass.Add("half-written", path, kKilled, RemoveFile(path));
   }
