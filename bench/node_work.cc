@@ -99,7 +99,7 @@ std::vector<std::string> Some(const std::vector<std::string>& all, std::size_t c
 Result<void> MeasureAllocate(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
                              const char* what, Record* record) {
   Allocator allocator(root);
-  std::mt19937 random(4711);
+  std::mt19937 random(4711);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   const auto all = IdsOfPool(pool);
   for (int round = 0; round < rounds; ++round) {
     auto ids = Some(all, count, &random);
@@ -121,7 +121,7 @@ Result<double> WriteDurably(const std::string& path, int round) {
 Result<void> MeasureOnDisk(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
                            const char* what, Record* record) {
   Allocator allocator(root);
-  std::mt19937 random(1147);
+  std::mt19937 random(1147);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   const auto all = IdsOfPool(pool);
   const std::string other = root.Path(kState) + "/bench";
   for (int round = 0; round < rounds; ++round) {
@@ -163,7 +163,7 @@ PreferHints HintsOf(const Topology& topology, std::size_t count) {
 
 void MeasurePreference(const ResourcePool& pool, const PreferHints& hints, std::size_t must, int size,
                        const char* what, int rounds, Record* record) {
-  std::mt19937 random(815);
+  std::mt19937 random(815);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   auto ids = IdsOfPool(pool);
   for (int round = 0; round < rounds; ++round) {
     std::shuffle(ids.begin(), ids.end(), random);  // kubelet's sets have no order
