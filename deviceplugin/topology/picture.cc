@@ -37,7 +37,7 @@ struct Size {
 struct Box {
   std::string style;
   std::vector<std::string> lines;  // the first is the title
-  const std::vector<VfUse>* vfs = nullptr;
+  const std::vector<ReportedVf>* vfs = nullptr;
   std::vector<std::unique_ptr<Box>> children;
   // Found by Measure(), relative to the parent.
   int x = 0;
@@ -178,11 +178,11 @@ class Picture {
     if (box.vfs != nullptr) DrawVfs(*box.vfs, x + kPadding, line_y - kVfSize + 1);
   }
 
-  void DrawVfs(const std::vector<VfUse>& vfs, int x, int y) {
+  void DrawVfs(const std::vector<ReportedVf>& vfs, int x, int y) {
     for (std::size_t i = 0; i < vfs.size(); ++i) {
       const auto column = static_cast<int>(i) % kVfsInARow;
       const auto row = static_cast<int>(i) / kVfsInARow;
-      const VfUse& vf = vfs[i];
+      const ReportedVf& vf = vfs[i];
       svg_.Rectangle({x + column * kVfStep, y + row * kVfStep, kVfSize, kVfSize}, vf.in_use ? "used" : "free",
                      "VF " + std::to_string(vf.index) + ", " + vf.id + (vf.in_use ? ", in use" : ", free"));
     }

@@ -16,17 +16,17 @@
 
 namespace railhead {
 
-struct VfUse {
+struct ReportedVf {
   int index = 0;
   std::string id;  // its PCI address
   bool in_use = false;
 };
 
 struct NicUse {
-  std::string rail;         // "" when it is on none
-  std::optional<int> vlan;  // of the rail
-  bool in_use = false;      // the NIC itself is in a pod
-  std::vector<VfUse> vfs;   // in the order of their index
+  std::string rail;             // "" when it is on none
+  std::optional<int> vlan;      // of the rail
+  bool in_use = false;          // the NIC itself is in a pod
+  std::vector<ReportedVf> vfs;  // in the order of their index
 
   [[nodiscard]] int InUse() const;
 };

@@ -142,7 +142,7 @@ Json NicsJson(const NodeReport& report) {
     const TopologyNic& nic = report.topology->nics()[i];
     const NicUse& use = report.nics[i];
     Json in_use = Json::array();
-    for (const VfUse& vf : use.vfs) {
+    for (const ReportedVf& vf : use.vfs) {
       if (vf.in_use) in_use.push_back(vf.id);
     }
     Json entry = {{"name", Name("NIC", i)},
