@@ -8,7 +8,6 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/daemon/node_plan.h"
 #include "netns/base/files.h"
 
 namespace railhead {
@@ -18,6 +17,8 @@ namespace {
 // lies in between is not worth telling kubelet. Both ends are far below a second.
 constexpr std::chrono::milliseconds kQuiet{100};
 constexpr std::chrono::milliseconds kLongestSettling{500};
+// Reading all of a large node that is busy takes a second.
+constexpr std::chrono::seconds kLongestLook{120};
 
 std::map<std::string, std::set<std::string>> DevicesOf(const Plan& plan) {
   std::map<std::string, std::set<std::string>> devices;
@@ -159,7 +160,7 @@ void Advertiser::Loop() {
   LookAtHealth();
   while (!stopping_) {
     events_.WatchFiles(Files());
-    const auto seen = events_.Wait(std::min(next_look_, next_tick_));
+    const auto seen = Wait(std::min(next_look_, next_tick_));
     if (seen.hardware || seen.files) Settle();
     if (stopping_) return;
     const auto now = Clock::now();
@@ -169,17 +170,39 @@ void Advertiser::Loop() {
   }
 }
 
+NodeEvents::Seen Advertiser::Wait(Clock::time_point until) {
+  Heartbeat& heartbeat = options_.activity->heartbeats.advertiser;
+  heartbeat.Within(std::max(until - Clock::now(), Clock::duration::zero()) + kLongestLook);
+  const NodeEvents::Seen seen = events_.Wait(until);
+  heartbeat.Within(kLongestLook);
+  NodeActivity& counts = options_.activity->node;
+  if (seen.hardware) counts.hardware_events.Add();
+  if (seen.files) counts.file_events.Add();
+  return seen;
+}
+
 void Advertiser::Settle() {
   const auto latest = Clock::now() + kLongestSettling;
   while (!stopping_ && Clock::now() < latest) {
-    if (!events_.Wait(std::min(Clock::now() + kQuiet, latest)).Any()) return;
+    if (!Wait(std::min(Clock::now() + kQuiet, latest)).Any()) return;
   }
 }
 
 void Advertiser::LookAtNode() {
   next_look_ = Clock::now() + options_.resync;
-  auto now = PlanNode(options_.root, kernel_, options_.source);
-  if (!now) {
+  NodeActivity& counts = options_.activity->node;
+  counts.looks_begun.Add();
+  Take(PlanNode(options_.root, kernel_, options_.source));
+  counts.looks_over.Add();
+}
+
+void Advertiser::Take(Result<NodePlan> now) {
+  NodeActivity& counts = options_.activity->node;
+  counts.config_ok = now.has_value();
+  if (now) {
+    counts.last_good.SetNow();
+  } else {
+    counts.failed_looks.Add();
     if (std::exchange(last_error_, now.error().message) != now.error().message)
       calls_.plan_changed({{}, now.error()});
     return;

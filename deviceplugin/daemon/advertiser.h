@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "deviceplugin/binding/binder.h"
+#include "deviceplugin/daemon/activity.h"
+#include "deviceplugin/daemon/node_plan.h"
 #include "deviceplugin/health/watch.h"
 #include "deviceplugin/kubelet/offer.h"
 #include "deviceplugin/pools/plan.h"
@@ -54,6 +56,7 @@ class Advertiser {
     Root root;
     ConfigSource source;
     std::chrono::seconds resync{60};
+    Activity* activity = nullptr;  // borrowed: counts, and how its thread is
   };
   struct Calls {
     std::function<void(Offer)> give;
@@ -76,6 +79,10 @@ class Advertiser {
   // Soon; does not wait for it.
   void Look() { events_.Wake(); }
   void Stop();
+  // Of all that may be given out, as of the last look at it; from any thread.
+  [[nodiscard]] std::vector<DeviceHealth> Health() const {
+    return health_ ? health_->All() : std::vector<DeviceHealth>{};
+  }
 
  private:
   using Clock = NodeEvents::Clock;
@@ -85,9 +92,11 @@ class Advertiser {
   void Loop();
   void Settle();
   void LookAtNode();
+  void Take(Result<NodePlan> now);
   void LookAtHealth();
   void Give() const;
   [[nodiscard]] std::vector<std::string> Files() const;
+  NodeEvents::Seen Wait(Clock::time_point until);
 
   const Options options_;
   Kernel& kernel_;

@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <utility>
 
 #include "deviceplugin/daemon/go_flags.h"
@@ -16,6 +17,11 @@ constexpr const char* kFooter =
     "actions did; 2 wrong command line; 3 configuration missing or wrong.";
 constexpr std::int64_t kMaxInterval = 86400;
 
+std::string IsHttpAddress(const std::string& text) {
+  const auto address = text.empty() ? HttpAddress{} : ParseHttpAddress(text);
+  return address ? std::string() : Describe(address.error());
+}
+
 void AddModes(CLI::App& app, CommandLine* line) {
   auto* list = app.add_flag("--list", line->list, "Print what would be advertised, as JSON, and exit");
   auto* once = app.add_flag("--reconcile-once", line->reconcile_once,
@@ -24,6 +30,20 @@ void AddModes(CLI::App& app, CommandLine* line) {
                                "Print how long the phases of the latest attachments took, as JSON, and exit");
   list->excludes(once)->excludes(timings);
   once->excludes(timings);
+}
+
+void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) {
+  app.add_option("--log-level", line->log_level, "debug, info, warning or error")
+      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
+      ->capture_default_str();
+  app.add_option("--log-format", line->log_format, "json (one object per line) or text")
+      ->transform(CLI::CheckedTransformer(
+          std::map<std::string, LogFormat>{{"json", LogFormat::kJson}, {"text", LogFormat::kText}}))
+      ->default_str("json");
+  app.add_option("--http-address", *http_address,
+                 "Where /metrics, /healthz and /readyz are served, IP:PORT; \"\": nowhere")
+      ->check(IsHttpAddress)
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -35,6 +55,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   std::string prefix = kSriovdpPrefix;
   std::int64_t interval = line->reconcile_interval.count();
   std::int64_t resync = line->resync_interval.count();
+  std::string http_address = "127.0.0.1:9917";
   const auto absolute = [](const std::string& path) {
     return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
   };
@@ -52,9 +73,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
       ->check(absolute)
       ->capture_default_str();
-  app.add_option("--log-level", line->log_level, "debug, info, warning or error")
-      ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
-      ->capture_default_str();
+  AddLogAndHttp(app, line, &http_address);
   app.add_option("--reconcile-interval", interval,
                  "Seconds between two looks for NICs, addresses and files without a pod; 0: none")
       ->check(CLI::Range(std::int64_t{0}, kMaxInterval))
@@ -77,6 +96,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   if (!fabric.empty()) line->source.fabric = fabric;
   if (!config_file.empty()) line->source.sriovdp = config_file;
   line->source.resource_prefix = prefix;
+  if (!http_address.empty()) line->http_address = *ParseHttpAddress(http_address);
   line->reconcile_interval = std::chrono::seconds(interval);
   line->resync_interval = std::chrono::seconds(resync);
   return std::nullopt;

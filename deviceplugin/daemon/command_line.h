@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/daemon/log.h"
+#include "deviceplugin/metrics/http_address.h"
 #include "deviceplugin/pools/plan.h"
 
 namespace railhead {
@@ -17,8 +19,10 @@ struct CommandLine {
   ConfigSource source;
   std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
   std::string log_level = "info";
+  LogFormat log_format = LogFormat::kJson;
+  std::optional<HttpAddress> http_address;      // nullopt: no HTTP
   std::chrono::seconds reconcile_interval{30};  // 0: never
-  std::chrono::seconds resync_interval{60};
+  std::chrono::seconds resync_interval{300};
   std::vector<std::string> dropped_arguments;  // of sriov-network-device-plugin, without a meaning here
   // Instead of serving:
   bool list = false;

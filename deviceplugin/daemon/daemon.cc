@@ -9,6 +9,9 @@
 #include <thread>
 #include <utility>
 
+#include "deviceplugin/daemon/metrics_page.h"
+#include "deviceplugin/daemon/probes.h"
+
 namespace railhead {
 namespace {
 
@@ -33,42 +36,105 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   std::unique_ptr<Daemon> daemon(
       new Daemon(root, kernel, line, OfferOf(node.plan, health.get(), bound), log));
   Advertiser::Calls calls;
-  calls.give = [&registrar = daemon->registrar_](Offer offer) { registrar.Update(std::move(offer)); };
+  calls.give = [daemon = daemon.get()](Offer offer) {
+    daemon->activity_.Offered(offer);
+    daemon->registrar_.Update(std::move(offer));
+  };
   calls.view = [&hints = daemon->hints_, &binder = daemon->binder_](BindingView view) {
     hints.Update(view.topology, view.accelerators);
     binder.Update(std::move(view));
   };
   calls.plan_changed = [log](const PlanChange& change) { LogPlanChange(log, change); };
-  calls.health_changed = [log](const HealthTick& tick) { LogHealth(log, tick); };
-  daemon->advertiser_ = RH_TRY(Advertiser::Start({root, line.source, line.resync_interval}, kernel, node.plan,
-                                                 std::move(health), std::move(calls)));
+  calls.health_changed = [log, &activity = daemon->activity_](const HealthTick& tick) {
+    activity.Judged(tick);
+    LogHealth(log, tick);
+  };
+  daemon->advertiser_ =
+      RH_TRY(Advertiser::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
+                               node.plan, std::move(health), std::move(calls)));
   daemon->bind_server_ = RH_TRY(BindServer::Start(
-      root, [&binder = daemon->binder_](const BindRequest& request) { return binder.Bind(request); },
+      root, [daemon = daemon.get()](const BindRequest& request) { return daemon->Bind(request); },
       [log](const BindRequest& request, const Result<Bindings>& answer) {
         LogBinding(log, request, answer);
       }));
+  RH_TRY(daemon->StartHttp(line));
   return daemon;
 }
 
 Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Log* log)
-    : log_(log),
+    : root_(root),
+      log_(log),
+      service_(Notify::TakeEnvironment(), activity_, [this] { return registrar_.Activities(); }),
       report_log_(log),
       reconciler_(root, kernel),
       pod_resources_(root),
       hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
       registrar_({root, root.Path(line.kubelet_directory), SocketTag(),
-                  [this](const ResourcePool& pool) { return hints_.For(pool); }},
+                  [this](const ResourcePool& pool) { return hints_.For(pool); },
+                  [this](std::chrono::seconds limit) { RegistrarStep(limit); }},
                  offer, [log](const Event& event) { LogEvent(log, event); }),
       announcer_(root, kernel,
-                 [log](const AttachmentKey& key, const Result<Repeated>& repeated) {
-                   LogRepeated(log, key, repeated);
+                 [this](const AttachmentKey& key, const Result<Repeated>& repeated) {
+                   activity_.Announced(repeated);
+                   LogRepeated(log_, key, repeated);
                  }),
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }) {
+  activity_.Offered(offer);
   if (line.reconcile_interval.count() > 0) {
-    reconciling_ =
-        std::make_unique<ReconcileLoop>(reconciler_, line.reconcile_interval,
-                                        [this](const ReconcileReport& report) { report_log_.Write(report); });
+    activity_.heartbeats.reconciler.Within(kLongestPass);
+    // A pause is at most a fifth longer than the interval.
+    const auto next = line.reconcile_interval * 6 / 5 + kLongestPass;
+    reconciling_ = std::make_unique<ReconcileLoop>(reconciler_, line.reconcile_interval,
+                                                   [this, next](const ReconcileReport& report) {
+                                                     activity_.heartbeats.reconciler.Within(next);
+                                                     activity_.Reconciled(report);
+                                                     report_log_.Write(report);
+                                                   });
   }
+}
+
+Result<void> Daemon::StartHttp(const CommandLine& line) {
+  if (!line.http_address) return {};
+  http_ = RH_TRY(HttpServer::Start(
+      *line.http_address, [this](const HttpRequest& request) { return AnswerHttp(request); },
+      [log = log_](const Result<std::string>& address) {
+        if (address) {
+          log->Info("serving metrics and probes", {{"address", *address}});
+        } else {
+          log->Warning("metrics and probes are not served", address.error());
+        }
+      }));
+  return {};
+}
+
+void Daemon::RegistrarStep(std::chrono::seconds limit) {
+  activity_.heartbeats.registrar.Within(limit);
+  // Probes are about the process that serves.
+  if (http_) http_->Want(!StandsBy(registrar_.Activities()));
+}
+
+Result<Bindings> Daemon::Bind(const BindRequest& request) {
+  activity_.heartbeats.binder.Within(kLongestBinding);
+  const auto begin = std::chrono::steady_clock::now();
+  auto answer = binder_.Bind(request);
+  activity_.Bound(answer, std::chrono::steady_clock::now() - begin);
+  activity_.heartbeats.binder.Rest();
+  return answer;
+}
+
+HttpResponse Daemon::AnswerHttp(const HttpRequest& request) const {
+  if (request.path == "/healthz") return HealthzAnswer(activity_.heartbeats);
+  if (request.path == "/readyz") return ReadyzAnswer(ReadinessOf(activity_, registrar_.Activities()));
+  HttpResponse response;
+  if (request.path == "/metrics") {
+    const ExpositionFormat format = FormatAccepted(request.accept);
+    response.content_type = ContentTypeOf(format);
+    response.body = MetricsPage({root_, &activity_, registrar_.Activities(), advertiser_->Health()}, format);
+    return response;
+  }
+  response.status = 404;
+  response.body = "there are /metrics, /healthz and /readyz\n";
+  return response;
 }
 
 int Daemon::Run(const sigset_t& signals) {
@@ -77,14 +143,18 @@ int Daemon::Run(const sigset_t& signals) {
     // What is not home yet should not be given out; but kubelet does not wait for ever.
     if (reconciling_ && !reconciling_->AwaitFirst(kFirstPass))
       log_->Debug("serving before the first pass is over");
+    activity_.serving = true;
     if (!stopping_) ran = registrar_.Run();
     if (!ran) ::kill(::getpid(), SIGTERM);
   });
-  int signal = 0;
-  for (sigwait(&signals, &signal); signal == SIGHUP; sigwait(&signals, &signal)) {
+  int signal = AwaitSignal(signals);
+  for (; signal == SIGHUP; signal = AwaitSignal(signals)) {
     log_->Info("looking again", {{"signal", "HUP"}});
+    service_.Reloading();
+    activity_.node.requests.Add();
     advertiser_->Look();
   }
+  service_.Stopping();
   Stop();
   serving.join();
   if (!ran) {
@@ -93,6 +163,22 @@ int Daemon::Run(const sigset_t& signals) {
   }
   log_->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
   return kStopped;
+}
+
+int Daemon::AwaitSignal(const sigset_t& signals) {
+  while (true) {
+    service_.Tick();
+    const auto interval = service_.interval();
+    int signal = 0;
+    if (!interval) {
+      sigwait(&signals, &signal);
+      return signal;
+    }
+    const auto seconds = std::chrono::floor<std::chrono::seconds>(*interval);
+    const timespec limit{seconds.count(), std::chrono::nanoseconds(*interval - seconds).count()};
+    signal = sigtimedwait(&signals, nullptr, &limit);
+    if (signal > 0) return signal;
+  }
 }
 
 bool Daemon::Ended() {
@@ -105,6 +191,7 @@ void Daemon::Stop() {
   bind_server_->Stop();
   announcer_.Stop();
   if (reconciling_) reconciling_->Stop();
+  if (http_) http_->Stop();
   registrar_.Stop();
 }
 

@@ -5,6 +5,7 @@
 //   BindServer     tells ADD which devices a pod's slots shall be
 //   ReconcileLoop  brings home what has no pod any more
 //   Announcer      repeats announcements for the CNI plugin
+//   HttpServer     metrics and probes
 //
 // Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
 #pragma once
@@ -17,13 +18,16 @@
 #include "deviceplugin/binding/admission_hints.h"
 #include "deviceplugin/binding/bind_server.h"
 #include "deviceplugin/binding/binder.h"
+#include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/daemon/service.h"
 #include "deviceplugin/kubelet/pod_resources.h"
 #include "deviceplugin/kubelet/registrar.h"
+#include "deviceplugin/metrics/http_server.h"
 #include "deviceplugin/pools/plan.h"
 #include "deviceplugin/reconcile/announcer.h"
 #include "deviceplugin/reconcile/loop.h"
@@ -55,10 +59,24 @@ class Daemon {
   static constexpr std::chrono::milliseconds kAdmissionWaits{100};
   static constexpr std::chrono::milliseconds kAddWaits{1000};
 
+  // How long one pass or one binding may take before it counts as hanging: a pass waits some
+  // seconds for each NIC in a namespace that is dying.
+  static constexpr std::chrono::seconds kLongestPass{900};
+  static constexpr std::chrono::seconds kLongestBinding{60};
+
   Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Log* log);
+  Result<void> StartHttp(const CommandLine& line);
+  void RegistrarStep(std::chrono::seconds limit);
+  Result<Bindings> Bind(const BindRequest& request);
+  [[nodiscard]] HttpResponse AnswerHttp(const HttpRequest& request) const;
+  // The next signal; meanwhile the service manager is told how things are.
+  int AwaitSignal(const sigset_t& signals);
   void Stop();
 
+  const Root root_;
   Log* log_;
+  Activity activity_;
+  Service service_;
   ReportLog report_log_;
   Reconciler reconciler_;
   PodResources pod_resources_;
@@ -70,6 +88,7 @@ class Daemon {
   Binder binder_;
   std::unique_ptr<BindServer> bind_server_;
   std::unique_ptr<Advertiser> advertiser_;
+  std::unique_ptr<HttpServer> http_;  // last: it tells of all the others
 };
 
 }  // namespace railhead

@@ -1,11 +1,13 @@
-// Log: one JSON object per line on stderr.
+// Log: one line per event on stderr, as a JSON object or, for people, as text:
 //
 //   {"time":"2026-01-02T03:04:05.678Z","level":"info","msg":"registered","resource":"railhead.io/roce"}
+//   2026-01-02T03:04:05.678Z info registered resource=railhead.io/roce
 //
 // Only the daemon logs; libraries return errors and report events.
 // Threads: thread-safe.
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <memory>
 #include <string>
@@ -16,13 +18,15 @@
 
 namespace railhead {
 
+enum class LogFormat : std::uint8_t { kJson, kText };
+
 class Log {
  public:
   using Field = std::pair<std::string_view, std::string>;
   using Fields = std::initializer_list<Field>;
 
   // "debug", "info", "warning", "error"; anything else is "info".
-  explicit Log(const std::string& level);
+  explicit Log(const std::string& level, LogFormat format = LogFormat::kJson);
   ~Log();
   Log(const Log&) = delete;
   Log& operator=(const Log&) = delete;

@@ -79,7 +79,7 @@ int Main(int argc, char** argv) {
   if (const auto status = ParseCommandLine(argc, argv, &line)) return *status;
   const char* prefix = std::getenv("RAILHEAD_ROOT");
   const Root root(prefix != nullptr ? prefix : "");
-  Log log(line.log_level);
+  Log log(line.log_level, line.log_format);
   for (const std::string& argument : line.dropped_arguments)
     log.Info("ignored an argument that only steers glog's files", {{"argument", argument}});
   LinuxKernel kernel(root);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <string>
 
+#include "deviceplugin/kubelet/activity.h"
 #include "deviceplugin/kubelet/plugin_server.h"
 #include "deviceplugin/kubelet/siblings.h"
 
@@ -36,6 +37,7 @@ struct Endpoint {
   using Clock = std::chrono::steady_clock;
 
   PluginServer::View view;
+  std::shared_ptr<ResourceActivity> activity;
   std::unique_ptr<PluginServer> server;
   int servers_so_far = 0;
   std::optional<SocketIdentity> registered_with;

@@ -162,6 +162,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
         stream->Changed();
       }
     }
+    ++wiring_.activity->streams;
     wiring_.streams_changed();
     return stream;
   }
@@ -169,24 +170,26 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   grpc::ServerUnaryReactor* GetPreferredAllocation(grpc::CallbackServerContext* context,
                                                    const v1beta1::PreferredAllocationRequest* request,
                                                    v1beta1::PreferredAllocationResponse* response) override {
-    const auto current = pool();
-    const auto done = AnswerPreferred(*current, Hints(*current), *request, response);
-    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
+    return Count(context, &wiring_.activity->preferred, [&] {
+      const auto current = pool();
+      return AnswerPreferred(*current, Hints(*current), *request, response);
+    });
   }
 
   grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context,
                                      const v1beta1::AllocateRequest* request,
                                      v1beta1::AllocateResponse* response) override {
-    const auto done =
-        AnswerAllocate(*pool(), wiring_.allocator.get(), *request, ReportOf("Allocate"), response);
-    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
+    return Count(context, &wiring_.activity->allocate, [&] {
+      return AnswerAllocate(*pool(), wiring_.allocator.get(), *request, ReportOf("Allocate"), response);
+    });
   }
 
   grpc::ServerUnaryReactor* PreStartContainer(grpc::CallbackServerContext* context,
                                               const v1beta1::PreStartContainerRequest* request,
                                               v1beta1::PreStartContainerResponse* /*response*/) override {
-    const auto done = AnswerPreStart(wiring_.root, *pool(), *request, ReportOf("PreStartContainer"));
-    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
+    return Count(context, &wiring_.activity->pre_start, [&] {
+      return AnswerPreStart(wiring_.root, *pool(), *request, ReportOf("PreStartContainer"));
+    });
   }
 
  private:
@@ -235,6 +238,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       if (sent_ == list) return;
       sent_ = std::move(list);
       writing_ = true;
+      owner_->wiring_.activity->lists_sent.Add();
       StartWrite(&response_);
     }
     void FinishOnce(const grpc::Status& status) {
@@ -262,6 +266,16 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     return hints;
   }
 
+  template <typename Work>
+  static grpc::ServerUnaryReactor* Count(grpc::CallbackServerContext* context, CallActivity* calls,
+                                         const Work& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Result<void> done = work();
+    calls->duration.Observe(std::chrono::steady_clock::now() - begin);
+    (done ? calls->answered : calls->refused).Add();
+    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
+  }
+
   void EndStreams() {
     const std::lock_guard<std::mutex> lock(streams_mutex_);
     stopping_ = true;
@@ -274,6 +288,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
       streams_.erase(stream);
       if (newest_ == stream) newest_ = nullptr;
     }
+    --wiring_.activity->streams;
     wiring_.streams_changed();
   }
 

@@ -18,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/kubelet/activity.h"
 #include "deviceplugin/pools/allocate.h"
 #include "deviceplugin/pools/resource_pool.h"
 #include "netns/base/result.h"
@@ -43,6 +44,7 @@ class PluginServer {
   struct Wiring {
     Root root;
     std::shared_ptr<Allocator> allocator;
+    std::shared_ptr<ResourceActivity> activity;
     std::function<void()> streams_changed;
     std::function<void(const CallReport&)> report;
     Paths paths;  // may be empty: nothing is known

@@ -41,6 +41,8 @@ constexpr milliseconds kLeavePause{500};
 constexpr milliseconds kLeaving{5'000};
 // Everything is event driven; this only bounds what a lost event costs.
 constexpr milliseconds kResync{30'000};
+// One step: registering, or to end a server with its streams.
+constexpr std::chrono::seconds kLongestStep{120};
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -75,7 +77,12 @@ class Registrar::Loop {
       WatchDirectory();
       const auto kubelet = IdentityOf(kubelet_socket_);
       NoticeKubelet(kubelet);
-      for (Endpoint& endpoint : endpoints_) Advance(&endpoint, kubelet);
+      for (Endpoint& endpoint : endpoints_) {
+        if (options_.alive) options_.alive(kLongestStep);
+        Advance(&endpoint, kubelet);
+        Publish(endpoint);
+      }
+      if (options_.alive) options_.alive(kLongestStep);
       Wait();
     }
     for (Endpoint& endpoint : endpoints_) endpoint.server.reset();
@@ -94,6 +101,11 @@ class Registrar::Loop {
       update_ = std::move(offer);
     }
     Wake();
+  }
+
+  std::vector<std::shared_ptr<const ResourceActivity>> Activities() const {
+    const std::lock_guard<std::mutex> lock(activities_mutex_);
+    return activities_;
   }
 
  private:
@@ -126,6 +138,9 @@ class Registrar::Loop {
     }
     endpoints_.emplace_back();
     endpoints_.back().view.pool = pool;
+    endpoints_.back().activity = std::make_shared<ResourceActivity>(pool->spec.resource);
+    const std::lock_guard<std::mutex> lock(activities_mutex_);
+    activities_.push_back(endpoints_.back().activity);
     return endpoints_.back();
   }
 
@@ -151,6 +166,12 @@ class Registrar::Loop {
                   "use a shorter --kubelet-dir");
     }
     return {};
+  }
+
+  void Publish(const Endpoint& endpoint) const {
+    endpoint.activity->serving = endpoint.server != nullptr;
+    endpoint.activity->registered = kubelet_ && endpoint.registered_with == kubelet_;
+    endpoint.activity->standing_by = endpoint.standing_by;
   }
 
   void Emit(EventKind kind, const std::string& resource, std::string detail,
@@ -188,8 +209,9 @@ class Registrar::Loop {
     const auto now = Clock::now();
     const auto seen =
         endpoint->siblings.Look(options_.kubelet_directory, BaseName(endpoint->server->socket_path()));
-    if (seen.newer && !endpoint->standing_by) Emit(EventKind::kStandingBy, endpoint->resource(), *seen.newer);
-    endpoint->standing_by = seen.newer.has_value();
+    const bool before = std::exchange(endpoint->standing_by, seen.newer.has_value());
+    Publish(*endpoint);
+    if (seen.newer && !before) Emit(EventKind::kStandingBy, endpoint->resource(), *seen.newer);
     if (seen.newer_left && !endpoint->standing_by) endpoint->ask_again_at = now;
     if (seen.older_left && now > endpoint->lost_at + kLeaving && !endpoint->ask_again_at)
       endpoint->ask_again_at = now + kLeavePause;
@@ -256,6 +278,8 @@ class Registrar::Loop {
   void Failed(Endpoint* endpoint, EventKind kind, const Error& error) const {
     if (error.message != endpoint->last_error) Emit(kind, endpoint->resource(), "", error);
     endpoint->last_error = error.message;
+    endpoint->activity->set_problem(Describe(error));
+    if (kind == EventKind::kRegisterFailed) endpoint->activity->registration_failures.Add();
     Later(endpoint);
   }
 
@@ -266,6 +290,7 @@ class Registrar::Loop {
     wiring.paths = options_.paths;
     wiring.root = options_.root;
     wiring.allocator = allocator_;
+    wiring.activity = endpoint->activity;
     wiring.streams_changed = [this] { Wake(); };
     wiring.report = [this](const CallReport& call) {
       sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error});
@@ -278,6 +303,7 @@ class Registrar::Loop {
     }
     endpoint->server = *std::move(server);
     ++endpoint->servers_so_far;
+    endpoint->activity->set_problem("");
     Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
     return true;
   }
@@ -303,6 +329,9 @@ class Registrar::Loop {
     endpoint->ask_again_at.reset();
     endpoint->registered_at = Clock::now();
     endpoint->last_error.clear();
+    endpoint->activity->registrations.Add();
+    endpoint->activity->set_problem("");
+    Publish(*endpoint);
     Emit(EventKind::kRegistered, endpoint->resource(), kubelet_socket_);
   }
 
@@ -344,6 +373,9 @@ class Registrar::Loop {
 
   std::mutex update_mutex_;
   std::optional<Offer> update_;
+
+  mutable std::mutex activities_mutex_;
+  std::vector<std::shared_ptr<const ResourceActivity>> activities_;
 };
 
 Registrar::Registrar(Options options, const Offer& offer, Sink sink)
@@ -358,6 +390,9 @@ void Registrar::Stop() {
 }
 void Registrar::Update(Offer offer) {
   loop_->Update(std::move(offer));
+}
+std::vector<std::shared_ptr<const ResourceActivity>> Registrar::Activities() const {
+  return loop_->Activities();
 }
 
 }  // namespace railhead

@@ -24,6 +24,7 @@
 // is called from Run()'s thread and from gRPC's threads.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -65,6 +66,8 @@ class Registrar {
     // every process is number 1.
     std::string socket_tag;
     PluginServer::Paths paths;  // of all resources' servers
+    // Called by Run() at each step; the next one comes within the time that it is given.
+    std::function<void(std::chrono::seconds)> alive;  // may be empty
   };
   using Sink = std::function<void(const Event&)>;
 
@@ -78,6 +81,8 @@ class Registrar {
   Result<void> Run();
   void Stop();
   void Update(Offer offer);
+  // Of every resource that was ever offered, in that order. From any thread.
+  [[nodiscard]] std::vector<std::shared_ptr<const ResourceActivity>> Activities() const;
 
  private:
   class Loop;

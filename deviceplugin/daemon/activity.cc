@@ -1,0 +1,46 @@
+#include "deviceplugin/daemon/activity.h"
+
+namespace railhead {
+
+void Activity::Offered(const Offer& offer) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  offer_ = offer;
+}
+
+Offer Activity::offer() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return offer_;
+}
+
+void Activity::Bound(const Result<Bindings>& answer, std::chrono::nanoseconds duration) {
+  bind_duration.Observe(duration);
+  (answer ? bound : not_bound.at(static_cast<std::size_t>(answer.error().code))).Add();
+}
+
+void Activity::Reconciled(const ReconcileReport& report) {
+  passes.Add();
+  last_pass.SetNow();
+  attachments = report.attachments;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const ReconcileAction& action : report.actions)
+    ++reconcile_actions_[{action.what, action.error.has_value()}];
+}
+
+std::map<Activity::ReconcileKind, std::uint64_t> Activity::reconcile_actions() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return reconcile_actions_;
+}
+
+void Activity::Announced(const Result<Repeated>& repeated) {
+  (repeated ? announced.at(static_cast<std::size_t>(*repeated)) : not_announced).Add();
+}
+
+void Activity::Judged(const HealthTick& tick) {
+  for (const HealthChange& change : tick.changes) {
+    for (const HealthReason& reason : change.started)
+      took_hold.at(static_cast<std::size_t>(reason.rule)).Add();
+    for (const HealthReason& reason : change.ended) let_go.at(static_cast<std::size_t>(reason.rule)).Add();
+  }
+}
+
+}  // namespace railhead

@@ -1,0 +1,101 @@
+// Activity: what the daemon has done so far, and what it offers now.
+//
+// The parts count into it, through the callbacks that daemon.cc gives them; metrics_page.h and
+// probes.h read. Nothing here is on the way of a call of kubelet's: those are counted in
+// kubelet/activity.h.
+// Threads: thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <mutex>
+#include <string>
+#include <utility>
+
+#include "cni/plugin/repeat.h"
+#include "cni/state/bind_protocol.h"
+#include "deviceplugin/daemon/heartbeat.h"
+#include "deviceplugin/health/watch.h"
+#include "deviceplugin/kubelet/offer.h"
+#include "deviceplugin/metrics/counter.h"
+#include "deviceplugin/reconcile/reconciler.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+// A time of day that another thread reads.
+class TimeOfDay {
+ public:
+  using Clock = std::chrono::system_clock;
+
+  void SetNow() { time_ = Clock::now().time_since_epoch().count(); }
+  // Since 1970; 0 before SetNow().
+  [[nodiscard]] double seconds() const {
+    return std::chrono::duration<double>(Clock::duration(time_.load())).count();
+  }
+
+ private:
+  std::atomic<Clock::rep> time_{0};
+};
+
+// Of the thread that follows the node.
+struct NodeActivity {
+  Counter hardware_events;
+  Counter file_events;
+  Counter requests;  // SIGHUP
+  Counter looks_begun;
+  Counter looks_over;
+  Counter failed_looks;
+  std::atomic<bool> config_ok{true};
+  TimeOfDay last_good;
+};
+
+class Activity {
+ public:
+  static constexpr std::size_t kErrorCodes = static_cast<std::size_t>(ErrorCode::kLimited) + 1;
+  // What a pass did, to what kind of thing, and whether it could.
+  struct ReconcileKind {
+    std::string what;
+    bool failed = false;
+    auto operator<=>(const ReconcileKind&) const = default;
+  };
+
+  void Offered(const Offer& offer);
+  void Bound(const Result<Bindings>& answer, std::chrono::nanoseconds duration);
+  void Reconciled(const ReconcileReport& report);
+  void Announced(const Result<Repeated>& repeated);
+  void Judged(const HealthTick& tick);
+
+  [[nodiscard]] Offer offer() const;
+  [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
+
+  NodeActivity node;
+  Heartbeats heartbeats;
+  // Serving kubelet has begun; before, the first pass over what was left is waited for.
+  std::atomic<bool> serving{false};
+
+  Counter bound;
+  std::array<Counter, kErrorCodes> not_bound;  // by ErrorCode
+  LatencyHistogram bind_duration;
+
+  Counter passes;
+  TimeOfDay last_pass;
+  std::atomic<std::size_t> attachments{0};
+
+  std::array<Counter, 3> announced;  // by Repeated
+  Counter not_announced;
+
+  std::array<Counter, kHealthRuleCount> took_hold;  // by HealthRule
+  std::array<Counter, kHealthRuleCount> let_go;
+
+ private:
+  mutable std::mutex mutex_;
+  Offer offer_;
+  std::map<ReconcileKind, std::uint64_t> reconcile_actions_;
+};
+
+}  // namespace railhead

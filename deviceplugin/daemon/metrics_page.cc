@@ -1,0 +1,237 @@
+#include "deviceplugin/daemon/metrics_page.h"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <string_view>
+#include <utility>
+
+#include "cni/state/paths.h"
+#include "deviceplugin/metrics/process_facts.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+using Type = MetricType;
+using Resources = std::vector<std::shared_ptr<const ResourceActivity>>;
+
+// Of one pool, by what kubelet sees and what is in pods.
+struct Devices {
+  // [unhealthy][in use]
+  std::array<std::array<std::uint64_t, 2>, 2> count{};
+
+  [[nodiscard]] std::uint64_t InUse() const { return count[0][1] + count[1][1]; }
+  [[nodiscard]] std::uint64_t Free() const { return count[0][0] + count[1][0]; }
+};
+
+// By their journal entries. A directory that cannot be listed is empty, as for the advertiser.
+std::set<std::string> DevicesInPods(const Root& root) {
+  const auto names = ListDirectory(paths::Devices(root));
+  if (!names || !*names) return {};
+  return {(*names)->begin(), (*names)->end()};
+}
+
+Devices Count(const ResourcePool& pool, const std::set<std::string>* unhealthy,
+              const std::set<std::string>& in_pods) {
+  Devices devices;
+  for (const PoolMember& member : pool.members) {
+    const std::string& id = member.function.id;
+    // A slot is in use when the device is that it is paired with.
+    const bool in_use = in_pods.contains(pool.spec.late ? member.function.address.ToString() : id);
+    ++devices.count.at(unhealthy != nullptr && unhealthy->contains(id) ? 1 : 0).at(in_use ? 1 : 0);
+  }
+  return devices;
+}
+
+void AppendBuild(Exposition* page) {
+  page->Begin(Type::kGauge, "railhead_build_info", "Always 1; the version of railheadd");
+  page->Sample({{"version", RAILHEAD_VERSION}}, std::uint64_t{1});
+}
+
+void AppendDevices(Exposition* page, const MetricsSources& sources) {
+  const Offer offer = sources.activity->offer();
+  const auto in_pods = DevicesInPods(sources.root);
+  std::vector<std::pair<const ResourcePool*, Devices>> pools;
+  pools.reserve(offer.pools.size());
+  for (const auto& pool : offer.pools)
+    pools.emplace_back(pool.get(), Count(*pool, offer.unhealthy.get(), in_pods));
+  page->Begin(Type::kGauge, "railhead_devices",
+              "Devices that kubelet is offered, by their health and whether a pod has them");
+  for (const auto& [pool, devices] : pools) {
+    for (const bool ill : {false, true}) {
+      for (const bool used : {false, true}) {
+        page->Sample({{"resource", pool->spec.resource},
+                      {"health", ill ? "unhealthy" : "healthy"},
+                      {"use", used ? "in_use" : "free"}},
+                     devices.count.at(ill ? 1 : 0).at(used ? 1 : 0));
+      }
+    }
+  }
+  page->Begin(Type::kGauge, "railhead_slots",
+              "Slots of resources with late binding, by whether a pod's NIC is bound to them");
+  for (const auto& [pool, devices] : pools) {
+    if (!pool->spec.late) continue;
+    page->Sample({{"resource", pool->spec.resource}, {"state", "free"}}, devices.Free());
+    page->Sample({{"resource", pool->spec.resource}, {"state", "bound"}}, devices.InUse());
+  }
+}
+
+using NamedCalls = std::pair<const char*, const CallActivity*>;
+std::array<NamedCalls, 3> CallsOf(const ResourceActivity& resource) {
+  return {NamedCalls{"Allocate", &resource.allocate},
+          NamedCalls{"GetPreferredAllocation", &resource.preferred},
+          NamedCalls{"PreStartContainer", &resource.pre_start}};
+}
+
+void AppendCalls(Exposition* page, const Resources& resources) {
+  page->Begin(Type::kCounter, "railhead_kubelet_calls", "Calls of kubelet's, by how they ended");
+  for (const auto& resource : resources) {
+    for (const auto& [name, calls] : CallsOf(*resource)) {
+      page->Sample({{"resource", resource->resource}, {"call", name}, {"outcome", "answered"}},
+                   calls->answered.value());
+      page->Sample({{"resource", resource->resource}, {"call", name}, {"outcome", "refused"}},
+                   calls->refused.value());
+    }
+  }
+  page->Begin(Type::kHistogram, "railhead_kubelet_call_duration_seconds",
+              "From the arrival of a call of kubelet's to its answer, durable writes included");
+  for (const auto& resource : resources) {
+    for (const auto& [name, calls] : CallsOf(*resource))
+      page->Sample({{"resource", resource->resource}, {"call", name}}, calls->duration);
+  }
+}
+
+template <typename Value>
+void AppendPerResource(Exposition* page, const Resources& resources, Type type, const char* name,
+                       const char* help, Value value) {
+  page->Begin(type, name, help);
+  for (const auto& resource : resources)
+    page->Sample({{"resource", resource->resource}}, static_cast<std::uint64_t>(value(*resource)));
+}
+
+void AppendRegistration(Exposition* page, const Resources& resources) {
+  AppendPerResource(page, resources, Type::kGauge, "railhead_registered",
+                    "1 while the resource is registered with the kubelet that runs",
+                    [](const ResourceActivity& one) { return one.registered ? 1 : 0; });
+  AppendPerResource(page, resources, Type::kGauge, "railhead_standing_by",
+                    "1 while a newer railheadd serves the resource",
+                    [](const ResourceActivity& one) { return one.standing_by ? 1 : 0; });
+  AppendPerResource(page, resources, Type::kCounter, "railhead_registrations", "Registrations with kubelet",
+                    [](const ResourceActivity& one) { return one.registrations.value(); });
+  AppendPerResource(page, resources, Type::kCounter, "railhead_registration_failures",
+                    "Registrations that kubelet refused or did not answer",
+                    [](const ResourceActivity& one) { return one.registration_failures.value(); });
+  AppendPerResource(page, resources, Type::kGauge, "railhead_streams",
+                    "Open ListAndWatch streams; 1 when all is well",
+                    [](const ResourceActivity& one) { return one.streams.load(); });
+  AppendPerResource(page, resources, Type::kCounter, "railhead_lists_sent",
+                    "Lists of devices sent to kubelet",
+                    [](const ResourceActivity& one) { return one.lists_sent.value(); });
+}
+
+void AppendNode(Exposition* page, const NodeActivity& node) {
+  page->Begin(Type::kCounter, "railhead_node_events",
+              "Reasons to look at the node again, by where they came from");
+  page->Sample({{"source", "hardware"}}, node.hardware_events.value());
+  page->Sample({{"source", "files"}}, node.file_events.value());
+  page->Sample({{"source", "signal"}}, node.requests.value());
+  page->Begin(Type::kCounter, "railhead_looks", "Looks at hardware and configuration");
+  page->Sample({}, node.looks_over.value());
+  page->Begin(Type::kCounter, "railhead_failed_looks",
+              "Looks that made no plan: the configuration is wrong or the node could not be asked");
+  page->Sample({}, node.failed_looks.value());
+  page->Begin(Type::kGauge, "railhead_config_ok",
+              "1 when the latest look made a plan; 0: the last good one goes on");
+  page->Sample({}, std::uint64_t{node.config_ok ? 1U : 0U});
+  page->Begin(Type::kGauge, "railhead_config_last_good_timestamp_seconds",
+              "When a look last made a plan, in seconds since 1970");
+  page->Sample({}, node.last_good.seconds());
+}
+
+void AppendBinding(Exposition* page, const Activity& activity) {
+  page->Begin(Type::kCounter, "railhead_bind_requests",
+              "Requests of ADD to bind slots, by outcome: bound, or the code of the error");
+  page->Sample({{"outcome", "bound"}}, activity.bound.value());
+  for (std::size_t code = 0; code < Activity::kErrorCodes; ++code) {
+    const std::uint64_t count = activity.not_bound.at(code).value();
+    if (count != 0) page->Sample({{"outcome", NameOf(static_cast<ErrorCode>(code))}}, count);
+  }
+  page->Begin(Type::kHistogram, "railhead_bind_duration_seconds",
+              "Time to answer a request of ADD to bind slots");
+  page->Sample({}, activity.bind_duration);
+}
+
+void AppendReconciler(Exposition* page, const Activity& activity) {
+  page->Begin(Type::kCounter, "railhead_reconcile_passes",
+              "Looks for NICs, addresses and files without a pod");
+  page->Sample({}, activity.passes.value());
+  page->Begin(Type::kGauge, "railhead_reconcile_last_pass_timestamp_seconds",
+              "When the latest pass was over, in seconds since 1970");
+  page->Sample({}, activity.last_pass.seconds());
+  page->Begin(Type::kCounter, "railhead_reconcile_actions",
+              "What passes ended that had no pod any more, by kind and outcome");
+  for (const auto& [kind, count] : activity.reconcile_actions()) {
+    page->Sample({{"kind", kind.what}, {"outcome", kind.failed ? "failed" : "done"}}, count);
+  }
+  page->Begin(Type::kGauge, "railhead_attachments", "Attachments of pods when the latest pass began");
+  page->Sample({}, static_cast<std::uint64_t>(activity.attachments));
+  page->Begin(Type::kCounter, "railhead_announcements",
+              "Repeated announcements of pods' addresses, by outcome");
+  constexpr std::array<const char*, 3> kOutcomes = {"sent", "busy", "gone"};
+  for (std::size_t i = 0; i < kOutcomes.size(); ++i)
+    page->Sample({{"outcome", kOutcomes.at(i)}}, activity.announced.at(i).value());
+  page->Sample({{"outcome", "failed"}}, activity.not_announced.value());
+}
+
+void AppendHealth(Exposition* page, const MetricsSources& sources) {
+  page->Begin(Type::kCounter, "railhead_health_changes",
+              "Times that a rule of health took hold of a device or let go of it");
+  for (const HealthRule rule : AllHealthRules()) {
+    const auto index = static_cast<std::size_t>(rule);
+    page->Sample({{"rule", NameOf(rule)}, {"to", "unhealthy"}},
+                 sources.activity->took_hold.at(index).value());
+    page->Sample({{"rule", NameOf(rule)}, {"to", "healthy"}}, sources.activity->let_go.at(index).value());
+  }
+  std::array<std::uint64_t, kHealthRuleCount> held{};
+  for (const DeviceHealth& device : sources.health) {
+    std::set<HealthRule> rules;
+    for (const HealthReason& reason : device.reasons) rules.insert(reason.rule);
+    for (const HealthRule rule : rules) ++held.at(static_cast<std::size_t>(rule));
+  }
+  page->Begin(Type::kGauge, "railhead_unhealthy_devices",
+              "PFs and VFs that a rule of health has hold of, in a pool or not");
+  for (const HealthRule rule : AllHealthRules())
+    page->Sample({{"rule", NameOf(rule)}}, held.at(static_cast<std::size_t>(rule)));
+}
+
+void AppendParts(Exposition* page, const Heartbeats& beats) {
+  page->Begin(Type::kGauge, "railhead_part_alive", "1 while this part of railheadd makes progress");
+  const auto part = [&](const char* name, const Heartbeat& beat) {
+    page->Sample({{"part", name}}, std::uint64_t{beat.IsLate() ? 0U : 1U});
+  };
+  part("advertiser", beats.advertiser);
+  part("registrar", beats.registrar);
+  part("reconciler", beats.reconciler);
+  part("binder", beats.binder);
+}
+
+}  // namespace
+
+std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) {
+  Exposition page(format);
+  AppendBuild(&page);
+  AppendDevices(&page, sources);
+  AppendCalls(&page, sources.resources);
+  AppendRegistration(&page, sources.resources);
+  AppendNode(&page, sources.activity->node);
+  AppendBinding(&page, *sources.activity);
+  AppendReconciler(&page, *sources.activity);
+  AppendHealth(&page, sources);
+  AppendParts(&page, sources.activity->heartbeats);
+  AppendProcessMetrics(&page);
+  return std::move(page).Finish();
+}
+
+}  // namespace railhead

@@ -1,0 +1,119 @@
+#!/bin/bash
+# Runs in the guest: tests/vm/run-guest.sh -b BUILD -s cni=/usr/lib/cni tests/metrics/capabilities_guest.sh
+#
+# railheadd with exactly the capabilities of manifests/ does all of its work; with each of them left
+# out in turn, something that has a name fails. So the set is enough, and none is in it for nothing.
+set -u
+# shellcheck source=tests/vm/lib.sh
+. "$SRC/tests/vm/lib.sh"
+# shellcheck source=tests/deviceplugin/guest_node.sh
+. "$SRC/tests/deviceplugin/guest_node.sh"
+mapfile -t NEEDED < <(sed -n 's/^CapabilityBoundingSet=//p' "$SRC/manifests/railheadd.service" | tr ' ' '\n')
+readonly NEEDED
+
+# ---- the node ----------------------------------------------------------------------------
+node() {
+    modprobe -a rdma_rxe ib_uverbs && make_vfs pf0 2 && make_vfs pf1 2 && fabric '.rails[1].softRoce = true | . + { pools: [
+        { resource: "railhead.io/rail0", rails: ["rail0"], handoff: "off" },
+        { resource: "railhead.io/late", rails: ["rail1"], binding: "late" } ],
+        health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 } } }' && kubelet_start &&
+        cp /mnt/cni/static /opt/cni/bin/
+}
+# daemon_with NUMBER CAPABILITY...: as daemon_start.
+daemon_with() {
+    local number=$1 IFS=,
+    shift
+    "$BUILD/bin/with-capabilities" "$*" "$BUILD/bin/railheadd" --resync-interval 86400 --reconcile-interval 1 --log-level debug \
+        >"$OUT/railheadd-$number.log" 2>&1 &
+    daemons[number]=$!
+}
+effective() { sed -n 's/^CapEff:\t//p' "/proc/${daemons[$1]}/status"; } # NUMBER
+
+# ---- its work ------------------------------------------------------------------------------
+network() { # PROBE-MS: one interface whose two addresses have to be announced
+    jq -n --argjson probe "$1" '{ cniVersion: "1.0.0", name: "rails", type: "railhead", handoff: "off", conflictProbeMs: $probe,
+        capabilities: { deviceID: true },
+        ipam: { type: "static", addresses: [ { address: "10.10.0.77/24" }, { address: "fd00::77/64" } ] } }' >/etc/cni/net.d/rails.conf
+}
+attach() { network 0 && pod "$1" && cni add "$1" "$2"; } # POD DEVICE
+detach() { cni del "$1" "$2" && ip netns del "$1"; }
+plugin() { # its process
+    local path name
+    for path in /proc/[0-9]*; do
+        read -r name <"$path/comm" 2>/dev/null && [ "$name" = railhead ] && { echo "${path#/proc/}"; return; }
+    done
+    return 1
+}
+# killed_add POD DEVICE: ADD is killed while it waits for whether another one has its address.
+killed_add() {
+    network 10000 && pod "$1" || return
+    cni add "$1" "$2" >/dev/null 2>&1 &
+    local driver=$!
+    within 60 ip -n "$1" link show dev net1 && kill -KILL "$(plugin)" || return
+    ! wait "$driver"
+}
+is_home() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -L "/run/railhead/devices/$1" ]; }
+repeated() { within 60 logged "$1" '"msg":"announcement repeated".*"outcome":"sent"'; }
+not_repeated() { within 60 logged "$1" '"msg":"announcement not repeated".*'"$2"; }
+reconciled() { within 60 logged "$1" '"msg":"reconciled","what":"attachment"'; }
+not_reconciled() { within 60 logged "$1" '"msg":"not reconciled".*'"$2"; }
+bound() { # POD NUMBER: a slot becomes a device
+    allocate late 1 && slot=${devices[0]} && network 0 && sed -i '/"handoff"/d' /etc/cni/net.d/rails.conf && pod "$1" &&
+        cni add "$1" "$slot" -args "IgnoreUnknown=1;K8S_POD_UID=$1" && logged "$2" '"msg":"bound"'
+}
+
+check 'there are NICs and kubelet' node
+[ "$failures" = 0 ] || finish
+
+# ---- exactly those -----------------------------------------------------------------------------
+daemon_with 0 "${NEEDED[@]}"
+check "railheadd with ${NEEDED[*]} serves" offers rail0 2
+[ "$failures" = 0 ] || { cat "$OUT"/railheadd-0.log; finish; }
+check '... slots, too' offers late 2
+bits=$(for name in "${NEEDED[@]}"; do case $name in
+    CAP_NET_ADMIN) echo 12 ;; CAP_NET_RAW) echo 13 ;; CAP_SYS_PTRACE) echo 19 ;; CAP_SYS_ADMIN) echo 21 ;; *) echo 63 ;; esac; done)
+expected=0
+for bit in $bits; do expected=$((expected | 1 << bit)); done
+check '... and has nothing more' test "$((16#$(effective 0)))" = "$expected"
+check '... allocates' allocate rail0 1
+vf=${devices[0]}
+check '... ADD takes the VF' attach a "$vf"
+check '... announces its addresses again' repeated 0
+check '... DEL' detach a "$vf"
+check '... an ADD is killed' killed_add b "$vf"
+check '... its VF is fetched from the living namespace' reconciled 0 && check '... and is home' within 60 is_home "$vf"
+ip netns del b
+check '... binds a slot' bound c 0 && check '... DEL' detach c "$slot"
+check '... sees that a PF is down' sh -c 'ip link set pf0 down' && check '... its VFs are ill' ill rail0 2
+check '... and that it is up' ip link set pf0 up && check '... they are well' offers rail0 2
+check '... sees VFs come and go' sh -c 'echo 0 >/sys/class/net/pf1/device/sriov_numvfs' && check '... at once' offers late 0
+check '... ends when told to' daemon_end 0
+
+# ---- one less ------------------------------------------------------------------------------------
+number=0
+for left_out in "${NEEDED[@]}"; do
+    number=$((number + 1))
+    rest=()
+    for name in "${NEEDED[@]}"; do [ "$name" = "$left_out" ] || rest+=("$name"); done
+    daemon_with "$number" "${rest[@]}"
+    check "without $left_out it serves" offers rail0 2
+    case $left_out in
+        CAP_NET_RAW)
+            check '... ADD takes the VF' attach "pod$number" "$vf"
+            check '... but the IPv6 address is not announced again' not_repeated "$number" 'CAP_NET_RAW\|not permitted'
+            check '... DEL' detach "pod$number" "$vf"
+            ;;
+        *)
+            check '... an ADD is killed' killed_add "pod$number" "$vf"
+            check '... and nobody can fetch its VF' not_reconciled "$number" 'not permitted'
+            check '... ends when told to' daemon_end "$number"
+            daemon_with 9 "${NEEDED[@]}"
+            check '... until all are there again' within 60 is_home "$vf"
+            check '... and ends' daemon_end 9
+            ip netns del "pod$number"
+            continue
+            ;;
+    esac
+    check '... ends when told to' daemon_end "$number"
+done
+finish

@@ -1,0 +1,66 @@
+#!/bin/bash
+# manifests.sh RAILHEADD - unit, DaemonSet and documentation give the same capabilities; systemd and a
+# reader of YAML, where there are such, take them; the options that they give are railheadd's.
+set -euo pipefail
+railheadd=$1
+cd "$(dirname "$0")/../.."
+unit=manifests/railheadd.service daemonset=manifests/daemonset.yaml
+failed=0
+problem() { echo "manifests.sh: $*" >&2; failed=1; }
+# same WHAT A B: sets of words
+same() {
+    [ -n "$2" ] || problem "$1: nothing found"
+    [ "$2" = "$3" ] || problem "$1: '$2' here, '$3' there"
+}
+sorted() { tr -s ' ,' '\n' | sort -u | tr '\n' ' '; }
+
+of_unit=$(sed -n 's/^CapabilityBoundingSet=//p' $unit | sorted)
+of_daemonset=$(sed -n 's/^ *add: \[\(.*\)\]$/\1/p' $daemonset | sed 's/[A-Z_]\+/CAP_&/g' | sorted)
+# shellcheck disable=SC2016 # the backquotes are the document's
+of_docs=$(sed -n 's/^| `\(CAP_[A-Z_]*\)` |.*/\1/p' docs/security.md | sorted)
+same "capabilities of unit and DaemonSet" "$of_unit" "$of_daemonset"
+same "capabilities of unit and docs/security.md" "$of_unit" "$of_docs"
+grep -q '^AmbientCapabilities=$' $unit || problem "$unit gives ambient capabilities"
+grep -q '^ *drop: \[ALL\]$' $daemonset || problem "$daemonset does not drop ALL"
+grep -q '^NoNewPrivileges=yes$' $unit || problem "$unit allows new privileges"
+
+# The probes ask where railheadd listens.
+address=$(sed -n 's/^ *args: \["--http-address=\(.*\)"\]$/\1/p' $daemonset)
+for probe in startupProbe livenessProbe readinessProbe; do
+    grep -A1 "^ *$probe:" $daemonset | grep -q "host: ${address%:*}, port: ${address##*:}," ||
+        problem "$probe does not ask at $address"
+done
+"$railheadd" --http-address="$address" --help >/dev/null || problem "railheadd does not take --http-address=$address"
+# hostPort would keep two of them from one node.
+if grep -qi 'hostPort:\|^ *ports:' $daemonset; then problem "$daemonset declares a port"; fi
+
+if python3 -c 'import yaml' 2>/dev/null; then
+    python3 - $daemonset <<'PYTHON' || problem "$daemonset: see above"
+import sys, yaml
+account, daemonset = yaml.safe_load_all(open(sys.argv[1]))
+pod = daemonset["spec"]["template"]["spec"]
+container = pod["containers"][0]
+volumes = {volume["name"] for volume in pod["volumes"]}
+mounts = {mount["name"] for mount in container["volumeMounts"]}
+labels = daemonset["spec"]["template"]["metadata"]["labels"]
+assert volumes == mounts, volumes ^ mounts
+assert daemonset["spec"]["selector"]["matchLabels"].items() <= labels.items()
+assert pod["serviceAccountName"] == account["metadata"]["name"]
+assert pod["automountServiceAccountToken"] is False is account["automountServiceAccountToken"]
+assert container["securityContext"]["readOnlyRootFilesystem"] and not container["securityContext"]["privileged"]
+PYTHON
+fi
+
+if command -v systemd-analyze >/dev/null; then
+    copy=$(mktemp -d)
+    trap 'rm -rf "$copy"' EXIT
+    # The program need not be installed here.
+    sed "s|^ExecStart=.*|ExecStart=$railheadd|" $unit >"$copy/railheadd.service"
+    said=$(systemd-analyze verify --man=no "$copy/railheadd.service" 2>&1 | grep railheadd.service || true)
+    [ -z "$said" ] || problem "systemd-analyze verify: $said"
+    # 0 is best, 10 worst; an ordinary service has 9.6.
+    if exposure=$(systemd-analyze security --offline=true --threshold=40 "$copy/railheadd.service" 2>&1); then :; else
+        problem "systemd-analyze security: $(tail -n 1 <<<"$exposure")"
+    fi
+fi
+exit $failed

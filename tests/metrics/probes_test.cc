@@ -1,0 +1,124 @@
+// Alive and ready, out of what the parts say; and when a part is late.
+#include "deviceplugin/daemon/probes.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace railhead::testing {
+namespace {
+
+using Json = nlohmann::json;
+using namespace std::chrono_literals;
+
+std::shared_ptr<ResourceActivity> Resource(const std::string& name, bool registered) {
+  auto resource = std::make_shared<ResourceActivity>(name);
+  resource->serving = true;
+  resource->registered = registered;
+  return resource;
+}
+
+TEST(HeartbeatTest, IsLateWhenItHasMissedItsWord) {
+  Heartbeat beat;
+  EXPECT_FALSE(beat.IsLate()) << "nobody has begun";
+  beat.Within(60s);
+  EXPECT_FALSE(beat.IsLate());
+  EXPECT_TRUE(beat.IsLate(Heartbeat::Clock::now() + 61s));
+  beat.Within(-1s);
+  EXPECT_TRUE(beat.IsLate());
+  beat.Rest();
+  EXPECT_FALSE(beat.IsLate(Heartbeat::Clock::now() + std::chrono::hours(24 * 365)));
+}
+
+TEST(ProbesTest, HealthzNamesThePartsThatHang) {
+  Heartbeats beats;
+  EXPECT_EQ(HealthzAnswer(beats).status, 200);
+  beats.registrar.Within(-1s);
+  beats.binder.Within(-1s);
+  const HttpResponse stuck = HealthzAnswer(beats);
+  EXPECT_EQ(stuck.status, 503);
+  EXPECT_EQ(Json::parse(stuck.body)["parts"], (Json{"registrar", "binder"})) << stuck.body;
+  beats.registrar.Within(60s);
+  beats.binder.Rest();
+  beats.advertiser.Within(-1s);
+  EXPECT_EQ(Json::parse(HealthzAnswer(beats).body)["parts"], Json::array({"advertiser"}));
+  beats.advertiser.Rest();
+  beats.reconciler.Within(-1s);
+  EXPECT_EQ(Json::parse(HealthzAnswer(beats).body)["parts"], Json::array({"reconciler"}));
+}
+
+TEST(ProbesTest, ReadyzNamesWhatIsMissingAndWhy) {
+  Activity activity;
+  EXPECT_FALSE(ReadinessOf(activity, {}).ready()) << "serving has not begun";
+  activity.serving = true;
+  EXPECT_TRUE(ReadinessOf(activity, {}).ready()) << "a node without NICs has nothing to register";
+
+  const auto good = Resource("a/good", true);
+  const auto bad = Resource("a/bad", false);
+  bad->set_problem("kubelet said \"no\" \xFF");
+  HttpResponse answer = ReadyzAnswer(ReadinessOf(activity, {good, bad}));
+  EXPECT_EQ(answer.status, 503);
+  const Json json = Json::parse(answer.body);
+  EXPECT_EQ(json["registered"], 1);
+  ASSERT_EQ(json["missing"].size(), 1U);
+  EXPECT_EQ(json["missing"][0]["resource"], "a/bad");
+  EXPECT_EQ(json["missing"][0]["because"].get<std::string>().rfind("kubelet said \"no\"", 0), 0U);
+
+  bad->standing_by = true;
+  answer = ReadyzAnswer(ReadinessOf(activity, {good, bad}));
+  EXPECT_EQ(answer.status, 200) << "a newer process has it";
+  EXPECT_EQ(Json::parse(answer.body)["standingBy"], 1);
+}
+
+TEST(ProbesTest, OnlyAProcessWithoutAnyResourceLeftStandsBy) {
+  const auto one = Resource("a/one", true);
+  const auto two = Resource("a/two", false);
+  EXPECT_FALSE(StandsBy({}));
+  two->standing_by = true;
+  EXPECT_FALSE(StandsBy({one, two}));
+  EXPECT_TRUE(StandsBy({two}));
+}
+
+TEST(ProbesTest, TheStatusIsOneLineForPeople) {
+  Activity activity;
+  activity.serving = true;
+  const auto one = Resource("a/one", true);
+  const auto two = Resource("a/two", false);
+  EXPECT_EQ(StatusLine(ReadinessOf(activity, {one})), "1 of 1 resources are registered with kubelet");
+  two->set_problem("it slept");
+  EXPECT_EQ(StatusLine(ReadinessOf(activity, {one, two})), "Not registered with kubelet: a/two: it slept");
+  two->standing_by = true;
+  EXPECT_EQ(StatusLine(ReadinessOf(activity, {two})), "Standing by for a newer railheadd");
+}
+
+TEST(ActivityTest, CountsByKind) {
+  Activity activity;
+  ReconcileReport report;
+  report.attachments = 3;
+  report.actions.push_back({"address", "10.0.0.1", "no pod", std::nullopt});
+  report.actions.push_back({"address", "10.0.0.2", "no pod", std::nullopt});
+  report.actions.push_back({"attachment", "x", "no pod", Error{}});
+  activity.Reconciled(report);
+  activity.Reconciled({});
+  const auto actions = activity.reconcile_actions();
+  EXPECT_EQ(actions.at({"address", false}), 2U);
+  EXPECT_EQ(actions.at({"attachment", true}), 1U);
+  EXPECT_EQ(activity.passes.value(), 2U);
+  EXPECT_EQ(activity.attachments, 0U) << "as of the latest pass";
+
+  activity.Bound(Bindings{}, 20us);
+  activity.Bound(Fail(ErrorCode::kBusy, "none is free"), 5ms);
+  activity.Bound(Fail(ErrorCode::kLimited, "odd"), 5ms);
+  EXPECT_EQ(activity.bound.value(), 1U);
+  EXPECT_EQ(activity.not_bound.at(static_cast<std::size_t>(ErrorCode::kBusy)).value(), 1U);
+  EXPECT_EQ(activity.not_bound.back().value(), 1U) << "the last code has its place";
+  EXPECT_EQ(activity.bind_duration.sum_ns(), 10'020'000U);
+
+  activity.Announced(Repeated::kGone);
+  activity.Announced(Fail(ErrorCode::kIo, "no"));
+  EXPECT_EQ(activity.announced.at(2).value(), 1U);
+  EXPECT_EQ(activity.not_announced.value(), 1U);
+}
+
+}  // namespace
+}  // namespace railhead::testing
