@@ -11,8 +11,10 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <string_view>
 
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "tests/crash/tracer.h"
 
@@ -53,10 +55,13 @@ UniqueFd Borrow(pid_t pid, std::uint64_t descriptor) {
   // Threads have no pidfd of their own before Linux 6.9: the group's.
   const auto status = ReadFile("/proc/" + std::to_string(pid) + "/status");
   if (!status || !*status) return UniqueFd(-1);
-  const auto at = (*status)->find("Tgid:");
+  constexpr std::string_view kGroup = "Tgid:\t";
+  const auto at = (*status)->find(kGroup);
   if (at == std::string::npos) return UniqueFd(-1);
-  const int group = std::atoi((*status)->c_str() + at + 5);
-  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, group, 0)));
+  const std::string rest = (*status)->substr(at + kGroup.size());
+  const auto group = ParseInt(rest.substr(0, rest.find('\n')));
+  if (!group) return UniqueFd(-1);
+  const UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, static_cast<pid_t>(*group), 0)));
   return UniqueFd(
       static_cast<int>(::syscall(SYS_pidfd_getfd, process.get(), static_cast<int>(descriptor), 0)));
 }

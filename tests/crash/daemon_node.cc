@@ -102,12 +102,12 @@ void DaemonNode::LetAnHourPass() const {
 }
 
 Result<void> DaemonNode::Configure(const std::string& late) {
+  const std::string rail = R"({"name": "railN", "pf": "pfN", "subnet": "10.10N.0.0/24",
+      "nodeRanges": {"node0": "10.10N.0.10-10.10N.0.99"}})";
   std::string rails;
-  for (const char* number : {"0", "1"}) {
-    const std::string n(number);
-    rails.append(rails.empty() ? "" : ", ");
-    rails += R"({"name": "rail)" + n + R"(", "pf": "pf)" + n + R"(", "subnet": "10.10)" + n +
-             R"(.0.0/24", "nodeRanges": {"node0": "10.10)" + n + R"(.0.10-10.10)" + n + R"(.0.99"}})";
+  for (const char number : {'0', '1'}) {
+    if (!rails.empty()) rails.append(", ");
+    for (const char c : rail) rails += c == 'N' ? number : c;
   }
   const std::string text = R"({"version": 1, "rails": [)" + rails + R"(],
     "addresses": {"restSeconds": 0},

@@ -77,11 +77,11 @@ class DaemonNode {
   // Polls; kTimeout names `what`. Ends at once, with kConflict, when railheadd has ended.
   Result<void> Await(const std::string& what, const std::function<bool()>& condition) const;
   // All that is configured is advertised, and all that railheadd does at its start is done.
-  Result<void> AwaitReady() const;
+  [[nodiscard]] Result<void> AwaitReady() const;
 
   Result<void> Allocate(const std::string& resource, std::size_t count);
   // kubelet's checkpoint: what was given first to the first pod, then to the other.
-  Result<void> WriteCheckpoint() const;
+  [[nodiscard]] Result<void> WriteCheckpoint() const;
 
   [[nodiscard]] Result<TraceResult> Cni(const std::string& command, const Pod& pod,
                                         const Tracing& tracing = {}) const;

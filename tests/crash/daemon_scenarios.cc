@@ -77,7 +77,7 @@ Result<void> AddBoth(DaemonNode& node) {
     return added;
   };
   std::thread beside([&] { first = add(node.setting().first); });
-  const auto other = add(node.setting().other);
+  auto other = add(node.setting().other);
   beside.join();
   RH_TRY(first);
   return other;
