@@ -3,8 +3,6 @@
 #include <string>
 #include <utility>
 
-#include "cni/skel/json_reader.h"
-
 namespace railhead {
 namespace {
 
@@ -30,23 +28,13 @@ Result<void> RefuseNodesInExclusiveMode(Kernel& kernel, const Plan& plan) {
   return {};
 }
 
-Result<HealthRules> RulesOf(const Plan& plan) {
-  if (plan.health.empty()) return DefaultHealthRules();
-  const JsonDocument document =
-      RH_TRY(JsonDocument::Parse(R"({"health":)" + plan.health + "}", plan.config_path));
-  JsonReader reader = document.Root();
-  HealthRules rules = ReadHealthRules(reader, "health");
-  RH_TRY(reader.status());
-  return rules;
-}
-
 }  // namespace
 
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source) {
   const HostNetwork host = RH_TRY_WRAP(AskHostNetwork(kernel), "asking which NICs the host itself needs");
   Plan plan = RH_TRY(MakePlan(root, source, host, DdpOfKernel(root)));
   RH_TRY(RefuseNodesInExclusiveMode(kernel, plan));
-  HealthRules health = RH_TRY(RulesOf(plan));
+  HealthRules health = RH_TRY(ParseHealthRules(plan.health, plan.config_path));
   return NodePlan{std::move(plan), std::move(health)};
 }
 

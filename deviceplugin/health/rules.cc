@@ -183,4 +183,13 @@ HealthRules ReadHealthRules(JsonReader& parent, const std::string& key) {
   return rules;
 }
 
+Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what) {
+  if (text.empty()) return DefaultHealthRules();
+  const JsonDocument document = RH_TRY(JsonDocument::Parse(R"({"health":)" + text + "}", what));
+  JsonReader reader = document.Root();
+  HealthRules rules = ReadHealthRules(reader, "health");
+  RH_TRY(reader.status());
+  return rules;
+}
+
 }  // namespace railhead

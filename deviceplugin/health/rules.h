@@ -57,7 +57,7 @@ struct RuleSettings {
 
 struct HealthRules {
   std::chrono::seconds interval{5};           // PFs: link, port, presence
-  std::chrono::seconds vf_interval{15};       // each VF that is well
+  std::chrono::seconds vf_interval{30};       // each VF that is well
   std::chrono::seconds counter_interval{30};  // PFs: all counters
   std::array<RuleSettings, kHealthRuleCount> rules;
   std::vector<std::string> reporters;  // of rule devlink
@@ -74,5 +74,8 @@ HealthRules DefaultHealthRules();
 // The object (or `false`: no rule at all) at `key` of `parent`, over the defaults. Wrong
 // values and unknown keys make `parent`'s document fail, with their JSON pointer.
 HealthRules ReadHealthRules(JsonReader& parent, const std::string& key);
+
+// Of Fabric::health, "" for the defaults; `what` names the fabric's file in errors.
+Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what);
 
 }  // namespace railhead

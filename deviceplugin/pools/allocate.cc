@@ -31,7 +31,7 @@ Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
     if (member == nullptr) {
       return Fail(ErrorCode::kInvalid,
                   std::string(attempt).append("'").append(id).append("' is no device of this resource"),
-                  "compare with railheadd --list, and restart railheadd after VFs were made or removed");
+                  "compare with railheadd --list: was the VF removed, or the configuration changed?");
     }
     members.push_back(member);
   }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "deviceplugin/health/rules.h"
 #include "deviceplugin/pools/config_check.h"
 #include "deviceplugin/pools/migrate.h"
 #include "deviceplugin/pools/sriovdp_config.h"
@@ -32,7 +33,9 @@ Result<Plan> PlanOf(const Root& root, const Arguments& arguments) {
   const ConfigSource source = RH_TRY(TellConfig(root, arguments.file, arguments.prefix));
   if (source.fabric) RH_TRY(ReadProvision(root, *source.fabric));
   const HostNetwork host = RH_TRY(AskHostNetwork(root));
-  return MakePlan(root, source, host, DdpOfKernel(root));
+  Plan plan = RH_TRY(MakePlan(root, source, host, DdpOfKernel(root)));
+  RH_TRY(ParseHealthRules(plan.health, plan.config_path));
+  return plan;
 }
 
 void PrintErrorAsJson(const Error& error) {

@@ -46,6 +46,13 @@ class ConfigCommandTest : public TwoRails {
 constexpr const char* kGood =
     R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0#0"], "isRdma": true}}]})";
 
+TEST_F(ConfigCommandTest, CheckLooksAtTheRulesOfHealthToo) {
+  sysfs_.Write("/fabric.json", TwoRailFabric(R"(, "health": {"intervalSeconds": 0})"));
+  const Ended checked = Railctl("config check /fabric.json");
+  EXPECT_EQ(checked.status, 3);
+  EXPECT_NE(checked.err.find("/health/intervalSeconds"), std::string::npos) << checked.err;
+}
+
 TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
   sysfs_.Write("/config.json", kGood);
   const Ended text = Railctl("config check /config.json --resource-prefix x.io");

@@ -164,9 +164,9 @@ TEST_F(WatchTest, TheFileIsWrittenOnlyForChanges) {
 TEST_F(WatchTest, CadenceOfVfs) {
   Run(0, 0);
   sysfs_.Unbind(kVf);
-  EXPECT_TRUE(Run(5, 10).empty()) << "not due";
-  EXPECT_TRUE(Run(15, 15).empty()) << "seen, for less than downAfter";
-  const auto changes = Run(20, 20);
+  EXPECT_TRUE(Run(5, 25).empty()) << "not due";
+  EXPECT_TRUE(Run(30, 30).empty()) << "seen, for less than downAfter";
+  const auto changes = Run(35, 35);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].device, kVf);
   EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kUnbound);
