@@ -28,16 +28,14 @@ inline std::string TextOf(const std::uint8_t* data, std::size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// A directory in memory that goes when the fuzzer ends.
-inline const std::string& ScratchDirectory() {
-  static const std::string directory = [] {
-    (void)std::atexit([] {
-      std::error_code error;
-      std::filesystem::remove_all(ScratchDirectory(), error);
-    });
-    return "/dev/shm/railhead-fuzz-" + std::to_string(::getpid());
-  }();
-  return directory;
+// A directory in memory that goes when the fuzzer ends. Made of values only: what has a
+// destructor is gone before that.
+inline std::string ScratchDirectory() {
+  [[maybe_unused]] static const int registered = std::atexit([] {
+    std::error_code error;
+    std::filesystem::remove_all(ScratchDirectory(), error);
+  });
+  return "/dev/shm/railhead-fuzz-" + std::to_string(::getpid());
 }
 
 // Names that become parts of paths.
