@@ -28,7 +28,7 @@ Error StatusError(const std::string& what, const grpc::Status& status) {
 
 }  // namespace
 
-PluginClient::PluginClient(std::string resource, std::string socket_path, Record record)
+PluginClient::PluginClient(std::string resource, const std::string& socket_path, Record record)
     : resource_(std::move(resource)), record_(std::move(record)) {
   grpc::ChannelArguments arguments;
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
@@ -49,7 +49,7 @@ grpc::Status PluginClient::Connect() {
       return {grpc::StatusCode::UNKNOWN, "failed to dial device plugin: context deadline exceeded"};
     }
   }
-  const grpc::Status status = Call(kCallLimit, [&](grpc::ClientContext* context) {
+  grpc::Status status = Call(kCallLimit, [&](grpc::ClientContext* context) {
     return stub_->GetDevicePluginOptions(context, {}, &options_);
   });
   Note("kubelet", "GetDevicePluginOptions", nlohmann::json::object(), ToJson(options_), status);

@@ -25,7 +25,7 @@ class PluginClient {
  public:
   using Record = std::function<void(TraceEvent)>;
 
-  PluginClient(std::string resource, std::string socket_path, Record record);
+  PluginClient(std::string resource, const std::string& socket_path, Record record);
   PluginClient(const PluginClient&) = delete;
   PluginClient& operator=(const PluginClient&) = delete;
   ~PluginClient();
