@@ -238,6 +238,29 @@ std::vector<std::string> DeviceManager::Impl::Shuffled(std::vector<std::string> 
   return ids;
 }
 
+void DeviceManager::Impl::Say(const TraceEvent& event) {
+  Client endpoint;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = Endpoint(event.resource);
+    if (!found) return;
+    endpoint = *found;
+  }
+  const auto* containers = Field(event.request, "containerRequests");
+  const bool some = containers != nullptr && containers->is_array() && !containers->empty();
+  const nlohmann::json container = some ? (*containers)[0] : event.request;
+  if (event.call == "GetPreferredAllocation") {
+    const auto* size = Field(container, "allocationSize");
+    (void)endpoint->Prefer(IdsIn(Field(container, "availableDeviceIDs")),
+                           IdsIn(Field(container, "mustIncludeDeviceIDs")),
+                           size != nullptr ? size->get<std::size_t>() : 0);
+  } else if (event.call == "Allocate") {
+    (void)endpoint->Allocate(IdsIn(Field(container, "devicesIds")));
+  } else if (event.call == "PreStartContainer") {
+    (void)endpoint->PreStart(IdsIn(Field(container, "devicesIds")));
+  }
+}
+
 Result<SeenAllocation> DeviceManager::Impl::Allocate(const std::string& resource, std::size_t count) {
   std::string uid;
   {
@@ -312,6 +335,9 @@ std::map<std::pair<std::string, std::string>, Ids> DeviceManager::Impl::Allocate
 Result<DeviceManager::Allocations> DeviceManager::Admit(const std::string& pod_uid,
                                                         const std::vector<PodContainer>& containers) {
   return impl_->Admit(pod_uid, containers);
+}
+void DeviceManager::Say(const TraceEvent& event) {
+  impl_->Say(event);
 }
 Result<SeenAllocation> DeviceManager::Allocate(const std::string& resource, std::size_t count) {
   return impl_->Allocate(resource, count);

@@ -115,7 +115,11 @@ class DeviceManager {
   [[nodiscard]] std::map<std::pair<std::string, std::string>, std::set<std::string>> Allocated(
       const std::string& resource) const;
 
-  // The same without pods: each allocation is a pod of its own.
+  // Makes one call of a trace (GetPreferredAllocation, Allocate, PreStartContainer) with the ids that it
+  // names, and remembers nothing; Options::record gets the answer.
+  void Say(const TraceEvent& event);
+
+  // Admission without pods: each allocation is a pod of its own.
   Result<SeenAllocation> Allocate(const std::string& resource, std::size_t count);
   // What kubelet does when the pod is gone.
   void Release(const std::string& resource, const std::vector<std::string>& ids);

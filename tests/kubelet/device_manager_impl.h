@@ -33,6 +33,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   std::optional<Capacity> NodeStatus(const std::string& resource);
 
   Result<Allocations> Admit(const std::string& pod_uid, const std::vector<PodContainer>& containers);
+  void Say(const TraceEvent& event);
   Result<SeenAllocation> Allocate(const std::string& resource, std::size_t count);
   Result<void> PreStart(const std::string& resource, const std::vector<std::string>& ids);
   Result<void> PreStartPod(const std::string& pod_uid, const std::string& container);
