@@ -77,14 +77,11 @@ class Registrar::Loop {
       WatchDirectory();
       const auto kubelet = IdentityOf(kubelet_socket_);
       NoticeKubelet(kubelet);
-      std::vector<Endpoint*> due;
       for (Endpoint& endpoint : endpoints_) {
         if (options_.alive) options_.alive(kLongestStep);
-        if (MustRegister(&endpoint, kubelet)) due.push_back(&endpoint);
+        Advance(&endpoint, kubelet);
         Publish(endpoint);
       }
-      if (options_.alive) options_.alive(kLongestStep);
-      Register(due);
       if (options_.alive) options_.alive(kLongestStep);
       Wait();
     }
@@ -227,19 +224,18 @@ class Registrar::Loop {
     Emit(EventKind::kKubeletGone, endpoint->resource(), "another railheadd has left the resource");
   }
 
-  // Having seen to its server.
-  bool MustRegister(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
+  void Advance(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
     const auto now = Clock::now();
     if (endpoint->server && MustServeAnew(endpoint, kubelet)) endpoint->server.reset();
     if (!endpoint->server) {
       endpoint->registered_with.reset();
-      if (now < endpoint->next_attempt || !Serve(endpoint)) return false;
+      if (now < endpoint->next_attempt || !Serve(endpoint)) return;
     }
-    if (!kubelet) return false;
+    if (!kubelet) return;
     NoticeSiblings(endpoint);
     if (endpoint->registered_with) NoticeLostStream(endpoint, now);
-    if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return false;
-    return !Rests(*endpoint);
+    if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return;
+    if (!Rests(*endpoint)) Register(endpoint);
   }
 
   // Leaves the resource to a newer one. Not with a kubelet that is new: who knows whether the newer
@@ -312,32 +308,22 @@ class Registrar::Loop {
     return true;
   }
 
-  void Register(const std::vector<Endpoint*>& endpoints) {
-    // As of this moment: kubelet may have been restarted meanwhile, and taking the new one for the
-    // old one would mean to serve anew for nothing.
+  void Register(Endpoint* endpoint) {
+    // As of this moment: kubelet may have been restarted while others were registered, and taking
+    // the new one for the old one would mean to serve anew for nothing.
     const auto kubelet = IdentityOf(kubelet_socket_);
-    if (!kubelet || endpoints.empty()) return;
-    std::vector<KubeletClient::Registration> registrations;
-    registrations.reserve(endpoints.size());
-    for (Endpoint* endpoint : endpoints) {
-      endpoint->streams_before = endpoint->server->StreamsSoFar();
-      // A kubelet that starts removes our socket, and then dials it in vain for as long as it can.
-      const std::string& socket = endpoint->server->socket_path();
-      registrations.push_back({endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
-                               [&socket] { return Exists(socket); }});
-    }
-    const auto done = client_.Register(registrations, kRegisterLimit);
+    if (!kubelet) return;
+    endpoint->streams_before = endpoint->server->StreamsSoFar();
+    // A kubelet that starts removes our socket, and then dials it in vain for as long as it can.
+    const std::string& socket = endpoint->server->socket_path();
+    const auto done =
+        client_.Register(endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
+                         kRegisterLimit, [&socket] { return Exists(socket); });
     if (stopping_) return;
-    for (std::size_t i = 0; i < endpoints.size(); ++i) {
-      if (done[i]) {
-        Registered(endpoints[i], *kubelet);
-      } else {
-        Failed(endpoints[i], EventKind::kRegisterFailed, done[i].error());
-      }
+    if (!done) {
+      Failed(endpoint, EventKind::kRegisterFailed, done.error());
+      return;
     }
-  }
-
-  void Registered(Endpoint* endpoint, const SocketIdentity& kubelet) const {
     endpoint->registered_with = kubelet;
     endpoint->last_kubelet = kubelet;
     endpoint->ask_again_at.reset();
