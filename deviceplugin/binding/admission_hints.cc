@@ -23,12 +23,14 @@ bool HasChoice(const ResourcePool& pool) {
 void AdmissionHints::Update(std::shared_ptr<const Topology> topology,
                             std::shared_ptr<const AcceleratorIds> ids, Clock::time_point now) {
   const bool asks = topology && ids && !topology->accelerators().empty();
-  const auto given = asks ? given_().value_or(std::vector<GivenDevices>{}) : std::vector<GivenDevices>{};
-  const auto containers = asks ? ContainersOf(given, *ids, AcceleratorIds::Effort::kLibrary) : Containers{};
+  const auto given = asks ? given_() : Result<std::vector<GivenDevices>>();
+  const auto containers =
+      asks && given ? ContainersOf(*given, *ids, AcceleratorIds::Effort::kLibrary) : Containers{};
   const std::lock_guard lock(mutex_);
   topology_ = std::move(topology);
   ids_ = std::move(ids);
-  Remember(containers, now - kAdmission - std::chrono::seconds(1));
+  // Without an answer nobody has gone.
+  if (given) Remember(containers, now - kAdmission - std::chrono::seconds(1));
 }
 
 std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const ResourcePool& pool,

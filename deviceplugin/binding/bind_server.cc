@@ -165,7 +165,11 @@ void BindServer::Loop() {
       fds.push_back({peer.connection.get(), POLLIN, 0});
       until = std::min(until, peer.until);
     }
-    if (Poll(&fds, until) < 0 && errno != EINTR) return;
+    if (Poll(&fds, until) < 0 && errno != EINTR) {
+      // No memory for it, say. To end would leave every ADD waiting: nobody else hears it.
+      std::this_thread::sleep_for(kRest);
+      continue;
+    }
     if (stopping_) return;
     if ((fds[1].revents & POLLIN) != 0) Drain(watch_.get());
     for (std::size_t i = 0; i < peers.size(); ++i) {

@@ -8,6 +8,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
+#include "deviceplugin/pools/restore.h"
 #include "netns/base/files.h"
 
 namespace railhead {
@@ -113,6 +114,8 @@ Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bou
 Result<std::unique_ptr<Advertiser>> Advertiser::Start(Options options, Kernel& kernel, Plan first,
                                                       std::unique_ptr<HealthWatch> health, Calls calls) {
   NodeEvents events = RH_TRY(NodeEvents::Open());
+  // Watched for slots that are bound: the first attachment must not be what makes it.
+  RH_TRY(MakeDirectories(paths::Devices(options.root)));
   return std::unique_ptr<Advertiser>(new Advertiser(std::move(options), kernel, std::move(first),
                                                     std::move(health), std::move(calls), std::move(events)));
 }
@@ -211,8 +214,17 @@ void Advertiser::Take(Result<NodePlan> now) {
   const PlanChange change = Difference(plan_, now->plan);
   plan_ = std::move(now->plan);
   if (health_ && health_->rules() != now->health) health_->SetRules(std::move(now->health));
+  Restore();
   Give();
   if (mended || !change.resources.empty()) calls_.plan_changed(change);
+}
+
+// Before they are offered: kubelet does not allocate again what came back after a reboot.
+void Advertiser::Restore() {
+  const auto restored = RestoreAllocated(options_.root, plan_.pools);
+  const std::string error = restored ? std::string() : restored.error().message;
+  const bool another = std::exchange(last_restore_error_, error) != error;
+  if (another && !restored) calls_.restore_failed(restored.error());
 }
 
 void Advertiser::Give() const {

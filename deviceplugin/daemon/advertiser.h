@@ -63,6 +63,9 @@ class Advertiser {
     // Of looks that found a difference, of errors when they are other ones than before, and
     // of the first look without one after that.
     std::function<void(const PlanChange&)> plan_changed;
+    // Of what Allocate had written and could not be written again, when it is another error than
+    // before.
+    std::function<void(const Error&)> restore_failed;
     // After every look, for who binds slots and who guesses the pod's accelerators.
     std::function<void(BindingView)> view;
     // Of every look at health that found something.
@@ -93,6 +96,7 @@ class Advertiser {
   void Settle();
   void LookAtNode();
   void Take(Result<NodePlan> now);
+  void Restore();
   void LookAtHealth();
   void Give() const;
   [[nodiscard]] std::vector<std::string> Files() const;
@@ -105,6 +109,7 @@ class Advertiser {
   const AcceleratorIds::UuidLookup uuids_;
   const Calls calls_;
   std::string last_error_;
+  std::string last_restore_error_;
   Clock::time_point next_look_;
   Clock::time_point next_tick_;
   NodeEvents events_;

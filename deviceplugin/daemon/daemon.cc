@@ -44,6 +44,9 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     hints.Update(view.topology, view.accelerators);
     binder.Update(std::move(view));
   };
+  calls.restore_failed = [log](const Error& error) {
+    log->Warning("cannot restore what an allocated device had", error);
+  };
   calls.plan_changed = [log](const PlanChange& change) { LogPlanChange(log, change); };
   calls.health_changed = [log, &activity = daemon->activity_](const HealthTick& tick) {
     activity.Judged(tick);

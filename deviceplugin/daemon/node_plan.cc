@@ -3,6 +3,8 @@
 #include <string>
 #include <utility>
 
+#include "deviceplugin/provision/provisioner.h"
+
 namespace railhead {
 namespace {
 
@@ -35,6 +37,8 @@ Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& 
   Plan plan = RH_TRY(MakePlan(root, source, host, DdpOfKernel(root)));
   RH_TRY(RefuseNodesInExclusiveMode(kernel, plan));
   HealthRules health = RH_TRY(ParseHealthRules(plan.health, plan.config_path));
+  // Carried out at start only; but a mistake is to be told now, not at the next start.
+  if (plan.of_fabric) RH_TRY(ReadProvision(root, plan.config_path));
   return NodePlan{std::move(plan), std::move(health)};
 }
 

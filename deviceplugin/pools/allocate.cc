@@ -79,7 +79,7 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
     rdma = rdma || RdmaNodesOf(spec, *member) != RdmaNodes::kNone;
     if (spec.delivery == Delivery::kCdi) answer.cdi_devices.push_back(CdiDeviceName(member->function.id));
   }
-  if (rdma && Exists(root_.Path(kRdmaCm))) answer.device_nodes.emplace_back(kRdmaCm);
+  if (rdma && HostHasNode(root_, kRdmaCm)) answer.device_nodes.emplace_back(kRdmaCm);
   if (spec.delivery == Delivery::kMount && spec.handoff == HandoffPolicy::kRequired) {
     // One file per device with the same content: a container can have only one of
     // them at this path.
@@ -87,7 +87,7 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
   }
   const std::string variable = PcideviceVariable(spec.resource);
   answer.envs[variable] = Join(ids, ",");
-  answer.envs[variable + "_INFO"] = info.dump();
+  answer.envs[variable + "_INFO"] = info.dump(-1, ' ', false, Json::error_handler_t::replace);
 
   for (const PoolMember* member : members) RH_TRY(WriteDeviceInfo(root_, spec, *member));
   RH_TRY(WriteRecords(pool, ids));

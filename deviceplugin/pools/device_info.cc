@@ -18,7 +18,7 @@ Json PciInfo(const NicFunction& function) {
   Json json;
   json["type"] = "pci";
   json["version"] = kVersion;
-  json["pci"]["pci-address"] = function.id;
+  json["pci"]["pci-address"] = function.address.ToString();  // of a slot, the id is another
   if (!function.rdma_device.empty()) json["pci"]["rdma-device"] = function.rdma_device;
   if (function.is_vf) json["pci"]["pf-pci-address"] = function.pf.ToString();
   return json;
@@ -60,7 +60,7 @@ Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const P
       member.selector < spec.selectors.size() ? spec.selectors[member.selector].vdpa : VdpaType::kNone;
   const Json json = vdpa == VdpaType::kNone ? PciInfo(function) : RH_TRY(VdpaInfo(root, function, vdpa));
   const std::string path = DeviceInfoPath(root, spec.resource, function.id);
-  const std::string content = json.dump();
+  const std::string content = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   const auto before = ReadFile(path);
   if (before && *before == content) return {};
   RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));

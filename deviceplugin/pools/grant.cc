@@ -50,7 +50,7 @@ Result<void> AddRdma(const Root& root, const NicFunction& function, RdmaNodes wa
   add("uverbs", nodes.uverbs, true);
   add("umad", nodes.umad, all);
   add("issm", nodes.issm, all);
-  if (Exists(root.Path(kRdmaCm))) info["rdma_cm"] = kRdmaCm;
+  if (HostHasNode(root, kRdmaCm)) info["rdma_cm"] = kRdmaCm;
   if (!function.rdma_device.empty()) info["rdma_dev"] = function.rdma_device;
   return {};
 }
@@ -108,7 +108,7 @@ Result<void> AddVdpa(const Root& root, const NicFunction& function, VdpaType wan
 
 // A node without these modules goes without, as there.
 void AddVhostNet(const Root& root, Grant* grant) {
-  if (!Exists(root.Path(kVhostNet)) || !Exists(root.Path(kTun))) return;
+  if (!HostHasNode(root, kVhostNet) || !HostHasNode(root, kTun)) return;
   AddNode(kVhostNet, grant);
   AddNode(kTun, grant);
   grant->info["vhost"] = {{"net-mount", kVhostNet}, {"tun-mount", kTun}};
@@ -125,6 +125,10 @@ void AddExtra(const ResourceSpec& spec, const NicFunction& function, Grant* gran
 }
 
 }  // namespace
+
+bool HostHasNode(const Root& root, const std::string& path) {
+  return Exists(root.Path("/sys/class/misc/") + path.substr(path.rfind('/') + 1)) || Exists(root.Path(path));
+}
 
 RdmaNodes RdmaNodesOf(const ResourceSpec& spec, const PoolMember& member) {
   if (spec.rdma_nodes != RdmaNodes::kAll) return spec.rdma_nodes;

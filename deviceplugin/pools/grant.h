@@ -33,6 +33,10 @@ struct Grant {
   std::map<std::string, std::map<std::string, std::string>> info;
 };
 
+// Whether the host has one of the nodes that all devices share (rdma_cm, vhost-net, tun): asked of
+// sysfs, since a container has no /dev of the host's.
+bool HostHasNode(const Root& root, const std::string& path);
+
 Result<Grant> GrantOf(const Root& root, const ResourceSpec& spec, const PoolMember& member);
 
 // Which RDMA nodes the member gets: the spec's, if the selector that took it asks for any.

@@ -31,6 +31,7 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
 
 Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan) {
   plan->config_path = path;
+  plan->of_fabric = true;
   plan->health = fabric.health;
   for (const Pool& pool : fabric.pools) {
     if (auto valid = CheckResourceName(pool.resource); !valid) {
@@ -107,7 +108,8 @@ std::string PlanAsJson(const Plan& plan) {
     json["notAdvertised"].push_back(std::move(device));
   }
   json["absentRails"] = plan.absent_rails;
-  return json.dump(2);
+  // Names of devices are whatever bytes their maker chose.
+  return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace railhead

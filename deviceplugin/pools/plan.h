@@ -35,6 +35,7 @@ struct Plan {
   std::vector<std::shared_ptr<const ResourcePool>> pools;
   std::vector<std::string> absent_rails;  // of some pool, without a PF on this node
   std::string config_path;                // the file that was read
+  bool of_fabric = false;                 // it is a fabric.json
   std::string health;                     // Fabric::health
 };
 

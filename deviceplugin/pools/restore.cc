@@ -19,9 +19,11 @@ constexpr std::string_view kRecordSuffix = ".json";
 Result<void> RestoreOne(const Root& root, const ResourceSpec& spec, const PoolMember& member) {
   const auto record = ReadAllocation(root, member.function.id);
   if (!record || !*record || (*record)->resource != spec.resource) return {};
-  RH_TRY(WriteDeviceInfo(root, spec, member));
-  if (!spec.cdi_nodes) return {};
-  return WriteCdiGrant(root, spec, member, RH_TRY(GrantOf(root, spec, member)));
+  auto described = WriteDeviceInfo(root, spec, member);
+  if (!spec.cdi_nodes) return described;
+  const Grant grant = RH_TRY(GrantOf(root, spec, member));
+  RH_TRY(WriteCdiGrant(root, spec, member, grant));
+  return described;
 }
 
 }  // namespace

@@ -1,8 +1,10 @@
 // What Allocate wrote into directories that a reboot empties, made again.
 //
 // kubelet keeps its checkpoint over a reboot and does not allocate again; the allocation
-// records are kept too. Before kubelet is served, every device with a record of its pool gets
-// its device-info file and, with --use-cdi, its CDI spec again where they are missing or
+// records are kept too. Before kubelet is served, and
+// after every look at the node (VFs may be made after railheadd has started, and drivers bound
+// again), every device with a record of its pool gets its
+// device-info file and, with --use-cdi, its CDI spec again where they are missing or
 // outdated.
 // Threads: thread-safe. Errors: the first one, after all have been tried. Damaged records are
 // passed over: they are the CNI plugin's to report, and the next Allocate replaces them.

@@ -1,6 +1,6 @@
 #include "deviceplugin/provision/uses.h"
 
-#include <algorithm>
+#include <cerrno>
 #include <map>
 #include <set>
 #include <string_view>
@@ -27,55 +27,71 @@ std::string PodOf(const JournalEntry& entry) {
   return "pod " + argument("K8S_POD_NAMESPACE") + "/" + pod + " (" + container + ")";
 }
 
-// The names of the character devices below /dev/vfio that some process has open, with that
-// process. vfio's unbinding waits for them to be closed (vfio_unregister_group_dev in
-// drivers/vfio/vfio_main.c), for ever if need be. A process that is not shown, in another
-// PID namespace than this one's, is not seen.
-Result<std::map<std::string, std::string>> OpenVfioDevices(const Root& root) {
-  constexpr std::string_view kDirectory = "/dev/vfio/";
-  std::map<std::string, std::string> open;
+// Character devices that some process has open, with that process.
+struct OpenDevices {
+  std::map<std::string, std::string> by_path;  // "/dev/vfio/42" -> process
+  std::string hidden;                          // a process that does not show what it has open
+};
+
+bool IsDenied(const Error& error) {
+  return error.sys_errno == EACCES || error.sys_errno == EPERM;
+}
+
+// vfio's unbinding waits for its devices to be closed (vfio_unregister_group_dev in
+// drivers/vfio/vfio_main.c), for ever if need be. What a process has open is shown to who may trace
+// it (proc_pid_readlink in fs/proc/base.c). One in another PID namespace than this one's is not
+// seen.
+Result<OpenDevices> FindOpenDevices(const Root& root) {
+  OpenDevices open;
   const std::string proc = root.Path("/proc");
-  const auto names = RH_TRY_WRAP(ListDirectory(proc), "looking for processes that use vfio");
+  const auto names = RH_TRY_WRAP(ListDirectory(proc), "looking for processes that use VFs");
   for (const std::string& process : names.value_or(std::vector<std::string>{})) {
     if (process.find_first_not_of("0123456789") != std::string::npos) continue;
     const std::string directory = std::string(proc).append("/").append(process).append("/fd");
     const auto descriptors = ListDirectory(directory);  // the process may have ended
+    if (!descriptors && IsDenied(descriptors.error())) open.hidden = process;
     if (!descriptors || !*descriptors) continue;
     for (const std::string& descriptor : **descriptors) {
       const auto target = ReadLink(std::string(directory).append("/").append(descriptor));
-      if (!target || !*target || !(*target)->starts_with(kDirectory)) continue;
-      open.emplace((*target)->substr(kDirectory.size()), process);
+      if (!target && IsDenied(target.error())) open.hidden = process;
+      if (target && *target && (*target)->starts_with("/dev/")) open.by_path.emplace(**target, process);
     }
   }
   return open;
 }
 
-// Below /dev/vfio: the IOMMU group's number, and "devices/vfioN" (Linux 6.6).
-Result<std::vector<std::string>> VfioNamesOf(const Root& root, const std::string& device) {
+// Of user space with the device: its VFIO group's, its own VFIO device's (Linux 6.6), its UIO
+// device's, its RDMA device's.
+Result<std::vector<std::string>> NodesOf(const Root& root, const std::string& device) {
   const std::string path = root.Path("/sys/bus/pci/devices/") + device;
-  std::vector<std::string> names;
-  if (const auto group = RH_TRY(ReadLink(path + "/iommu_group")); group)
-    names.push_back(group->substr(group->rfind('/') + 1));
-  const auto devices = RH_TRY(ListDirectory(path + "/vfio-dev"));
-  for (const std::string& name : devices.value_or(std::vector<std::string>{}))
-    names.push_back("devices/" + name);
-  return names;
+  std::vector<std::string> nodes;
+  if (const auto group = RH_TRY(ReadLink(path + "/iommu_group")); group) {
+    const std::string number = group->substr(group->rfind('/') + 1);
+    nodes.push_back("/dev/vfio/" + number);
+    nodes.push_back("/dev/vfio/noiommu-" + number);
+  }
+  const auto add = [&](const char* directory, const std::string& prefix) -> Result<void> {
+    const auto names = RH_TRY(ListDirectory(path + directory));
+    for (const std::string& name : names.value_or(std::vector<std::string>{})) nodes.push_back(prefix + name);
+    return {};
+  };
+  RH_TRY(add("/vfio-dev", "/dev/vfio/devices/"));
+  RH_TRY(add("/uio", "/dev/"));
+  RH_TRY(add("/infiniband_verbs", "/dev/infiniband/"));
+  return nodes;
 }
 
 class Finder {
  public:
   Finder(const Root& root, RouteApi& host) : root_(root), host_(host) {}
 
-  Result<void> Prepare(const PfActual& pf) {
+  Result<void> Prepare() {
     for (const ContainerDevices& container :
          RH_TRY_WRAP(ReadCheckpoint(root_), "asking which devices kubelet has given out")) {
       if (!PodIs(container.pod_uid)) continue;
       for (const std::string& id : container.ids) given_.emplace(id, container.pod_uid);
     }
-    const bool vfio = std::any_of(pf.vfs.begin(), pf.vfs.end(), [](const VfActual& vf) {
-      return UserSpaceOf(vf.driver) != UserSpace::kNone;
-    });
-    if (vfio) open_ = RH_TRY(OpenVfioDevices(root_));
+    open_ = RH_TRY(FindOpenDevices(root_));
     return {};
   }
 
@@ -99,7 +115,8 @@ class Finder {
       return use("is given to the pod with UID " + given->second + " by kubelet",
                  "delete the pod, or drain the node, and try again");
     }
-    if (UserSpaceOf(vf.driver) != UserSpace::kNone) return UseByProcess(vf, device);
+    if (auto process = RH_TRY(UseByProcess(vf, device)); process) return process;
+    if (UserSpaceOf(vf.driver) != UserSpace::kNone) return std::nullopt;
     if (vf.link) return UseByHost(vf, device);
     if (vf.driver.empty()) return std::nullopt;
     return use(
@@ -116,13 +133,18 @@ class Finder {
   }
 
   Result<std::optional<VfUse>> UseByProcess(const VfActual& vf, const std::string& device) {
-    for (const std::string& name : RH_TRY(VfioNamesOf(root_, device))) {
-      const auto found = open_.find(name);
-      if (found == open_.end()) continue;
-      return VfUse{vf.index, device, "is used by process " + found->second + " through /dev/vfio/" + name,
+    for (const std::string& node : RH_TRY(NodesOf(root_, device))) {
+      const auto found = open_.by_path.find(node);
+      if (found == open_.by_path.end()) continue;
+      return VfUse{vf.index, device, "is used by process " + found->second + " through " + node,
                    "end the process and try again"};
     }
-    return std::nullopt;
+    // The kernel would wait for whoever has it, so not knowing is too little there.
+    if (UserSpaceOf(vf.driver) == UserSpace::kNone || open_.hidden.empty()) return std::nullopt;
+    return VfUse{
+        vf.index, device,
+        "has driver " + vf.driver + ", and process " + open_.hidden + " does not show whether it uses it",
+        "run railctl vfs apply as root, or give railheadd CAP_SYS_PTRACE and CAP_DAC_READ_SEARCH"};
   }
 
   Result<std::optional<VfUse>> UseByHost(const VfActual& vf, const std::string& device) {
@@ -136,7 +158,7 @@ class Finder {
   const Root& root_;
   RouteApi& host_;
   std::map<std::string, std::string> given_;  // device -> pod
-  std::map<std::string, std::string> open_;   // below /dev/vfio -> process
+  OpenDevices open_;
 };
 
 }  // namespace
@@ -145,7 +167,7 @@ Result<std::vector<VfUse>> FindVfUses(const Root& root, RouteApi& host, const Pf
   std::vector<VfUse> uses;
   if (pf.vfs.empty()) return uses;
   Finder finder(root, host);
-  RH_TRY(finder.Prepare(pf));
+  RH_TRY(finder.Prepare());
   for (const VfActual& vf : pf.vfs) {
     if (auto use = RH_TRY(finder.Use(vf)); use) uses.push_back(*std::move(use));
   }

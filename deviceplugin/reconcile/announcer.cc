@@ -45,6 +45,8 @@ class Announcer::Loop {
   // Returns when stopped, when another daemon serves, and when the directory is gone.
   Result<void> Serve() {
     const std::string directory = paths::Announcements(root_);
+    // What lies above is not only root's: railctl health reads there.
+    RH_TRY(MakeDirectories(directory.substr(0, directory.rfind('/'))));
     RH_TRY(MakeDirectories(directory, 0700));
     const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (!watch.valid()) return FailSys(errno, "making an inotify instance");

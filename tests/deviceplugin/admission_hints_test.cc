@@ -114,6 +114,16 @@ TEST_F(AdmissionHintsTest, WithoutAnAnswerAnyWillDo) {
   EXPECT_FALSE(hinted_);
 }
 
+TEST_F(AdmissionHintsTest, ABusyKubeletInBetweenMakesNoPodNew) {
+  GivesGpu("old", 0);
+  Look();
+  GivesGpu("new", 5);
+  fails_ = true;
+  Look();
+  fails_ = false;
+  EXPECT_EQ(Preferred(), vfs_[2]);
+}
+
 TEST_F(AdmissionHintsTest, ABusyKubeletAtTheFirstLookIsNoReasonToForgetTheGpus) {
   fails_ = true;
   Look();

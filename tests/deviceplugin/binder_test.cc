@@ -119,8 +119,10 @@ TEST_F(BinderTest, TheVfOnTheSwitchOfTheGpuWhicheverItIs) {
     const auto& near = vfs_[gpu / 2];
     EXPECT_EQ(bound->at(slots_[gpu]), near[gpu % 2]) << "GPU " << gpu << ", the lowest free VF";
     Attach(pod, *bound);
-    EXPECT_TRUE(
-        Exists(root_.Path("/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-roce-" + slots_[gpu] + "-device.json")));
+    const auto info =
+        ReadFile(root_.Path("/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-roce-" + slots_[gpu] + "-device.json"));
+    ASSERT_TRUE(info && *info);
+    EXPECT_NE((*info)->find(R"("pci-address":")" + bound->at(slots_[gpu])), std::string::npos) << **info;
   }
 }
 

@@ -170,6 +170,27 @@ TEST_F(GrantTest, ExtraIsThereForAllDevicesOnceThereIsAdditionalInfo) {
   EXPECT_EQ(info[vfs0_[1]]["extra"], Json::object());
 }
 
+// As in a container, which has no /dev of the host's.
+TEST_F(GrantTest, SharedNodesAreKnownFromSysfs) {
+  sysfs_.Remove("/dev/infiniband");
+  sysfs_.Write("/sys/class/misc/rdma_cm/dev", "10:58\n");
+  sysfs_.Write("/sys/class/misc/vhost-net/dev", "10:238\n");
+  const auto pool = PoolFor(R"({"isRdma": true, "needVhostNet": true})");
+  auto answer = Given(*pool, {vfs0_[0]});
+  EXPECT_EQ(answer.device_nodes.back(), kRdmaCm);
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["rdma"]["rdma_cm"], kRdmaCm);
+  EXPECT_FALSE(InfoOf(answer)[vfs0_[0]].contains("vhost")) << "there is no tun";
+  sysfs_.Write("/sys/class/misc/tun/dev", "10:200\n");
+  answer = Given(*pool, {vfs0_[0]});
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["vhost"]["net-mount"], "/dev/vhost-net");
+}
+
+TEST_F(GrantTest, NamesThatAreNotUtf8DoNotEndTheProgram) {
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "odd", .rdma = "mlx5_\xff", .total_vfs = 0});
+  const auto pool = PoolFor(R"({"pciAddresses": ["0000:c3:00.0"], "isRdma": true})");
+  EXPECT_TRUE(Allocator(root_).Allocate(*pool, {"0000:c3:00.0"}));
+}
+
 TEST_F(GrantTest, WithCdiTheNodesAreInASpecOfTheDevicesOwn) {
   BindToUserSpace(sysfs_, vfs0_[0], "vfio-pci", "5");
   sysfs_.Write("/sys/kernel/iommu_groups/5/name", "vfio-noiommu\n");

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
@@ -121,6 +122,27 @@ TEST_F(HotplugTest, ABrokenConfigurationChangesNothing) {
   sysfs_.Write("/etc/railhead/fabric.json", ThreePools("8"));
   ASSERT_TRUE(AwaitDevices("a.io/rail1", 3)) << daemon_->err();
   ExpectUntouched("a.io/rail0");
+}
+
+// It would only be carried out at the next start, and end it.
+TEST_F(HotplugTest, ABrokenProvisionIsToldAtOnce) {
+  std::string fabric = ThreePools();
+  fabric.insert(1, R"("provision": {"vfs": "many"}, )");
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(HasLogged("/provision/vfs")) << daemon_->err();
+  EXPECT_TRUE(HasLogged("going on with what was good before"));
+  ExpectUntouched("a.io/rail0");
+}
+
+// After a reboot VFs may be made when railheadd runs already.
+TEST_F(HotplugTest, WhatAllocateWroteComesBackWithItsDevice) {
+  const auto seen = kubelet_.Allocate("a.io/rail0", 1);
+  ASSERT_TRUE(seen) << Describe(seen.error());
+  const std::string file = "/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-rail0-" + seen->ids[0] + "-device.json";
+  ASSERT_TRUE(Exists(root_.Path(file)));
+  sysfs_.Remove(file);
+  daemon_->Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return Exists(root_.Path(file)); })) << daemon_->err();
 }
 
 // kubelet asks a resource for its options only when it registers.

@@ -131,8 +131,22 @@ TEST_F(RefusalsTest, AVfThatAProcessDrives) {
   sysfs_.Write("/sys/bus/pci/devices/" + vfs_[0] + "/vfio-dev/vfio3/dev", "");
   open_by("/dev/vfio/devices/vfio3");
   Refused(R"({"vfs": 4})", ErrorCode::kBusy, {"VF 0", "process 4711"});
+  open_by("/dev/vfio/noiommu-58");
+  Refused(R"({"vfs": 4})", ErrorCode::kBusy, {"VF 0", "/dev/vfio/noiommu-58"});
+  sysfs_.Write("/sys/bus/pci/devices/" + vfs_[1] + "/uio/uio4/name", "");
+  open_by("/dev/uio4");
+  Refused(R"({"vfs": 4})", ErrorCode::kBusy, {"VF 1", "/dev/uio4"});
   open_by("/dev/vfio/5");
   Accepted(R"({"vfs": 4})");
+}
+
+// Of a program of the host's, or of pods that share RDMA devices: the VF itself has stayed.
+TEST_F(RefusalsTest, AVfWhoseRdmaDeviceIsOpen) {
+  TwoVfs();
+  sysfs_.Write("/sys/bus/pci/devices/" + vfs_[1] + "/infiniband_verbs/uverbs9/dev", "");
+  std::filesystem::create_directories(sysfs_.directory() + "/proc/4711/fd");
+  std::filesystem::create_symlink("/dev/infiniband/uverbs9", sysfs_.directory() + "/proc/4711/fd/9");
+  Refused(R"({"vfs": 4})", ErrorCode::kBusy, {"VF 1", "process 4711", "/dev/infiniband/uverbs9"});
 }
 
 TEST_F(RefusalsTest, AVfThatTheHostUses) {
