@@ -8,6 +8,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
+#include "deviceplugin/pools/given_out.h"
 #include "deviceplugin/pools/restore.h"
 #include "netns/base/files.h"
 
@@ -57,9 +58,10 @@ bool HasLatePool(const Plan& plan) {
 
 // Topology is only a reason to prefer one device: without it any will do.
 BindingView ViewOf(const Root& root, const Plan& plan, const HealthWatch* health,
-                   const AcceleratorIds::UuidLookup& uuids) {
+                   const std::set<std::string>& withheld, const AcceleratorIds::UuidLookup& uuids) {
   BindingView view;
   view.pools = plan.pools;
+  view.unhealthy = withheld;
   for (const auto& pool : plan.pools) {
     for (const PoolMember& member : pool->members) {
       if (health != nullptr && !health->IsHealthy(member.function.id))
@@ -95,7 +97,8 @@ PlanChange Difference(const Plan& before, const Plan& now) {
   return change;
 }
 
-Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound) {
+Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound,
+              const std::set<std::string>& withheld) {
   Offer offer;
   auto unhealthy = std::make_shared<std::set<std::string>>();
   for (const auto& devices : plan.pools) {
@@ -103,7 +106,8 @@ Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bou
     for (const PoolMember& member : pool->members) {
       // Health is a device's, whatever kubelet calls it.
       const std::string device = devices->spec.late ? member.function.address.ToString() : member.function.id;
-      if (health != nullptr && !health->IsHealthy(device)) unhealthy->insert(member.function.id);
+      const bool healthy = health == nullptr || health->IsHealthy(device);
+      if (!healthy || withheld.contains(device)) unhealthy->insert(member.function.id);
     }
     offer.pools.push_back(std::move(pool));
   }
@@ -153,6 +157,8 @@ std::vector<std::string> Advertiser::Files() const {
   // Slots are bound and free again when journal entries come and go.
   const bool late = HasLatePool(plan_);
   if (late) paths.push_back(paths::Devices(options_.root) + "/");
+  // Where kubelet notes that a pod has gone.
+  if (!withheld_.empty()) paths.push_back(paths::KubeletCheckpoint(options_.root));
   return paths;
 }
 
@@ -227,11 +233,13 @@ void Advertiser::Restore() {
   if (another && !restored) calls_.restore_failed(restored.error());
 }
 
-void Advertiser::Give() const {
+void Advertiser::Give() {
+  auto withheld = GivenUnderOtherNames(options_.root, plan_.pools);
+  if (std::exchange(withheld_, std::move(withheld)) != withheld_) calls_.withheld(withheld_);
   const bool late = HasLatePool(plan_);
   const auto bound = late ? ReadBoundSlots(options_.root).value_or(BoundSlots{}) : BoundSlots{};
-  calls_.give(OfferOf(plan_, health_.get(), bound));
-  calls_.view(ViewOf(options_.root, plan_, health_.get(), uuids_));
+  calls_.give(OfferOf(plan_, health_.get(), bound, withheld_));
+  calls_.view(ViewOf(options_.root, plan_, health_.get(), withheld_, uuids_));
 }
 
 void Advertiser::LookAtHealth() {

@@ -16,6 +16,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -46,9 +47,10 @@ struct PlanChange {
 
 PlanChange Difference(const Plan& before, const Plan& now);
 
-// With the devices that `health` (nullptr: nothing is known) takes for unhealthy; of pools with
-// late binding, the slots.
-Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound);
+// With the devices that `health` (nullptr: nothing is known) takes for unhealthy, and those that a
+// pod has under another name (`withheld`: pools/given_out.h); of pools with late binding, the slots.
+Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound,
+              const std::set<std::string>& withheld);
 
 class Advertiser {
  public:
@@ -66,6 +68,9 @@ class Advertiser {
     // Of what Allocate had written and could not be written again, when it is another error than
     // before.
     std::function<void(const Error&)> restore_failed;
+    // The devices that are not given out since a pod has them under another resource's name: when
+    // they are others than before.
+    std::function<void(const std::set<std::string>&)> withheld;
     // After every look, for who binds slots and who guesses the pod's accelerators.
     std::function<void(BindingView)> view;
     // Of every look at health that found something.
@@ -98,7 +103,7 @@ class Advertiser {
   void Take(Result<NodePlan> now);
   void Restore();
   void LookAtHealth();
-  void Give() const;
+  void Give();
   [[nodiscard]] std::vector<std::string> Files() const;
   NodeEvents::Seen Wait(Clock::time_point until);
 
@@ -110,6 +115,7 @@ class Advertiser {
   const Calls calls_;
   std::string last_error_;
   std::string last_restore_error_;
+  std::set<std::string> withheld_;
   Clock::time_point next_look_;
   Clock::time_point next_tick_;
   NodeEvents events_;

@@ -11,6 +11,8 @@
 
 #include "deviceplugin/daemon/metrics_page.h"
 #include "deviceplugin/daemon/probes.h"
+#include "deviceplugin/pools/given_out.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -34,7 +36,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   const BoundSlots bound = ReadBoundSlots(root).value_or(BoundSlots{});
   // As last known: kubelet must not see a device become healthy and then not.
   std::unique_ptr<Daemon> daemon(
-      new Daemon(root, kernel, line, OfferOf(node.plan, health.get(), bound), log));
+      new Daemon(root, kernel, line,
+                 OfferOf(node.plan, health.get(), bound, GivenUnderOtherNames(root, node.plan.pools)), log));
   Advertiser::Calls calls;
   calls.give = [daemon = daemon.get()](Offer offer) {
     daemon->activity_.Offered(offer);
@@ -43,6 +46,10 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   calls.view = [&hints = daemon->hints_, &binder = daemon->binder_](BindingView view) {
     hints.Update(view.topology, view.accelerators);
     binder.Update(std::move(view));
+  };
+  calls.withheld = [log](const std::set<std::string>& devices) {
+    log->Info("not given out: pods have them under another resource's name",
+              {{"devices", Join({devices.begin(), devices.end()}, ",")}});
   };
   calls.restore_failed = [log](const Error& error) {
     log->Warning("cannot restore what an allocated device had", error);

@@ -11,6 +11,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/pools/drivers.h"
+#include "deviceplugin/pools/given_out.h"
 #include "netns/base/files.h"
 
 namespace railhead {
@@ -88,7 +89,7 @@ class Finder {
   Result<void> Prepare() {
     for (const ContainerDevices& container :
          RH_TRY_WRAP(ReadCheckpoint(root_), "asking which devices kubelet has given out")) {
-      if (!PodIs(container.pod_uid)) continue;
+      if (!PodIsThere(root_, container.pod_uid)) continue;
       for (const std::string& id : container.ids) given_.emplace(id, container.pod_uid);
     }
     open_ = RH_TRY(FindOpenDevices(root_));
@@ -126,12 +127,6 @@ class Finder {
   }
 
  private:
-  // kubelet's checkpoint keeps pods that have ended until its next allocation.
-  [[nodiscard]] bool PodIs(const std::string& uid) const {
-    const std::string pods = paths::KubeletPods(root_);
-    return !Exists(pods) || Exists(std::string(pods).append("/").append(uid));
-  }
-
   Result<std::optional<VfUse>> UseByProcess(const VfActual& vf, const std::string& device) {
     for (const std::string& node : RH_TRY(NodesOf(root_, device))) {
       const auto found = open_.by_path.find(node);

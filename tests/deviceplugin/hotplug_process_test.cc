@@ -134,6 +134,22 @@ TEST_F(HotplugTest, ABrokenProvisionIsToldAtOnce) {
   ExpectUntouched("a.io/rail0");
 }
 
+// kubelet keeps its books by resource: it would give the device out again.
+TEST_F(HotplugTest, ADeviceThatAPodHasIsNotGivenOutUnderAnotherName) {
+  std::filesystem::create_directories(root_.Path("/var/lib/kubelet"));
+  std::filesystem::create_directory_symlink(directory_, root_.Path("/var/lib/kubelet/device-plugins"));
+  ASSERT_TRUE(kubelet_.Allocate("a.io/rail1", 1)) << daemon_->err();
+  std::string fabric = ThreePools();
+  for (auto at = fabric.find("a.io/rail1"); at != std::string::npos; at = fabric.find("a.io/rail1"))
+    fabric.replace(at, 10, "a.io/other");
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(AwaitDevices("a.io/other", 4)) << daemon_->err();
+  EXPECT_TRUE(HasLogged("under another resource's name")) << daemon_->err();
+  for (const SeenDevice& device : kubelet_.Present("a.io/other"))
+    EXPECT_EQ(device.healthy, device.id != vfs1_[0]) << device.id;
+  EXPECT_FALSE(kubelet_.Allocate("a.io/other", 4)) << "one of them is a pod's";
+}
+
 // After a reboot VFs may be made when railheadd runs already.
 TEST_F(HotplugTest, WhatAllocateWroteComesBackWithItsDevice) {
   const auto seen = kubelet_.Allocate("a.io/rail0", 1);
