@@ -79,7 +79,7 @@ ForeignArguments TranslateGoFlags(const std::vector<std::string>& arguments) {
     }
     const bool verbosity = flag->meaning == Meaning::kLogLevel && value && IsNumber(*value);
     if (flag->meaning == Meaning::kCdi) {
-      result.arguments.push_back(IsTrue(value) ? "--use-cdi" : "--use-cdi=false");
+      result.arguments.emplace_back(IsTrue(value) ? "--use-cdi" : "--use-cdi=false");
     } else if (verbosity) {
       result.arguments.push_back("--log-level=" + LevelOf(*value));
     } else if (flag->meaning == Meaning::kOurs || flag->meaning == Meaning::kLogLevel) {
