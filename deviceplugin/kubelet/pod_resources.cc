@@ -36,7 +36,7 @@ class PodResources::Impl {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + limit);
     const auto channel = Channel();
-    const grpc::Status status = v1::PodResourcesLister::NewStub(channel)->List(&context, {}, response);
+    grpc::Status status = v1::PodResourcesLister::NewStub(channel)->List(&context, {}, response);
     // A channel to a kubelet that went away waits ever longer before it dials again.
     if (!status.ok()) Drop(channel);
     return status;

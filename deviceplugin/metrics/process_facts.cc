@@ -21,7 +21,7 @@ std::vector<std::string> StatFields() {
   if (!text || !*text) return {};
   const std::size_t name_end = (*text)->rfind(") ");
   if (name_end == std::string::npos) return {};
-  return Split(std::string_view(**text).substr(name_end + 2), ' ');
+  return Split(std::string_view{**text}.substr(name_end + 2), ' ');
 }
 
 std::optional<double> Field(const std::vector<std::string>& fields, std::size_t number) {
