@@ -76,11 +76,16 @@ std::string FormatTime(std::chrono::system_clock::time_point time) {
 }
 
 std::optional<std::chrono::system_clock::time_point> ParseTime(std::string_view text) {
+  using std::chrono::system_clock;
   std::tm utc{};
   const std::string copy(text);
   const char* end = ::strptime(copy.c_str(), kTimeFormat, &utc);
   if (end == nullptr || *end != '\0') return std::nullopt;
-  return std::chrono::system_clock::from_time_t(::timegm(&utc));
+  const std::chrono::seconds since_epoch(::timegm(&utc));
+  // The clock counts nanoseconds, which end in the year 2262.
+  if (std::chrono::abs(since_epoch) > std::chrono::floor<std::chrono::seconds>(system_clock::duration::max()))
+    return std::nullopt;
+  return system_clock::time_point(since_epoch);
 }
 
 Json DeviceAsJson(const DeviceHealth& device) {

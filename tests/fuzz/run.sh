@@ -1,7 +1,10 @@
 #!/bin/bash
 # run.sh - build the fuzzers and let each run for a while, from the kept corpus.
 #
-# usage: tests/fuzz/run.sh [--seconds N] [--seed N] [--keep] [NAME...]    (default: 3 s, all)
+# usage: tests/fuzz/run.sh [--seconds N | --runs N] [--seed N] [--keep] [NAME...]
+#                          (default: 3 s, another seed each time, all)
+#   --runs N   so many executions of each, however long they take: with --seed the same
+#              ones each time, so that a change is judged by itself
 #   --seed N   repeat a run's choices (they are printed)
 #   --keep     add what reaches new code to tests/fuzz/corpus/NAME
 # Prints the executions of each. What crashed a fuzzer is kept in build/fuzz/found/ and
@@ -12,17 +15,18 @@ repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$repo/build/fuzz
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1; }
 
-seconds=3 seed=$RANDOM keep=''
+seconds=3 runs='' seed=$RANDOM keep=''
 while [ $# -gt 0 ]; do
     case $1 in
         --seconds) seconds=${2:?} && shift 2 ;;
+        --runs) runs=${2:?} && shift 2 ;;
         --seed) seed=${2:?} && shift 2 ;;
         --keep) keep=1 && shift ;;
         -*) usage ;;
         *) break ;;
     esac
 done
-[[ $seconds =~ ^[0-9]+$ && $seed =~ ^[0-9]+$ ]] || usage
+[[ $seconds =~ ^[0-9]+$ && $seed =~ ^[0-9]+$ && $runs =~ ^[0-9]*$ ]] || usage
 if [ $# = 0 ]; then
     for corpus in "$repo"/tests/fuzz/corpus/*/; do set -- "$@" "$(basename "$corpus")"; done
 fi
@@ -44,14 +48,16 @@ log=$build/build.log
 }
 
 # ---- run -------------------------------------------------------------------------------
-echo "seed $seed, $seconds s each"
+limit=(-max_total_time="$seconds")
+[ -z "$runs" ] || limit=(-runs="$runs")
+echo "seed $seed, ${runs:-$seconds s}${runs:+ executions} each"
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-fuzz.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 run() { # NAME: runs one fuzzer, prints its line; 1 when it found something
     local name=$1 corpus=$repo/tests/fuzz/corpus/$1 status=0 new=$work/$1 dictionary=()
     mkdir -p "$new"
     [ ! -f "$repo/tests/fuzz/$name.dict" ] || dictionary=("-dict=$repo/tests/fuzz/$name.dict")
-    "$build/bin/fuzz_$name" "${dictionary[@]}" -seed="$seed" -max_total_time="$seconds" -timeout=10 -max_len=4096 \
+    "$build/bin/fuzz_$name" "${dictionary[@]}" -seed="$seed" "${limit[@]}" -timeout=10 -max_len=4096 \
         -rss_limit_mb=2048 -print_final_stats=1 -artifact_prefix="$build/found/$name-" "$new" "$corpus" \
         >"$work/$name.log" 2>&1 || status=$?
     printf '%-12s %10s executions, %s inputs kept, %s new\n' "$name" \

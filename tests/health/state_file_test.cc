@@ -153,6 +153,10 @@ TEST(HealthTimeTest, Rfc3339) {
   EXPECT_EQ(ParseTime("2026-03-01T12:00:00"), std::nullopt);
   EXPECT_EQ(ParseTime("2026-03-01T12:00:00Zx"), std::nullopt);
   EXPECT_EQ(ParseTime("2026-13-01T12:00:00Z"), std::nullopt);
+  // Found by the fuzzer: beyond what the clock counts to.
+  EXPECT_EQ(ParseTime("3578-03-01T12:00:00Z"), std::nullopt);
+  EXPECT_EQ(ParseTime("1000-03-01T12:00:00Z"), std::nullopt);
+  EXPECT_TRUE(ParseTime("2262-01-01T00:00:00Z"));
 }
 
 }  // namespace
