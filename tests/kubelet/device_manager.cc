@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdio>
+#include <cerrno>
 #include <thread>
 #include <utility>
 
@@ -33,15 +33,22 @@ Result<void> DeviceManager::Impl::Start() {
   const std::lock_guard<std::mutex> life(life_mutex_);
   RH_TRY(ReadState());
   RH_TRY(CleanDirectory());
+  int number = 0;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     stopped_ = false;
+    number = life_;
   }
+  // gRPC removes the path that it was told, some time after its end and whoever has it by then.
+  const std::string path = directory_ + "/kubelet.sock";
+  const std::string own = path + "." + std::to_string(number);
   grpc::ServerBuilder builder;
-  builder.AddListeningPort("unix:" + directory_ + "/kubelet.sock", grpc::InsecureServerCredentials());
+  builder.AddListeningPort("unix:" + own, grpc::InsecureServerCredentials());
   builder.RegisterService(this);
   server_ = builder.BuildAndStart();
-  if (!server_) return Fail(ErrorCode::kIo, "serving " + directory_ + "/kubelet.sock");
+  if (!server_) return Fail(ErrorCode::kIo, "serving " + own);
+  if (::link(own.c_str(), path.c_str()) != 0) return FailSys(errno, "making " + path);
+  RH_TRY(RemoveFile(own));
   Record("KubeletSocketCreated");
   return {};
 }
@@ -83,7 +90,6 @@ Result<void> DeviceManager::Impl::CleanDirectory() const {
 
 void DeviceManager::Impl::Stop(bool leave_socket) {
   const std::lock_guard<std::mutex> life(life_mutex_);
-  const std::string path = directory_ + "/kubelet.sock";
   std::vector<Client> everyone;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -95,11 +101,9 @@ void DeviceManager::Impl::Stop(bool leave_socket) {
   }
   Record("KubeletStop");
   for (const Client& client : everyone) client->Cancel();
-  // gRPC removes the path; who is killed does not, and it is the very same file then.
-  const bool kept = leave_socket && ::link(path.c_str(), (path + ".kept").c_str()) == 0;
+  if (!leave_socket) (void)RemoveFile(directory_ + "/kubelet.sock");
   if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   server_.reset();
-  if (kept) (void)std::rename((path + ".kept").c_str(), path.c_str());
   for (const Client& client : everyone) client->Join();
   const std::lock_guard<std::mutex> lock(mutex_);
   resources_.clear();
