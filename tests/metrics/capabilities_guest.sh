@@ -23,8 +23,8 @@ node() {
 daemon_with() {
     local number=$1 IFS=,
     shift
-    "$BUILD/bin/with-capabilities" "$*" "$BUILD/bin/railheadd" --resync-interval 86400 --reconcile-interval 1 --log-level debug \
-        >"$OUT/railheadd-$number.log" 2>&1 &
+    "$BUILD/bin/with-capabilities" "$*" "$BUILD/bin/railheadd" --kubelet-dir "$KUBELET" --resync-interval 86400 \
+        --reconcile-interval 1 --log-level debug >"$OUT/railheadd-$number.log" 2>&1 &
     daemons[number]=$!
 }
 effective() { sed -n 's/^CapEff:\t//p' "/proc/${daemons[$1]}/status"; } # NUMBER
