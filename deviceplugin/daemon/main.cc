@@ -2,6 +2,7 @@
 //
 // Exit status: 0 stopped by SIGTERM or SIGINT; 1 a failure while running; 2 wrong
 // command line; 3 the configuration is missing or wrong.
+#include <grpc/support/log.h>
 #include <malloc.h>
 
 #include <csignal>
@@ -35,6 +36,12 @@ sigset_t BlockSignals() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   (void)::signal(SIGPIPE, SIG_IGN);
   return signals;
+}
+
+// gRPC prints what goes wrong in a form of its own, among our lines; whatever matters of it reaches
+// us as a status.
+void QuietGrpc() {
+  if (std::getenv("GRPC_VERBOSITY") == nullptr) ::gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
 int Serve(const Root& root, Kernel& kernel, const CommandLine& line, const NodePlan& node, Log* log) {
@@ -75,6 +82,7 @@ int ShowTimings(const Root& root, Log* log) {
 int Main(int argc, char** argv) {
   // glibc would give every gRPC thread a heap of its own.
   (void)::mallopt(M_ARENA_MAX, 2);
+  QuietGrpc();
   CommandLine line;
   if (const auto status = ParseCommandLine(argc, argv, &line)) return *status;
   const char* prefix = std::getenv("RAILHEAD_ROOT");

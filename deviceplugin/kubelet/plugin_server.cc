@@ -84,6 +84,12 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
         view_(std::move(view)) {}
 
   Result<void> Serve() {
+    const std::string directory = socket_path_.substr(0, socket_path_.rfind('/'));
+    if (!Exists(directory)) {
+      return Fail(ErrorCode::kNotFound,
+                  "serving " + resource_ + ": there is no directory " + directory + " for its socket",
+                  "kubelet makes it when it starts; if kubelet's --root-dir is another, give --kubelet-dir");
+    }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials());
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
@@ -93,7 +99,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     if (!server_) {
       return Fail(ErrorCode::kIo,
                   "serving " + resource_ + " on " + socket_path_ + ": gRPC cannot listen there",
-                  "check that the directory exists and is writable");
+                  "check that the directory is writable; GRPC_VERBOSITY=error prints gRPC's reason");
     }
     return {};
   }
