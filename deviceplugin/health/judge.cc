@@ -1,5 +1,7 @@
 #include "deviceplugin/health/judge.h"
 
+#include <algorithm>
+
 #include "netns/base/text.h"
 #include "netns/sys/pci_address.h"
 
@@ -51,16 +53,17 @@ Verdict JudgePort(const HealthSubject& subject, const Observation& seen) {
 }
 
 Verdict JudgeVfCount(const HealthSubject& subject, const Observation& seen) {
-  if (subject.is_vf || subject.vf_count == 0 || seen.vf_count.value_or(1) != 0) return {};
-  return Bad(Name(subject) + " has no VFs any more: sriov_numvfs is 0, was " +
-             std::to_string(subject.vf_count));
+  const int had = std::max(subject.vf_count, subject.lost_vfs);
+  if (subject.is_vf || had == 0 || seen.vf_count.value_or(1) != 0) return {};
+  return Bad(Name(subject) + " has no VFs any more: sriov_numvfs is 0, was " + std::to_string(had));
 }
 
 }  // namespace
 
 Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& seen) {
   if (rule == HealthRule::kGone) {
-    return seen.present ? Verdict{} : Bad("there is no PCI function " + subject.id + " any more");
+    return seen.present || subject.lost_with_pf ? Verdict{}
+                                                : Bad("there is no PCI function " + subject.id + " any more");
   }
   const bool of_host = rule == HealthRule::kLink || rule == HealthRule::kRdmaPort;
   if (of_host && subject.in_use) return {Kind::kExempt, {}, {}};

@@ -40,6 +40,21 @@ void HealthMonitor::Restore(const std::vector<DeviceHealth>& saved, HealthTime n
       RestoreCounter(&device, reason, now);
     }
   }
+  for (const DeviceHealth& known : saved) RestoreOfPf(known, now);
+}
+
+// Trouble of a PF that only its VFs show.
+void HealthMonitor::RestoreOfPf(const DeviceHealth& vf, HealthTime now) {
+  const auto pf = devices_.find(vf.pf);
+  if (!vf.is_vf || pf == devices_.end()) return;
+  auto& trackers = pf->second.trackers;
+  for (const HealthReason& reason : vf.reasons) {
+    if (reason.device != vf.pf || reason.rule != HealthRule::kVfCount) continue;
+    const bool known = std::any_of(trackers.begin(), trackers.end(), [](const Tracker& tracker) {
+      return tracker.reason.rule == HealthRule::kVfCount;
+    });
+    if (!known) trackers.push_back({reason, true, now.steady, std::nullopt});
+  }
 }
 
 // The window is not saved, but when the rule took hold is: it was full then.

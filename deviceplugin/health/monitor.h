@@ -66,6 +66,7 @@ class HealthMonitor {
   bool Update(Device* device, HealthRule rule, const Verdict& verdict, HealthTime now) const;
   [[nodiscard]] std::vector<HealthReason> ReasonsFor(const Device& device) const;
   void Show(Device* device, HealthTime now, std::vector<HealthChange>* changes) const;
+  void RestoreOfPf(const DeviceHealth& vf, HealthTime now);
   void RestoreCounter(Device* device, const HealthReason& reason, HealthTime now) const;
 
   HealthRules rules_;

@@ -30,6 +30,9 @@ struct HealthSubject {
   std::string pf_name;  // the PF's network device; "" unknown
   int vf_count = 0;     // of a PF: VFs that the inventory knows
   bool in_use = false;  // given to a pod: what the host sees of it says nothing
+  int lost_vfs = 0;     // of a PF without VFs: those that it had
+  // A VF that went with its PF, or with all others of its PF, which tells.
+  bool lost_with_pf = false;
 };
 
 struct ObservedLink {

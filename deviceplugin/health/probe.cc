@@ -227,7 +227,7 @@ void HealthProbe::ReadReporters(const HealthSubject& subject, const HealthRules&
 }
 
 Result<Observation> HealthProbe::Read(const HealthSubject& subject, const HealthRules& rules, bool counters,
-                                      std::vector<Error>* problems) {
+                                      std::vector<Error>* problems, std::vector<Error>* of_counters) {
   const auto on = [&](HealthRule rule) { return rules.Of(rule).enabled; };
   Observation seen;
   // Of what is in a pod the host sees no more than that it is there.
@@ -245,7 +245,7 @@ Result<Observation> HealthProbe::Read(const HealthSubject& subject, const Health
     if (count) seen.vf_count = static_cast<int>(std::min<std::uint64_t>(*count, UINT16_MAX));
   }
   ReadReporters(subject, rules, &seen, problems);
-  if (counters) ReadCounters(subject, rules, &seen, problems);
+  if (counters) ReadCounters(subject, rules, &seen, of_counters);
   return seen;
 }
 

@@ -30,9 +30,9 @@ class HealthProbe {
 
   // Only what the rules that are switched on ask for; `counters`: a PF's counters, too.
   // An error: nothing can be said of this function now. What could not be read beside
-  // the rest goes to `problems`.
+  // the rest goes to `problems`, and what is about counters to `of_counters`.
   Result<Observation> Read(const HealthSubject& subject, const HealthRules& rules, bool counters,
-                           std::vector<Error>* problems);
+                           std::vector<Error>* problems, std::vector<Error>* of_counters);
   // What is remembered of other functions is forgotten.
   void KeepOnly(const std::set<std::string>& ids);
 

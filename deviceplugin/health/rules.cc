@@ -136,7 +136,8 @@ HealthRules DefaultHealthRules() {
   rules.Of(HealthRule::kRdmaPort) = {true, seconds(10), seconds(60), {}};
   rules.Of(HealthRule::kGone) = {true, seconds(2), seconds(5), {}};
   rules.Of(HealthRule::kUnbound) = {true, seconds(5), seconds(10), {}};
-  rules.Of(HealthRule::kVfCount) = {true, seconds(2), seconds(5), {}};
+  // VFs that are there again were made anew.
+  rules.Of(HealthRule::kVfCount) = {true, seconds(2), seconds(0), {}};
   rules.Of(HealthRule::kAer) = {
       true,
       seconds(0),

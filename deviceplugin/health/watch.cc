@@ -3,8 +3,13 @@
 #include <algorithm>
 #include <map>
 
+#include "netns/base/files.h"
+
 namespace railhead {
 namespace {
+
+// Whoever was to act on it has done so, or never will.
+constexpr std::chrono::hours kRemembered{24};
 
 HealthSubject SubjectOf(const NicFunction& function) {
   HealthSubject subject;
@@ -43,6 +48,16 @@ std::vector<HealthSubject> SubjectsOf(const std::vector<NicFunction>& functions)
   return all;
 }
 
+// What an earlier process knew of it, or now.
+std::chrono::system_clock::time_point LostSince(const DeviceHealth& device,
+                                                std::chrono::system_clock::time_point now) {
+  for (const HealthReason& reason : device.reasons) {
+    if (reason.rule == HealthRule::kGone || reason.rule == HealthRule::kVfCount)
+      now = std::min(now, reason.since);
+  }
+  return now;
+}
+
 }  // namespace
 
 HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source)
@@ -65,19 +80,21 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
 void HealthWatch::SetRules(HealthRules rules) {
   rules_ = rules;
   hurry_ = true;
+  functions_.reset();  // who is lost depends on what the rules tell
   const std::lock_guard lock(mutex_);
   monitor_.SetRules(std::move(rules));
 }
 
 // Most ticks come without a change of the node: who is to be watched is not worked out again.
-bool HealthWatch::Follow(const std::vector<NicFunction>& functions) {
-  if (functions_ == functions) return false;
+bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime now) {
+  if (functions_ == functions && now.wall < forget_at_) return false;
   functions_ = functions;
   std::map<std::string, std::optional<Steady>> read;
   for (const Watched& watched : watched_) read[watched.subject.id] = watched.read;
   watched_.clear();
   std::set<std::string> ids;
   auto subjects = SubjectsOf(functions);
+  AddLost(functions, now, &subjects);
   watched_.reserve(subjects.size());
   for (HealthSubject& subject : subjects) {
     ids.insert(subject.id);
@@ -85,8 +102,58 @@ bool HealthWatch::Follow(const std::vector<NicFunction>& functions) {
     watched_.push_back({std::move(subject), before == read.end() ? std::nullopt : before->second});
   }
   probe_.KeepOnly(ids);
+  std::erase_if(told_, [&](const auto& told) {
+    return told.first.second != ProblemKind::kSaving && !ids.contains(told.first.first);
+  });
   const std::lock_guard lock(mutex_);
   return monitor_.KeepOnly(ids);
+}
+
+// Whether it is still of interest that `lost`, which the inventory no longer has, is gone; `pf`:
+// a VF's PF, nullptr when the inventory does not have that either.
+bool HealthWatch::IsTold(const DeviceHealth& lost, const NicFunction* pf) const {
+  // Subfunctions come and go by themselves.
+  if (!PciAddress::Parse(lost.id) || Exists(root_.Path("/sys/bus/pci/devices/") + lost.id)) return false;
+  const bool gone = rules_.Of(HealthRule::kGone).enabled;
+  if (!lost.is_vf || pf == nullptr) return gone;
+  // Another number than before, all of which are there: somebody has set it so.
+  if (pf->vf_count == 0) return gone || rules_.Of(HealthRule::kVfCount).enabled;
+  return gone && pf->vf_count < pf->numvfs;
+}
+
+void HealthWatch::AddLost(const std::vector<NicFunction>& functions, HealthTime now,
+                          std::vector<HealthSubject>* subjects) {
+  std::map<std::string, const NicFunction*> here;
+  for (const NicFunction& function : functions) here[function.id] = &function;
+  std::map<std::string, HealthSubject*> pfs;
+  for (HealthSubject& subject : *subjects) pfs[subject.id] = &subject;
+  std::map<std::string, std::chrono::system_clock::time_point> lost;
+  std::vector<HealthSubject> lost_pfs;
+  std::vector<HealthSubject> lost_vfs;
+  forget_at_ = std::chrono::system_clock::time_point::max();
+  for (const DeviceHealth& device : monitor_.All()) {
+    if (pfs.contains(device.id)) continue;
+    const auto pf = here.find(device.pf);
+    const NicFunction* its_pf = pf == here.end() ? nullptr : pf->second;
+    const auto known = lost_.find(device.id);
+    const auto since = known == lost_.end() ? LostSince(device, now.wall) : known->second;
+    if (now.wall >= since + kRemembered || !IsTold(device, its_pf)) continue;
+    lost[device.id] = since;
+    forget_at_ = std::min(forget_at_, since + kRemembered);
+    HealthSubject subject;
+    subject.id = device.id;
+    subject.is_vf = device.is_vf;
+    subject.pf_id = device.pf;
+    subject.pf_name = device.pf_name;
+    const bool all_gone = its_pf != nullptr && its_pf->vf_count == 0;
+    if (all_gone) ++pfs[device.pf]->lost_vfs;
+    subject.lost_with_pf =
+        device.is_vf && (its_pf == nullptr || (all_gone && rules_.Of(HealthRule::kVfCount).enabled));
+    (device.is_vf ? lost_vfs : lost_pfs).push_back(std::move(subject));
+  }
+  lost_ = std::move(lost);
+  subjects->insert(subjects->begin(), lost_pfs.begin(), lost_pfs.end());
+  subjects->insert(subjects->end(), lost_vfs.begin(), lost_vfs.end());
 }
 
 bool HealthWatch::IsVfDue(const Watched& watched, Steady now) const {
@@ -96,11 +163,15 @@ bool HealthWatch::IsVfDue(const Watched& watched, Steady now) const {
 }
 
 void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick) {
-  auto seen = probe_.Read(subject, rules_, counters_now_ && !subject.is_vf, &tick->problems);
-  if (!seen) {
-    tick->problems.push_back(Wrap(std::move(seen.error()), "observing " + subject.id));
-    return;
-  }
+  const bool counters = counters_now_ && !subject.is_vf;
+  std::vector<Error> problems;
+  std::vector<Error> of_counters;
+  auto seen = probe_.Read(subject, rules_, counters, &problems, &of_counters);
+  if (!seen) problems.push_back(Wrap(std::move(seen.error()), "observing " + subject.id));
+  Tell(subject.id, ProblemKind::kObserving, std::move(problems), tick);
+  if (!seen) return;
+  // Between two times that counters are read nothing is known of them.
+  if (counters) Tell(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
   const std::lock_guard lock(mutex_);
   auto changes = monitor_.Observe(subject, *seen, now);
   std::move(changes.begin(), changes.end(), std::back_inserter(tick->changes));
@@ -112,7 +183,7 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   at_start_.clear();
   counters_now_ = hurry_ || now.steady - counters_read_ >= rules_.counter_interval;
   if (counters_now_) counters_read_ = now.steady;
-  const bool forgotten = Follow(functions);
+  const bool forgotten = Follow(functions, now);
   for (Watched& watched : watched_) {
     HealthSubject& subject = watched.subject;
     if (subject.is_vf && !hurry_ && !IsVfDue(watched, now.steady)) continue;
@@ -123,7 +194,6 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   hurry_ = false;
   const bool changed = forgotten || !tick.changes.empty();
   Save(changed, &tick);
-  TellOnce(&tick.problems);
   return tick;
 }
 
@@ -133,15 +203,23 @@ void HealthWatch::Save(bool changed, HealthTick* tick) {
   // Only this thread writes the monitor: reading it needs no lock here.
   auto written = WriteHealthState(root_, {monitor_.All(), history_});
   saved_ = written.has_value();
-  if (!written) tick->problems.push_back(std::move(written.error()));
+  Tell({}, ProblemKind::kSaving, saved_ ? std::vector<Error>{} : std::vector<Error>{written.error()}, tick);
 }
 
-void HealthWatch::TellOnce(std::vector<Error>* problems) {
+void HealthWatch::Tell(const std::string& id, ProblemKind kind, std::vector<Error> problems,
+                       HealthTick* tick) {
+  const std::pair key(id, kind);
+  if (problems.empty()) {
+    told_.erase(key);
+    return;
+  }
+  std::set<std::string>& told = told_[key];
   std::set<std::string> now;
-  std::erase_if(*problems, [&](const Error& problem) {
-    return !now.insert(problem.message).second || told_.contains(problem.message);
-  });
-  told_ = std::move(now);
+  for (Error& problem : problems) {
+    const bool is_new = now.insert(problem.message).second && !told.contains(problem.message);
+    if (is_new) tick->problems.push_back(std::move(problem));
+  }
+  told = std::move(now);
 }
 
 bool HealthWatch::IsHealthy(const std::string& id) const {

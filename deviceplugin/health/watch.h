@@ -4,18 +4,24 @@
 //   // every rules().interval, and at once when the kernel told of a change:
 //   const HealthTick tick = watch.Tick(inventory->functions, in_use, HealthTime::Now());
 //
-// A tick reads the PFs, the VFs that are not known to be well, and what else is due. State
+// A PCI function that the inventory had and that is gone from the bus stays for a day, as gone,
+// unless its PF's VFs were made anew: an event may have told the inventory before any rule
+// could. A tick reads the PFs, the VFs that are not known to be well, and what else is due. State
 // and history are kept in /run/railhead/health.json and taken up again by the next process.
 // Threads: Tick, SetRules and Hurry from one thread; IsHealthy, Reasons and All from any,
 // also meanwhile: they wait for no I/O.
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deviceplugin/health/driver_source.h"
@@ -30,7 +36,7 @@ namespace railhead {
 
 struct HealthTick {
   std::vector<HealthChange> changes;
-  // What could not be read or saved, told once until it has been well for a tick.
+  // What could not be read or saved, told once until it has been read or saved again.
   std::vector<Error> problems;
 };
 
@@ -64,11 +70,16 @@ class HealthWatch {
   };
 
   // True when devices were forgotten.
-  bool Follow(const std::vector<NicFunction>& functions);
+  bool Follow(const std::vector<NicFunction>& functions, HealthTime now);
+  void AddLost(const std::vector<NicFunction>& functions, HealthTime now,
+               std::vector<HealthSubject>* subjects);
+  [[nodiscard]] bool IsTold(const DeviceHealth& lost, const NicFunction* pf) const;
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
   void Save(bool changed, HealthTick* tick);
-  void TellOnce(std::vector<Error>* problems);
+  // `kind` of problems of the device `id`, all that there are now: those that are new join `tick`.
+  enum class ProblemKind : std::uint8_t { kObserving, kCounters, kSaving };
+  void Tell(const std::string& id, ProblemKind kind, std::vector<Error> problems, HealthTick* tick);
 
   const Root root_;
   HealthRules rules_;
@@ -79,10 +90,13 @@ class HealthWatch {
   Steady counters_read_;
   std::optional<std::vector<NicFunction>> functions_;  // of the latest tick
   std::vector<Watched> watched_;                       // made of these; PFs first
+  // Since when devices are gone, by id; when the first of them is forgotten.
+  std::map<std::string, std::chrono::system_clock::time_point> lost_;
+  std::chrono::system_clock::time_point forget_at_ = std::chrono::system_clock::time_point::max();
   std::vector<HealthRecord> history_;
   bool saved_ = false;  // the file holds the present state
   std::vector<Error> at_start_;
-  std::set<std::string> told_;
+  std::map<std::pair<std::string, ProblemKind>, std::set<std::string>> told_;
 
   mutable std::mutex mutex_;  // of the monitor
   HealthMonitor monitor_;

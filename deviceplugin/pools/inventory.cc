@@ -38,6 +38,7 @@ NicFunction Describe(const PciDevice& device) {
   function.vf_index = device.vf_index.value_or(-1);
   function.pf = device.physfn.value_or(device.address);
   function.vf_count = device.sriov_numvfs;
+  function.numvfs = device.sriov_numvfs;
   return function;
 }
 

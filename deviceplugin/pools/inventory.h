@@ -54,7 +54,8 @@ struct NicFunction {
   int vf_index = -1;    // -1: a PF; of a subfunction its sfnum
   PciAddress pf;        // a PF's own address for PFs
   std::string pf_name;  // the PF's network device; "" when it has none in the host's namespace
-  int vf_count = 0;     // of a PF
+  int vf_count = 0;     // of a PF: those that are on the bus
+  int numvfs = 0;       // of a PF: sriov_numvfs
 
   // RDMA device's name; "" when there is none or it is in a pod (exclusive mode).
   std::string rdma_device;

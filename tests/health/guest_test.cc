@@ -84,7 +84,7 @@ TEST_F(HealthGuestTest, VfsThatWaitForTheirPodAreWell) {
   HealthProbe probe(Root(), nullptr);
   HealthSubject vf{kBdf, true, pf_id_, "pf0", 0, false};
   std::vector<Error> problems;
-  const Observation seen = Must(probe.Read(vf, AtOnce(), false, &problems));
+  const Observation seen = Must(probe.Read(vf, AtOnce(), false, &problems, &problems));
   ASSERT_TRUE(seen.link);
   EXPECT_FALSE(seen.link->admin_up) << "the kernel refuses to tell the carrier of what is down";
   EXPECT_EQ(seen.link->netdev, vf_.name);

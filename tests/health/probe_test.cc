@@ -21,7 +21,7 @@ class ProbeTest : public ::testing::Test {
   }
 
   Observation Read(const HealthSubject& subject, bool counters = false) {
-    auto seen = probe_.Read(subject, rules_, counters, &problems_);
+    auto seen = probe_.Read(subject, rules_, counters, &problems_, &problems_);
     EXPECT_TRUE(seen) << (seen ? "" : Describe(seen.error()));
     return seen ? *std::move(seen) : Observation{};
   }
@@ -196,13 +196,13 @@ TEST_F(ProbeTest, ProblemsOfDriversAreTold) {
 
 TEST_F(ProbeTest, WithoutSource) {
   HealthProbe probe(sysfs_.root(), nullptr);
-  EXPECT_TRUE(probe.Read(Pf(), rules_, true, &problems_));
+  EXPECT_TRUE(probe.Read(Pf(), rules_, true, &problems_, &problems_));
   EXPECT_TRUE(problems_.empty());
 }
 
 TEST_F(ProbeTest, WhatIsNoPortStateIsAnError) {
   sysfs_.Write("/sys/class/infiniband/mlx5_0/ports/1/state", "purple\n");
-  const auto seen = probe_.Read(Pf(), rules_, false, &problems_);
+  const auto seen = probe_.Read(Pf(), rules_, false, &problems_, &problems_);
   ASSERT_FALSE(seen);
   EXPECT_NE(seen.error().message.find("purple"), std::string::npos);
 }
