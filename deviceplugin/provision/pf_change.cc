@@ -1,6 +1,7 @@
 #include "deviceplugin/provision/pf_change.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <utility>
 
@@ -22,8 +23,15 @@ Error WithUndone(Error error, const std::vector<Error>& failed) {
 }  // namespace
 
 PfChange::PfChange(const Root& root, RouteApi& host, VfControl& control, const PfPlan& plan,
-                   Deadline deadline)
-    : root_(root), host_(host), control_(control), plan_(plan), pf_(plan.actual), deadline_(deadline) {
+                   Deadline deadline, const ApplyWatch& watch)
+    : root_(root),
+      host_(host),
+      control_(control),
+      plan_(plan),
+      pf_(plan.actual),
+      deadline_(deadline),
+      driver_deadline_(deadline),
+      watch_(watch) {
   for (const VfActual& vf : pf_.vfs) locked_.insert(vf.address.ToString());
 }
 
@@ -43,9 +51,42 @@ Result<void> PfChange::Run() {
   auto done = ChangePf(undo);
   if (done && plan_.make) done = Replace(undo);
   if (done && !plan_.make) done = Change(undo);
-  if (!done) return Fail(WithUndone(std::move(done.error()), undo.Run()));
+  if (!done) {
+    undoing_ = true;
+    return Fail(WithUndone(std::move(done.error()), undo.Run()));
+  }
   undo.Commit();
-  return Settle(plan_.vfs);
+  const auto settled = Settle(plan_.make ? plan_.vfs : WithDriversKept(plan_.vfs));
+  if (cut_short_) return Fail(StoppedError("giving the VFs of " + pf_.Name() + " their drivers"));
+  const auto unmarked = RemoveUnderWay(root_, pf_.address);
+  return settled ? unmarked : settled;
+}
+
+bool PfChange::CutShort() {
+  cut_short_ = cut_short_ || (!undoing_ && watch_.Stopped());
+  return cut_short_;
+}
+
+Result<void> PfChange::Mark() {
+  const int vfs = pf_.vfs_before.value_or(static_cast<int>(pf_.vfs.size()));
+  return MarkUnderWay(root_, pf_.address, {KernelBinds(), vfs});
+}
+
+Result<void> PfChange::Unmark() {
+  return pf_.interrupted ? Result<void>() : RemoveUnderWay(root_, pf_.address);
+}
+
+// A kernel driver comes back by itself, where the kernel offers VFs to drivers.
+bool PfChange::MustBeNamed(const std::string& driver) const {
+  return UserSpaceOf(driver) != UserSpace::kNone || !KernelBinds();
+}
+
+std::vector<VfWanted> PfChange::WithDriversKept(std::vector<VfWanted> vfs) const {
+  for (VfWanted& vf : vfs) {
+    const std::string& driver = pf_.vfs[static_cast<std::size_t>(vf.index)].driver;
+    if (vf.bind && vf.driver.empty() && MustBeNamed(driver)) vf.driver = driver;
+  }
+  return vfs;
 }
 
 Result<void> PfChange::Settle(const std::vector<VfWanted>& vfs) {
@@ -55,10 +96,10 @@ Result<void> PfChange::Settle(const std::vector<VfWanted>& vfs) {
     return result.has_value();
   };
   (void)keep(Bind(vfs));
+  driver_deadline_ = std::min(deadline_, std::chrono::steady_clock::now() + kDriverLimit);
   for (const VfWanted& vf : vfs) {
     if (keep(AwaitDriver(vf))) (void)keep(SetMtu(vf));
   }
-  (void)keep(RemoveUnderWay(root_, pf_.address));
   if (first) return Fail(*first);
   return {};
 }
@@ -85,8 +126,7 @@ Result<std::vector<VfWanted>> PfChange::Before(const std::vector<VfActual>& vfs)
     VfWanted wanted;
     wanted.index = vf.index;
     wanted.bind = !vf.driver.empty();
-    // A kernel driver comes back by itself, where the kernel offers VFs to drivers.
-    if (UserSpaceOf(vf.driver) != UserSpace::kNone || !KernelBinds()) wanted.driver = vf.driver;
+    if (MustBeNamed(vf.driver)) wanted.driver = vf.driver;
     if (vf.link) wanted.mtu = vf.link->mtu;
     const auto state =
         pf_.link ? RH_TRY_WRAP(host_.GetVf(pf_.link->index, vf.index), "asking for " + VfName(vf.index))
@@ -99,10 +139,12 @@ Result<std::vector<VfWanted>> PfChange::Before(const std::vector<VfActual>& vfs)
 
 Result<void> PfChange::Replace(UndoStack& undo) {
   auto before = RH_TRY(Before(pf_.vfs));
-  RH_TRY(MarkUnderWay(root_, pf_.address, KernelBinds()));
+  RH_TRY(Mark());
   undo.Push("the VFs of " + pf_.Name(), [this, before = std::move(before)]() -> Result<void> {
     RH_TRY(Make(before));
-    return Settle(before);
+    const auto settled = Settle(before);
+    const auto unmarked = Unmark();
+    return settled ? unmarked : settled;
   });
   return Make(plan_.vfs);
 }
@@ -175,8 +217,12 @@ Result<void> PfChange::Change(UndoStack& undo) {
     if (vf.Rebinds()) touched.push_back(pf_.vfs[static_cast<std::size_t>(vf.index)]);
   }
   auto before = RH_TRY(Before(touched));
-  RH_TRY(MarkUnderWay(root_, pf_.address, KernelBinds()));
-  undo.Push("the drivers of the VFs of " + pf_.Name(), [this, before] { return Settle(before); });
+  RH_TRY(Mark());
+  undo.Push("the drivers of the VFs of " + pf_.Name(), [this, before]() -> Result<void> {
+    const auto settled = Settle(before);
+    const auto unmarked = Unmark();
+    return settled ? unmarked : settled;
+  });
   // All of them before the first is bound again: then numbers are given in their order.
   for (const VfActual& vf : touched) {
     if (vf.driver.empty()) continue;
@@ -204,6 +250,7 @@ Result<void> PfChange::Bind(const std::vector<VfWanted>& vfs) {
   };
   for (const VfWanted& vf : vfs) {
     if (!vf.bind) continue;
+    if (CutShort()) break;
     auto bound = WithContext(
         bind(vf), "binding " + VfName(vf.index) + " to " + (vf.driver.empty() ? "its driver" : vf.driver));
     if (!bound && !first) first = std::move(bound.error());
@@ -221,27 +268,37 @@ Result<void> PfChange::AwaitDriver(const VfWanted& vf) {
     const bool bound = vf.driver.empty() ? !driver.empty() : driver == vf.driver;
     const bool netdev = UserSpaceOf(driver) == UserSpace::kNone && pf_.link;
     if (bound && (!netdev || !RH_TRY(NetdevsOf(root_, address)).empty())) return {};
-    if (control_.AwaitChange(deadline_)) continue;
+    if (CutShort()) return {};  // Run() tells
+    if (control_.AwaitChange(bound ? deadline_ : driver_deadline_)) continue;
+    const std::string name = VfName(vf.index) + " (" + address.ToString() + ")";
     if (bound) {
-      return Fail(ErrorCode::kTimeout,
-                  VfName(vf.index) + " has driver " + driver + " and no network interface",
+      return Fail(ErrorCode::kTimeout, name + " has driver " + driver + " and no network interface",
                   "see the kernel's log");
     }
-    return Fail(ErrorCode::kTimeout,
-                VfName(vf.index) + " has " + (driver.empty() ? "no driver" : "driver " + driver) +
-                    " instead of " + (vf.driver.empty() ? "one" : vf.driver),
-                "load the driver's module (modprobe), and see the kernel's log");
+    if (!driver.empty())
+      return Fail(ErrorCode::kTimeout, name + " has driver " + driver + " instead of " + vf.driver,
+                  "see who else binds drivers, and the kernel's log");
+    return Fail(
+        ErrorCode::kTimeout,
+        name + " has no driver: " + (vf.driver.empty() ? "none took it" : vf.driver + " did not take it") +
+            " when the kernel offered it",
+        "load the driver's module (modprobe), and see the kernel's log for why it refused");
   }
 }
 
 Result<void> PfChange::SetMtu(const VfWanted& vf) {
   if (!vf.mtu) return {};
-  const PciAddress address = RH_TRY(AddressOf(vf.index));
-  const auto netdevs = RH_TRY(NetdevsOf(root_, address));
-  const auto link = netdevs.empty() ? std::nullopt : RH_TRY(host_.FindLink(netdevs.front()));
-  if (!link || link->mtu >= *vf.mtu) return {};
-  return WithContext(host_.ChangeLink(link->index, {.mtu = vf.mtu}),
-                     "setting the MTU of " + VfName(vf.index));
+  std::optional<int> gone;
+  for (;;) {
+    const PciAddress address = RH_TRY(AddressOf(vf.index));
+    const auto link = RH_TRY(HostLinkOf(root_, host_, address));
+    if (!link || link->mtu >= *vf.mtu) return {};
+    auto changed = WithContext(host_.ChangeLink(link->index, {.mtu = vf.mtu}),
+                               "setting the MTU of " + VfName(vf.index) + " (" + address.ToString() + ")");
+    // Its driver has made another interface meanwhile.
+    if (changed || changed.error().sys_errno != ENODEV || gone == link->index) return changed;
+    gone = link->index;
+  }
 }
 
 }  // namespace railhead

@@ -88,7 +88,7 @@ PfPlan PlanPf(PfActual actual, const PfSettings& settings, std::optional<int> ra
   plan.actual = std::move(actual);
   const PfActual& pf = plan.actual;
   const auto count = static_cast<int>(pf.vfs.size());
-  plan.wanted_vfs = settings.all_vfs ? pf.total_vfs : settings.vfs.value_or(count);
+  plan.wanted_vfs = settings.all_vfs ? pf.total_vfs : settings.vfs.value_or(pf.vfs_before.value_or(count));
   plan.make = plan.wanted_vfs != count || pf.interrupted;
   std::optional<int> mtu = settings.mtu;
   if (rail_mtu) mtu = std::max(*rail_mtu, mtu.value_or(0));

@@ -2,6 +2,7 @@
 
 #include "cni/state/journal.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -10,9 +11,30 @@ std::string UnderWayPath(const Root& root, const PciAddress& pf) {
   return root.Path("/run/railhead/provision/" + pf.ToString());
 }
 
+// udev renames a netdev once or twice.
+constexpr int kMostNames = 8;
+
 std::optional<Link> FindLink(const LinksByName& links, const std::optional<std::string>& name) {
   const auto found = name ? links.find(*name) : links.end();
   return found == links.end() ? std::nullopt : std::optional<Link>(found->second);
+}
+
+// Of VFs and of PFs without representors that is their only one.
+Result<std::optional<Link>> LinkIn(const Root& root, RouteApi& host, const LinksByName& links,
+                                   const PciAddress& function) {
+  const auto name = RH_TRY(UplinkNetdev(root, function));
+  if (!name) return std::nullopt;
+  auto link = FindLink(links, name);
+  return link ? Result<std::optional<Link>>(std::move(link)) : HostLinkOf(root, host, function);
+}
+
+// "1 8": as BeforeChange. A mark without the number is an older program's.
+void ReadMark(const std::string& mark, PfActual* pf) {
+  pf->interrupted = true;
+  const auto words = Split(mark, ' ');
+  if (pf->autoprobe) pf->autoprobe = words.front() != "0";
+  const auto vfs = words.size() > 1 ? ParseInt(words[1]) : std::nullopt;
+  if (vfs && *vfs >= 0 && *vfs <= pf->total_vfs) pf->vfs_before = static_cast<int>(*vfs);
 }
 
 // What VF comes home with after its pod: DEL restores it.
@@ -25,13 +47,12 @@ std::optional<MacAddress> HomeMacOf(const Root& root, const std::string& device)
   return std::nullopt;
 }
 
-Result<VfActual> ReadVf(const Root& root, const LinksByName& links, const PciDevice& device) {
+Result<VfActual> ReadVf(const Root& root, RouteApi& host, const LinksByName& links, const PciDevice& device) {
   VfActual vf;
   vf.index = device.vf_index.value_or(0);
   vf.address = device.address;
   vf.driver = device.driver.value_or("");
-  const auto netdevs = RH_TRY(NetdevsOf(root, device.address));
-  if (!netdevs.empty()) vf.link = FindLink(links, netdevs.front());
+  vf.link = RH_TRY(LinkIn(root, host, links, device.address));
   vf.mac = vf.link ? vf.link->mac : HomeMacOf(root, device.address.ToString());
   return vf;
 }
@@ -68,25 +89,35 @@ Result<PfActual> ReadPf(const Root& root, RouteApi& host, const LinksByName& lin
   actual.rail = rail;
   actual.driver = pf.driver.value_or("");
   actual.total_vfs = pf.sriov_totalvfs;
-  actual.link = FindLink(links, RH_TRY(UplinkNetdev(root, pf.address)));
+  actual.link = RH_TRY(LinkIn(root, host, links, pf.address));
   const std::string directory = root.Path("/sys/bus/pci/devices/") + pf.address.ToString();
   if (const auto probe = RH_TRY(ReadAttribute(directory + "/sriov_drivers_autoprobe")); probe)
     actual.autoprobe = *probe != "0";
-  if (const auto before = RH_TRY(ReadAttribute(UnderWayPath(root, pf.address))); before) {
-    actual.interrupted = true;
-    if (actual.autoprobe) actual.autoprobe = *before != "0";
-  }
+  if (const auto mark = RH_TRY(ReadAttribute(UnderWayPath(root, pf.address))); mark) ReadMark(*mark, &actual);
   const auto vfs = RH_TRY(ReadVfs(root, pf.address));
   actual.vfs.reserve(vfs.size());
-  for (const PciDevice& vf : vfs) actual.vfs.push_back(RH_TRY(ReadVf(root, links, vf)));
+  for (const PciDevice& vf : vfs) actual.vfs.push_back(RH_TRY(ReadVf(root, host, links, vf)));
   if (ask_pf && actual.link) RH_TRY(AskForMacs(host, *actual.link, actual.vfs));
   return actual;
 }
 
-Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, bool autoprobe) {
+Result<std::optional<Link>> HostLinkOf(const Root& root, RouteApi& host, const PciAddress& function) {
+  std::optional<std::string> tried;
+  for (int names = 0; names < kMostNames; ++names) {
+    const auto name = RH_TRY(UplinkNetdev(root, function));
+    // The name is the one that the host has just not known: sysfs is another namespace's.
+    if (!name || name == tried) return std::nullopt;
+    if (auto link = RH_TRY(host.FindLink(*name)); link) return link;
+    tried = name;
+  }
+  return std::nullopt;
+}
+
+Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, const BeforeChange& before) {
   const std::string path = UnderWayPath(root, pf);
   RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
-  return WriteAtomic(path, autoprobe ? "1\n" : "0\n", Sync::kVolatile, 0644);
+  const std::string mark = (before.autoprobe ? "1 " : "0 ") + std::to_string(before.vfs) + "\n";
+  return WriteAtomic(path, mark, Sync::kVolatile, 0644);
 }
 
 Result<void> RemoveUnderWay(const Root& root, const PciAddress& pf) {

@@ -41,6 +41,8 @@ struct PfActual {
   std::vector<VfActual> vfs;  // in the order of their index
   // A provisioner was killed while it made these VFs: they may lack anything.
   bool interrupted = false;
+  // How many VFs there were before that; nullopt: it was not, or nobody knows.
+  std::optional<int> vfs_before;
 
   // "PF pf0 (0000:43:00.0)"
   [[nodiscard]] std::string Name() const;
@@ -51,14 +53,22 @@ struct PfActual {
 using LinksByName = std::map<std::string, Link>;
 Result<LinksByName> ReadHostLinks(RouteApi& host);
 
-// `links`: of one dump, taken before. `ask_pf`: also for the MACs that only the PF knows:
-// one question for each VF without netdev on the host, which some firmware answers slowly.
+// `links`: of one dump, taken before; what is not in it is asked for. `ask_pf`: also for the MACs that only
+// the PF knows: one question for each VF without netdev on the host, which some firmware answers slowly.
 Result<PfActual> ReadPf(const Root& root, RouteApi& host, const LinksByName& links, const PciDevice& pf,
                         const std::string& rail, bool ask_pf);
 
-// While a PF's VFs are being made a file says so, and what sriov_drivers_autoprobe was
-// before: who is killed in between leaves VFs without driver or MAC, and autoprobe off.
-Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, bool autoprobe);
+// The function's netdev on the host, a PF's own; nullopt: none. Names come from sysfs and are
+// asked for again where udev has given another one meanwhile.
+Result<std::optional<Link>> HostLinkOf(const Root& root, RouteApi& host, const PciAddress& function);
+
+// While a PF's VFs are being made a file says so, and what was before: who is killed in
+// between leaves another number of VFs, VFs without driver or MAC, and autoprobe off.
+struct BeforeChange {
+  bool autoprobe = true;  // sriov_drivers_autoprobe
+  int vfs = 0;
+};
+Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, const BeforeChange& before);
 Result<void> RemoveUnderWay(const Root& root, const PciAddress& pf);
 
 }  // namespace railhead

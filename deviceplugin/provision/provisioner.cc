@@ -22,6 +22,21 @@ constexpr std::chrono::seconds kOtherLimit{300};
 constexpr std::chrono::seconds kDeviceLimit{60};
 constexpr std::size_t kUsesNamed = 4;
 
+// A stop is heard after this while a lock is waited for.
+constexpr std::chrono::milliseconds kHearStop{200};
+
+// `acquire` with short limits until it has the lock, `limit` is over or it is stopped.
+template <typename Acquire>
+auto AcquireWatched(const ApplyWatch& watch, std::chrono::milliseconds limit, const Acquire& acquire) {
+  const Deadline deadline = std::chrono::steady_clock::now() + limit;
+  for (;;) {
+    auto lock = acquire(kHearStop);
+    const bool again = !lock && lock.error().code == ErrorCode::kTimeout && !watch.Stopped() &&
+                       std::chrono::steady_clock::now() < deadline;
+    if (!again) return lock;
+  }
+}
+
 struct PfOfRail {
   const Rail* rail;
   PciDevice device;
@@ -133,10 +148,11 @@ class Node {
   }
 
   // Until the PF is as planned. What is refused then is somebody else's new doing.
-  Result<void> Verify(const PfOfRail& pf, VfControl& control, Deadline deadline) {
+  Result<void> Verify(const PfOfRail& pf, VfControl& control, Deadline deadline, const ApplyWatch& watch) {
     for (;;) {
       const PfPlan left = RH_TRY(Compare(pf));
       if (left.NothingToDo()) return {};
+      if (watch.Stopped()) return Fail(StoppedError("waiting for the VFs of " + left.actual.Name()));
       if (control.AwaitChange(deadline)) continue;
       return Fail(ErrorCode::kConflict, left.actual.Name() + " is not as it was set",
                   "see what is left to do: railctl vfs plan");
@@ -151,8 +167,9 @@ class Node {
 
 class Applier {
  public:
-  Applier(const Root& root, RouteApi& host, VfControl& control, Node& node, std::chrono::milliseconds limit)
-      : root_(root), host_(host), control_(control), node_(node), limit_(limit) {}
+  Applier(const Root& root, RouteApi& host, VfControl& control, Node& node, std::chrono::milliseconds limit,
+          const ApplyWatch& watch)
+      : root_(root), host_(host), control_(control), node_(node), limit_(limit), watch_(watch) {}
 
   // `seen`: the plan that was made without locks.
   PfOutcome Apply(const PfOfRail& pf, PfPlan seen) {
@@ -165,9 +182,13 @@ class Applier {
   Result<void> TryApply(const PfOfRail& pf, PfPlan& plan) {
     if (plan.refused) return Fail(*plan.refused);
     if (plan.NothingToDo()) return {};
+    watch_.Doing("provisioning " + plan.actual.Name());
     std::set<std::string> devices = {pf.device.address.ToString()};
     for (const VfActual& vf : plan.actual.vfs) devices.insert(vf.address.ToString());
-    auto locks = DeviceLocks::Acquire(root_, devices, kDeviceLimit);
+    const auto locks = AcquireWatched(watch_, kDeviceLimit, [&](std::chrono::milliseconds limit) {
+      return DeviceLocks::Acquire(root_, devices, limit);
+    });
+    if (!locks && watch_.Stopped()) return Fail(StoppedError("locking the devices of " + plan.actual.Name()));
     if (!locks) {
       return Fail(ErrorCode::kBusy, plan.actual.Name() + ": " + locks.error().message,
                   "a pod is getting or giving back one of its VFs: try again");
@@ -181,9 +202,9 @@ class Applier {
     if (plan.refused) return Fail(*plan.refused);
     if (plan.NothingToDo()) return {};
     const Deadline deadline = std::chrono::steady_clock::now() + limit_;
-    PfChange change(root_, host_, control_, plan, deadline);
+    PfChange change(root_, host_, control_, plan, deadline, watch_);
     RH_TRY(change.Run());
-    return node_.Verify(pf, control_, deadline);
+    return node_.Verify(pf, control_, deadline, watch_);
   }
 
   const Root& root_;
@@ -191,6 +212,7 @@ class Applier {
   VfControl& control_;
   Node& node_;
   std::chrono::milliseconds limit_;
+  const ApplyWatch& watch_;
 };
 
 }  // namespace
@@ -234,7 +256,8 @@ Result<VfsPlan> PlanVfs(const Root& root, Kernel& kernel, const Provision& provi
 }
 
 Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control, const Provision& provision,
-                            const std::optional<std::string>& only, std::chrono::milliseconds limit) {
+                            const std::optional<std::string>& only, std::chrono::milliseconds limit,
+                            const ApplyWatch& watch) {
   VfsPlan first = RH_TRY(PlanVfs(root, kernel, provision, only));
   VfsOutcome outcome;
   outcome.absent_rails = std::move(first.absent_rails);
@@ -248,15 +271,20 @@ Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control
     }
     return outcome;
   }
-  const auto lock = FileLock::Acquire(paths::Lock(root, "provision"), kOtherLimit);
+  watch.Doing("waiting for another program that changes VFs");
+  const auto lock = AcquireWatched(watch, kOtherLimit, [&](std::chrono::milliseconds slice) {
+    return FileLock::Acquire(paths::Lock(root, "provision"), slice);
+  });
+  if (!lock && watch.Stopped()) return outcome;
   if (!lock)
     return Fail(ErrorCode::kBusy, "another railctl or railheadd changes VFs: " + lock.error().message);
   const NetNs ns = RH_TRY(kernel.HostNetns());
   const auto host = RH_TRY(kernel.OpenRoute(ns));
   Node node(root, *host, provision);
   const auto [pfs, absent] = RH_TRY(node.FindPfs(only));
-  Applier applier(root, *host, control, node, limit);
+  Applier applier(root, *host, control, node, limit, watch);
   for (const PfOfRail& pf : pfs) {
+    if (watch.Stopped()) break;
     PfPlan plan = RH_TRY(node.Compare(pf));
     RH_TRY(node.Judge(plan));
     outcome.pfs.push_back(applier.Apply(pf, std::move(plan)));

@@ -17,6 +17,7 @@
 #include "deviceplugin/provision/control.h"
 #include "deviceplugin/provision/pf_plan.h"
 #include "deviceplugin/provision/settings.h"
+#include "deviceplugin/provision/watch.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
@@ -53,7 +54,7 @@ struct PfOutcome {
 };
 
 struct VfsOutcome {
-  std::vector<PfOutcome> pfs;
+  std::vector<PfOutcome> pfs;  // without those that a stop came before
   std::vector<std::string> absent_rails;
 
   [[nodiscard]] bool Failed() const;  // at least one
@@ -61,6 +62,6 @@ struct VfsOutcome {
 
 Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control, const Provision& provision,
                             const std::optional<std::string>& only = std::nullopt,
-                            std::chrono::milliseconds limit = kProvisionLimit);
+                            std::chrono::milliseconds limit = kProvisionLimit, const ApplyWatch& watch = {});
 
 }  // namespace railhead

@@ -201,6 +201,7 @@ std::string FakeKernel::Log() const {
 FakeKernel::Injected FakeKernel::Begin(const std::string& call, const std::string& what) {
   ++calls_;
   log_.push_back(std::to_string(calls_) + " " + call + " " + what);
+  if (before) before(call + " " + what);
   if (calls_ == park_at_) {
     const std::shared_ptr<Parking> parking = parking_;
     std::unique_lock lock(parking->mutex);

@@ -113,6 +113,9 @@ class FakeKernel final : public Kernel {
   // false: `done` became true first.
   bool AwaitParked(const std::function<bool()>& done);
 
+  // Is called before each call does anything, with its name and what of: "FindLink pf0".
+  std::function<void(const std::string&)> before;
+
   [[nodiscard]] int calls() const { return calls_; }
   // Of calls since the last Fail*() or ClearLog(), one a line.
   [[nodiscard]] std::string Log() const;

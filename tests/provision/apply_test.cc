@@ -258,7 +258,7 @@ TEST_F(ApplyTest, AnInterruptedRunIsBegunAgain) {
   control_.before = [&](const std::string& call) {
     if (killed || call.rfind("Probe", 0) != 0) return;
     killed = true;
-    EXPECT_EQ(File(std::string("/run/railhead/provision/") + kPf0), "1\n");
+    EXPECT_EQ(File(std::string("/run/railhead/provision/") + kPf0), "1 0\n");
   };
   ASSERT_FALSE(Apply0(kFour).error);
   EXPECT_TRUE(killed);

@@ -1,5 +1,6 @@
 #include "tests/provision/fake_control.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -146,7 +147,8 @@ Result<void> FakeControl::Probe(const PciAddress& function) {
   return {};
 }
 
-bool FakeControl::AwaitChange(Deadline) {
+bool FakeControl::AwaitChange(Deadline deadline) {
+  latest_deadline_ = std::max(latest_deadline_, deadline);
   if (waiting_.empty()) return false;
   kernel_.state().Bind(*kernel_.state().Function(waiting_.front()));
   kernel_.Sync();

@@ -44,6 +44,8 @@ class FakeControl final : public VfControl {
   std::function<void(const std::string&)> before;
 
   [[nodiscard]] const std::vector<std::string>& log() const { return log_; }
+  // Until when somebody would have waited, at most.
+  [[nodiscard]] Deadline latest_deadline() const { return latest_deadline_; }
 
   Result<void> SetVfCount(const PciAddress& pf, int count) override;
   Result<void> SetAutoprobe(const PciAddress& pf, bool on) override;
@@ -73,6 +75,7 @@ class FakeControl final : public VfControl {
   std::vector<std::string> log_;
   int at_most_ = 65535;
   bool put_off_ = false;
+  Deadline latest_deadline_;
 };
 
 }  // namespace railhead::testing
