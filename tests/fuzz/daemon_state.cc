@@ -1,15 +1,18 @@
 // Files that railheadd reads: what the operator wrote and what an earlier process, perhaps on
 // a disk that lost some of it, has left. The first byte says which file.
 #include <filesystem>
+#include <iterator>
 #include <string>
 #include <utility>
 
+#include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/health/rules.h"
 #include "deviceplugin/health/state_file.h"
 #include "deviceplugin/pools/slots.h"
+#include "deviceplugin/provision/settings.h"
 #include "deviceplugin/topology/config.h"
 #include "netns/base/files.h"
 #include "tests/fuzz/fuzz.h"
@@ -97,11 +100,32 @@ void Entry(const std::string& text) {
   (void)Journal(Node()).Scan();
 }
 
+void CheckSettings(const PfSettings& pf) {
+  Require(!pf.vfs || (*pf.vfs >= 0 && *pf.vfs <= 65535), "a number of VFs is one");
+  Require(!pf.vfs || !pf.all_vfs, "there is one number");
+  Require(!pf.mtu || (*pf.mtu >= 68 && *pf.mtu <= 65535), "an MTU is one");
+  Require(pf.driver.empty() || IsSafeName(pf.driver), "a driver's name is a file name");
+}
+
+void Provisioning(const std::string& text) {
+  const auto fabric = ParseFabric(text, "fabric.json");
+  if (!fabric) return CheckRefusal(fabric.error());
+  const auto settings = ReadProvisionSettings(*fabric, "fabric.json");
+  if (!settings) return CheckRefusal(settings.error());
+  if (!*settings) return;
+  CheckSettings((*settings)->all);
+  for (const auto& [rail, pf] : (*settings)->rails) {
+    Require(fabric->FindRail(rail) != nullptr, "only rails are set");
+    CheckSettings(pf);
+  }
+}
+
 void Read(std::string text) {
+  static constexpr void (*kReaders[])(const std::string&) = {Topology, Rules, Health,
+                                                             Record,   Entry, Provisioning};
   if (text.empty()) return;
-  const auto which = static_cast<unsigned char>(text.front()) % 5;
+  const auto which = static_cast<unsigned char>(text.front()) % std::size(kReaders);
   text.erase(0, 1);
-  static constexpr void (*kReaders[])(const std::string&) = {Topology, Rules, Health, Record, Entry};
   kReaders[which](text);
 }
 
