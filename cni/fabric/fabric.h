@@ -94,8 +94,9 @@ struct Fabric {
                                      const std::vector<std::string>& pfs_in_order) const;
 };
 
-// `what` names the text in errors.
-Result<Fabric> ParseFabric(const std::string& text, const std::string& what);
+// `what` names the text in errors, of which the result has the first and `all` gets all.
+Result<Fabric> ParseFabric(const std::string& text, const std::string& what,
+                           std::vector<Error>* all = nullptr);
 // nullopt when the file does not exist. `path` is taken below `root`.
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path = kFabricPath);
 

@@ -264,7 +264,7 @@ void ReadRails(JsonReader& root, Fabric& fabric) {
 
 }  // namespace
 
-Result<Fabric> ParseFabric(const std::string& text, const std::string& what) {
+Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std::vector<Error>* all) {
   const auto document = RH_TRY(JsonDocument::Parse(text, what));
   JsonReader root = document.Root();
   Fabric fabric;
@@ -305,6 +305,7 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what) {
   if (const auto* provision = root.Raw("provision"); provision != nullptr)
     fabric.provision = provision->dump();
   root.Close();
+  if (all != nullptr) *all = root.errors();
   RH_TRY(root.status());
   return fabric;
 }

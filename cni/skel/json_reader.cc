@@ -62,6 +62,13 @@ class StrictCheck : public nlohmann::json_sax<Json> {
   std::string error_;
 };
 
+// A file of which all is wrong is no config file at all.
+constexpr std::size_t kMostErrors = 100;
+
+bool IsWithin(std::string_view part, std::string_view whole) {
+  return part.starts_with(whole) && (part.size() == whole.size() || part[whole.size()] == '/');
+}
+
 std::string EscapePointer(std::string_view key) {
   std::string escaped;
   for (const char c : key) {
@@ -81,7 +88,11 @@ std::string EscapePointer(std::string_view key) {
 struct JsonDocument::State {
   Json json;
   std::string what;
-  std::optional<Error> error;
+  struct Wrong {
+    std::string where;  // JSON pointer
+    Error error;
+  };
+  std::vector<Wrong> wrong;
 };
 
 JsonDocument::JsonDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -143,11 +154,18 @@ const Json* JsonReader::Raw(const std::string& key) {
 }
 
 void JsonReader::Fail(const std::string& key, const std::string& why, std::string hint) {
-  if (state_->error) return;
   std::string where = pointer_;
   if (!key.empty()) where += "/" + EscapePointer(key);
-  if (where.empty()) where = "/";
-  state_->error = Error{ErrorCode::kInvalid, state_->what + ": " + where + ": " + why, std::move(hint), 0};
+  // An error of the same place, of a part of it or of the whole is what this one comes from.
+  const auto& wrong = state_->wrong;
+  if (wrong.size() >= kMostErrors || std::any_of(wrong.begin(), wrong.end(), [&](const auto& other) {
+        return IsWithin(other.where, where) || IsWithin(where, other.where);
+      })) {
+    return;
+  }
+  const std::string shown = where.empty() ? "/" : where;
+  state_->wrong.push_back(
+      {where, {ErrorCode::kInvalid, state_->what + ": " + shown + ": " + why, std::move(hint), 0}});
 }
 
 void JsonReader::WrongType(const std::string& key, const Json& value, std::string_view wanted) {
@@ -257,8 +275,15 @@ void JsonReader::Close() {
 }
 
 Result<void> JsonReader::status() const {
-  if (state_->error) return ::railhead::Fail(*state_->error);
+  if (!state_->wrong.empty()) return ::railhead::Fail(state_->wrong.front().error);
   return {};
+}
+
+std::vector<Error> JsonReader::errors() const {
+  std::vector<Error> errors;
+  errors.reserve(state_->wrong.size());
+  for (const auto& wrong : state_->wrong) errors.push_back(wrong.error);
+  return errors;
 }
 
 }  // namespace railhead

@@ -13,7 +13,8 @@
 // out of range are errors that carry the JSON pointer ("/rails/0/vlan: 4095 is
 // out of range 0..4094"), and unknown keys are reported with the nearest known
 // one. The first error sticks and is shared by all readers of one document, so
-// a caller reads everything and asks once. null counts as absent.
+// a caller reads everything and asks once; who wants to mend a file in one go
+// asks for all of them. null counts as absent.
 //
 // Ownership: readers point into their JsonDocument, which must outlive them.
 // Threads: one document, one thread.
@@ -85,6 +86,9 @@ class JsonReader {
 
   // The first error of the whole document.
   [[nodiscard]] Result<void> status() const;
+  // All of them, one for each place; what an object lacks because of what is wrong within it, or
+  // the other way round, is left out.
+  [[nodiscard]] std::vector<Error> errors() const;
   [[nodiscard]] const std::string& pointer() const { return pointer_; }
 
  private:

@@ -184,11 +184,13 @@ HealthRules ReadHealthRules(JsonReader& parent, const std::string& key) {
   return rules;
 }
 
-Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what) {
+Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what,
+                                     std::vector<Error>* all) {
   if (text.empty()) return DefaultHealthRules();
   const JsonDocument document = RH_TRY(JsonDocument::Parse(R"({"health":)" + text + "}", what));
   JsonReader reader = document.Root();
   HealthRules rules = ReadHealthRules(reader, "health");
+  if (all != nullptr) *all = reader.errors();
   RH_TRY(reader.status());
   return rules;
 }

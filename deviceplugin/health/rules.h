@@ -76,6 +76,8 @@ HealthRules DefaultHealthRules();
 HealthRules ReadHealthRules(JsonReader& parent, const std::string& key);
 
 // Of Fabric::health, "" for the defaults; `what` names the fabric's file in errors.
-Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what);
+// `all` gets all errors, the result has the first.
+Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what,
+                                     std::vector<Error>* all = nullptr);
 
 }  // namespace railhead

@@ -78,7 +78,8 @@ ResourceSpec ReadResource(JsonReader* reader, const std::string& default_prefix)
 }  // namespace
 
 Result<std::vector<ResourceSpec>> ParseSriovdpConfig(std::string_view text, const std::string& what,
-                                                     const std::string& default_prefix) {
+                                                     const std::string& default_prefix,
+                                                     std::vector<Error>* all) {
   const JsonDocument document = RH_TRY(JsonDocument::Parse(text, what));
   JsonReader root = document.Root();
   const AnyCase key(&root);
@@ -93,6 +94,7 @@ Result<std::vector<ResourceSpec>> ParseSriovdpConfig(std::string_view text, cons
   }
   if (!root.Has(key("resourceList"))) root.Fail("resourceList", "is missing");
   root.Close();
+  if (all != nullptr) *all = root.errors();
   RH_TRY(root.status());
   if (specs.empty()) {
     return Fail(ErrorCode::kInvalid, what + ": /resourceList is empty", "name at least one resource");

@@ -24,8 +24,10 @@ namespace railhead {
 
 inline constexpr const char* kSriovdpPrefix = "intel.com";
 
-// `what` names the text in errors. `default_prefix`: for resources without resourcePrefix.
+// `what` names the text in errors, of which the result has the first and `all` gets all.
+// `default_prefix`: for resources without resourcePrefix.
 Result<std::vector<ResourceSpec>> ParseSriovdpConfig(std::string_view text, const std::string& what,
-                                                     const std::string& default_prefix);
+                                                     const std::string& default_prefix,
+                                                     std::vector<Error>* all = nullptr);
 
 }  // namespace railhead

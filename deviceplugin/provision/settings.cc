@@ -90,14 +90,15 @@ ProvisionSettings Read(JsonReader& reader, const Fabric& fabric) {
 
 }  // namespace
 
-Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fabric,
-                                                               const std::string& what) {
+Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fabric, const std::string& what,
+                                                               std::vector<Error>* all) {
   if (fabric.provision.empty()) return std::nullopt;
   const JsonDocument document =
       RH_TRY(JsonDocument::Parse(R"({"provision":)" + fabric.provision + "}", what));
   JsonReader root = document.Root();
   std::optional<ProvisionSettings> settings;
   if (auto reader = root.Object("provision"); reader) settings = Read(*reader, fabric);
+  if (all != nullptr) *all = root.errors();
   RH_TRY(root.status());
   return settings;
 }

@@ -10,6 +10,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cni/fabric/fabric.h"
 #include "netns/base/result.h"
@@ -42,7 +43,9 @@ struct ProvisionSettings {
   }
 };
 
-// nullopt: the fabric has no such object. `what` names the fabric's file in errors.
-Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fabric, const std::string& what);
+// nullopt: the fabric has no such object. `what` names the fabric's file in errors, of which
+// the result has the first and `all` gets all.
+Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fabric, const std::string& what,
+                                                               std::vector<Error>* all = nullptr);
 
 }  // namespace railhead

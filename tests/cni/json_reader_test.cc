@@ -157,5 +157,28 @@ TEST(JsonReaderTest, RequiredStrings) {
   EXPECT_EQ(required(R"({"name":1})"), "it: /name: is not a string but number");
 }
 
+TEST(JsonReaderTest, TellsAllErrorsButNotTheirConsequences) {
+  const auto document = JsonDocument::Parse(R"({"a": 1, "b": {"c": 2, "d": 3}, "e": [{"f": 4}]})", "x");
+  ASSERT_TRUE(document);
+  JsonReader root = document->Root();
+  (void)root.RequiredString("a");  // no string, and so none that is required
+  auto b = root.Object("b");
+  ASSERT_TRUE(b);
+  (void)b->Int("c", 5, 9);
+  b->Close();
+  root.Fail("b", "lacks what is wrong");
+  for (JsonReader& e : root.Objects("e")) {
+    e.Fail("", "is wrong as a whole");
+    e.Close();
+  }
+  root.Close();
+  std::vector<std::string> messages;
+  for (const Error& error : root.errors()) messages.push_back(error.message);
+  EXPECT_EQ(messages,
+            (std::vector<std::string>{"x: /a: is not a string but number", "x: /b/c: 2 is out of range 5..9",
+                                      "x: /b/d: unknown field", "x: /e/0: is wrong as a whole"}));
+  EXPECT_EQ(root.status().error().message, messages.front());
+}
+
 }  // namespace
 }  // namespace railhead

@@ -69,6 +69,41 @@ TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
   EXPECT_NE(fabric.out.find("railhead.io/roce: 8 devices"), std::string::npos) << fabric.out;
 }
 
+// A file is mended in one go, not error by error.
+TEST_F(ConfigCommandTest, CheckSaysAllThatIsWrong) {
+  sysfs_.Write("/config.json", R"({"resourceList": [
+      {"resourceName": "a", "selectors": {"pfName": ["x"], "vendors": ["15b"]}},
+      {"resourceName": "", "deviceType": "nic", "selectors": {}},
+      {"resourceName": "c", "selectors": {"isRdma": "yes"}}], "more": 1})");
+  const Ended text = Railctl("config check /config.json");
+  EXPECT_EQ(text.status, 3);
+  const Json json = Json::parse(Railctl("config check /config.json --json").out);
+  EXPECT_EQ(json["error"], json["errors"][0]);
+  std::vector<std::string> places;
+  for (const Json& error : json["errors"]) {
+    const std::string message = error["message"].get<std::string>();
+    EXPECT_NE(text.err.find(message), std::string::npos) << message;
+    const auto begin = message.find(": ") + 2;
+    places.push_back(message.substr(begin, message.find(": ", begin) - begin));
+  }
+  EXPECT_EQ(places,
+            (std::vector<std::string>{"/resourceList/0/selectors/vendors", "/resourceList/0/selectors/pfName",
+                                      "/resourceList/1/resourceName", "/resourceList/1/deviceType",
+                                      "/resourceList/2/selectors/isRdma", "/more"}))
+      << text.err;
+
+  sysfs_.Write("/fabric.json", R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "vlan": 9999}],
+      "pools": [{"resource": "a.io/b", "rails": ["r"], "x": 1}], "health": {"intervalSeconds": 0, "y": 1}})");
+  const Ended fabric = Railctl("config check /fabric.json");
+  EXPECT_EQ(fabric.status, 3);
+  for (const char* where : {"/rails/0/vlan", "/pools/0/x", "/health/intervalSeconds", "/health/y"})
+    EXPECT_NE(fabric.err.find(where), std::string::npos) << where << " in\n" << fabric.err;
+  sysfs_.Write("/fabric.json", TwoRailFabric(R"(, "health": {"y": 1}, "provision": {"vfs": -1, "z": 1})"));
+  const Ended parts = Railctl("config check /fabric.json");
+  for (const char* where : {"/health/y", "/provision/vfs", "/provision/z"})
+    EXPECT_NE(parts.err.find(where), std::string::npos) << where << " in\n" << parts.err;
+}
+
 TEST_F(ConfigCommandTest, CheckSaysWhereItIsWrongAndEndsWith3) {
   sysfs_.Write("/config.json",
                R"({"resourceList": [{"resourceName": "net", "selectors": {"pfName": ["x"]}}]})");
