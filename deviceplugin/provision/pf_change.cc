@@ -20,10 +20,27 @@ Error WithUndone(Error error, const std::vector<Error>& failed) {
   return error;
 }
 
+// What a VF that was waited for in vain lacks: `driver` is the one that it has, `wanted` the one that
+// it was offered to, "": any.
+Error NotServed(const std::string& vf, const std::string& driver, const std::string& wanted) {
+  if (driver.empty()) {
+    return {ErrorCode::kTimeout,
+            vf + " has no driver: " + (wanted.empty() ? "none took it" : wanted + " did not take it") +
+                " when the kernel offered it",
+            "load the driver's module (modprobe), and see the kernel's log for why it refused", 0};
+  }
+  if (!wanted.empty() && driver != wanted) {
+    return {ErrorCode::kTimeout, vf + " has driver " + driver + " instead of " + wanted,
+            "see who else binds drivers, and the kernel's log", 0};
+  }
+  return {ErrorCode::kTimeout, vf + " has driver " + driver + " and no network interface",
+          "see the kernel's log", 0};
+}
+
 }  // namespace
 
 PfChange::PfChange(const Root& root, RouteApi& host, VfControl& control, const PfPlan& plan,
-                   Deadline deadline, const ApplyWatch& watch)
+                   Deadline deadline, ApplyWatch watch)
     : root_(root),
       host_(host),
       control_(control),
@@ -31,7 +48,7 @@ PfChange::PfChange(const Root& root, RouteApi& host, VfControl& control, const P
       pf_(plan.actual),
       deadline_(deadline),
       driver_deadline_(deadline),
-      watch_(watch) {
+      watch_(std::move(watch)) {
   for (const VfActual& vf : pf_.vfs) locked_.insert(vf.address.ToString());
 }
 
@@ -270,34 +287,20 @@ Result<void> PfChange::AwaitDriver(const VfWanted& vf) {
     if (bound && (!netdev || !RH_TRY(NetdevsOf(root_, address)).empty())) return {};
     if (CutShort()) return {};  // Run() tells
     if (control_.AwaitChange(bound ? deadline_ : driver_deadline_)) continue;
-    const std::string name = VfName(vf.index) + " (" + address.ToString() + ")";
-    if (bound) {
-      return Fail(ErrorCode::kTimeout, name + " has driver " + driver + " and no network interface",
-                  "see the kernel's log");
-    }
-    if (!driver.empty())
-      return Fail(ErrorCode::kTimeout, name + " has driver " + driver + " instead of " + vf.driver,
-                  "see who else binds drivers, and the kernel's log");
-    return Fail(
-        ErrorCode::kTimeout,
-        name + " has no driver: " + (vf.driver.empty() ? "none took it" : vf.driver + " did not take it") +
-            " when the kernel offered it",
-        "load the driver's module (modprobe), and see the kernel's log for why it refused");
+    return Fail(NotServed(VfName(vf.index) + " (" + address.ToString() + ")", driver, vf.driver));
   }
 }
 
 Result<void> PfChange::SetMtu(const VfWanted& vf) {
   if (!vf.mtu) return {};
-  std::optional<int> gone;
-  for (;;) {
+  for (bool again = true;; again = false) {
     const PciAddress address = RH_TRY(AddressOf(vf.index));
     const auto link = RH_TRY(HostLinkOf(root_, host_, address));
     if (!link || link->mtu >= *vf.mtu) return {};
-    auto changed = WithContext(host_.ChangeLink(link->index, {.mtu = vf.mtu}),
-                               "setting the MTU of " + VfName(vf.index) + " (" + address.ToString() + ")");
+    auto changed =
+        WithContext(host_.ChangeLink(link->index, {.mtu = vf.mtu}), "setting the MTU of " + VfName(vf.index));
     // Its driver has made another interface meanwhile.
-    if (changed || changed.error().sys_errno != ENODEV || gone == link->index) return changed;
-    gone = link->index;
+    if (changed || changed.error().sys_errno != ENODEV || !again) return changed;
   }
 }
 

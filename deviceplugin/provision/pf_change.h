@@ -36,7 +36,7 @@ class PfChange {
  public:
   // `deadline`: for interfaces to appear. Drivers get less: kDriverLimit.
   PfChange(const Root& root, RouteApi& host, VfControl& control, const PfPlan& plan, Deadline deadline,
-           const ApplyWatch& watch = {});
+           ApplyWatch watch = {});
 
   // Does the steps; whether the PF is then as planned is for the caller to look.
   Result<void> Run();
