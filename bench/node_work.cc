@@ -60,7 +60,7 @@ Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Record* record) 
     RH_TRY(ReadHostNetwork(*route));
     const double network_ms = network.Ms();
     const Stopwatch plan;
-    last = RH_TRY(PlanNode(root, kernel, {}));
+    last = RH_TRY(PlanNode(root, kernel, {}, DdpOfKernel(root)));
     const double plan_ms = plan.Ms();
     const double plan_cpu_ms = plan.CpuMs();
     const Stopwatch topology;

@@ -50,6 +50,7 @@ struct NodeActivity {
   Counter looks_begun;
   Counter looks_over;
   Counter failed_looks;
+  std::atomic<bool> follows_hardware{true};  // the kernel tells what happens to it
   std::atomic<bool> config_ok{true};
   TimeOfDay last_good;
 };

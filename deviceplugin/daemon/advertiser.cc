@@ -9,6 +9,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/pools/given_out.h"
+#include "deviceplugin/pools/pf_memory.h"
 #include "deviceplugin/pools/restore.h"
 #include "netns/base/files.h"
 
@@ -21,6 +22,8 @@ constexpr std::chrono::milliseconds kQuiet{100};
 constexpr std::chrono::milliseconds kLongestSettling{500};
 // Reading all of a large node that is busy takes a second.
 constexpr std::chrono::seconds kLongestLook{120};
+// Between looks while the kernel does not tell what happens: one of a large node costs some 60 ms.
+constexpr std::chrono::seconds kBlindResync{10};
 
 std::map<std::string, std::set<std::string>> DevicesOf(const Plan& plan) {
   std::map<std::string, std::set<std::string>> devices;
@@ -132,6 +135,7 @@ Advertiser::Advertiser(Options options, Kernel& kernel, Plan first, std::unique_
       health_(std::move(health)),
       uuids_(UuidsOfDriver(options_.root)),
       calls_(std::move(calls)),
+      ddp_(DdpOfKernel(options_.root)),
       events_(std::move(events)),
       thread_([this] { Loop(); }) {}
 
@@ -167,6 +171,8 @@ void Advertiser::Loop() {
   // Between the first plan and the watch something may have changed.
   LookAtNode();
   LookAtHealth();
+  GiveIfChanged();
+  options_.activity->node.looks_over.Add();
   while (!stopping_) {
     events_.WatchFiles(Files());
     const auto seen = Wait(std::min(next_look_, next_tick_));
@@ -174,8 +180,11 @@ void Advertiser::Loop() {
     if (stopping_) return;
     const auto now = Clock::now();
     if (seen.Any() && health_) health_->Hurry();
-    if (seen.Any() || now >= next_look_) LookAtNode();
+    const bool look = seen.Any() || now >= next_look_;
+    if (look) LookAtNode();
     if (seen.Any() || now >= next_tick_) LookAtHealth();
+    GiveIfChanged();
+    if (look) options_.activity->node.looks_over.Add();
   }
 }
 
@@ -197,12 +206,33 @@ void Advertiser::Settle() {
   }
 }
 
+void Advertiser::Tell(const std::string& what, const Error& why) {
+  PlanChange change;
+  change.warnings.push_back({what, why});
+  calls_.plan_changed(change);
+}
+
+void Advertiser::FollowHardware() {
+  events_.TryHardware();
+  std::optional<Error> blind = events_.blind();
+  options_.activity->node.follows_hardware = !blind;
+  const bool another = (blind ? blind->message : std::string()) != (blind_ ? blind_->message : std::string());
+  blind_ = std::move(blind);
+  if (another && blind_) Tell("changes of the hardware are found late", *blind_);
+  if (another && !blind_) {
+    PlanChange change;
+    change.note = "following the hardware again";
+    calls_.plan_changed(change);
+  }
+}
+
 void Advertiser::LookAtNode() {
-  next_look_ = Clock::now() + options_.resync;
+  FollowHardware();
+  next_look_ = Clock::now() + (events_.blind() ? std::min(options_.resync, kBlindResync) : options_.resync);
   NodeActivity& counts = options_.activity->node;
   counts.looks_begun.Add();
-  Take(PlanNode(options_.root, kernel_, options_.source));
-  counts.looks_over.Add();
+  Take(PlanNode(options_.root, kernel_, options_.source,
+                [this](const std::string& pf) { return ddp_.Ask(pf); }));
 }
 
 void Advertiser::Take(Result<NodePlan> now) {
@@ -212,17 +242,40 @@ void Advertiser::Take(Result<NodePlan> now) {
     counts.last_good.SetNow();
   } else {
     counts.failed_looks.Add();
-    if (std::exchange(last_error_, now.error().message) != now.error().message)
-      calls_.plan_changed({{}, now.error()});
+    if (std::exchange(last_error_, now.error().message) != now.error().message) {
+      PlanChange failed;
+      failed.error = now.error();
+      calls_.plan_changed(failed);
+    }
     return;
   }
   const bool mended = !std::exchange(last_error_, std::string()).empty();
   const PlanChange change = Difference(plan_, now->plan);
   plan_ = std::move(now->plan);
   if (health_ && health_->rules() != now->health) health_->SetRules(std::move(now->health));
+  ddp_.KeepOnly(*plan_.inventory);
+  Warn();
+  Remember();
   Restore();
-  Give();
+  changed_ = true;
   if (mended || !change.resources.empty()) calls_.plan_changed(change);
+}
+
+void Advertiser::Warn() {
+  std::set<std::string> now;
+  for (const Error& warning : plan_.warnings) {
+    if (now.insert(warning.message).second && !warned_.contains(warning.message))
+      Tell("the node is not as it should be", warning);
+  }
+  warned_ = std::move(now);
+}
+
+void Advertiser::Remember() {
+  const auto remembered = RememberPfs(options_.root, *plan_.inventory);
+  const std::string error = remembered ? std::string() : remembered.error().message;
+  const bool another = std::exchange(last_memory_error_, error) != error;
+  if (another && !remembered)
+    Tell("PFs that go into pods may be missed in their resources", remembered.error());
 }
 
 // Before they are offered: kubelet does not allocate again what came back after a reboot.
@@ -233,7 +286,9 @@ void Advertiser::Restore() {
   if (another && !restored) calls_.restore_failed(restored.error());
 }
 
-void Advertiser::Give() {
+// After health was looked at: VFs that are back would be told with the trouble of those that went.
+void Advertiser::GiveIfChanged() {
+  if (!std::exchange(changed_, false)) return;
   auto withheld = GivenUnderOtherNames(options_.root, plan_.pools);
   if (std::exchange(withheld_, std::move(withheld)) != withheld_) calls_.withheld(withheld_);
   const bool late = HasLatePool(plan_);
@@ -254,7 +309,7 @@ void Advertiser::LookAtHealth() {
       HealthTime::Now());
   const bool flipped = std::any_of(tick.changes.begin(), tick.changes.end(),
                                    [](const HealthChange& change) { return change.flipped; });
-  if (flipped) Give();
+  changed_ = changed_ || flipped;
   if (!tick.changes.empty() || !tick.problems.empty()) calls_.health_changed(tick);
 }
 

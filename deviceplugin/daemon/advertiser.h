@@ -2,7 +2,8 @@
 //
 // VFs made or removed, drivers bound, PFs renamed, a configuration file replaced: it looks
 // again when something has happened (watch/node_events.h) and has settled for a moment, when
-// it is asked to, and every `resync` in case that an event got lost. A configuration that is
+// it is asked to, and every `resync` in case that an event got lost, or every ten seconds while
+// the kernel tells no events. A configuration that is
 // broken by then changes nothing: the last good one goes on, and the report says why. The
 // health of what is offered is looked at in between, by the clock of health/watch.h.
 //
@@ -43,6 +44,14 @@ struct PlanChange {
   };
   std::map<std::string, Devices> resources;  // by name; those that have changed
   std::optional<Error> error;                // the plan could not be made: nothing has changed
+  // Told by themselves, once: what is not as it should be and does not stop the plan, and the end
+  // of such a thing.
+  struct Warning {
+    std::string what;
+    Error why;
+  };
+  std::vector<Warning> warnings;
+  std::string note;
 };
 
 PlanChange Difference(const Plan& before, const Plan& now);
@@ -62,8 +71,8 @@ class Advertiser {
   };
   struct Calls {
     std::function<void(Offer)> give;
-    // Of looks that found a difference, of errors when they are other ones than before, and
-    // of the first look without one after that.
+    // Of warnings and notes, of looks that found a difference, of errors when they are other ones than
+    // before, and of the first look without one after that.
     std::function<void(const PlanChange&)> plan_changed;
     // Of what Allocate had written and could not be written again, when it is another error than
     // before.
@@ -99,11 +108,15 @@ class Advertiser {
              NodeEvents events);
   void Loop();
   void Settle();
+  void Tell(const std::string& what, const Error& why);
+  void FollowHardware();
   void LookAtNode();
   void Take(Result<NodePlan> now);
+  void Warn();
+  void Remember();
   void Restore();
   void LookAtHealth();
-  void Give();
+  void GiveIfChanged();
   [[nodiscard]] std::vector<std::string> Files() const;
   NodeEvents::Seen Wait(Clock::time_point until);
 
@@ -113,9 +126,14 @@ class Advertiser {
   const std::unique_ptr<HealthWatch> health_;
   const AcceleratorIds::UuidLookup uuids_;
   const Calls calls_;
+  DdpMemory ddp_;
+  std::set<std::string> warned_;
+  std::optional<Error> blind_;
   std::string last_error_;
+  std::string last_memory_error_;
   std::string last_restore_error_;
   std::set<std::string> withheld_;
+  bool changed_ = false;  // since what was given last
   Clock::time_point next_look_;
   Clock::time_point next_tick_;
   NodeEvents events_;

@@ -44,6 +44,9 @@ void LogPlan(Log* log, const Plan& plan) {
 }
 
 void LogPlanChange(Log* log, const PlanChange& change) {
+  for (const PlanChange::Warning& warning : change.warnings) log->Warning(warning.what, warning.why);
+  if (!change.note.empty()) log->Info(change.note);
+  if (!change.warnings.empty() || !change.note.empty()) return;
   if (change.error) return log->Failure("going on with what was good before", *change.error);
   if (change.resources.empty()) log->Info("the configuration is good again");
   for (const auto& [resource, devices] : change.resources) {

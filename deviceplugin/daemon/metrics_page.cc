@@ -137,6 +137,9 @@ void AppendNode(Exposition* page, const NodeActivity& node) {
   page->Sample({{"source", "hardware"}}, node.hardware_events.value());
   page->Sample({{"source", "files"}}, node.file_events.value());
   page->Sample({{"source", "signal"}}, node.requests.value());
+  page->Begin(Type::kGauge, "railhead_follows_hardware",
+              "1 while the kernel tells what happens to the hardware; 0: it is looked at every ten seconds");
+  page->Sample({}, std::uint64_t{node.follows_hardware ? 1U : 0U});
   page->Begin(Type::kCounter, "railhead_looks", "Looks at hardware and configuration");
   page->Sample({}, node.looks_over.value());
   page->Begin(Type::kCounter, "railhead_failed_looks",

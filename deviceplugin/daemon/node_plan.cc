@@ -2,8 +2,10 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "deviceplugin/provision/provisioner.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -14,28 +16,39 @@ Result<HostNetwork> AskHostNetwork(Kernel& kernel) {
   return ReadHostNetwork(*route);
 }
 
-// Device nodes are named in Allocate, before the move that can change their numbers.
-Result<void> RefuseNodesInExclusiveMode(Kernel& kernel, const Plan& plan) {
-  for (const auto& pool : plan.pools) {
-    if (pool->spec.rdma_nodes == RdmaNodes::kNone) continue;
-    const NetNs host = RH_TRY(kernel.HostNetns());
-    const auto rdma = kernel.OpenRdma(host);
-    if (!rdma) return {};  // no RDMA, no mode
-    if (RH_TRY((*rdma)->NetnsMode()) == RdmaNetnsMode::kShared) return {};
-    return Fail(ErrorCode::kInvalid,
-                plan.config_path + ": " + pool->spec.resource +
-                    " gives out plain RDMA device nodes, but the " + "node's RDMA mode is exclusive",
-                "use a pool of fabric.json with \"delivery\": \"cdi\", or: rdma system set netns shared");
+Result<bool> IsExclusive(Kernel& kernel) {
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  const auto rdma = kernel.OpenRdma(host);
+  if (!rdma) return false;  // no RDMA, no mode
+  return RH_TRY((*rdma)->NetnsMode()) == RdmaNetnsMode::kExclusive;
+}
+
+// Device nodes are named in Allocate, before the move that can change their numbers. That is how
+// the users of config.json run it, with rdma-cni, and in a namespace of its own the kernel opens
+// no other pod's nodes; a fabric says what it wants, and has a way that works.
+Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, Plan* plan) {
+  std::vector<std::string> resources;
+  for (const auto& pool : plan->pools) {
+    if (pool->spec.rdma_nodes != RdmaNodes::kNone) resources.push_back(pool->spec.resource);
   }
+  if (resources.empty() || !RH_TRY(IsExclusive(kernel))) return {};
+  const std::string gives = plan->config_path + ": " + Join(resources, ", ") +
+                            " gives out plain RDMA device nodes, but the node's RDMA mode is exclusive";
+  if (plan->of_fabric) {
+    return Fail(ErrorCode::kInvalid, gives, R"(use "delivery": "cdi", or: rdma system set netns shared)");
+  }
+  plan->warnings.push_back({ErrorCode::kInvalid, gives + ": the nodes may have other numbers after the move",
+                            "a pool of fabric.json with \"delivery\": \"cdi\" names them after it", 0});
   return {};
 }
 
 }  // namespace
 
-Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source) {
+Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source,
+                          const DdpLookup& ddp) {
   const HostNetwork host = RH_TRY_WRAP(AskHostNetwork(kernel), "asking which NICs the host itself needs");
-  Plan plan = RH_TRY(MakePlan(root, source, host, DdpOfKernel(root)));
-  RH_TRY(RefuseNodesInExclusiveMode(kernel, plan));
+  Plan plan = RH_TRY(MakePlan(root, source, host, ddp));
+  RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
   HealthRules health = RH_TRY(ParseHealthRules(plan.health, plan.config_path));
   // Carried out at start only; but a mistake is to be told now, not at the next start.
   if (plan.of_fabric) RH_TRY(ReadProvision(root, plan.config_path));

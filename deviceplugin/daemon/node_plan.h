@@ -16,9 +16,14 @@ struct NodePlan {
   HealthRules health;
 };
 
-// Errors: those of MakePlan for the configuration; kInvalid also for pools that give out
-// plain RDMA device nodes while the node is in exclusive mode. Others say that the host
+// Errors: those of MakePlan for the configuration; kInvalid also for pools of fabric.json that
+// deliver RDMA device nodes by "mount" while the node is in exclusive mode. Resources of a
+// config.json do so there as well, as their users know it: that is a warning. Others say that the host
 // could not be asked: without that a NIC that the node lives on could be given to a pod.
-Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source);
+Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source, const DdpLookup& ddp);
+// With drivers as they answer now.
+inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source) {
+  return PlanNode(root, kernel, source, DdpOfKernel(root));
+}
 
 }  // namespace railhead

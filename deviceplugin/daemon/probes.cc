@@ -38,6 +38,10 @@ std::vector<std::string_view> StuckParts(const Heartbeats& beats) {
 
 Readiness ReadinessOf(const Activity& activity, const ResourceActivities& resources) {
   Readiness readiness;
+  if (!activity.node.follows_hardware) {
+    readiness.warnings.emplace_back(
+        "the kernel's device events cannot be followed: the hardware is looked at every ten seconds");
+  }
   if (!activity.serving) {
     readiness.missing.push_back({"", "the first look for what has no pod any more is not over"});
     return readiness;
@@ -81,6 +85,7 @@ HttpResponse ReadyzAnswer(const Readiness& readiness) {
   nlohmann::ordered_json json{{"status", readiness.ready() ? "ready" : "not ready"},
                               {"registered", readiness.registered},
                               {"standingBy", readiness.standing_by}};
+  if (!readiness.warnings.empty()) json["warnings"] = readiness.warnings;
   if (readiness.ready()) return JsonAnswer(kGood, json);
   auto missing = nlohmann::ordered_json::array();
   for (const Readiness::Missing& one : readiness.missing) {

@@ -27,6 +27,7 @@ struct Readiness {
     std::string because;
   };
   std::vector<Missing> missing;
+  std::vector<std::string> warnings;  // what is not as it should be and does not stop it
   std::size_t registered = 0;
   std::size_t standing_by = 0;
   [[nodiscard]] bool ready() const { return missing.empty(); }

@@ -3,7 +3,8 @@
 // sriov-network-device-plugin may name.
 //
 // Made by Discover() from sysfs and from what the host's own network stands on;
-// never changed afterwards, shared by all who answer kubelet.
+// never changed afterwards, shared by all who answer kubelet. What a PF in a pod does not show
+// comes from the journal and from what railheadd has seen of it before (pf_memory.h).
 // Threads: Discover() is thread-safe, an Inventory is immutable.
 #pragma once
 
@@ -53,7 +54,7 @@ struct NicFunction {
   bool is_vf = false;
   int vf_index = -1;    // -1: a PF; of a subfunction its sfnum
   PciAddress pf;        // a PF's own address for PFs
-  std::string pf_name;  // the PF's network device; "" when it has none in the host's namespace
+  std::string pf_name;  // the PF's network device, also while it is in a pod; "" unknown
   int vf_count = 0;     // of a PF: those that are on the bus
   int numvfs = 0;       // of a PF: sriov_numvfs
 

@@ -24,7 +24,7 @@ Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std:
   plan->config_path = path;
   auto specs = RH_TRY(ParseSriovdpConfig(*text, path, source.resource_prefix));
   for (ResourceSpec& spec : specs) spec.cdi_nodes = source.use_cdi;
-  plan->inventory = WithDdpProfiles(plan->inventory, specs, ddp);
+  plan->inventory = WithDdpProfiles(plan->inventory, specs, ddp, &plan->warnings);
   plan->pools = BuildPools(specs, *plan->inventory);
   return {};
 }
@@ -108,6 +108,8 @@ std::string PlanAsJson(const Plan& plan) {
     json["notAdvertised"].push_back(std::move(device));
   }
   json["absentRails"] = plan.absent_rails;
+  json["warnings"] = Json::array();
+  for (const Error& warning : plan.warnings) json["warnings"].push_back(warning.message);
   // Names of devices are whatever bytes their maker chose.
   return json.dump(2, ' ', false, Json::error_handler_t::replace);
 }

@@ -37,6 +37,7 @@ struct Plan {
   std::string config_path;                // the file that was read
   bool of_fabric = false;                 // it is a fabric.json
   std::string health;                     // Fabric::health
+  std::vector<Error> warnings;            // what is not as one would want it, and does not stop it
 };
 
 Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host,

@@ -105,6 +105,8 @@ int Check(const Root& root, const Arguments& arguments) {
   if (arguments.json) {
     (void)std::printf("{\"ok\": true, \"plan\": %s}\n", PlanAsJson(*plan).c_str());
   } else {
+    for (const Error& warning : plan->warnings)
+      (void)std::fprintf(stderr, "warning: %s\n", warning.message.c_str());
     (void)std::printf("ok\n%s", PlanAsText(*plan).c_str());
   }
   return kDone;

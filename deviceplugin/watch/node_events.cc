@@ -29,13 +29,26 @@ bool Drain(int fd) {
 
 }  // namespace
 
-Result<NodeEvents> NodeEvents::Open() {
+Result<NodeEvents> NodeEvents::Open(OpenUevents open) {
   UniqueFd files(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!files.valid() || !wake.valid()) return FailSys(errno, "making inotify and eventfd descriptors");
-  auto hardware = Uevents::Open();
-  return NodeEvents(hardware ? std::optional(*std::move(hardware)) : std::nullopt, std::move(files),
-                    std::move(wake));
+  NodeEvents events(std::move(open), std::move(files), std::move(wake));
+  events.TryHardware();
+  return events;
+}
+
+void NodeEvents::TryHardware() {
+  if (hardware_) return;
+  auto hardware = open_();
+  if (!hardware) {
+    blind_ = std::move(hardware.error());
+    if (blind_->hint.empty())
+      blind_->hint = "allow the process netlink sockets of the family NETLINK_KOBJECT_UEVENT";
+    return;
+  }
+  hardware_ = *std::move(hardware);
+  blind_.reset();
 }
 
 void NodeEvents::WatchFiles(const std::vector<std::string>& paths) {

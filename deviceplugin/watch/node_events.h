@@ -11,6 +11,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -33,9 +34,14 @@ class NodeEvents {
     [[nodiscard]] bool Any() const { return hardware || files || woken; }
   };
 
-  // Device events are nullopt where the kernel gives none (no CAP, odd sandbox): then the
-  // caller has only its own clock.
-  static Result<NodeEvents> Open();
+  // Where the kernel gives no device events (no CAP, odd sandbox) blind() says why, and the
+  // caller has only its own clock. `open`: for tests.
+  using OpenUevents = std::function<Result<Uevents>()>;
+  static Result<NodeEvents> Open(OpenUevents open = &Uevents::Open);
+
+  [[nodiscard]] const std::optional<Error>& blind() const { return blind_; }
+  // Tries again to follow the hardware, if it is not followed.
+  void TryHardware();
 
   // Watches the directories of these files, and no others any more. Directories that do not
   // exist yet are looked for at each call.
@@ -45,10 +51,12 @@ class NodeEvents {
   void Wake() const;
 
  private:
-  NodeEvents(std::optional<Uevents> hardware, UniqueFd files, UniqueFd wake)
-      : hardware_(std::move(hardware)), files_(std::move(files)), wake_(std::move(wake)) {}
+  NodeEvents(OpenUevents open, UniqueFd files, UniqueFd wake)
+      : open_(std::move(open)), files_(std::move(files)), wake_(std::move(wake)) {}
 
+  OpenUevents open_;
   std::optional<Uevents> hardware_;
+  std::optional<Error> blind_;
   UniqueFd files_;
   UniqueFd wake_;
   std::map<std::string, int> watches_;  // directory -> inotify's number

@@ -1,11 +1,22 @@
 // railheadd while the node or its configuration changes under it: taken up without a
 // restart, and without touching what did not change.
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cni/state/journal.h"
@@ -24,6 +35,25 @@ std::string ThreePools(const std::string& vlan = "7") {
          vlan + R"(}, {"name": "rail1", "pf": "pf1"}, {"name": "rail2", "pf": "pf2"}], "pools": [
     {"resource": "a.io/rail0", "rails": ["rail0"]}, {"resource": "a.io/rail1", "rails": ["rail1"]},
     {"resource": "a.io/rail2", "rails": ["rail2"]}]})";
+}
+
+// For the calling thread and what it starts.
+bool RefuseUevents() {
+  constexpr std::uint32_t kFamily = offsetof(seccomp_data, args[0]);
+  constexpr std::uint32_t kProtocol = offsetof(seccomp_data, args[2]);
+  std::array<sock_filter, 8> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 5),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFamily),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kProtocol),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_KOBJECT_UEVENT, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{program.size(), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 class HotplugTest : public KubeletTest {
@@ -74,6 +104,21 @@ TEST_F(HotplugTest, VfsThatComeAndGo) {
   EXPECT_EQ(kubelet_.Registrations("a.io/rail2"), 1) << "the stream stays";
   ExpectUntouched("a.io/rail0");
   ExpectUntouched("a.io/rail1");
+}
+
+// Another CNI plugin has moved the PF into a pod: the host no longer sees what it is called.
+TEST_F(HotplugTest, APfThatIsAwayKeepsItsResource) {
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.Unbind(vfs0_[1]);  // says when it has looked
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
+  EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 4U) << daemon_->err();
+  ExpectUntouched("a.io/rail1");
+
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  daemon_ = RunDaemon({"--resync-interval", "3600"});
+  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail1") == 2; })) << daemon_->err();
+  EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 4U) << daemon_->err();
 }
 
 // By the file alone, without a signal.
@@ -232,6 +277,33 @@ TEST_F(KubeletTest, TellsHealth) {
   sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
   ASSERT_TRUE(Eventually([&] { return healthy() == 8; })) << next->err();
   EXPECT_EQ(next->Stop(), 0) << next->err();
+}
+
+// In a sandbox without the netlink family.
+TEST_F(KubeletTest, LooksOftenInsteadAndSaysSo) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  std::unique_ptr<Child> daemon;
+  bool refused = false;
+  std::thread([&] {
+    refused = RefuseUevents();
+    daemon = RunDaemon({"--resync-interval", "3600"});
+  }).join();
+  ASSERT_TRUE(refused);
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  const auto logged = [&](const std::string& text) {
+    std::size_t times = 0;
+    const std::string log = daemon->err();
+    for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) ++times;
+    return times;
+  };
+  EXPECT_TRUE(Eventually([&] { return logged("changes of the hardware are found late") == 1; }))
+      << daemon->err();
+  // Nobody tells of it.
+  sysfs_.Unbind(vfs0_[1]);
+  EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
+  EXPECT_EQ(logged("changes of the hardware are found late"), 1U) << "once";
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "deviceplugin/pools/inventory.h"
 
 #include "cni/state/journal.h"
+#include "deviceplugin/pools/pf_memory.h"
 #include "netns/base/node.h"
 #include "tests/deviceplugin/two_rails.h"
 #include "tests/fake/fake_kernel.h"
@@ -79,6 +80,68 @@ TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
   entry.links.push_back(link);
   ASSERT_TRUE(Journal(root_).Write(entry));
   EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+}
+
+// As another CNI plugin does it, of which the journal knows nothing.
+TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
+  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kPf1 + "/infiniband");  // exclusive mode
+  const auto away = Look();
+  const NicFunction* pf = away->Find(kPf1);
+  EXPECT_EQ(pf->pf_name, "pf1");
+  EXPECT_EQ(pf->link_type, "ether");
+  EXPECT_TRUE(pf->is_rdma);
+  EXPECT_EQ(pf->rdma_device, "") << "that is not here";
+  EXPECT_EQ(away->Find(vfs1_[0])->pf_name, "pf1");
+  EXPECT_EQ(away->Find(kPf0)->pf_name, "pf0");
+  // What is remembered is not lost by looking again.
+  ASSERT_TRUE(RememberPfs(root_, *away));
+  EXPECT_EQ(*Look()->Find(kPf1), *pf);
+}
+
+TEST_F(InventoryTest, ANameThatAnotherDeviceHasByNowIsNotThePfs) {
+  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf1"});
+  const auto away = Look();
+  EXPECT_EQ(away->Find(kPf1)->pf_name, "");
+  EXPECT_EQ(away->Find("0000:c3:00.0")->pf_name, "pf1");
+  EXPECT_EQ(away->Find(kPf1)->link_type, "ether");
+  ASSERT_TRUE(RememberPfs(root_, *away));
+  sysfs_.MoveToPod("0000:c3:00.0");
+  sysfs_.Unbind("0000:c3:00.0");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+}
+
+TEST_F(InventoryTest, WhatWasSeenOfAPfGoesWithItsDriverItsKindAndItself) {
+  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  const std::string driver = std::string("/sys/bus/pci/devices/") + kPf1 + "/driver";
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.Link(driver, "../../../bus/pci/drivers/vfio-pci");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << "another driver";
+  sysfs_.Link(driver, "../../../bus/pci/drivers/mlx5_core");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+  sysfs_.Write("/sys/class/infiniband/mlx5_1/ports/1/link_layer", "InfiniBand\n");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << "another kind";
+  sysfs_.Write("/sys/class/infiniband/mlx5_1/ports/1/link_layer", "Ethernet\n");
+  // Gone from the bus for one look.
+  Inventory without = *Look();
+  std::erase_if(without.functions,
+                [](const NicFunction& function) { return function.pf.ToString() == kPf1; });
+  ASSERT_TRUE(RememberPfs(root_, without));
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "");
+}
+
+TEST_F(InventoryTest, AMemoryThatCannotBeReadIsNone) {
+  for (const char* text : {"", "{", "[]", R"({"version": 2, "pfs": []})",
+                           R"({"version": 1, "pfs": [{"pf": "0000:83:00.0", "driver": 7}]})"}) {
+    sysfs_.Write("/run/railhead/pfs.json", text);
+    sysfs_.MoveToPod(kPf1);
+    EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << text;
+    EXPECT_TRUE(RememberPfs(root_, *Look())) << text;
+  }
+  EXPECT_EQ(Look()->Find(kPf0)->pf_name, "pf0");
 }
 
 TEST(HostNetwork, IsWhereDefaultRoutesAndTheNodesAddressesAre) {

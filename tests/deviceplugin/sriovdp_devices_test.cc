@@ -184,7 +184,7 @@ TEST_F(SriovdpDevicesTest, DdpProfilesAreAskedOfThePfsAndOnlyWhereTheyMatter) {
   std::vector<std::string> asked;
   const DdpLookup lookup = [&](const std::string& pf) {
     asked.push_back(pf);
-    return pf == kPf1 ? std::string("ICE COMMS Package") : std::string();
+    return DdpAnswer{pf == kPf1 ? "ICE COMMS Package" : "", std::nullopt};
   };
   const auto pools_of = [&](const std::string& selectors) {
     sysfs_.Write("/etc/pcidp/config.json", R"({"resourceList": [)" + Resource("a", selectors) + "]}");
@@ -196,6 +196,53 @@ TEST_F(SriovdpDevicesTest, DdpProfilesAreAskedOfThePfsAndOnlyWhereTheyMatter) {
   EXPECT_EQ(pools_of(R"({"ddpProfiles": ["GTPv1-C/U IPv4/IPv6 payload", "ICE COMMS Package"]})"), vfs1_);
   EXPECT_EQ(asked, (std::vector<std::string>{kPf0, kPf1}));
   EXPECT_EQ(pools_of(R"({"ddpProfiles": ["GTPv1-C/U IPv4/IPv6 payload"]})"), Ids{});
+}
+
+// A driver that recovers its device, or whose firmware does not answer.
+TEST_F(SriovdpDevicesTest, ADdpProfileStaysWhileTheDriverDoesNotAnswer) {
+  int asked = 0;
+  std::optional<Error> trouble;
+  DdpMemory::Clock::time_point now{};
+  DdpMemory memory(
+      [&](const std::string&) {
+        ++asked;
+        return trouble ? DdpAnswer{"", trouble} : DdpAnswer{"ICE COMMS Package", std::nullopt};
+      },
+      [&] { return now; });
+  sysfs_.Write("/etc/pcidp/config.json",
+               R"({"resourceList": [)" + Resource("a", R"({"ddpProfiles": ["ICE COMMS Package"]})") + "]}");
+  // How many devices the resource has, and how many PFs were asked for it.
+  const auto look = [&] {
+    asked = 0;
+    const auto plan = MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {},
+                               [&](const std::string& pf) { return memory.Ask(pf); });
+    EXPECT_TRUE(plan);
+    EXPECT_EQ(plan->warnings.size(), trouble ? 2U : 0U) << "one for each PF";
+    memory.KeepOnly(*plan->inventory);
+    return std::pair(plan->pools[0]->members.size(), asked);
+  };
+  const std::size_t all = vfs0_.size() + vfs1_.size();
+  EXPECT_EQ(look(), std::pair(all, 2));
+  trouble = Error{ErrorCode::kIo, "busy", "", 0};
+  EXPECT_EQ(look(), std::pair(all, 2));
+  now += DdpMemory::kFirstPause - std::chrono::milliseconds(1);
+  EXPECT_EQ(look(), std::pair(all, 0)) << "not asked all the time";
+  now += std::chrono::milliseconds(1);
+  EXPECT_EQ(look(), std::pair(all, 2));
+  now += DdpMemory::kFirstPause;
+  EXPECT_EQ(look(), std::pair(all, 0)) << "the pauses grow";
+  now += DdpMemory::kFirstPause;
+  EXPECT_EQ(look(), std::pair(all, 2));
+  for (int round = 0; round < 10; ++round) {
+    now += DdpMemory::kLongestPause;
+    EXPECT_EQ(look(), std::pair(all, 2)) << "and have an end";
+  }
+  memory.KeepOnly(Inventory());
+  EXPECT_EQ(look(), std::pair(std::size_t{0}, 2)) << "what is gone is forgotten";
+  trouble.reset();
+  now += DdpMemory::kFirstPause;
+  EXPECT_EQ(look(), std::pair(all, 2));
+  EXPECT_EQ(look(), std::pair(all, 2)) << "one that answers may have another one by now";
 }
 
 TEST_F(SriovdpDevicesTest, WhyAFunctionIsInNoPool) {

@@ -70,6 +70,17 @@ TEST(ProbesTest, ReadyzNamesWhatIsMissingAndWhy) {
   EXPECT_EQ(Json::parse(answer.body)["standingBy"], 1);
 }
 
+TEST(ProbesTest, WhatIsFoundLateIsReadyAndTold) {
+  Activity activity;
+  activity.serving = true;
+  EXPECT_FALSE(Json::parse(ReadyzAnswer(ReadinessOf(activity, {})).body).contains("warnings"));
+  activity.node.follows_hardware = false;
+  const HttpResponse answer = ReadyzAnswer(ReadinessOf(activity, {}));
+  EXPECT_EQ(answer.status, 200);
+  ASSERT_EQ(Json::parse(answer.body)["warnings"].size(), 1U) << answer.body;
+  EXPECT_NE(answer.body.find("device events cannot be followed"), std::string::npos) << answer.body;
+}
+
 TEST(ProbesTest, OnlyAProcessWithoutAnyResourceLeftStandsBy) {
   const auto one = Resource("a/one", true);
   const auto two = Resource("a/two", false);
