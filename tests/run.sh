@@ -4,8 +4,8 @@
 # usage: tests/run.sh [--all] [ctest options, e.g. -R plugin -j1]
 #   --all   also the long forms of proofs
 # Unit and namespace tests run with AddressSanitizer and UndefinedBehaviorSanitizer
-# (preset "debug"); guests run the static release binaries. Fast tests come first
-# and a failure there ends the run.
+# (preset "debug"); guests run the static release binaries, one guest after the other,
+# and beside them everything else, fast tests first. The first failure ends the run.
 # exit status: ctest's; 1 when setting up or building failed.
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -26,13 +26,16 @@ step "building the release binaries"
 railhead_build railhead railhead-ipam railheadd railctl kubelet-standin cnidriver cri-pod cri-pause cri-show netns_guest_test health_guest_test crash_daemon crash_sweep crash_stress cni-conformance with-capabilities
 step "building the tests with sanitizers"
 launcher=()
+# ccache would leave alone what uses a precompiled header.
+export CCACHE_SLOPPINESS=pch_defines,time_macros
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 cd "$repo"
 mkdir -p build
-cmake --preset debug "${launcher[@]}" >build/debug-configure.log || { cat build/debug-configure.log >&2; exit 1; }
+# Fresh: a tree of another compiler would forget its preset and so its sanitizers.
+cmake --fresh --preset debug "${launcher[@]}" >build/debug-configure.log || { cat build/debug-configure.log >&2; exit 1; }
 cmake --build --preset debug >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
 step "running the tests"
-# ctest starts the longest tests first once it knows them; without that memory it
-# keeps the order of tests/CMakeLists.txt, in which fast tests come first.
+# ctest starts the longest tests first once it knows them; without that memory it keeps
+# the order of tests/CMakeLists.txt.
 rm -f build/debug/Testing/Temporary/CTestCostData.txt
 ctest --test-dir build/debug -j2 --output-on-failure --stop-on-failure --no-tests=error "$@"

@@ -138,7 +138,8 @@ TEST_F(StandInTest, ADeafKubeletHoldsNobodyUp) {
   ASSERT_TRUE(kubelet_->Start());
   daemon_ = RunDaemon();
   for (const auto& [resource, ids] : devices_) {
-    ASSERT_TRUE(Eventually([&] { return kubelet_->OpenStreams(resource) == 1; })) << daemon_->err();
+    ASSERT_TRUE(Eventually([&, &name = resource] { return kubelet_->OpenStreams(name) == 1; }))
+        << daemon_->err();
   }
   daemon_->Signal(SIGHUP);
   ASSERT_TRUE(Eventually([&] { return daemon_->err().find("looking again") != std::string::npos; }));
