@@ -22,6 +22,10 @@ std::string IsHttpAddress(const std::string& text) {
   return address ? std::string() : Describe(address.error());
 }
 
+std::string IsAbsolute(const std::string& path) {
+  return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
+}
+
 void AddModes(CLI::App& app, CommandLine* line) {
   auto* list = app.add_flag("--list", line->list, "Print what would be advertised, as JSON, and exit");
   auto* once = app.add_flag("--reconcile-once", line->reconcile_once,
@@ -30,6 +34,20 @@ void AddModes(CLI::App& app, CommandLine* line) {
                                "Print how long the phases of the latest attachments took, as JSON, and exit");
   list->excludes(once)->excludes(timings);
   once->excludes(timings);
+}
+
+void AddRegistration(CLI::App& app, CommandLine* line) {
+  app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
+      ->check(IsAbsolute)
+      ->capture_default_str();
+  app.add_option("--registration", line->registry,
+                 "legacy (Register on kubelet.sock: any kubelet) or registry (kubelet's plugin watcher)")
+      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"legacy", false}, {"registry", true}}))
+      ->default_str("legacy");
+  app.add_option("--registry-dir", line->registry_directory,
+                 "Directory that kubelet's plugin watcher looks into")
+      ->check(IsAbsolute)
+      ->capture_default_str();
 }
 
 void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) {
@@ -56,23 +74,18 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   std::int64_t interval = line->reconcile_interval.count();
   std::int64_t resync = line->resync_interval.count();
   std::string http_address = "127.0.0.1:9917";
-  const auto absolute = [](const std::string& path) {
-    return !path.empty() && path[0] == '/' ? std::string() : "'" + path + "' is no absolute path";
-  };
   app.set_version_flag("--version", std::string("railheadd ") + RAILHEAD_VERSION);
   auto* fabric_option = app.add_option("--fabric", fabric, "The fabric (default: /etc/railhead/fabric.json)");
   auto* config_option = app.add_option("--config-file", config_file,
                                        "sriov-network-device-plugin's config.json, instead of a fabric");
-  fabric_option->check(absolute)->excludes(config_option);
-  config_option->check(absolute);
+  fabric_option->check(IsAbsolute)->excludes(config_option);
+  config_option->check(IsAbsolute);
   app.add_option("--resource-prefix", prefix, "Prefix of config.json's resources without resourcePrefix")
       ->capture_default_str();
   app.add_flag("--use-cdi", line->source.use_cdi,
                "Name config.json's devices to the container runtime by CDI instead of as device nodes")
       ->excludes(fabric_option);
-  app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
-      ->check(absolute)
-      ->capture_default_str();
+  AddRegistration(app, line);
   AddLogAndHttp(app, line, &http_address);
   app.add_option("--reconcile-interval", interval,
                  "Seconds between two looks for NICs, addresses and files without a pod; 0: none")

@@ -18,6 +18,8 @@ enum ExitStatus : int { kStopped = 0, kFailed = 1, kUsage = 2, kBadConfig = 3 };
 struct CommandLine {
   ConfigSource source;
   std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
+  std::string registry_directory = "/var/lib/kubelet/plugins_registry";
+  bool registry = false;  // kubelet's plugin watcher finds us there; else we call Register
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kJson;
   std::optional<HttpAddress> http_address;      // nullopt: no HTTP

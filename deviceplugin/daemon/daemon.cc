@@ -79,10 +79,11 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       reconciler_(root, kernel),
       pod_resources_(root),
       hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
-      registrar_({root, root.Path(line.kubelet_directory), SocketTag(),
-                  [this](const ResourcePool& pool) { return hints_.For(pool); },
-                  [this](std::chrono::seconds limit) { RegistrarStep(limit); }},
-                 offer, [log](const Event& event) { LogEvent(log, event); }),
+      registrar_(
+          {root, root.Path(line.kubelet_directory), line.registry ? root.Path(line.registry_directory) : "",
+           SocketTag(), [this](const ResourcePool& pool) { return hints_.For(pool); },
+           [this](std::chrono::seconds limit) { RegistrarStep(limit); }},
+          offer, [log](const Event& event) { LogEvent(log, event); }),
       announcer_(root, kernel,
                  [this](const AttachmentKey& key, const Result<Repeated>& repeated) {
                    activity_.Announced(repeated);

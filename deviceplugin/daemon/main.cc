@@ -46,8 +46,9 @@ void QuietGrpc() {
 
 int Serve(const Root& root, Kernel& kernel, const CommandLine& line, const NodePlan& node, Log* log) {
   const sigset_t signals = BlockSignals();
-  for (const std::string& name : RemoveStaleSockets(root.Path(line.kubelet_directory))) {
-    log->Info("removed a socket that nobody listened on", {{"socket", name}});
+  for (const std::string& directory : {line.kubelet_directory, line.registry_directory}) {
+    for (const std::string& name : RemoveStaleSockets(root.Path(directory)))
+      log->Info("removed a socket that nobody listened on", {{"socket", name}});
   }
   // kubelet does not allocate again after a reboot, which empties their directory.
   if (const auto restored = RestoreAllocated(root, node.plan.pools); !restored)

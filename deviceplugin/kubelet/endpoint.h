@@ -42,7 +42,8 @@ struct Endpoint {
   int servers_so_far = 0;
   std::optional<SocketIdentity> registered_with;
   std::optional<SocketIdentity> last_kubelet;  // that took our registration, whatever came later
-  int streams_before = 0;                      // StreamsSoFar() when Register was called
+  int streams_before = 0;                      // StreamsSoFar() when Register or GetInfo was called
+  int verdicts_seen = 0;                       // of the plugin watcher, on this server
   Clock::time_point registered_at;
   Clock::time_point next_attempt;  // of serving or registering
   std::chrono::milliseconds pause = kFirstPause;

@@ -14,15 +14,20 @@ namespace {
 // How soon a call is given up that is not worthwhile any more.
 constexpr std::chrono::milliseconds kLook{50};
 
-// A status that comes from another thread, or from within the call that starts or cancels it:
-// gRPC runs callbacks where it likes, so no other lock is taken here.
-class Pending {
+// One Register. Its status comes from another thread, or from within the call that starts or
+// cancels it: gRPC runs callbacks where it likes, so no other lock is taken here.
+class Call {
  public:
-  void Set(grpc::Status status) {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    status_ = std::move(status);
-    changed_.notify_all();
+  Call(const std::string& socket_path, const v1beta1::RegisterRequest& request,
+       std::chrono::system_clock::time_point deadline)
+      : stub_(v1beta1::Registration::NewStub(DialUnix(socket_path))), request_(request) {
+    context_.set_deadline(deadline);
   }
+  void Start() {
+    stub_->async()->Register(&context_, &request_, &response_,
+                             [this](grpc::Status status) { Set(std::move(status)); });
+  }
+  void Cancel() { context_.TryCancel(); }
   bool Wait(std::chrono::milliseconds limit) {
     std::unique_lock<std::mutex> lock(mutex_);
     return changed_.wait_for(lock, limit, [&] { return status_.has_value(); });
@@ -33,71 +38,36 @@ class Pending {
   }
 
  private:
+  void Set(grpc::Status status) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    status_ = std::move(status);
+    changed_.notify_all();
+  }
+
+  const std::unique_ptr<v1beta1::Registration::Stub> stub_;
+  const v1beta1::RegisterRequest request_;
+  grpc::ClientContext context_;
+  v1beta1::Empty response_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<grpc::Status> status_;
 };
 
-}  // namespace
-
-class KubeletClient::Impl {
- public:
-  explicit Impl(std::string socket_path) : socket_path_(std::move(socket_path)) {}
-
-  grpc::Status Call(const v1beta1::RegisterRequest& request, std::chrono::milliseconds limit,
-                    const std::function<bool()>& worthwhile) {
-    grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + limit);
-    const auto stub = v1beta1::Registration::NewStub(DialUnix(socket_path_));
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (cancelled_) return grpc::Status::CANCELLED;
-      context_ = &context;
-    }
-    v1beta1::Empty response;
-    Pending pending;
-    stub->async()->Register(&context, &request, &response,
-                            [&pending](grpc::Status status) { pending.Set(std::move(status)); });
-    while (!pending.Wait(kLook)) {
-      if (!worthwhile()) context.TryCancel();
-    }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    context_ = nullptr;
-    return pending.Take();
-  }
-
-  void Cancel() {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    cancelled_ = true;
-    if (context_ != nullptr) context_->TryCancel();
-  }
-
-  [[nodiscard]] const std::string& socket_path() const { return socket_path_; }
-
- private:
-  const std::string socket_path_;
-  std::mutex mutex_;
-  grpc::ClientContext* context_ = nullptr;  // of the call in progress
-  bool cancelled_ = false;
-};
-
-KubeletClient::KubeletClient(std::string socket_path)
-    : impl_(std::make_unique<Impl>(std::move(socket_path))) {}
-KubeletClient::~KubeletClient() = default;
-
-Result<void> KubeletClient::Register(const std::string& resource, const std::string& endpoint,
-                                     bool pre_start_required, std::chrono::milliseconds limit,
-                                     const std::function<bool()>& worthwhile) {
+v1beta1::RegisterRequest RequestFor(const KubeletClient::Registration& registration) {
   v1beta1::RegisterRequest request;
   request.set_version("v1beta1");
-  request.set_endpoint(endpoint);
-  request.set_resource_name(resource);
-  request.mutable_options()->set_pre_start_required(pre_start_required);
+  request.set_endpoint(registration.endpoint);
+  request.set_resource_name(registration.resource);
+  request.mutable_options()->set_pre_start_required(registration.pre_start_required);
   request.mutable_options()->set_get_preferred_allocation_available(true);
-  const grpc::Status status = impl_->Call(request, limit, worthwhile);
+  return request;
+}
+
+Result<void> ResultOf(const grpc::Status& status, const std::string& resource,
+                      const std::string& socket_path) {
   if (status.ok()) return {};
   const std::string attempt =
-      "registering " + resource + " with kubelet at " + impl_->socket_path() + ": " + status.error_message();
+      "registering " + resource + " with kubelet at " + socket_path + ": " + status.error_message();
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
       return Fail(ErrorCode::kIo, attempt, "kubelet does not answer there; it is tried again until it does");
@@ -107,6 +77,65 @@ Result<void> KubeletClient::Register(const std::string& resource, const std::str
     default:
       return Fail(ErrorCode::kConflict, attempt, "kubelet refused it; see kubelet's log");
   }
+}
+
+}  // namespace
+
+class KubeletClient::Impl {
+ public:
+  explicit Impl(std::string socket_path) : socket_path_(std::move(socket_path)) {}
+
+  std::vector<Result<void>> Register(const std::vector<Registration>& registrations,
+                                     std::chrono::milliseconds limit) {
+    Begin(registrations, std::chrono::system_clock::now() + limit);
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      while (!calls_[i]->Wait(kLook)) GiveUp(registrations);
+    }
+    std::vector<Result<void>> results;
+    results.reserve(registrations.size());
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (std::size_t i = 0; i < registrations.size(); ++i) {
+      const grpc::Status status = i < calls_.size() ? calls_[i]->Take() : grpc::Status::CANCELLED;
+      results.push_back(ResultOf(status, registrations[i].resource, socket_path_));
+    }
+    calls_.clear();
+    return results;
+  }
+
+  void Cancel() {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    cancelled_ = true;
+    for (const auto& call : calls_) call->Cancel();
+  }
+
+ private:
+  void Begin(const std::vector<Registration>& registrations, std::chrono::system_clock::time_point deadline) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (cancelled_) return;
+    for (const Registration& registration : registrations)
+      calls_.push_back(std::make_unique<Call>(socket_path_, RequestFor(registration), deadline));
+    for (const auto& call : calls_) call->Start();
+  }
+
+  void GiveUp(const std::vector<Registration>& registrations) {
+    for (std::size_t i = 0; i < calls_.size(); ++i) {
+      if (!registrations[i].worthwhile()) calls_[i]->Cancel();
+    }
+  }
+
+  const std::string socket_path_;
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Call>> calls_;  // in progress; only Register() changes it
+  bool cancelled_ = false;
+};
+
+KubeletClient::KubeletClient(std::string socket_path)
+    : impl_(std::make_unique<Impl>(std::move(socket_path))) {}
+KubeletClient::~KubeletClient() = default;
+
+std::vector<Result<void>> KubeletClient::Register(const std::vector<Registration>& registrations,
+                                                  std::chrono::milliseconds limit) {
+  return impl_->Register(registrations, limit);
 }
 
 void KubeletClient::Cancel() {

@@ -1,5 +1,7 @@
 // KubeletClient: the one call that a device plugin makes, Register on kubelet.sock.
 //
+// All resources at once: a kubelet that has just started admits the node's pods while it is
+// told of them, and refuses those whose resource is not there yet.
 // Every call dials anew: kubelet is asked again only after it went away.
 // Threads: Register from one thread at a time, Cancel from any.
 // Errors: kTimeout, kIo (nobody answers), kConflict (kubelet refuses; its words are in
@@ -10,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "netns/base/result.h"
 
@@ -22,11 +25,17 @@ class KubeletClient {
   KubeletClient(const KubeletClient&) = delete;
   KubeletClient& operator=(const KubeletClient&) = delete;
 
-  // `endpoint`: file name of the plugin's socket beside kubelet's. kubelet dials back
-  // within the call (10 s at most), so the plugin must be serving already.
-  // Given up, with kTimeout, when `worthwhile` no longer says so.
-  Result<void> Register(const std::string& resource, const std::string& endpoint, bool pre_start_required,
-                        std::chrono::milliseconds limit, const std::function<bool()>& worthwhile);
+  struct Registration {
+    std::string resource;
+    std::string endpoint;  // file name of the plugin's socket beside kubelet's
+    bool pre_start_required = false;
+    std::function<bool()> worthwhile;  // given up, with kTimeout, when it no longer says so
+  };
+
+  // One result for each. kubelet dials back within a call (10 s at most), so the plugins must
+  // be serving already.
+  std::vector<Result<void>> Register(const std::vector<Registration>& registrations,
+                                     std::chrono::milliseconds limit);
   // Ends a Register in progress, and all later ones, with kTimeout.
   void Cancel();
 

@@ -14,6 +14,7 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/kubelet/calls.h"
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/kubelet/watcher_service.h"
 #include "deviceplugin/pools/preferred.h"
 #include "netns/base/files.h"
 
@@ -81,6 +82,8 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
         resource_(view.pool->spec.resource),
         pre_start_(NeedsPreStart(*view.pool)),
         wiring_(std::move(wiring)),
+        watcher_(
+            resource_, [this] { return StreamsSoFar(); }, wiring_.streams_changed),
         view_(std::move(view)) {}
 
   Result<void> Serve() {
@@ -88,13 +91,15 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     if (!Exists(directory)) {
       return Fail(ErrorCode::kNotFound,
                   "serving " + resource_ + ": there is no directory " + directory + " for its socket",
-                  "kubelet makes it when it starts; if kubelet's --root-dir is another, give --kubelet-dir");
+                  "kubelet makes it when it starts; if kubelet's --root-dir is another, give --kubelet-dir "
+                  "(or --registry-dir)");
     }
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials());
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
     builder.AddChannelArgument(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     builder.RegisterService(this);
+    if (wiring_.watched) builder.RegisterService(&watcher_);
     server_ = builder.BuildAndStart();
     if (!server_) {
       return Fail(ErrorCode::kIo,
@@ -139,6 +144,8 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     const std::lock_guard<std::mutex> lock(streams_mutex_);
     return streams_so_far_;
   }
+
+  WatcherVerdict LastVerdict() const { return watcher_.verdict(); }
 
   const std::string& socket_path() const { return socket_path_; }
   const std::string& resource() const { return resource_; }
@@ -309,6 +316,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   const std::string resource_;
   const bool pre_start_;
   const Wiring wiring_;
+  WatcherService watcher_;
 
   mutable std::mutex view_mutex_;
   View view_;
@@ -347,6 +355,9 @@ bool PluginServer::NewestStreamIsOpen() const {
 }
 int PluginServer::StreamsSoFar() const {
   return impl_->StreamsSoFar();
+}
+WatcherVerdict PluginServer::LastVerdict() const {
+  return impl_->LastVerdict();
 }
 const std::string& PluginServer::socket_path() const {
   return impl_->socket_path();

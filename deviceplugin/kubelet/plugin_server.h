@@ -11,6 +11,7 @@
 // Errors: kIo when the socket cannot be served.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -36,6 +37,16 @@ struct CallReport {
   std::optional<Error> error;           // nullopt: answered
 };
 
+// What kubelet's plugin watcher said last (NotifyRegistrationStatus).
+struct WatcherVerdict {
+  int number = 0;        // of its verdicts; 0: it has said nothing yet
+  bool pending = false;  // it has asked who we are, and is about to say
+  std::chrono::steady_clock::time_point asked_at;
+  bool registered = false;
+  std::string error;
+  int streams_before = 0;  // StreamsSoFar() when it asked
+};
+
 class PluginServer {
  public:
   // PreferHints::paths for the pod that is being admitted.
@@ -45,9 +56,10 @@ class PluginServer {
     Root root;
     std::shared_ptr<Allocator> allocator;
     std::shared_ptr<ResourceActivity> activity;
-    std::function<void()> streams_changed;
+    std::function<void()> streams_changed;  // or there is a new verdict
     std::function<void(const CallReport&)> report;
-    Paths paths;  // may be empty: nothing is known
+    Paths paths;           // may be empty: nothing is known
+    bool watched = false;  // answers kubelet's plugin watcher, too
   };
 
   // A resource's devices, and which of them are unhealthy (nullptr: none).
@@ -75,6 +87,8 @@ class PluginServer {
   [[nodiscard]] bool NewestStreamIsOpen() const;
   // How many ListAndWatch calls there ever were.
   [[nodiscard]] int StreamsSoFar() const;
+
+  [[nodiscard]] WatcherVerdict LastVerdict() const;
 
   [[nodiscard]] const std::string& socket_path() const;
   [[nodiscard]] const std::string& resource() const;

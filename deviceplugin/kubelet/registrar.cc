@@ -10,11 +10,9 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
-#include <mutex>
-#include <set>
 #include <utility>
 
-#include "deviceplugin/kubelet/endpoint.h"
+#include "deviceplugin/kubelet/endpoints.h"
 #include "deviceplugin/kubelet/kubelet_client.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
@@ -30,6 +28,11 @@ constexpr milliseconds kLongestPause{10'000};
 constexpr milliseconds kRegisterLimit{15'000};
 // kubelet opens ListAndWatch right after it has answered.
 constexpr milliseconds kStreamLimit{10'000};
+// Its plugin watcher opens it before it says so; where it never comes, the end of an older server's
+// socket has hit the newer one (Kubernetes 1.36).
+constexpr milliseconds kFoundStreamLimit{3'000};
+// It looks once a second, and dials for 10 s at most.
+constexpr milliseconds kWatcherLimit{15'000};
 // How often one looks whether others are still there: a process that was killed leaves no
 // event.
 constexpr milliseconds kStandByPause{500};
@@ -60,28 +63,33 @@ class Registrar::Loop {
  public:
   Loop(Options options, const Offer& offer, Sink sink)
       : options_(std::move(options)),
+        watched_(!options_.registry_directory.empty()),
+        directory_(watched_ ? options_.registry_directory : options_.kubelet_directory),
+        stream_limit_(watched_ ? kFoundStreamLimit : kStreamLimit),
         kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
         sink_(std::move(sink)),
         client_(kubelet_socket_),
         allocator_(std::make_shared<Allocator>(options_.root)),
         wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)) {
-    Take(offer);
-  }
+        inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
+        endpoints_(offer) {}
 
   Result<void> Run() {
     if (!wake_.valid() || !inotify_.valid()) return FailSys(errno, "making eventfd and inotify descriptors");
     RH_TRY(CheckSocketPaths());
     while (!stopping_) {
-      TakeUpdate();
-      WatchDirectory();
+      endpoints_.TakeUpdate();
+      WatchDirectories();
       const auto kubelet = IdentityOf(kubelet_socket_);
       NoticeKubelet(kubelet);
+      std::vector<Endpoint*> due;
       for (Endpoint& endpoint : endpoints_) {
         if (options_.alive) options_.alive(kLongestStep);
-        Advance(&endpoint, kubelet);
+        if (MustRegister(&endpoint, kubelet)) due.push_back(&endpoint);
         Publish(endpoint);
       }
+      if (options_.alive) options_.alive(kLongestStep);
+      Register(due);
       if (options_.alive) options_.alive(kLongestStep);
       Wait();
     }
@@ -96,75 +104,17 @@ class Registrar::Loop {
   }
 
   void Update(Offer offer) {
-    {
-      const std::lock_guard<std::mutex> lock(update_mutex_);
-      update_ = std::move(offer);
-    }
+    endpoints_.Update(std::move(offer));
     Wake();
   }
 
-  std::vector<std::shared_ptr<const ResourceActivity>> Activities() const {
-    const std::lock_guard<std::mutex> lock(activities_mutex_);
-    return activities_;
-  }
+  std::vector<std::shared_ptr<const ResourceActivity>> Activities() const { return endpoints_.Activities(); }
 
  private:
-  void TakeUpdate() {
-    std::optional<Offer> update;
-    {
-      const std::lock_guard<std::mutex> lock(update_mutex_);
-      update.swap(update_);
-    }
-    if (update) Take(*update);
-  }
-
-  void Take(const Offer& offer) {
-    std::set<std::string> offered;
-    for (const auto& pool : offer.pools) {
-      offered.insert(pool->spec.resource);
-      Replace(&EndpointOf(pool), {pool, offer.unhealthy});
-    }
-    for (Endpoint& endpoint : endpoints_) {
-      if (offered.contains(endpoint.resource()) || endpoint.view.pool->members.empty()) continue;
-      auto empty = std::make_shared<ResourcePool>();
-      empty->spec = endpoint.view.pool->spec;
-      Replace(&endpoint, {std::move(empty), nullptr});
-    }
-  }
-
-  Endpoint& EndpointOf(const std::shared_ptr<const ResourcePool>& pool) {
-    for (Endpoint& endpoint : endpoints_) {
-      if (endpoint.resource() == pool->spec.resource) return endpoint;
-    }
-    endpoints_.emplace_back();
-    endpoints_.back().view.pool = pool;
-    endpoints_.back().activity = std::make_shared<ResourceActivity>(pool->spec.resource);
-    const std::lock_guard<std::mutex> lock(activities_mutex_);
-    activities_.push_back(endpoints_.back().activity);
-    return endpoints_.back();
-  }
-
-  static void Replace(Endpoint* endpoint, PluginServer::View view) {
-    // kubelet asks for a resource's options only when it is registered.
-    const bool other = endpoint->view.pool->spec.handoff != view.pool->spec.handoff;
-    endpoint->view = std::move(view);
-    if (other) endpoint->server.reset();
-    if (endpoint->server) endpoint->server->Update(endpoint->view);
-  }
-
-  // Too long a path never becomes shorter: said once, at the start.
   [[nodiscard]] Result<void> CheckSocketPaths() const {
-    constexpr int kManyServers = 9999;
-    for (const Endpoint& endpoint : endpoints_) {
-      const std::string path =
-          options_.kubelet_directory + "/" +
-          SocketName(options_.kubelet_directory, endpoint.resource(), options_.socket_tag, kManyServers);
-      if (path.size() <= kMaxSocketPath) continue;
-      return Fail(ErrorCode::kInvalid,
-                  "the socket path " + path + " is longer than " + std::to_string(kMaxSocketPath) +
-                      " bytes, which is all that Linux takes",
-                  "use a shorter --kubelet-dir");
-    }
+    for (const Endpoint& endpoint : endpoints_)
+      RH_TRY(CheckSocketPath(directory_, endpoint.resource(), options_.socket_tag,
+                             watched_ ? "--registry-dir" : "--kubelet-dir"));
     return {};
   }
 
@@ -185,11 +135,13 @@ class Registrar::Loop {
     [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   }
 
-  // (Re-)adds the watch: the directory may appear after us, and go and come again.
-  void WatchDirectory() {
-    const int watch = ::inotify_add_watch(inotify_.get(), options_.kubelet_directory.c_str(),
-                                          IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR);
-    watching_ = watch >= 0;
+  // (Re-)adds the watches: a directory may appear after us, and go and come again.
+  void WatchDirectories() {
+    watching_ = true;
+    for (const std::string& directory : {options_.kubelet_directory, directory_}) {
+      constexpr auto kEvents = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR;
+      if (::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents) < 0) watching_ = false;
+    }
   }
 
   void NoticeKubelet(const std::optional<SocketIdentity>& kubelet) {
@@ -200,15 +152,21 @@ class Registrar::Loop {
       endpoint.pause = kFirstPause;
       endpoint.next_attempt = Clock::now();
       endpoint.standing_by = false;
+      // It looks for our sockets by itself.
+      if (watched_ && endpoint.server) AwaitWatcher(&endpoint);
     }
+  }
+
+  static void AwaitWatcher(Endpoint* endpoint) {
+    endpoint->registered_with.reset();
+    endpoint->next_attempt = Clock::now() + kWatcherLimit;
   }
 
   // Stands by while a newer process serves the resource, and asks kubelet again when one of
   // the others has left: whose end kubelet took that for is not known.
   void NoticeSiblings(Endpoint* endpoint) const {
     const auto now = Clock::now();
-    const auto seen =
-        endpoint->siblings.Look(options_.kubelet_directory, BaseName(endpoint->server->socket_path()));
+    const auto seen = endpoint->siblings.Look(directory_, BaseName(endpoint->server->socket_path()));
     const bool before = std::exchange(endpoint->standing_by, seen.newer.has_value());
     Publish(*endpoint);
     if (seen.newer && !before) Emit(EventKind::kStandingBy, endpoint->resource(), *seen.newer);
@@ -222,20 +180,39 @@ class Registrar::Loop {
     if (!endpoint->registered_with) return;
     endpoint->registered_with.reset();
     Emit(EventKind::kKubeletGone, endpoint->resource(), "another railheadd has left the resource");
+    if (!watched_) return;
+    endpoint->next_attempt = now + kFirstPause;
+    endpoint->server.reset();
   }
 
-  void Advance(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
+  // Having seen to its server.
+  bool MustRegister(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
     const auto now = Clock::now();
-    if (endpoint->server && MustServeAnew(endpoint, kubelet)) endpoint->server.reset();
+    if (endpoint->server && MustServeAnew(endpoint, kubelet)) {
+      // kubelet has to be done with a stream that we end, as with one that it ends.
+      if (endpoint->server->NewestStreamIsOpen()) endpoint->next_attempt = now + kFirstPause;
+      endpoint->server.reset();
+    }
     if (!endpoint->server) {
       endpoint->registered_with.reset();
-      if (now < endpoint->next_attempt || !Serve(endpoint)) return;
+      if (now < endpoint->next_attempt || !Serve(endpoint)) return false;
     }
-    if (!kubelet) return;
+    if (!kubelet) return false;
     NoticeSiblings(endpoint);
+    if (!endpoint->server) return false;
+    if (watched_) NoticeVerdict(endpoint, *kubelet);
     if (endpoint->registered_with) NoticeLostStream(endpoint, now);
-    if (endpoint->registered_with || Clock::now() < endpoint->next_attempt) return;
-    if (!Rests(*endpoint)) Register(endpoint);
+    if (endpoint->registered_with || Clock::now() < DueAt(*endpoint)) return false;
+    return !Rests(*endpoint);
+  }
+
+  // When it is time to register, unless something happens before.
+  [[nodiscard]] Clock::time_point DueAt(const Endpoint& endpoint) const {
+    if (!watched_ || !endpoint.server) return endpoint.next_attempt;
+    if (endpoint.server->NewestStreamIsOpen()) return Clock::time_point::max();  // the verdict comes
+    const WatcherVerdict verdict = endpoint.server->LastVerdict();
+    return verdict.pending ? std::max(endpoint.next_attempt, verdict.asked_at + kWatcherLimit)
+                           : endpoint.next_attempt;
   }
 
   // Leaves the resource to a newer one. Not with a kubelet that is new: who knows whether the newer
@@ -251,14 +228,16 @@ class Registrar::Loop {
     }
     // The old kubelet's stream has to be closed before we register with the new one:
     // when it ends later, kubelet takes the new registration for the one that ended.
-    const bool other = kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
+    // The plugin watcher does not come back to a socket by itself, but a new kubelet looks anew.
+    const bool other =
+        !watched_ && kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
     if (other) Emit(EventKind::kKubeletGone, endpoint->resource(), "kubelet.sock is another one");
     return other;
   }
 
   void NoticeLostStream(Endpoint* endpoint, Clock::time_point now) const {
     const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
-    if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + kStreamLimit)
+    if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + stream_limit_)
       return;
     if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
     endpoint->registered_with.reset();
@@ -284,10 +263,11 @@ class Registrar::Loop {
   }
 
   bool Serve(Endpoint* endpoint) {
-    const std::string name = SocketName(options_.kubelet_directory, endpoint->resource(), options_.socket_tag,
-                                        endpoint->servers_so_far + 1);
+    const std::string name =
+        SocketName(directory_, endpoint->resource(), options_.socket_tag, endpoint->servers_so_far + 1);
     PluginServer::Wiring wiring;
     wiring.paths = options_.paths;
+    wiring.watched = watched_;
     wiring.root = options_.root;
     wiring.allocator = allocator_;
     wiring.activity = endpoint->activity;
@@ -295,35 +275,75 @@ class Registrar::Loop {
     wiring.report = [this](const CallReport& call) {
       sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error});
     };
-    auto server =
-        PluginServer::Start(options_.kubelet_directory + "/" + name, endpoint->view, std::move(wiring));
+    auto server = PluginServer::Start(directory_ + "/" + name, endpoint->view, std::move(wiring));
     if (!server) {
       Failed(endpoint, EventKind::kServeFailed, server.error());
       return false;
     }
     endpoint->server = *std::move(server);
     ++endpoint->servers_so_far;
+    endpoint->verdicts_seen = 0;
+    if (watched_) AwaitWatcher(endpoint);
     endpoint->activity->set_problem("");
     Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
     return true;
   }
 
-  void Register(Endpoint* endpoint) {
-    // As of this moment: kubelet may have been restarted while others were registered, and taking
-    // the new one for the old one would mean to serve anew for nothing.
+  void Register(const std::vector<Endpoint*>& endpoints) {
+    // As of this moment: kubelet may have been restarted meanwhile, and taking the new one for the
+    // old one would mean to serve anew for nothing.
     const auto kubelet = IdentityOf(kubelet_socket_);
-    if (!kubelet) return;
-    endpoint->streams_before = endpoint->server->StreamsSoFar();
-    // A kubelet that starts removes our socket, and then dials it in vain for as long as it can.
-    const std::string& socket = endpoint->server->socket_path();
-    const auto done =
-        client_.Register(endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
-                         kRegisterLimit, [&socket] { return Exists(socket); });
-    if (stopping_) return;
-    if (!done) {
-      Failed(endpoint, EventKind::kRegisterFailed, done.error());
-      return;
+    if (!kubelet || endpoints.empty()) return;
+    if (watched_) return OfferAgain(endpoints);
+    std::vector<KubeletClient::Registration> registrations;
+    registrations.reserve(endpoints.size());
+    for (Endpoint* endpoint : endpoints) {
+      endpoint->streams_before = endpoint->server->StreamsSoFar();
+      // A kubelet that starts removes our socket, and then dials it in vain for as long as it can.
+      const std::string& socket = endpoint->server->socket_path();
+      registrations.push_back({endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
+                               [&socket] { return Exists(socket); }});
     }
+    const auto done = client_.Register(registrations, kRegisterLimit);
+    if (stopping_) return;
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      if (done[i]) {
+        Registered(endpoints[i], *kubelet);
+      } else {
+        Failed(endpoints[i], EventKind::kRegisterFailed, done[i].error());
+      }
+    }
+  }
+
+  // The plugin watcher comes once for each socket, so it has to be shown another one.
+  void OfferAgain(const std::vector<Endpoint*>& endpoints) {
+    for (Endpoint* endpoint : endpoints) {
+      if (endpoint->verdicts_seen == 0)
+        Failed(
+            endpoint, EventKind::kRegisterFailed,
+            Error{ErrorCode::kTimeout,
+                  "kubelet's plugin watcher has not asked for " + endpoint->resource() + " in " + directory_,
+                  "check that this is plugins_registry in kubelet's --root-dir; or use --registration legacy",
+                  0});
+      endpoint->server.reset();
+      if (Serve(endpoint)) Publish(*endpoint);
+    }
+  }
+
+  void NoticeVerdict(Endpoint* endpoint, const SocketIdentity& kubelet) const {
+    const WatcherVerdict verdict = endpoint->server->LastVerdict();
+    if (verdict.number == endpoint->verdicts_seen) return;
+    endpoint->verdicts_seen = verdict.number;
+    endpoint->streams_before = verdict.streams_before;
+    if (verdict.registered) return Registered(endpoint, kubelet);
+    endpoint->registered_with.reset();
+    Failed(endpoint, EventKind::kRegisterFailed,
+           Error{ErrorCode::kConflict,
+                 "kubelet's plugin watcher refused " + endpoint->resource() + ": " + verdict.error,
+                 "see kubelet's log; it is tried again", 0});
+  }
+
+  void Registered(Endpoint* endpoint, const SocketIdentity& kubelet) const {
     endpoint->registered_with = kubelet;
     endpoint->last_kubelet = kubelet;
     endpoint->ask_again_at.reset();
@@ -344,9 +364,9 @@ class Registrar::Loop {
         until = std::min(until, *endpoint.ask_again_at);
       if (endpoint.server && endpoint.registered_with) {
         if (endpoint.server->StreamsSoFar() == endpoint.streams_before)
-          until = std::min(until, endpoint.registered_at + kStreamLimit);
+          until = std::min(until, endpoint.registered_at + stream_limit_);
       } else if (!endpoint.server || (kubelet_ && !Rests(endpoint))) {
-        until = std::min(until, endpoint.next_attempt);
+        until = std::min(until, DueAt(endpoint));
       }
     }
     const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
@@ -360,6 +380,9 @@ class Registrar::Loop {
   }
 
   const Options options_;
+  const bool watched_;           // by kubelet's plugin watcher
+  const std::string directory_;  // of our sockets
+  const milliseconds stream_limit_;
   const std::string kubelet_socket_;
   const Sink sink_;
   KubeletClient client_;
@@ -369,13 +392,7 @@ class Registrar::Loop {
   bool watching_ = false;
   std::atomic<bool> stopping_ = false;
   std::optional<SocketIdentity> kubelet_;  // as of the last look
-  std::vector<Endpoint> endpoints_;
-
-  std::mutex update_mutex_;
-  std::optional<Offer> update_;
-
-  mutable std::mutex activities_mutex_;
-  std::vector<std::shared_ptr<const ResourceActivity>> activities_;
+  Endpoints endpoints_;
 };
 
 Registrar::Registrar(Options options, const Offer& offer, Sink sink)

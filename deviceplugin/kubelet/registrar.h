@@ -10,6 +10,9 @@
 //     update, the older stands by while the newer is there: two that each take the
 //     resource back would make kubelet see it come and go. It keeps its stream, so that
 //     nothing ends before the newer one has registered.
+// With kubelet's plugin watcher (Options::registry_directory) it is kubelet that comes, once for each
+// socket: to be asked again is to serve anew. kubelet.sock tells that it is another kubelet all the same.
+//
 // kubelet's socket is recognised by inode and creation time, so an event that comes
 // late, after we registered with that very socket, does nothing. Failures are tried
 // again with growing pauses, at once when kubelet.sock changes.
@@ -61,7 +64,10 @@ class Registrar {
  public:
   struct Options {
     Root root;
-    std::string kubelet_directory;  // as seen by this process
+    std::string kubelet_directory;  // of kubelet.sock, as seen by this process
+    // Not empty: our sockets are there, for kubelet's plugin watcher to find, and Register is
+    // not called.
+    std::string registry_directory;
     // Told apart from other processes' sockets, also across containers in which
     // every process is number 1.
     std::string socket_tag;
@@ -96,6 +102,11 @@ inline constexpr std::size_t kMaxSocketPath = 107;
 // the resource's place where the path would be too long for a socket.
 std::string SocketName(const std::string& directory, const std::string& resource, const std::string& tag,
                        int number);
+
+// Too long a path never becomes shorter, so this is said once, at the start. `option` names the
+// directory to the user.
+Result<void> CheckSocketPath(const std::string& directory, const std::string& resource,
+                             const std::string& tag, const std::string& option);
 
 // Removes sockets that earlier processes left behind: railhead-*.sock which nobody
 // listens on. Returns their names.

@@ -85,6 +85,17 @@ std::string SocketName(const std::string& directory, const std::string& resource
   return std::string(kPrefix) + (fits ? readable : Hash(resource)) + tail;
 }
 
+Result<void> CheckSocketPath(const std::string& directory, const std::string& resource,
+                             const std::string& tag, const std::string& option) {
+  constexpr int kManyServers = 9999;
+  const std::string path = directory + "/" + SocketName(directory, resource, tag, kManyServers);
+  if (path.size() <= kMaxSocketPath) return {};
+  return Fail(ErrorCode::kInvalid,
+              "the socket path " + path + " is longer than " + std::to_string(kMaxSocketPath) +
+                  " bytes, which is all that Linux takes",
+              "use a shorter " + option);
+}
+
 std::vector<OtherServer> OtherServers(const std::string& directory, const std::string& own_name) {
   std::vector<OtherServer> others;
   const auto own = MadeAt(directory + "/" + own_name);

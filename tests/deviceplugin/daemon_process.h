@@ -58,6 +58,7 @@ class KubeletTest : public ProcessTest {
   std::unique_ptr<Child> RunDaemon(std::vector<std::string> more = {});
 
   const std::string directory_ = root_.Path("/kubelet");
+  std::string sockets_ = directory_;  // where railheadd's are
 };
 
 }  // namespace railhead::testing

@@ -23,6 +23,8 @@ constexpr const char* kFabric = R"({"version": 1, "rails": [
     {"resource": "a.io/rail0", "rails": ["rail0"]}, {"resource": "a.io/rail1", "rails": ["rail1"]},
     {"resource": "b.org/plain", "rails": ["rail2"], "handoff": "off"}]})";
 
+constexpr const char* kRegistry = "/registry";
+
 unsigned Seed() {
   const char* given = std::getenv("RAILHEAD_TEST_SEED");
   return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
@@ -54,12 +56,24 @@ RestartNode::RestartNode() : seed_(Seed()), random_(seed_) {
   (void)std::fflush(stdout);
 }
 
+void RestartNode::UseRegistry() {
+  sockets_ = root_.Path(kRegistry);
+  (void)MakeDirectories(sockets_);
+}
+
+std::unique_ptr<Child> RestartNode::RunDaemon(std::vector<std::string> more) {
+  if (sockets_ != directory_)
+    more.insert(more.begin(), {"--registration", "registry", "--registry-dir", kRegistry});
+  return KubeletTest::RunDaemon(std::move(more));
+}
+
 unsigned RestartNode::Random(unsigned below) {
   return std::uniform_int_distribution<unsigned>(0, below - 1)(random_);
 }
 
 std::unique_ptr<DeviceManager> RestartNode::MakeKubelet(KubeletOptions options) {
   options.seed = seed_;
+  if (sockets_ != directory_) options.registry_directory = sockets_;
   options.record = [this, more = std::move(options.record)](const TraceEvent& event) {
     Check(event);
     if (more) more(event);
@@ -137,11 +151,11 @@ void RestartNode::ExpectPods(DeviceManager* kubelet, const std::string& when) {
 }
 
 void RestartNode::ExpectOneServerEach(DeviceManager* kubelet, const std::string& when) {
-  const auto names = ListDirectory(directory_).value().value_or(std::vector<std::string>{});
+  const auto names = ListDirectory(sockets_).value().value_or(std::vector<std::string>{});
   std::map<std::string, int> servers;
   for (const std::string& name : names) {
     if (name.rfind("railhead-", 0) != 0) continue;
-    EXPECT_TRUE(SomebodyListens(directory_ + "/" + name)) << when << ": nobody listens on " << name;
+    EXPECT_TRUE(SomebodyListens(sockets_ + "/" + name)) << when << ": nobody listens on " << name;
     for (const auto& [resource, ids] : devices_) {
       std::string prefix = "railhead-" + resource + "-";
       std::replace(prefix.begin(), prefix.end(), '/', '_');

@@ -25,6 +25,10 @@ class RestartNode : public KubeletTest {
 
   RestartNode();
 
+  // From now on kubelet finds the sockets of railheadd, instead of being called.
+  void UseRegistry();
+  std::unique_ptr<Child> RunDaemon(std::vector<std::string> more = {});
+
   // A stand-in that looks at all that railheadd says.
   std::unique_ptr<DeviceManager> MakeKubelet(KubeletOptions options = {});
 

@@ -9,13 +9,19 @@
 namespace railhead::testing {
 namespace {
 
-// By whether the end of one stream touches the other plugin of the same name, as Kubernetes 1.36 has it.
-class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<bool> {
+enum class Kubelet {
+  kAsItIs,    // the end of one stream touches the other plugin of the same name: Kubernetes 1.36
+  kMended,    // it does not
+  kRegistry,  // as it is, and its plugin watcher finds them
+};
+
+class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<Kubelet> {
  protected:
   void SetUp() override {
     most_streams_ = 3;
     KubeletOptions options;
-    options.mended_handover = GetParam();
+    options.mended_handover = GetParam() == Kubelet::kMended;
+    if (GetParam() == Kubelet::kRegistry) UseRegistry();
     kubelet_ = MakeKubelet(std::move(options));
     ASSERT_TRUE(kubelet_->Start());
     old_ = RunDaemon();
@@ -57,7 +63,7 @@ TEST_P(TwoDaemonsTest, TheNewOneTakesOverAndTheOldOneEnds) {
   })) << old_->err();
   EXPECT_TRUE(kubelet_->Allocate(kRail0, 1)) << "by the new one";
   EXPECT_EQ(old_->Stop(), 0) << old_->err();
-  if (GetParam()) {
+  if (GetParam() == Kubelet::kMended) {
     EXPECT_TRUE(Eventually([&] {
       EXPECT_TRUE(NothingIsLost()) << "while the old one goes";
       return OurSockets() == 3;
@@ -119,8 +125,13 @@ TEST_P(TwoDaemonsTest, OneAfterTheOther) {
   EXPECT_EQ(OurSockets(), 0U);
 }
 
-INSTANTIATE_TEST_SUITE_P(Handover, TwoDaemonsTest, ::testing::Bool(),
-                         [](const auto& which) { return which.param ? "Mended" : "AsItIs"; });
+std::string NameOf(const ::testing::TestParamInfo<Kubelet>& which) {
+  static constexpr const char* kNames[] = {"AsItIs", "Mended", "Registry"};
+  return kNames[static_cast<int>(which.param)];
+}
+
+INSTANTIATE_TEST_SUITE_P(Handover, TwoDaemonsTest,
+                         ::testing::Values(Kubelet::kAsItIs, Kubelet::kMended, Kubelet::kRegistry), NameOf);
 
 }  // namespace
 }  // namespace railhead::testing

@@ -31,6 +31,7 @@ DeviceManager::Impl::Impl(std::string directory, KubeletOptions options)
 
 Result<void> DeviceManager::Impl::Start() {
   const std::lock_guard<std::mutex> life(life_mutex_);
+  if (server_) return {};  // two wanted a restart at once
   RH_TRY(ReadState());
   RH_TRY(CleanDirectory());
   int number = 0;
@@ -50,7 +51,29 @@ Result<void> DeviceManager::Impl::Start() {
   if (::link(own.c_str(), path.c_str()) != 0) return FailSys(errno, "making " + path);
   RH_TRY(RemoveFile(own));
   Record("KubeletSocketCreated");
+  StartWatcher();
   return {};
+}
+
+void DeviceManager::Impl::StartWatcher() {
+  if (options_.registry_directory.empty()) return;
+  watcher_ = std::make_unique<PluginWatcher>(
+      options_.registry_directory,
+      [this](const std::string& resource, const std::string& socket_path) {
+        At(Step::kRegisterCalled, resource);
+        const std::string refusal = options_.refuse ? options_.refuse(resource) : "";
+        grpc::Status status(refusal.empty() ? grpc::StatusCode::OK : grpc::StatusCode::UNKNOWN, refusal);
+        if (status.ok())
+          status = ConnectClient(std::make_shared<PluginClient>(resource, socket_path, options_.record));
+        At(Step::kRegisterAnswered, resource);
+        return status;
+      },
+      // DeRegisterPlugin: by the resource's name, whoever has it now.
+      [this](const std::string& resource) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = clients_.find(resource);
+        if (!stopped_ && found != clients_.end()) Disconnect(Client(found->second));
+      });
 }
 
 // The memory of a kubelet that has just begun.
@@ -104,6 +127,7 @@ void DeviceManager::Impl::Stop(bool leave_socket) {
   if (!leave_socket) (void)RemoveFile(directory_ + "/kubelet.sock");
   if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
   server_.reset();
+  watcher_.reset();
   for (const Client& client : everyone) client->Join();
   const std::lock_guard<std::mutex> lock(mutex_);
   resources_.clear();

@@ -62,6 +62,8 @@ struct KubeletOptions {
   std::chrono::milliseconds register_delay{0};  // between the options and the answer
   std::chrono::milliseconds list_delay{0};      // between the answer and ListAndWatch
   bool deaf = false;                            // never reads what ListAndWatch sends
+  std::string registry_directory = {};          // where a plugin watcher looks for sockets; empty: none does
+  std::function<std::string(const std::string& resource)> refuse = {};  // of what that finds; "": does not
   std::set<int> affinity = {};  // NUMA nodes that the topology manager has chosen; none: no choice
 };
 

@@ -10,6 +10,7 @@
 #include "tests/kubelet/checkpoint_file.h"
 #include "tests/kubelet/device_manager.h"
 #include "tests/kubelet/plugin_client.h"
+#include "tests/kubelet/plugin_watcher.h"
 
 namespace railhead::testing {
 
@@ -67,6 +68,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
 
   [[nodiscard]] Result<void> ReadState();
   [[nodiscard]] Result<void> CleanDirectory() const;
+  void StartWatcher();
   grpc::Status ConnectClient(const Client& client);
   void ListTaken(const std::string& resource, const std::vector<SeenDevice>& devices);
   void StreamEnded(PluginClient* client);
@@ -93,6 +95,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   const std::string directory_;
   const KubeletOptions options_;
   std::unique_ptr<grpc::Server> server_;
+  std::unique_ptr<PluginWatcher> watcher_;
 
   std::mutex life_mutex_;  // of Start, Stop and what is done between lives; before mutex_
   mutable std::mutex mutex_;
