@@ -29,7 +29,7 @@ std::string SocketTag() {
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, const CommandLine& line,
-                                              const NodePlan& node, Log* log) {
+                                              const NodePlan& node, Outlets outlets, Log* log) {
   // Below another root there are no drivers to ask.
   auto health = std::make_unique<HealthWatch>(root, node.health,
                                               root.prefix().empty() ? MakeKernelDriverSource() : nullptr);
@@ -37,7 +37,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   // As last known: kubelet must not see a device become healthy and then not.
   std::unique_ptr<Daemon> daemon(
       new Daemon(root, kernel, line,
-                 OfferOf(node.plan, health.get(), bound, GivenUnderOtherNames(root, node.plan.pools)), log));
+                 OfferOf(node.plan, health.get(), bound, GivenUnderOtherNames(root, node.plan.pools)),
+                 std::move(outlets), log));
   Advertiser::Calls calls;
   calls.give = [daemon = daemon.get()](Offer offer) {
     daemon->activity_.Offered(offer);
@@ -67,14 +68,16 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
       [log](const BindRequest& request, const Result<Bindings>& answer) {
         LogBinding(log, request, answer);
       }));
-  RH_TRY(daemon->StartHttp(line));
+  RH_TRY(daemon->pages_->Serve(
+      [daemon = daemon.get()](const HttpRequest& request) { return daemon->AnswerHttp(request); }));
   return daemon;
 }
 
-Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Log* log)
+Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Outlets outlets,
+               Log* log)
     : root_(root),
       log_(log),
-      service_(Notify::TakeEnvironment(), activity_, [this] { return registrar_.Activities(); }),
+      service_(outlets.environment, activity_, [this] { return registrar_.Activities(); }),
       report_log_(log),
       reconciler_(root, kernel),
       pod_resources_(root),
@@ -89,7 +92,8 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
                    activity_.Announced(repeated);
                    LogRepeated(log_, key, repeated);
                  }),
-      binder_(root, [this] { return pod_resources_.List(kAddWaits); }) {
+      binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
+      pages_(std::move(outlets.pages)) {
   activity_.Offered(offer);
   if (line.reconcile_interval.count() > 0) {
     activity_.heartbeats.reconciler.Within(kLongestPass);
@@ -104,24 +108,10 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
   }
 }
 
-Result<void> Daemon::StartHttp(const CommandLine& line) {
-  if (!line.http_address) return {};
-  http_ = RH_TRY(HttpServer::Start(
-      *line.http_address, [this](const HttpRequest& request) { return AnswerHttp(request); },
-      [log = log_](const Result<std::string>& address) {
-        if (address) {
-          log->Info("serving metrics and probes", {{"address", *address}});
-        } else {
-          log->Warning("metrics and probes are not served", address.error());
-        }
-      }));
-  return {};
-}
-
 void Daemon::RegistrarStep(std::chrono::seconds limit) {
   activity_.heartbeats.registrar.Within(limit);
   // Probes are about the process that serves.
-  if (http_) http_->Want(!StandsBy(registrar_.Activities()));
+  pages_->Want(!StandsBy(registrar_.Activities()));
 }
 
 Result<Bindings> Daemon::Bind(const BindRequest& request) {
@@ -144,7 +134,7 @@ HttpResponse Daemon::AnswerHttp(const HttpRequest& request) const {
     return response;
   }
   response.status = 404;
-  response.body = "there are /metrics, /healthz and /readyz\n";
+  response.body = kNoSuchPage;
   return response;
 }
 
@@ -202,7 +192,7 @@ void Daemon::Stop() {
   bind_server_->Stop();
   announcer_.Stop();
   if (reconciling_) reconciling_->Stop();
-  if (http_) http_->Stop();
+  pages_->Stop();
   registrar_.Stop();
 }
 

@@ -5,7 +5,7 @@
 //   BindServer     tells ADD which devices a pod's slots shall be
 //   ReconcileLoop  brings home what has no pod any more
 //   Announcer      repeats announcements for the CNI plugin
-//   HttpServer     metrics and probes
+//   Pages          metrics and probes
 //
 // Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
 #pragma once
@@ -24,10 +24,12 @@
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/daemon/notify.h"
+#include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/service.h"
 #include "deviceplugin/kubelet/pod_resources.h"
 #include "deviceplugin/kubelet/registrar.h"
-#include "deviceplugin/metrics/http_server.h"
+#include "deviceplugin/metrics/http_message.h"
 #include "deviceplugin/pools/plan.h"
 #include "deviceplugin/reconcile/announcer.h"
 #include "deviceplugin/reconcile/loop.h"
@@ -40,9 +42,15 @@ namespace railhead {
 
 class Daemon {
  public:
+  // Where others hear of it. Taken over from who answered before.
+  struct Outlets {
+    Notify::Environment environment;
+    std::unique_ptr<Pages> pages;
+  };
+
   // kIo when there are no descriptors left for it.
   static Result<std::unique_ptr<Daemon>> Start(const Root& root, Kernel& kernel, const CommandLine& line,
-                                               const NodePlan& node, Log* log);
+                                               const NodePlan& node, Outlets outlets, Log* log);
 
   // Until one of `signals` comes that is not SIGHUP, which makes it look at configuration
   // and hardware again; or until kubelet cannot be served. Returns the exit status.
@@ -64,8 +72,8 @@ class Daemon {
   static constexpr std::chrono::seconds kLongestPass{900};
   static constexpr std::chrono::seconds kLongestBinding{60};
 
-  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Log* log);
-  Result<void> StartHttp(const CommandLine& line);
+  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Outlets outlets,
+         Log* log);
   void RegistrarStep(std::chrono::seconds limit);
   Result<Bindings> Bind(const BindRequest& request);
   [[nodiscard]] HttpResponse AnswerHttp(const HttpRequest& request) const;
@@ -88,7 +96,7 @@ class Daemon {
   Binder binder_;
   std::unique_ptr<BindServer> bind_server_;
   std::unique_ptr<Advertiser> advertiser_;
-  std::unique_ptr<HttpServer> http_;  // last: it tells of all the others
+  std::unique_ptr<Pages> pages_;  // last: they tell of all the others
 };
 
 }  // namespace railhead

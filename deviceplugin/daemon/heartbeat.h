@@ -33,6 +33,7 @@ struct Heartbeats {
   Heartbeat registrar;
   Heartbeat reconciler;
   Heartbeat binder;
+  Heartbeat provisioner;  // of a start that takes long
 };
 
 }  // namespace railhead

@@ -8,7 +8,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "cni/state/attach_log.h"
 #include "deviceplugin/daemon/command_line.h"
@@ -16,7 +19,10 @@
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/daemon/notify.h"
+#include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/provision_at_start.h"
+#include "deviceplugin/daemon/starting.h"
 #include "deviceplugin/pools/restore.h"
 #include "deviceplugin/reconcile/reconciler.h"
 #include "deviceplugin/reconcile/timings.h"
@@ -44,16 +50,22 @@ void QuietGrpc() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) ::gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
-int Serve(const Root& root, Kernel& kernel, const CommandLine& line, const NodePlan& node, Log* log) {
-  const sigset_t signals = BlockSignals();
+int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon::Outlets outlets,
+              const sigset_t& signals, Log* log) {
+  const auto node = PlanNode(root, kernel, line.source);
+  if (!node) {
+    log->Failure("cannot start", node.error());
+    return kBadConfig;
+  }
+  LogPlan(log, node->plan);
   for (const std::string& directory : {line.kubelet_directory, line.registry_directory}) {
     for (const std::string& name : RemoveStaleSockets(root.Path(directory)))
       log->Info("removed a socket that nobody listened on", {{"socket", name}});
   }
   // kubelet does not allocate again after a reboot, which empties their directory.
-  if (const auto restored = RestoreAllocated(root, node.plan.pools); !restored)
+  if (const auto restored = RestoreAllocated(root, node->plan.pools); !restored)
     log->Warning("cannot restore what an allocated device had", restored.error());
-  auto daemon = Daemon::Start(root, kernel, line, node, log);
+  auto daemon = Daemon::Start(root, kernel, line, *node, std::move(outlets), log);
   if (!daemon) {
     log->Failure("cannot start", daemon.error());
     return kFailed;
@@ -61,6 +73,33 @@ int Serve(const Root& root, Kernel& kernel, const CommandLine& line, const NodeP
   const int status = (*daemon)->Run(signals);
   if (!(*daemon)->Ended()) std::_Exit(status);
   return status;
+}
+
+int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
+  const sigset_t signals = BlockSignals();
+  Daemon::Outlets outlets{Notify::TakeEnvironment(), std::make_unique<Pages>(line.http_address, log)};
+  // Answers on the pages until the daemon does.
+  Starting starting(outlets.environment, *outlets.pages, signals, log);
+  const auto provisioned = ProvisionAtStart(root, kernel, line.source, starting.Watch(), log);
+  if (const int signal = starting.End(); signal != 0) {
+    log->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
+    return kStopped;
+  }
+  if (!provisioned) {
+    log->Failure("cannot start", provisioned.error());
+    return kBadConfig;
+  }
+  return RunDaemon(root, kernel, line, std::move(outlets), signals, log);
+}
+
+int List(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
+  const auto node = PlanNode(root, kernel, line.source);
+  if (!node) {
+    log->Failure("cannot start", node.error());
+    return kBadConfig;
+  }
+  (void)std::printf("%s\n", PlanAsJson(node->plan).c_str());
+  return kStopped;
 }
 
 int ReconcileOnce(const Root& root, Kernel& kernel) {
@@ -94,18 +133,8 @@ int Main(int argc, char** argv) {
   LinuxKernel kernel(root);
   if (line.reconcile_once) return ReconcileOnce(root, kernel);
   if (line.timings) return ShowTimings(root, &log);
-  const auto ready = line.list ? Result<void>() : ProvisionAtStart(root, kernel, line.source, &log);
-  const auto node = ready ? PlanNode(root, kernel, line.source) : Result<NodePlan>(Fail(ready.error()));
-  if (!node) {
-    log.Failure("cannot start", node.error());
-    return kBadConfig;
-  }
-  if (line.list) {
-    (void)std::printf("%s\n", PlanAsJson(node->plan).c_str());
-    return kStopped;
-  }
-  LogPlan(&log, node->plan);
-  return Serve(root, kernel, line, *node, &log);
+  if (line.list) return List(root, kernel, line, &log);
+  return Serve(root, kernel, line, &log);
 }
 
 }  // namespace

@@ -92,4 +92,8 @@ void Notify::Alive() {
   Send("WATCHDOG=1");
 }
 
+void Notify::NeedMoreTime(std::chrono::microseconds more, std::string_view status) {
+  Send("EXTEND_TIMEOUT_USEC=" + std::to_string(more.count()) + "\nSTATUS=" + OneLine(status));
+}
+
 }  // namespace railhead

@@ -37,6 +37,8 @@ class Notify {
   void Reloading();
   void Stopping();
   void Alive();
+  // The start, or the end, that is under way may take so much longer from now on.
+  void NeedMoreTime(std::chrono::microseconds more, std::string_view status);
 
   // Whether there is anybody to tell.
   [[nodiscard]] bool IsHeard() const { return socket_.valid(); }

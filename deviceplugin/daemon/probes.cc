@@ -33,6 +33,7 @@ std::vector<std::string_view> StuckParts(const Heartbeats& beats) {
   if (beats.registrar.IsLate()) stuck.emplace_back("registrar");
   if (beats.reconciler.IsLate()) stuck.emplace_back("reconciler");
   if (beats.binder.IsLate()) stuck.emplace_back("binder");
+  if (beats.provisioner.IsLate()) stuck.emplace_back("provisioner");
   return stuck;
 }
 

@@ -41,6 +41,9 @@ bool StandsBy(const ResourceActivities& resources);
 // For people: "2 of 2 resources are registered with kubelet".
 std::string StatusLine(const Readiness& readiness);
 
+// The body of a 404.
+inline constexpr const char* kNoSuchPage = "there are /metrics, /healthz and /readyz\n";
+
 // 200 or 503, with a JSON object.
 HttpResponse HealthzAnswer(const Heartbeats& beats);
 HttpResponse ReadyzAnswer(const Readiness& readiness);

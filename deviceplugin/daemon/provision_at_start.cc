@@ -1,5 +1,6 @@
 #include "deviceplugin/daemon/provision_at_start.h"
 
+#include <optional>
 #include <string>
 
 #include "deviceplugin/provision/provisioner.h"
@@ -25,12 +26,13 @@ void LogOutcome(const PfOutcome& pf, Log* log) {
 
 }  // namespace
 
-Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source, Log* log) {
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
+                              const ApplyWatch& watch, Log* log) {
   if (source.sriovdp) return {};
   const auto provision = RH_TRY(ReadProvision(root, source.fabric.value_or(kFabricPath)));
   if (!provision || !provision->settings.at_start) return {};
   SysfsControl control(root);
-  const auto outcome = ApplyVfs(root, kernel, control, *provision);
+  const auto outcome = ApplyVfs(root, kernel, control, *provision, std::nullopt, kProvisionLimit, watch);
   if (!outcome) {
     log->Warning("cannot make VFs as the fabric states", outcome.error());
     return {};

@@ -2,11 +2,13 @@
 //
 // Logs what was changed, and as warnings what was refused or failed: what is there is
 // served all the same. Where nothing is to be done this is one look at the PFs.
+// `watch` hears what is done as soon as something is, and may stop it.
 // Threads: as Kernel. Errors: only those of the configuration.
 #pragma once
 
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/pools/plan.h"
+#include "deviceplugin/provision/watch.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
@@ -15,6 +17,7 @@ namespace railhead {
 
 // Does nothing when the daemon serves sriov-network-device-plugin's configuration, and
 // when the fabric does not ask for it.
-Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source, Log* log);
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
+                              const ApplyWatch& watch, Log* log);
 
 }  // namespace railhead
