@@ -123,6 +123,8 @@ Result<std::unique_ptr<Advertiser>> Advertiser::Start(Options options, Kernel& k
   NodeEvents events = RH_TRY(NodeEvents::Open());
   // Watched for slots that are bound: the first attachment must not be what makes it.
   RH_TRY(MakeDirectories(paths::Devices(options.root)));
+  // Who is bound to what may be asked as soon as kubelet knows of the first offer.
+  calls.view(ViewOf(options.root, first, health.get(), {}, UuidsOfDriver(options.root)));
   return std::unique_ptr<Advertiser>(new Advertiser(std::move(options), kernel, std::move(first),
                                                     std::move(health), std::move(calls), std::move(events)));
 }

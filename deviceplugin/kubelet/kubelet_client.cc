@@ -18,9 +18,9 @@ constexpr std::chrono::milliseconds kLook{50};
 // cancels it: gRPC runs callbacks where it likes, so no other lock is taken here.
 class Call {
  public:
-  Call(const std::string& socket_path, const v1beta1::RegisterRequest& request,
+  Call(const std::string& socket_path, v1beta1::RegisterRequest request,
        std::chrono::system_clock::time_point deadline)
-      : stub_(v1beta1::Registration::NewStub(DialUnix(socket_path))), request_(request) {
+      : stub_(v1beta1::Registration::NewStub(DialUnix(socket_path))), request_(std::move(request)) {
     context_.set_deadline(deadline);
   }
   void Start() {
@@ -88,8 +88,8 @@ class KubeletClient::Impl {
   std::vector<Result<void>> Register(const std::vector<Registration>& registrations,
                                      std::chrono::milliseconds limit) {
     Begin(registrations, std::chrono::system_clock::now() + limit);
-    for (std::size_t i = 0; i < calls_.size(); ++i) {
-      while (!calls_[i]->Wait(kLook)) GiveUp(registrations);
+    for (const auto& call : calls_) {
+      while (!call->Wait(kLook)) GiveUp(registrations);
     }
     std::vector<Result<void>> results;
     results.reserve(registrations.size());

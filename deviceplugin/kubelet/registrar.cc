@@ -318,13 +318,14 @@ class Registrar::Loop {
   // The plugin watcher comes once for each socket, so it has to be shown another one.
   void OfferAgain(const std::vector<Endpoint*>& endpoints) {
     for (Endpoint* endpoint : endpoints) {
-      if (endpoint->verdicts_seen == 0)
+      if (endpoint->verdicts_seen == 0) {
         Failed(
             endpoint, EventKind::kRegisterFailed,
             Error{ErrorCode::kTimeout,
                   "kubelet's plugin watcher has not asked for " + endpoint->resource() + " in " + directory_,
                   "check that this is plugins_registry in kubelet's --root-dir; or use --registration legacy",
                   0});
+      }
       endpoint->server.reset();
       if (Serve(endpoint)) Publish(*endpoint);
     }

@@ -167,7 +167,7 @@ host_state() {
     ls /sys/class/infiniband
     echo "files:"
     find /run/railhead /run/cdi /var/lib/cni/networks/cluster -mindepth 1 ! -type d ! -path '*/locks/*' \
-        ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name 'last_reserved_ip*' 2>/dev/null | sort
+        ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name pfs.json ! -name 'last_reserved_ip*' 2>/dev/null | sort
 }
 restored() {
     host_state >/tmp/after

@@ -36,6 +36,9 @@ check 'with its driver it is again' offers rail1 3
 
 echo 0 >/sys/class/net/pf1/device/sriov_numvfs
 check 'VFs that were removed are not offered' offers rail1 0
+check 'railctl tells of them' within 60 sh -c 'railctl health | grep -q "vfCount: PF pf1"'
+check 'VFs are made anew' make_vfs pf1 3
+check 'and offered' offers rail1 3
 
 # pf0's neighbours do not notice any of it.
 check 'rail0 is registered once' registered_once rail0
