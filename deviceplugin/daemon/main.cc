@@ -83,6 +83,7 @@ int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
   const auto provisioned = ProvisionAtStart(root, kernel, line.source, starting.Watch(), log);
   if (const int signal = starting.End(); signal != 0) {
     log->Info("stopped", {{"signal", ::sigabbrev_np(signal)}});
+    outlets.pages.reset();  // they ask `starting`
     return kStopped;
   }
   if (!provisioned) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "netns/sys/pci_address.h"
+
 namespace railhead {
 namespace {
 
@@ -140,7 +142,8 @@ std::vector<HealthReason> HealthMonitor::ReasonsFor(const Device& device) const 
   take(device, device.shown.is_vf);
   if (device.shown.is_vf) {
     const auto pf = devices_.find(device.shown.pf);
-    if (pf != devices_.end()) take(pf->second, true);
+    // A subfunction does not care how many VFs there are.
+    if (pf != devices_.end()) take(pf->second, PciAddress::Parse(device.shown.id).has_value());
   }
   std::stable_sort(reasons.begin(), reasons.end(),
                    [](const HealthReason& a, const HealthReason& b) { return a.rule < b.rule; });
@@ -184,6 +187,13 @@ std::vector<HealthChange> HealthMonitor::Observe(const HealthSubject& subject, c
     if (other.shown.is_vf && other.shown.pf == subject.id) Show(&other, now, &changes);
   }
   return changes;
+}
+
+void HealthMonitor::Renew(const std::string& id) {
+  const auto device = devices_.find(id);
+  if (device == devices_.end()) return;
+  std::erase_if(device->second.trackers,
+                [](const Tracker& tracker) { return tracker.reason.rule != HealthRule::kVfCount; });
 }
 
 bool HealthMonitor::KeepOnly(const std::set<std::string>& ids) {

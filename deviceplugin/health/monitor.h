@@ -33,6 +33,8 @@ class HealthMonitor {
 
   // `now` never decreases. A PF's observation changes its VFs, too: observe it first.
   std::vector<HealthChange> Observe(const HealthSubject& subject, const Observation& seen, HealthTime now);
+  // A VF that was made anew under an old name: what it had against it itself is over.
+  void Renew(const std::string& id);
   // Devices that no longer exist for the inventory are forgotten, without a change.
   // True when there were any.
   bool KeepOnly(const std::set<std::string>& ids);

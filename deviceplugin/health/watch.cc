@@ -94,6 +94,7 @@ bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime n
   watched_.clear();
   std::set<std::string> ids;
   auto subjects = SubjectsOf(functions);
+  const auto lost_before = lost_;
   AddLost(functions, now, &subjects);
   watched_.reserve(subjects.size());
   for (HealthSubject& subject : subjects) {
@@ -106,6 +107,9 @@ bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime n
     return told.first.second != ProblemKind::kSaving && !ids.contains(told.first.first);
   });
   const std::lock_guard lock(mutex_);
+  for (const auto& [id, since] : lost_before) {
+    if (ids.contains(id) && !lost_.contains(id)) monitor_.Renew(id);
+  }
   return monitor_.KeepOnly(ids);
 }
 

@@ -209,7 +209,6 @@ class Registrar::Loop {
   // When it is time to register, unless something happens before.
   [[nodiscard]] Clock::time_point DueAt(const Endpoint& endpoint) const {
     if (!watched_ || !endpoint.server) return endpoint.next_attempt;
-    if (endpoint.server->NewestStreamIsOpen()) return Clock::time_point::max();  // the verdict comes
     const WatcherVerdict verdict = endpoint.server->LastVerdict();
     return verdict.pending ? std::max(endpoint.next_attempt, verdict.asked_at + kWatcherLimit)
                            : endpoint.next_attempt;
@@ -284,7 +283,8 @@ class Registrar::Loop {
     ++endpoint->servers_so_far;
     endpoint->verdicts_seen = 0;
     if (watched_) AwaitWatcher(endpoint);
-    endpoint->activity->set_problem("");
+    // What kubelet's plugin watcher lacks is not over with that.
+    if (!watched_) endpoint->activity->set_problem("");
     Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
     return true;
   }

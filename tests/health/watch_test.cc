@@ -285,6 +285,28 @@ TEST_F(LostTest, VfsThatWereRemovedAreTroubleUntilTheyAreMadeAgain) {
   EXPECT_EQ(State().history.size(), 2U);
 }
 
+TEST_F(LostTest, VfsThatWereMadeAgainHaveNoPast) {
+  sysfs_.Unbind(kVf);
+  Run(0, 10);
+  ASSERT_FALSE(watch_->IsHealthy(kVf));
+  RemoveVfs();
+  Run(11, 31);
+  MakeVfs(2);
+  Run(35, 35);
+  EXPECT_TRUE(watch_->IsHealthy(kVf)) << "it has a driver, and is not the one that had none";
+}
+
+TEST_F(LostTest, SubfunctionsDoNotCareForVfs) {
+  Run(0, 0);
+  RemoveVfs();
+  functions_.push_back(Function("mlx5_core.sf.2"));
+  sysfs_.Write("/sys/bus/auxiliary/devices/mlx5_core.sf.2/sfnum", "2\n");
+  sysfs_.Link("/sys/bus/auxiliary/devices/mlx5_core.sf.2/driver", "/sys/bus/auxiliary/drivers/mlx5_core.sf");
+  Run(1, 31);
+  EXPECT_FALSE(watch_->IsHealthy(kVf));
+  EXPECT_TRUE(watch_->IsHealthy("mlx5_core.sf.2"));
+}
+
 TEST_F(LostTest, AnotherNumberIsSomebodysWish) {
   Run(0, 0);
   RemoveVfs();
