@@ -152,6 +152,7 @@ class Registrar::Loop {
       endpoint.pause = kFirstPause;
       endpoint.next_attempt = Clock::now();
       endpoint.standing_by = false;
+      endpoint.lost_at = {};  // by the old one's end: nothing that another railheadd's leaving would explain
       // It looks for our sockets by itself.
       if (watched_ && endpoint.server) AwaitWatcher(&endpoint);
     }
