@@ -55,6 +55,13 @@ std::vector<NicFunction> AllFunctions(const Inventory& inventory) {
   return all;
 }
 
+// Whether nothing came, or came back, that health would have to be asked about first.
+bool OnlyTakesAway(const PlanChange& change) {
+  return !change.resources.empty() &&
+         std::all_of(change.resources.begin(), change.resources.end(),
+                     [](const auto& resource) { return resource.second.added.empty(); });
+}
+
 bool HasLatePool(const Plan& plan) {
   return std::any_of(plan.pools.begin(), plan.pools.end(), [](const auto& pool) { return pool->spec.late; });
 }
@@ -134,6 +141,7 @@ Advertiser::Advertiser(Options options, Kernel& kernel, Plan first, std::unique_
     : options_(std::move(options)),
       kernel_(kernel),
       plan_(std::move(first)),
+      functions_(AllFunctions(*plan_.inventory)),
       health_(std::move(health)),
       uuids_(UuidsOfDriver(options_.root)),
       calls_(std::move(calls)),
@@ -184,6 +192,8 @@ void Advertiser::Loop() {
     if (seen.Any() && health_) health_->Hurry();
     const bool look = seen.Any() || now >= next_look_;
     if (look) LookAtNode();
+    // What has gone is told before health is asked, which slow firmware may hold up.
+    if (look && only_lost_) GiveIfChanged();
     if (seen.Any() || now >= next_tick_) LookAtHealth();
     GiveIfChanged();
     if (look) options_.activity->node.looks_over.Add();
@@ -230,6 +240,7 @@ void Advertiser::FollowHardware() {
 
 void Advertiser::LookAtNode() {
   FollowHardware();
+  only_lost_ = false;
   next_look_ = Clock::now() + (events_.blind() ? std::min(options_.resync, kBlindResync) : options_.resync);
   NodeActivity& counts = options_.activity->node;
   counts.looks_begun.Add();
@@ -254,6 +265,8 @@ void Advertiser::Take(Result<NodePlan> now) {
   const bool mended = !std::exchange(last_error_, std::string()).empty();
   const PlanChange change = Difference(plan_, now->plan);
   plan_ = std::move(now->plan);
+  functions_ = AllFunctions(*plan_.inventory);
+  only_lost_ = OnlyTakesAway(change);
   if (health_ && health_->rules() != now->health) health_->SetRules(std::move(now->health));
   ddp_.KeepOnly(*plan_.inventory);
   Warn();
@@ -307,8 +320,7 @@ void Advertiser::LookAtHealth() {
   next_tick_ = Clock::now() + health_->rules().interval;
   const auto in_use = DevicesInPods(options_.root);
   const HealthTick tick = health_->Tick(
-      AllFunctions(*plan_.inventory), [&](const std::string& id) { return in_use.contains(id); },
-      HealthTime::Now());
+      functions_, [&](const std::string& id) { return in_use.contains(id); }, HealthTime::Now());
   const bool flipped = std::any_of(tick.changes.begin(), tick.changes.end(),
                                    [](const HealthChange& change) { return change.flipped; });
   changed_ = changed_ || flipped;

@@ -123,6 +123,7 @@ class Advertiser {
   const Options options_;
   Kernel& kernel_;
   Plan plan_;
+  std::vector<NicFunction> functions_;  // of plan_: all that health is asked about
   const std::unique_ptr<HealthWatch> health_;
   const AcceleratorIds::UuidLookup uuids_;
   const Calls calls_;
@@ -133,7 +134,8 @@ class Advertiser {
   std::string last_memory_error_;
   std::string last_restore_error_;
   std::set<std::string> withheld_;
-  bool changed_ = false;  // since what was given last
+  bool changed_ = false;    // since what was given last
+  bool only_lost_ = false;  // by the last look
   Clock::time_point next_look_;
   Clock::time_point next_tick_;
   NodeEvents events_;

@@ -57,7 +57,7 @@ struct RuleSettings {
 
 struct HealthRules {
   std::chrono::seconds interval{5};           // PFs: link, port, presence
-  std::chrono::seconds vf_interval{30};       // each VF that is well
+  std::chrono::seconds vf_interval{60};       // each VF that is well
   std::chrono::seconds counter_interval{30};  // PFs: all counters
   std::array<RuleSettings, kHealthRuleCount> rules;
   std::vector<std::string> reporters;  // of rule devlink

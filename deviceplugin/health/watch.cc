@@ -89,8 +89,8 @@ void HealthWatch::SetRules(HealthRules rules) {
 bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime now) {
   if (functions_ == functions && now.wall < forget_at_) return false;
   functions_ = functions;
-  std::map<std::string, std::optional<Steady>> read;
-  for (const Watched& watched : watched_) read[watched.subject.id] = watched.read;
+  std::map<std::string, Watched> before;
+  for (Watched& watched : watched_) before[watched.subject.id] = std::move(watched);
   watched_.clear();
   std::set<std::string> ids;
   auto subjects = SubjectsOf(functions);
@@ -99,8 +99,9 @@ bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime n
   watched_.reserve(subjects.size());
   for (HealthSubject& subject : subjects) {
     ids.insert(subject.id);
-    const auto before = read.find(subject.id);
-    watched_.push_back({std::move(subject), before == read.end() ? std::nullopt : before->second});
+    Watched watched = std::move(before[subject.id]);
+    watched.subject = std::move(subject);
+    watched_.push_back(std::move(watched));
   }
   probe_.KeepOnly(ids);
   std::erase_if(told_, [&](const auto& told) {
@@ -161,9 +162,7 @@ void HealthWatch::AddLost(const std::vector<NicFunction>& functions, HealthTime 
 }
 
 bool HealthWatch::IsVfDue(const Watched& watched, Steady now) const {
-  if (!watched.read || now - *watched.read >= rules_.vf_interval) return true;
-  const std::lock_guard lock(mutex_);
-  return !monitor_.IsSettled(watched.subject.id);
+  return !watched.read || !watched.settled || now - *watched.read >= rules_.vf_interval;
 }
 
 void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick) {
@@ -194,6 +193,8 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
     watched.read = now.steady;
     subject.in_use = in_use && in_use(subject.id);
     ObserveOne(subject, now, &tick);
+    // Only this thread writes the monitor: reading it needs no lock here.
+    watched.settled = monitor_.IsSettled(subject.id);
   }
   hurry_ = false;
   const bool changed = forgotten || !tick.changes.empty();
@@ -204,7 +205,6 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
 void HealthWatch::Save(bool changed, HealthTick* tick) {
   AppendHistory(tick->changes, &history_);
   if (saved_ && !changed) return;
-  // Only this thread writes the monitor: reading it needs no lock here.
   auto written = WriteHealthState(root_, {monitor_.All(), history_});
   saved_ = written.has_value();
   Tell({}, ProblemKind::kSaving, saved_ ? std::vector<Error>{} : std::vector<Error>{written.error()}, tick);

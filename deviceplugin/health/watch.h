@@ -67,6 +67,7 @@ class HealthWatch {
   struct Watched {
     HealthSubject subject;
     std::optional<Steady> read;
+    bool settled = false;  // when it was read
   };
 
   // True when devices were forgotten.

@@ -1,11 +1,13 @@
 // railheadd while the node or its configuration changes under it: taken up without a
 // restart, and without touching what did not change.
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -22,6 +24,7 @@
 #include "cni/state/journal.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/unique_fd.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
 
@@ -277,6 +280,32 @@ TEST_F(KubeletTest, TellsHealth) {
   sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
   ASSERT_TRUE(Eventually([&] { return healthy() == 8; })) << next->err();
   EXPECT_EQ(next->Stop(), 0) << next->err();
+}
+
+// A driver whose attributes take long to read, as while its firmware hangs.
+TEST_F(KubeletTest, WhatHasGoneIsToldBeforeHealthIsAsked) {
+  sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "health": {"intervalSeconds": 3600})"));
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon({"--resync-interval", "3600"});
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return Exists(root_.Path("/run/railhead/health.json")); }));
+  const std::string carrier = std::filesystem::canonical(root_.Path("/sys/class/net/pf0/carrier"));
+  std::filesystem::remove(carrier);
+  ASSERT_EQ(::mkfifo(carrier.c_str(), 0600), 0);
+  sysfs_.Unbind(vfs0_[1]);
+  daemon->Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
+  UniqueFd answer;
+  const bool asked = Eventually([&] {
+    answer = UniqueFd(::open(carrier.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC));
+    return answer.valid();  // there is a reader
+  });
+  EXPECT_TRUE(asked) << "nobody has read the carrier";
+  std::filesystem::remove(carrier);
+  sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
+  answer = UniqueFd();
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
 // In a sandbox without the netlink family.

@@ -175,9 +175,9 @@ TEST_F(WatchTest, TheFileIsWrittenOnlyForChanges) {
 TEST_F(WatchTest, CadenceOfVfs) {
   Run(0, 0);
   sysfs_.Unbind(kVf);
-  EXPECT_TRUE(Run(5, 25).empty()) << "not due";
-  EXPECT_TRUE(Run(30, 30).empty()) << "seen, for less than downAfter";
-  const auto changes = Run(35, 35);
+  EXPECT_TRUE(Run(5, 55).empty()) << "not due";
+  EXPECT_TRUE(Run(60, 60).empty()) << "seen, for less than downAfter";
+  const auto changes = Run(65, 65);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].device, kVf);
   EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kUnbound);
