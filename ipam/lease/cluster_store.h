@@ -1,0 +1,75 @@
+// What block leasing asks of a cluster's store: small records, each replaced only by
+// whoever has seen its latest state. etcd and the Kubernetes API both have no more in
+// common than this, and leasing needs no more: no clocks, locks or leases of theirs.
+//
+// Every operation is linearizable and one request. A block's record is what makes the
+// block its owner's: there is one record of a name, and Create() fails when it is there.
+// Errors: kConflict when the record is not as the caller has seen it (Create: it exists;
+// Update, Remove: changed since, or gone), and nothing has changed; kPermission and
+// kInvalid when the store refuses; kMalformed for an answer that is none. kTimeout and
+// kUnavailable leave it open whether the change was made: read the record to find out.
+// Threads: one caller at a time; calls block until their deadline at most.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "netns/base/result.h"
+
+namespace railhead {
+
+// A record's name. A pool is named by its subnet ("10.100.0.0/16"), as in ipam/record.h.
+struct LeaseKey {
+  enum class Kind : std::uint8_t {
+    kBlock,  // of `pool`, number `index`: who leases it
+    kNode,   // `node`: what it has, and its latest sign of life
+  };
+  Kind kind = Kind::kBlock;
+  std::string pool;
+  std::uint64_t index = 0;
+  std::string node;
+
+  static LeaseKey Block(std::string pool, std::uint64_t index) {
+    return {Kind::kBlock, std::move(pool), index, {}};
+  }
+  static LeaseKey Node(std::string node) { return {Kind::kNode, {}, 0, std::move(node)}; }
+  auto operator<=>(const LeaseKey&) const = default;
+};
+
+struct LeaseEntry {
+  LeaseKey key;
+  std::string value;     // a JSON object, below 64 KiB
+  std::string revision;  // the store's; means nothing but "this very state"
+
+  bool operator==(const LeaseEntry&) const = default;
+};
+
+class ClusterStore {
+ public:
+  ClusterStore() = default;
+  ClusterStore(const ClusterStore&) = delete;
+  ClusterStore& operator=(const ClusterStore&) = delete;
+  virtual ~ClusterStore() = default;
+
+  // nullopt: there is none.
+  virtual Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) = 0;
+  virtual Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value) = 0;
+  virtual Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) = 0;
+  virtual Result<void> Remove(const LeaseEntry& seen) = 0;
+
+  // Which blocks of `pool` from number `from` on are taken, in their order: at most
+  // `limit` of them, from one state of the store.
+  virtual Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
+                                                 std::size_t limit) = 0;
+  // Nodes behind `after` (empty: from the first) by name, at most `limit`.
+  virtual Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) = 0;
+
+  // How many requests were sent since the store was made.
+  [[nodiscard]] virtual std::uint64_t calls() const = 0;
+};
+
+}  // namespace railhead
