@@ -13,7 +13,7 @@ RAILHEAD_REPO=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 
 RAILHEAD_PACKAGES=(
     # build
-    build-essential g++ cmake ninja-build ccache pkg-config clang clang-format clang-tidy
+    build-essential g++ cmake ninja-build ccache pkg-config clang clang-format clang-tidy lld
     libclang-rt-14-dev
     libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libprotobuf-dev protobuf-compiler
     protobuf-compiler-grpc nlohmann-json3-dev libexpected-dev liblmdb-dev libcli11-dev libspdlog-dev

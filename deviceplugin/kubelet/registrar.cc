@@ -1,21 +1,14 @@
 #include "deviceplugin/kubelet/registrar.h"
 
-#include <poll.h>
-#include <sys/eventfd.h>
-#include <sys/inotify.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <array>
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include "deviceplugin/kubelet/endpoints.h"
 #include "deviceplugin/kubelet/kubelet_client.h"
+#include "deviceplugin/kubelet/socket_watch.h"
 #include "netns/base/files.h"
-#include "netns/base/unique_fd.h"
 
 namespace railhead {
 namespace {
@@ -42,19 +35,11 @@ constexpr milliseconds kSteady{1'000};
 constexpr milliseconds kLeavePause{500};
 // Its streams end before its socket goes.
 constexpr milliseconds kLeaving{5'000};
-// Everything is event driven; this only bounds what a lost event costs.
-constexpr milliseconds kResync{30'000};
 // One step: registering, or to end a server with its streams.
 constexpr std::chrono::seconds kLongestStep{120};
 
 std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
-}
-
-void Drain(int fd) {
-  std::array<char, 4096> buffer;
-  while (::read(fd, buffer.data(), buffer.size()) > 0) {
-  }
 }
 
 }  // namespace
@@ -70,16 +55,14 @@ class Registrar::Loop {
         sink_(std::move(sink)),
         client_(kubelet_socket_),
         allocator_(std::make_shared<Allocator>(options_.root)),
-        wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
-        inotify_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
         endpoints_(offer) {}
 
   Result<void> Run() {
-    if (!wake_.valid() || !inotify_.valid()) return FailSys(errno, "making eventfd and inotify descriptors");
+    RH_TRY(socket_watch_.Check());
     RH_TRY(CheckSocketPaths());
     while (!stopping_) {
       endpoints_.TakeUpdate();
-      WatchDirectories();
+      socket_watch_.Watch({options_.kubelet_directory, directory_});
       const auto kubelet = IdentityOf(kubelet_socket_);
       NoticeKubelet(kubelet);
       std::vector<Endpoint*> due;
@@ -100,12 +83,12 @@ class Registrar::Loop {
   void Stop() {
     stopping_ = true;
     client_.Cancel();
-    Wake();
+    socket_watch_.Wake();
   }
 
   void Update(Offer offer) {
     endpoints_.Update(std::move(offer));
-    Wake();
+    socket_watch_.Wake();
   }
 
   std::vector<std::shared_ptr<const ResourceActivity>> Activities() const { return endpoints_.Activities(); }
@@ -127,21 +110,6 @@ class Registrar::Loop {
   void Emit(EventKind kind, const std::string& resource, std::string detail,
             std::optional<Error> error = std::nullopt) const {
     sink_({kind, resource, std::move(detail), {}, std::move(error)});
-  }
-
-  void Wake() const {
-    const std::uint64_t one = 1;
-    // Full means that a wake-up is pending already.
-    [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
-  }
-
-  // (Re-)adds the watches: a directory may appear after us, and go and come again.
-  void WatchDirectories() {
-    watching_ = true;
-    for (const std::string& directory : {options_.kubelet_directory, directory_}) {
-      constexpr auto kEvents = IN_CREATE | IN_DELETE | IN_MOVED_TO | IN_DELETE_SELF | IN_ONLYDIR;
-      if (::inotify_add_watch(inotify_.get(), directory.c_str(), kEvents) < 0) watching_ = false;
-    }
   }
 
   void NoticeKubelet(const std::optional<SocketIdentity>& kubelet) {
@@ -271,7 +239,7 @@ class Registrar::Loop {
     wiring.root = options_.root;
     wiring.allocator = allocator_;
     wiring.activity = endpoint->activity;
-    wiring.streams_changed = [this] { Wake(); };
+    wiring.streams_changed = [this] { socket_watch_.Wake(); };
     wiring.report = [this](const CallReport& call) {
       sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error});
     };
@@ -359,7 +327,7 @@ class Registrar::Loop {
 
   // Until something may have changed.
   void Wait() {
-    auto until = Clock::now() + (watching_ ? kResync : milliseconds{1000});
+    auto until = Clock::time_point::max();
     for (const Endpoint& endpoint : endpoints_) {
       if (endpoint.siblings.any()) until = std::min(until, Clock::now() + kStandByPause);
       if (kubelet_ && endpoint.server && endpoint.ask_again_at)
@@ -371,14 +339,7 @@ class Registrar::Loop {
         until = std::min(until, DueAt(endpoint));
       }
     }
-    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
-    std::array<pollfd, 2> fds{{{wake_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}}};
-    if (::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0)
-      return;
-    // Which file it was does not matter: everything is looked at again.
-    for (const pollfd& fd : fds) {
-      if ((fd.revents & POLLIN) != 0) Drain(fd.fd);
-    }
+    socket_watch_.WaitUntil(until);
   }
 
   const Options options_;
@@ -389,9 +350,7 @@ class Registrar::Loop {
   const Sink sink_;
   KubeletClient client_;
   std::shared_ptr<Allocator> allocator_;
-  const UniqueFd wake_;
-  const UniqueFd inotify_;
-  bool watching_ = false;
+  SocketWatch socket_watch_;
   std::atomic<bool> stopping_ = false;
   std::optional<SocketIdentity> kubelet_;  // as of the last look
   Endpoints endpoints_;
