@@ -121,11 +121,15 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   const Rail& rail = *RH_TRY(FindRail(fabric, fields, source.path()));
   const std::string where = source.path() + ": rail '" + rail.name + "'";
   if (!rail.subnet) return Fail(ErrorCode::kInvalid, where + " has no subnet", "add 'subnet' to the rail");
-  const std::string node = RH_TRY(source.Node());
+  const bool leased = fabric.Leases(rail);
   RangeSpec spec;
   spec.subnet = *rail.subnet;
   spec.gateway = fields.gateway ? fields.gateway : rail.gateway;
-  spec.ranges.push_back(RH_TRY(RangeOfNode(fabric, rail, where, node)));
+  // What of the subnet is leased by this node, the store knows.
+  if (!leased) {
+    const std::string node = RH_TRY(source.Node());
+    spec.ranges.push_back(RH_TRY(RangeOfNode(fabric, rail, where, node)));
+  }
   spec.exclusions = ExclusionsFor(spec.subnet, fields);
   for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
   std::vector<CniRoute> routes;
@@ -134,7 +138,10 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   } else if (!listed) {
     routes = RoutesOf(rail, spec.gateway);
   }
-  return MakePlan(fields, spec, where, fields.rest_seconds.value_or(fabric.rest_seconds), std::move(routes));
+  auto plan = RH_TRY(
+      MakePlan(fields, spec, where, fields.rest_seconds.value_or(fabric.rest_seconds), std::move(routes)));
+  plan.pool.leased = leased;
+  return plan;
 }
 
 }  // namespace

@@ -153,7 +153,9 @@ Result<Error> AddressLedger::Explain(const AddressPool& pool) const {
   error.message = "no free address in " + pool.ranges.ToString() + " of subnet " + pool.name + ": size " +
                   std::to_string(size) + ", in use " + std::to_string(size - std::min(size, resting)) +
                   ", resting " + std::to_string(resting);
-  if (resting == 0) {
+  if (pool.leased) {
+    error.hint = "try again later: railheadd leases another block by itself while the cluster store answers";
+  } else if (resting == 0) {
     error.hint = "delete pods or widen the range";
   } else {
     const std::uint64_t wait_ms = first_ms > store_ms_ ? first_ms - store_ms_ : 0;

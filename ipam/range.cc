@@ -148,6 +148,18 @@ Result<RangeSet> RangeSet::Make(const RangeSpec& spec) {
   return RangeSet(subnet, std::move(intervals));
 }
 
+std::optional<RangeSet> RangeSet::Within(const std::vector<AddressRange>& parts) const {
+  std::vector<AddressRange> common;
+  for (const AddressRange& part : parts) {
+    for (const AddressRange& interval : intervals_) {
+      const AddressRange both{std::max(part.first, interval.first), std::min(part.last, interval.last)};
+      if (both.first <= both.last) common.push_back(both);
+    }
+  }
+  if (common.empty()) return std::nullopt;
+  return RangeSet(subnet_, std::move(common));
+}
+
 std::uint64_t RangeSet::Size() const {
   std::uint64_t size = 0;
   for (const AddressRange& interval : intervals_) {

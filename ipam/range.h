@@ -51,6 +51,9 @@ class RangeSet {
  public:
   static Result<RangeSet> Make(const RangeSpec& spec);
 
+  // What of it is in `parts`, which are disjoint and sorted; nullopt: nothing.
+  [[nodiscard]] std::optional<RangeSet> Within(const std::vector<AddressRange>& parts) const;
+
   [[nodiscard]] const IpPrefix& subnet() const { return subnet_; }
   [[nodiscard]] const std::vector<AddressRange>& intervals() const { return intervals_; }
   // How many addresses; saturates at 2^64 - 1.

@@ -4,10 +4,15 @@
 #include <array>
 #include <utility>
 
+#include "ipam/bytes.h"
 #include "ipam/lmdb.h"
 
 namespace railhead {
 namespace {
+
+using bytes::Number;
+using bytes::Reader;
+using bytes::Text;
 
 // What every allocation changes lies side by side: fewer pages per commit.
 constexpr char kPoolTable = 'P';
@@ -19,53 +24,12 @@ constexpr char kOwnerTable = 'O';
 
 constexpr std::string_view kMagic = "railhead-ipam";
 constexpr std::uint64_t kFormat = 1;
-constexpr std::size_t kNumberSize = 8;
 constexpr char kLinkSeparator = '/';
-
-std::string Number(std::uint64_t value) {
-  std::string bytes(kNumberSize, '\0');
-  for (std::size_t i = kNumberSize; i-- > 0; value >>= 8) bytes[i] = static_cast<char>(value & 0xffU);
-  return bytes;
-}
-
-std::string Text(std::string_view text) {
-  return Number(text.size()).append(text);
-}
 
 Error Malformed(std::string_view what) {
   return {ErrorCode::kIo, "address store: malformed " + std::string(what) + " record",
           "the store was written by a newer version or is damaged: restore it from a backup", 0};
 }
-
-// Takes values off the front; what() is false once something was missing.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : rest_(bytes) {}
-
-  std::uint64_t Number() {
-    std::uint64_t value = 0;
-    for (const char byte : Take(kNumberSize)) value = (value << 8) | static_cast<unsigned char>(byte);
-    return value;
-  }
-  std::string Text() { return std::string(Take(Number())); }
-  std::string_view Take(std::uint64_t size) {
-    if (size > rest_.size()) {
-      good_ = false;
-      rest_ = {};
-      return {};
-    }
-    const std::string_view taken = rest_.substr(0, size);
-    rest_.remove_prefix(size);
-    return taken;
-  }
-  std::string_view Rest() { return std::exchange(rest_, {}); }
-  // Everything was there and nothing is left.
-  [[nodiscard]] bool Done() const { return good_ && rest_.empty(); }
-
- private:
-  std::string_view rest_;
-  bool good_ = true;
-};
 
 std::string Prefix(char table, std::string_view pool) {
   std::string key(1, table);

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <utility>
 
+#include "ipam/lease/node_blocks.h"
 #include "ipam/ledger.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -108,6 +109,15 @@ Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& cl
   return holding;
 }
 
+// The claims, with those of leased pools on what this node may hand out of them now.
+Result<std::vector<OwnerClaim>> OnlyLeased(const LmdbTxn& txn, std::vector<OwnerClaim> claims,
+                                           const ClockReading& now) {
+  for (OwnerClaim& claim : claims) {
+    if (claim.pool.leased) claim.pool.ranges = RH_TRY(LeasedRanges(txn, claim.pool, now));
+  }
+  return claims;
+}
+
 // Nothing to rest, nothing to write.
 Result<void> RestAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<AddressRecord>& held) {
   if (held.empty()) return {};
@@ -160,7 +170,8 @@ Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<Owne
                                                           const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  auto given = RH_TRY(HoldAll(ledger, claims));
+  const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
+  auto given = RH_TRY(HoldAll(ledger, wanted));
   // Asked again: nothing to write.
   if (!given.changed) return std::move(given.records);
   RH_TRY(ledger.Stamp());
@@ -177,7 +188,8 @@ Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const Ad
 Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  RH_TRY(HoldAll(ledger, claims));
+  const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
+  RH_TRY(HoldAll(ledger, wanted));
   return {};
 }
 
@@ -207,6 +219,13 @@ Result<std::vector<AddressRecord>> AddressStore::Find(const AddressOwner& owner)
   if (!CheckOwner(owner, "")) return std::vector<AddressRecord>{};
   const AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, ClockReading{}));
   return ledger.HeldByAttachment(owner);
+}
+
+Result<void> AddressStore::Transact(const Change& change) {
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
+  RH_TRY(ReadHeader(txn));
+  if (RH_TRY(change(txn))) return txn.Commit();
+  return {};
 }
 
 Result<std::vector<AddressRecord>> AddressStore::List() const {

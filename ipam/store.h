@@ -37,6 +37,7 @@ struct AddressPool {
   std::string name;  // as in record.h: the subnet
   RangeSet ranges;
   std::chrono::seconds rest{0};
+  bool leased = false;  // only what is in this node's usable blocks: ipam/lease/node_blocks.h
 };
 
 // One address of `pool` for `owner`.
@@ -77,6 +78,10 @@ class AddressStore {
 
   // All held and resting addresses of all pools.
   [[nodiscard]] Result<std::vector<AddressRecord>> List() const;
+
+  // One transaction on what else is kept in the file; durable when `change` answers true.
+  using Change = std::function<Result<bool>(LmdbTxn& txn)>;
+  Result<void> Transact(const Change& change);
 
   // Contradictions between the records, as sentences; empty when sound.
   [[nodiscard]] Result<std::vector<std::string>> Verify() const;

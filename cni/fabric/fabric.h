@@ -82,9 +82,17 @@ struct Fabric {
   HandoffPolicy handoff = HandoffPolicy::kRequired;
   std::vector<std::pair<std::string, std::string>> handoff_env;  // in the file's order
   std::vector<Pool> pools;                                       // never empty when there are rails
-  std::string health;     // JSON as it stands there, railheadd's to read; "": not given
-  std::string provision;  // likewise; railctl's too
+  // addresses.store: JSON as it stands there, railheadd's to read; "": not given.
+  std::string address_store;
+  bool leases_blocks = false;  // its type is another than "node"
+  std::string health;          // JSON as it stands there, railheadd's to read; "": not given
+  std::string provision;       // likewise; railctl's too
 
+  // Whether this node's addresses on the rail are those of blocks that it leases: it has
+  // a cluster store, and the rail gives nodes no ranges of their own.
+  [[nodiscard]] bool Leases(const Rail& rail) const {
+    return leases_blocks && rail.subnet && rail.node_ranges.empty() && !rail.node_block;
+  }
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;
   [[nodiscard]] std::optional<int> IndexOf(const std::string& node) const;
 

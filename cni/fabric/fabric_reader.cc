@@ -237,6 +237,17 @@ void ReadNodes(JsonReader& root, Fabric& fabric) {
   }
 }
 
+// What is of one kind of store only, whoever talks to that store reads.
+void ReadAddressStore(JsonReader& addresses, Fabric& fabric) {
+  auto store = addresses.Object("store");
+  if (!store) return;
+  const std::string type = store->String("type").value_or("node");
+  if (type != "node" && type != "etcd" && type != "kubernetes")
+    store->Fail("type", "'" + type + "' is not known", "node, etcd or kubernetes");
+  fabric.leases_blocks = type != "node";
+  fabric.address_store = addresses.Raw("store")->dump();
+}
+
 // A range given by index and one given by name of the same node are two answers
 // to one question.
 void CheckNodeRanges(JsonReader& rail_reader, const Rail& rail, const Fabric& fabric) {
@@ -277,6 +288,7 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std
         static_cast<int>(addresses->Int("restSeconds", 0, kMaxRestSeconds).value_or(kDefaultRestSeconds));
     fabric.conflict_probe_ms =
         static_cast<int>(addresses->Int("conflictProbeMs", 0, kMaxProbeMs).value_or(kDefaultConflictProbeMs));
+    ReadAddressStore(*addresses, fabric);
     addresses->Close();
   }
   if (const auto mode = root.String("rdmaMode"); mode) {
