@@ -27,10 +27,12 @@ Result<AddressPlan> MakePlan(const PoolFields& fields, const RangeSpec& spec, co
     }
   }
   std::string name = ranges.subnet().ToString();
-  return AddressPlan{fields.ifname,
-                     {std::move(name), std::move(ranges), std::chrono::seconds(rest_seconds)},
-                     spec.gateway,
-                     std::move(routes)};
+  AddressPool pool{std::move(name), std::move(ranges), std::chrono::seconds(rest_seconds)};
+  AddressPlan plan;
+  plan.ifname = fields.ifname;
+  plan.choices.push_back({std::move(pool), spec.gateway});
+  plan.routes = std::move(routes);
+  return plan;
 }
 
 std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
@@ -140,32 +142,34 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   }
   auto plan = RH_TRY(
       MakePlan(fields, spec, where, fields.rest_seconds.value_or(fabric.rest_seconds), std::move(routes)));
-  plan.pool.leased = leased;
+  plan.choices.front().pool.leased = leased;
   return plan;
 }
 
 }  // namespace
 
-Result<IpamPlan> ResolveIpam(const std::string& config, const Root& root) {
-  const IpamFields fields = RH_TRY(ReadIpamFields(config));
+Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, const Root& root) {
+  const IpamFields fields = RH_TRY(ReadIpamFields(config, args));
   FabricSource source(root, fields.fabric);
   IpamPlan plan;
   plan.listed = fields.listed;
   std::set<std::pair<std::string, std::string>> seen;
   for (const PoolFields& pool : fields.pools) {
     AddressPlan one = pool.rail ? RH_TRY(PlanByRail(pool, fields.listed, source)) : RH_TRY(PlanInline(pool));
-    if (!seen.emplace(one.ifname, one.pool.name).second) {
+    for (const PoolChoice& choice : one.choices) {
+      if (seen.emplace(one.ifname, choice.pool.name).second) continue;
       return Fail(ErrorCode::kInvalid,
-                  pool.where + ": '" + one.ifname + "' has an address of " + one.pool.name + " already",
+                  pool.where + ": '" + one.ifname + "' has an address of " + choice.pool.name + " already",
                   "list it once, or give the other link its own name");
     }
     plan.addresses.push_back(std::move(one));
   }
+  RH_TRY(AssignRequests(fields.requests, plan.addresses));
   return plan;
 }
 
-Result<IpamPlan> ResolvePools(const std::string& config, const Root& root) {
-  IpamPlan plan = RH_TRY(ResolveIpam(config, root));
+Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root) {
+  IpamPlan plan = RH_TRY(ResolveIpam(config, args, root));
   if (!plan.addresses.empty()) return plan;
   return Fail(ErrorCode::kInvalid, "network configuration: /ipam: has none of 'rail', 'subnet' and 'links'",
               "name a rail of the fabric, or give a subnet; below railhead the rail is known");

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "cni/skel/result.h"
+#include "ipam/requests.h"
 #include "ipam/store.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
@@ -22,11 +23,16 @@
 
 namespace railhead {
 
-// One address to be given.
-struct AddressPlan {
-  std::string ifname;  // of the link; empty without `links`: the attachment itself
+struct PoolChoice {
   AddressPool pool;
   std::optional<IpAddress> gateway;
+};
+
+// One address to be given.
+struct AddressPlan {
+  std::string ifname;               // of the link; empty without `links`: the attachment itself
+  std::vector<PoolChoice> choices;  // never empty; alternatives in their order
+  std::optional<IpAddress> wanted;  // this address or none
   std::vector<CniRoute> routes;
 };
 
@@ -35,11 +41,11 @@ struct IpamPlan {
   std::vector<AddressPlan> addresses;  // in the order of the configuration
 };
 
-// `config` is the whole network configuration as the runtime sent it. Without rail,
-// subnet and links there are no addresses: what STATUS below railhead may see.
-Result<IpamPlan> ResolveIpam(const std::string& config, const Root& root);
+// `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS.
+// Without rail, subnet and links there are no addresses: what STATUS below railhead may see.
+Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, const Root& root);
 
 // The same, where at least one address is needed.
-Result<IpamPlan> ResolvePools(const std::string& config, const Root& root);
+Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root);
 
 }  // namespace railhead

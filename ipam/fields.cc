@@ -132,7 +132,7 @@ std::vector<PoolFields> ReadLinks(JsonReader& ipam, const PoolFields& common) {
 
 }  // namespace
 
-Result<IpamFields> ReadIpamFields(const std::string& config) {
+Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args) {
   const auto document = RH_TRY(JsonDocument::Parse(config, kWhat));
   JsonReader root = document.Root();
   auto ipam = root.Object("ipam");
@@ -158,6 +158,7 @@ Result<IpamFields> ReadIpamFields(const std::string& config) {
     CheckPool(*ipam, pool);
     if (pool.rail || pool.subnet) fields.pools.push_back(std::move(pool));
   }
+  fields.requests = ReadAddressRequests(root, args);
   RH_TRY(root.status());
   return fields;
 }

@@ -15,6 +15,7 @@
 
 #include "cni/skel/result.h"
 #include "ipam/range.h"
+#include "ipam/requests.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 
@@ -39,9 +40,10 @@ struct IpamFields {
   bool listed = false;  // there is a `links`
   // In their order; without `links` one, or none when neither rail nor subnet is given.
   std::vector<PoolFields> pools;
+  std::vector<AddressRequest> requests;
 };
 
-// `config` is the whole network configuration as the runtime sent it.
-Result<IpamFields> ReadIpamFields(const std::string& config);
+// `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS.
+Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args);
 
 }  // namespace railhead

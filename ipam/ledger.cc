@@ -18,6 +18,29 @@ bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
 
+std::string InSeconds(std::uint64_t ms) {
+  return std::to_string((ms + kMillisecondsPerSecond - 1) / kMillisecondsPerSecond) + " s";
+}
+
+std::string ShownOwner(const AddressOwner& owner) {
+  return "container " + owner.container + ", interface " + owner.ifname + ", network " + owner.network;
+}
+
+Error HeldByAnother(const AddressRecord& held) {
+  return {ErrorCode::kBusy,
+          "address " + held.address.ToString() + " of " + held.pool + " is held by " +
+              ShownOwner(held.owner) + " since " + UtcText(held.wall_seconds),
+          "delete that container, or ask for another address", 0};
+}
+
+Error StillResting(const AddressRecord& resting, std::uint64_t left_ms) {
+  return {ErrorCode::kBusy,
+          "address " + resting.address.ToString() + " of " + resting.pool + " rests for another " +
+              InSeconds(left_ms) + ": it was released at " + UtcText(resting.wall_seconds) + " by " +
+              ShownOwner(resting.owner),
+          "try again then, or shorten restSeconds", 0};
+}
+
 std::uint64_t RestMilliseconds(const AddressPool& pool) {
   return static_cast<std::uint64_t>(pool.rest.count()) * kMillisecondsPerSecond;
 }
@@ -98,11 +121,15 @@ Result<std::size_t> AddressLedger::Wake(const AddressPool& pool, std::size_t lim
     if (!oldest || !StartsWith(oldest->key, prefix)) return woken;
     const RestEntry entry = RH_TRY(DecodeRestKey(pool.name, oldest->key));
     if (store_ms_ < entry.since_ms + rest_ms) return woken;
-    RH_TRY(txn_->Erase(oldest->key));
-    RH_TRY(txn_->Erase(AddressKey(pool.name, entry.address)));
-    RH_TRY(Free(runs, entry.address));
+    RH_TRY(Forget(runs, pool.name, entry));
   }
   return limit;
+}
+
+Result<void> AddressLedger::Forget(StoredRuns& runs, const std::string& pool, const RestEntry& entry) {
+  RH_TRY(txn_->Erase(RestKey(pool, entry.since_ms, entry.address)));
+  RH_TRY(txn_->Erase(AddressKey(pool, entry.address)));
+  return Free(runs, entry.address);
 }
 
 Result<std::optional<AddressRecord>> AddressLedger::HoldNext(const AddressPool& pool,
@@ -114,17 +141,36 @@ Result<std::optional<AddressRecord>> AddressLedger::HoldNext(const AddressPool& 
   StoredRuns runs(*txn_, pool.name);
   const auto address = RH_TRY(NextFree(pool.ranges, runs, last_given));
   if (!address) return std::nullopt;
+  RH_TRY(txn_->Put(PoolKey(pool.name), Encode(*address)));
+  return RH_TRY(Give(runs, pool, owner, *address));
+}
+
+Result<AddressRecord> AddressLedger::HoldThis(const AddressPool& pool, const AddressOwner& owner,
+                                              const IpAddress& address) {
+  StoredRuns runs(*txn_, pool.name);
+  const std::string key = AddressKey(pool.name, address);
+  if (const auto bytes = RH_TRY(txn_->Get(key)); bytes) {
+    const AddressRecord found = RH_TRY(DecodeRecord(key, *bytes));
+    const std::uint64_t end_ms = found.since_ms + RestMilliseconds(pool);
+    if (found.state == AddressState::kHeld) return Fail(HeldByAnother(found));
+    if (store_ms_ < end_ms) return Fail(StillResting(found, end_ms - store_ms_));
+    RH_TRY(Forget(runs, pool.name, {found.since_ms, address}));
+  }
+  return Give(runs, pool, owner, address);
+}
+
+Result<AddressRecord> AddressLedger::Give(StoredRuns& runs, const AddressPool& pool,
+                                          const AddressOwner& owner, const IpAddress& address) {
   AddressRecord held;
   held.pool = pool.name;
-  held.address = *address;
+  held.address = address;
   held.owner = owner;
   held.boot_id = now_.boot_id;
   held.since_ms = store_ms_;
   held.wall_seconds = now_.wall_seconds;
-  RH_TRY(Take(runs, *address));
-  RH_TRY(txn_->Put(AddressKey(pool.name, *address), Encode(held)));
-  RH_TRY(txn_->Put(OwnerPrefix(owner) + pool.name, Encode(*address)));
-  RH_TRY(txn_->Put(PoolKey(pool.name), Encode(*address)));
+  RH_TRY(Take(runs, address));
+  RH_TRY(txn_->Put(AddressKey(pool.name, address), Encode(held)));
+  RH_TRY(txn_->Put(OwnerPrefix(owner) + pool.name, Encode(address)));
   return held;
 }
 
@@ -159,9 +205,8 @@ Result<Error> AddressLedger::Explain(const AddressPool& pool) const {
     error.hint = "delete pods or widen the range";
   } else {
     const std::uint64_t wait_ms = first_ms > store_ms_ ? first_ms - store_ms_ : 0;
-    error.hint = "the next address is free again in " +
-                 std::to_string((wait_ms + kMillisecondsPerSecond - 1) / kMillisecondsPerSecond) +
-                 " s; widen the range or shorten restSeconds (" + std::to_string(pool.rest.count()) + ")";
+    error.hint = "the next address is free again in " + InSeconds(wait_ms) +
+                 "; widen the range or shorten restSeconds (" + std::to_string(pool.rest.count()) + ")";
   }
   return error;
 }

@@ -52,8 +52,11 @@ class AddressLedger {
   Result<void> Rest(const AddressRecord& held);
   // resting -> free, for at most `limit` addresses whose rest is over; how many.
   Result<std::size_t> Wake(const AddressPool& pool, std::size_t limit);
-  // free -> held; nullopt when nothing is free.
+  // free -> held, the next one of the order; nullopt when nothing is free.
   Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
+  // free -> held, out of the order. An address that is held or whose rest is not over: kBusy.
+  Result<AddressRecord> HoldThis(const AddressPool& pool, const AddressOwner& owner,
+                                 const IpAddress& address);
 
   // held -> held in this boot; false: it was already.
   Result<bool> Renew(AddressRecord& held);
@@ -68,6 +71,10 @@ class AddressLedger {
   AddressLedger(LmdbTxn& txn, ClockReading now, std::uint64_t store_ms)
       : txn_(&txn), now_(std::move(now)), store_ms_(store_ms) {}
 
+  // The address, which is free, is the owner's from now on.
+  Result<AddressRecord> Give(StoredRuns& runs, const AddressPool& pool, const AddressOwner& owner,
+                             const IpAddress& address);
+  Result<void> Forget(StoredRuns& runs, const std::string& pool, const RestEntry& entry);
   // Of the owners whose keys start so.
   [[nodiscard]] Result<std::vector<AddressRecord>> HeldUnder(const std::string& prefix) const;
 

@@ -12,6 +12,7 @@
 #include "cni/skel/result.h"
 #include "ipam/config.h"
 #include "ipam/store.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -42,20 +43,42 @@ std::vector<OwnerClaim> ClaimsOf(const AddressOwner& attachment, const IpamPlan&
   std::vector<OwnerClaim> claims;
   claims.reserve(plan.addresses.size());
   for (const AddressPlan& address : plan.addresses) {
-    claims.push_back({LinkOwner(attachment, address.ifname), address.pool});
+    OwnerClaim claim{LinkOwner(attachment, address.ifname), {}, address.wanted};
+    for (const PoolChoice& choice : address.choices) claim.pools.push_back(choice.pool);
+    claims.push_back(std::move(claim));
   }
   return claims;
 }
 
+// The pool that `held`, given for `asked`, is of.
+const PoolChoice& ChoiceOf(const AddressPlan& asked, const AddressRecord& held) {
+  const auto found = std::find_if(asked.choices.begin(), asked.choices.end(),
+                                  [&](const PoolChoice& choice) { return choice.pool.name == held.pool; });
+  return found == asked.choices.end() ? asked.choices.front() : *found;
+}
+
+// Whether the record is what the claim asks for.
+bool Meets(const OwnerClaim& claim, const AddressRecord& record) {
+  if (record.owner != claim.owner || (claim.wanted && record.address != *claim.wanted)) return false;
+  return std::any_of(claim.pools.begin(), claim.pools.end(), [&](const AddressPool& pool) {
+    return pool.name == record.pool && pool.ranges.Contains(record.address);
+  });
+}
+
+std::string NamesOf(const std::vector<AddressPool>& pools) {
+  std::vector<std::string> names;
+  for (const AddressPool& pool : pools) names.push_back(pool.name);
+  return Join(names, " or ");
+}
+
 Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
                       const std::vector<AddressRecord>& records, const std::optional<CniResult>& previous) {
-  const auto held = std::find_if(records.begin(), records.end(), [&](const AddressRecord& record) {
-    return record.owner == claim.owner && record.pool == claim.pool.name &&
-           claim.pool.ranges.Contains(record.address);
-  });
+  const auto held = std::find_if(records.begin(), records.end(),
+                                 [&](const AddressRecord& record) { return Meets(claim, record); });
   if (held == records.end()) {
     return Fail(ErrorCode::kNotFound,
-                "no address of " + claim.pool.name + " is held by " + NameOf(request, claim.owner.ifname),
+                (claim.wanted ? claim.wanted->ToString() : "no address") + " of " + NamesOf(claim.pools) +
+                    " is" + (claim.wanted ? " not" : "") + " held by " + NameOf(request, claim.owner.ifname),
                 "delete the container's network and add it again");
   }
   const bool told =
@@ -71,7 +94,7 @@ Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
 }  // namespace
 
 Result<std::string> IpamPlugin::Add(const CniRequest& request) {
-  const IpamPlan plan = RH_TRY(ResolvePools(request.config, root_));
+  const IpamPlan plan = RH_TRY(ResolvePools(request.config, request.args, root_));
   const ClockReading now = RH_TRY(ReadClocks(root_));
   AddressStore store = RH_TRY(AddressStore::Open(root_));
   const auto held = RH_TRY(store.Allocate(ClaimsOf(OwnerOf(request), plan), now));
@@ -80,8 +103,9 @@ Result<std::string> IpamPlugin::Add(const CniRequest& request) {
   for (std::size_t i = 0; i < held.size(); ++i) {
     const AddressPlan& asked = plan.addresses[i];
     CniIp ip;
-    ip.address = {held[i].address, asked.pool.ranges.subnet().length};
-    ip.gateway = asked.gateway;
+    const PoolChoice& choice = ChoiceOf(asked, held[i]);
+    ip.address = {held[i].address, choice.pool.ranges.subnet().length};
+    ip.gateway = choice.gateway;
     if (plan.listed) ip.interface = static_cast<int>(i);
     result.ips.push_back(ip);
     result.routes.insert(result.routes.end(), asked.routes.begin(), asked.routes.end());
@@ -98,7 +122,7 @@ Result<void> IpamPlugin::Del(const CniRequest& request) {
 }
 
 Result<void> IpamPlugin::Check(const CniRequest& request) {
-  const IpamPlan plan = RH_TRY(ResolvePools(request.config, root_));
+  const IpamPlan plan = RH_TRY(ResolvePools(request.config, request.args, root_));
   const auto previous = RH_TRY(PreviousResult(request));
   std::vector<AddressRecord> records;
   if (const auto store = RH_TRY(AddressStore::OpenExisting(root_)); store) {
@@ -134,7 +158,7 @@ Result<void> IpamPlugin::Status(const CniRequest& request) {
 }
 
 Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
-  const IpamPlan plan = RH_TRY(ResolveIpam(request.config, root_));
+  const IpamPlan plan = RH_TRY(ResolveIpam(request.config, request.args, root_));
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return AddressStore::CheckPlace(root_);
   const ClockReading now = RH_TRY(ReadClocks(root_));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ctime>
 #include <utility>
 
 #include "ipam/bytes.h"
@@ -42,6 +43,15 @@ std::string Prefix(char table, std::string_view pool) {
 std::uint64_t StoreHeader::StoreTime(const ClockReading& now) const {
   if (now.boot_id != boot_id) return store_ms + now.boottime_ms;
   return store_ms + (now.boottime_ms > boottime_ms ? now.boottime_ms - boottime_ms : 0);
+}
+
+std::string UtcText(std::int64_t wall_seconds) {
+  constexpr std::size_t kLongest = 64;
+  const std::time_t seconds = wall_seconds;
+  std::tm utc{};
+  std::array<char, kLongest> text{};
+  if (::gmtime_r(&seconds, &utc) == nullptr) return "an unknown time";
+  return {text.data(), std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &utc)};
 }
 
 std::string Encode(const StoreHeader& header) {

@@ -80,6 +80,9 @@ struct StoreHeader {
   [[nodiscard]] std::uint64_t StoreTime(const ClockReading& now) const;
 };
 
+// "2026-11-21 17:36:22 UTC", for people.
+std::string UtcText(std::int64_t wall_seconds);
+
 std::string Encode(const StoreHeader& header);
 std::string Encode(const AddressRecord& allocation);
 std::string Encode(const IpAddress& address);

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <utility>
 
+#include "ipam/holding.h"
 #include "ipam/lease/node_blocks.h"
 #include "ipam/ledger.h"
 #include "netns/base/files.h"
@@ -23,9 +24,6 @@ constexpr std::string_view kStoreFile = "/store.mdb";
 constexpr std::string_view kLockFile = "/lock";
 // Longer than many processes need that sync to a slow disk one after another.
 constexpr std::chrono::seconds kLockLimit{30};
-// A transaction frees at most this many rested addresses unless it needs more:
-// no allocation pays for a mass deletion before it.
-constexpr std::size_t kWakeLimit = 32;
 
 Result<std::uint64_t> BoottimeMilliseconds() {
   timespec time{};
@@ -68,52 +66,13 @@ Result<LmdbEnv> Create(const Root& root, const std::string& path) {
   return LmdbEnv::Open(path, LmdbEnv::Mode::kExisting);
 }
 
-struct Holding {
-  std::vector<AddressRecord> records;  // one for each claim
-  bool changed = false;
-};
-
-Result<void> Hold(AddressLedger& ledger, const OwnerClaim& claim, Holding& holding) {
-  const auto& [owner, pool] = claim;
-  RH_TRY(CheckOwner(owner, pool.name));
-  auto owned = RH_TRY(ledger.HeldBy(owner));
-  for (AddressRecord& held : owned) {
-    if (held.pool != pool.name) continue;
-    if (pool.ranges.Contains(held.address)) {
-      // A container that outlives a reboot by its name is not one of an earlier boot.
-      if (RH_TRY(ledger.Renew(held))) holding.changed = true;
-      holding.records.push_back(std::move(held));
-      return {};
-    }
-    RH_TRY(ledger.Rest(held));
-  }
-  holding.changed = true;
-  for (;;) {
-    const std::size_t woken = RH_TRY(ledger.Wake(pool, kWakeLimit));
-    if (auto given = RH_TRY(ledger.HoldNext(pool, owner)); given) {
-      holding.records.push_back(std::move(*given));
-      return {};
-    }
-    if (woken == 0) return Fail(RH_TRY(ledger.Explain(pool)));
-  }
-}
-
-Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims) {
-  Holding holding;
-  for (const OwnerClaim& claim : claims) {
-    auto held = Hold(ledger, claim, holding);
-    if (held) continue;
-    const std::string_view link = LinkName(claim.owner);
-    return link.empty() ? Fail(std::move(held.error())) : Fail(Wrap(std::move(held.error()), link));
-  }
-  return holding;
-}
-
 // The claims, with those of leased pools on what this node may hand out of them now.
 Result<std::vector<OwnerClaim>> OnlyLeased(const LmdbTxn& txn, std::vector<OwnerClaim> claims,
                                            const ClockReading& now) {
   for (OwnerClaim& claim : claims) {
-    if (claim.pool.leased) claim.pool.ranges = RH_TRY(LeasedRanges(txn, claim.pool, now));
+    for (AddressPool& pool : claim.pools) {
+      if (pool.leased) pool.ranges = RH_TRY(LeasedRanges(txn, pool, now));
+    }
   }
   return claims;
 }
@@ -181,7 +140,7 @@ Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<Owne
 
 Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool,
                                              const ClockReading& now) {
-  auto given = RH_TRY(Allocate({OwnerClaim{owner, pool}}, now));
+  auto given = RH_TRY(Allocate({OwnerClaim{owner, {pool}, {}}}, now));
   return std::move(given.front());
 }
 

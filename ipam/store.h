@@ -40,10 +40,11 @@ struct AddressPool {
   bool leased = false;  // only what is in this node's usable blocks: ipam/lease/node_blocks.h
 };
 
-// One address of `pool` for `owner`.
+// One address for `owner`.
 struct OwnerClaim {
   AddressOwner owner;
-  AddressPool pool;
+  std::vector<AddressPool> pools;   // never empty: the first that has an address gives it
+  std::optional<IpAddress> wanted;  // this address or none; in one of the pools' ranges
 };
 
 // What a caller of ReleaseWhere() wants released.
@@ -59,10 +60,12 @@ class AddressStore {
   // Whether Open() could make the store where there is none; makes nothing.
   static Result<void> CheckPlace(const Root& root);
 
-  // For each claim the address that its owner holds in its pool, or the next one: all
-  // of them in one transaction, or none. What an owner holds outside of the pool's
-  // present ranges is put to rest first. What it held before a reboot is its own, and
-  // of this boot from now on.
+  // For each claim the address that its owner holds in its pools, or the one wanted, or the
+  // next one: all of them in one transaction, or none. What an owner holds of a pool outside
+  // of its present ranges, or in place of the one wanted, is put to rest first. What it held
+  // before a reboot is its own, and of this boot from now on. An address that is wanted and
+  // held by another, or still rests: kBusy. Without one wanted and with none in any of the
+  // pools: kExhausted.
   Result<std::vector<AddressRecord>> Allocate(const std::vector<OwnerClaim>& claims, const ClockReading& now);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now);
   // Whether Allocate() would succeed; gives nothing and writes nothing.

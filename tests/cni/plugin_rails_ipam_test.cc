@@ -66,6 +66,29 @@ TEST_F(PluginRailsIpamTest, OneCallServesAllRails) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
+// What is asked for by capability or by CNI_ARGS reaches it through railhead.
+TEST_F(PluginRailsIpamTest, AddressesThatAreAskedFor) {
+  Call three = Three();
+  three.config += R"(,"runtimeConfig":{"ips":["10.200.0.22/24","10.100.0.12"]})";
+  EXPECT_EQ(AddressesOf(Add(three)), (Addresses{"10.100.0.12/24", "10.200.0.22/24", "10.150.0.30/24"}));
+  const auto checked = Check(three);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  ASSERT_TRUE(Del(three));
+  Call one{.config = R"("deviceID":")" + Bdf(0, 0) + '"', .args = "IP=10.100.0.11"};
+  EXPECT_EQ(AddressesOf(Add(one)), (Addresses{"10.100.0.11/24"}));
+  const auto again = Check(one);
+  EXPECT_TRUE(again) << Describe(again.error());
+  const std::string other = MakePod("pod2");
+  const auto refused = Add({.container = "c2",
+                            .netns = other,
+                            .config = R"("deviceID":")" + Bdf(0, 1) + '"',
+                            .args = "IP=10.100.0.11"});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(CniCodeOf(refused.error().code), kCniTryAgainLater);
+  EXPECT_NE(Describe(refused.error()).find("is held by container c1"), std::string::npos)
+      << Describe(refused.error());
+}
+
 // rail2 has one address: the addresses of rail0 and rail1 are not lost with it.
 TEST_F(PluginRailsIpamTest, ExhaustedOnTheLastRail) {
   WriteRanges({"10.100.0.10-10.100.0.11", "10.200.0.20-10.200.0.21", "10.150.0.30-10.150.0.30"});

@@ -74,7 +74,8 @@ class Process {
 Process Start(const std::string& root, const Call& call) {
   std::vector<std::string> environment{
       "RAILHEAD_ROOT=" + root,     "CNI_COMMAND=" + call.command, "CNI_CONTAINERID=" + call.container,
-      "CNI_IFNAME=" + call.ifname, "CNI_NETNS=" + call.netns,     "CNI_PATH=/usr/lib/cni"};
+      "CNI_IFNAME=" + call.ifname, "CNI_NETNS=" + call.netns,     "CNI_PATH=/usr/lib/cni",
+      "CNI_ARGS=" + call.args};
   return {{}, std::move(environment), call.config};
 }
 

@@ -31,6 +31,7 @@ struct Call {
   std::string config;
   std::string ifname = "net1";
   std::string netns = "/proc/self/ns/net";
+  std::string args;  // CNI_ARGS
 };
 
 // `root` becomes RAILHEAD_ROOT.

@@ -32,9 +32,7 @@ class Model {
     while (last_ && start < order_.size() && order_[start] <= *last_) ++start;
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const IpAddress& address = order_[(start + i) % order_.size()];
-      const auto rest = rest_since_.find(address);
-      const bool resting = rest != rest_since_.end() && now < rest->second + rest_ms_;
-      if (resting || owner_of_.contains(address)) continue;
+      if (Rests(address, now) || owner_of_.contains(address)) continue;
       rest_since_.erase(address);
       owner_of_[address] = owner;
       held_[owner] = address;
@@ -42,6 +40,17 @@ class Model {
       return address;
     }
     return std::nullopt;
+  }
+  // This one or none.
+  bool AllocateThis(int owner, const IpAddress& wanted, std::uint64_t now) {
+    const auto held = held_.find(owner);
+    if (held != held_.end() && held->second == wanted) return true;
+    if (owner_of_.contains(wanted) || Rests(wanted, now)) return false;
+    Release(owner, now);
+    rest_since_.erase(wanted);
+    owner_of_[wanted] = owner;
+    held_[owner] = wanted;
+    return true;
   }
   bool Release(int owner, std::uint64_t now) {
     const auto held = held_.find(owner);
@@ -57,6 +66,11 @@ class Model {
   }
 
  private:
+  [[nodiscard]] bool Rests(const IpAddress& address, std::uint64_t now) const {
+    const auto rest = rest_since_.find(address);
+    return rest != rest_since_.end() && now < rest->second + rest_ms_;
+  }
+
   std::uint64_t rest_ms_;
   std::vector<IpAddress> order_;
   std::map<int, IpAddress> held_;
@@ -116,7 +130,9 @@ class Comparison {
     if (random_() % 100 == 0)
       clock_.Reboot(random_() % 9'000, static_cast<std::int64_t>(random_() % 2'000'000'000));
     const int owner = static_cast<int>(random_() % kOwners);
-    if (random_() % 5 < 3) {
+    if (random_() % 8 == 0) {
+      StepFixed(store, owner);
+    } else if (random_() % 5 < 3) {
       const std::string boot = clock_.Reading().boot_id;
       const bool had = model_.HeldBy(owner).has_value() && asked_in_[owner] == boot;
       const auto wanted = model_.Allocate(owner, clock_.store_ms());
@@ -139,6 +155,22 @@ class Comparison {
       if (wanted) clock_.Committed();
     }
   }
+  void StepFixed(AddressStore& store, int owner) {
+    const IpAddress wanted = *pool_.ranges.At(random_() % pool_.ranges.Size());
+    const std::string boot = clock_.Reading().boot_id;
+    const bool had = model_.HeldBy(owner) == wanted && asked_in_[owner] == boot;
+    const bool able = model_.AllocateThis(owner, wanted, clock_.store_ms());
+    const auto given = store.Allocate({OwnerClaim{OwnerNumber(owner), {pool_}, wanted}}, clock_.Reading());
+    ASSERT_EQ(given.has_value(), able) << (given ? wanted.ToString() : given.error().message);
+    if (!given) {
+      ASSERT_EQ(given.error().code, ErrorCode::kBusy);
+      ++refused_;
+      return;
+    }
+    ASSERT_EQ(given->front().address, wanted);
+    if (!had) clock_.Committed();
+    asked_in_[owner] = boot;
+  }
   void ExpectSame(const AddressStore& store) {
     const auto findings = store.Verify();
     ASSERT_TRUE(findings) << findings.error().message;
@@ -156,6 +188,7 @@ class Comparison {
 
  public:
   [[nodiscard]] int exhausted() const { return exhausted_; }
+  [[nodiscard]] int refused() const { return refused_; }
 
  private:
   std::mt19937_64 random_;
@@ -165,6 +198,7 @@ class Comparison {
   std::map<int, std::string> asked_in_;  // boots
   ScratchRoot scratch_;
   int exhausted_ = 0;
+  int refused_ = 0;
 };
 
 // Pools of at most 32 addresses: the store frees that many rested ones per
@@ -181,14 +215,17 @@ TEST(StoreModel, SmallPools) {
       MakePool("255.255.255.240/28", {"255.255.255.250-255.255.255.255"}, 5),
   };
   int exhausted = 0;
+  int refused = 0;
   for (const AddressPool& pool : pools) {
     SCOPED_TRACE(pool.ranges.ToString());
     Comparison run(seed, pool);
     run.Steps(3000);
     if (HasFatalFailure()) return;
     exhausted += run.exhausted();
+    refused += run.refused();
   }
   EXPECT_GT(exhausted, 0) << "the steps never emptied a pool: they show less than they should";
+  EXPECT_GT(refused, 0) << "no address that was asked for was ever taken or resting";
 }
 
 // Larger pools, where the order depends on when rested addresses are freed:

@@ -123,7 +123,7 @@ class KilledAnywhere : public ::testing::Test {
     std::vector<OwnerClaim> claims;
     for (std::size_t i = 0; i < pools_.size(); ++i) {
       const std::string link = pools_.size() == 1 ? "" : "rail" + std::to_string(i);
-      claims.push_back({LinkOwner(OwnerNumber(owner), link), pools_[i]});
+      claims.push_back({LinkOwner(OwnerNumber(owner), link), {pools_[i]}, {}});
     }
     return claims;
   }

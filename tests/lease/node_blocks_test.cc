@@ -132,15 +132,15 @@ TEST_F(NodeBlocksTest, ARailWithoutRangesIsLeasedWhereThereIsAClusterStore) {
     scratch_.Write("/etc/railhead/fabric.json",
                    R"({"version": 1, "rails": [{"name": "rail0", "pf": "p0", "subnet": "10.7.0.0/24")" +
                        rail + R"(}], "addresses": {"store": {"type": ")" + store + R"("}}})");
-    return ResolvePools(R"({"name": "net", "ipam": {"type": "railhead-ipam", "rail": "rail0"}})",
+    return ResolvePools(R"({"name": "net", "ipam": {"type": "railhead-ipam", "rail": "rail0"}})", {},
                         scratch_.root());
   };
   const auto leased = pool_of("", "etcd");
   ASSERT_TRUE(leased) << Describe(leased.error());
-  EXPECT_TRUE(leased->addresses.front().pool.leased);
+  EXPECT_TRUE(leased->addresses.front().choices.front().pool.leased);
   const auto own_range = pool_of(R"(, "nodeRanges": {"n1": "10.7.0.10-10.7.0.19"})", "kubernetes");
   ASSERT_TRUE(own_range) << Describe(own_range.error());
-  EXPECT_FALSE(own_range->addresses.front().pool.leased);
+  EXPECT_FALSE(own_range->addresses.front().choices.front().pool.leased);
   EXPECT_FALSE(pool_of("", "node"));
   const auto unknown = pool_of("", "zookeeper");
   ASSERT_FALSE(unknown);
