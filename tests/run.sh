@@ -23,7 +23,7 @@ step() { printf '%4d s  %s\n' "$((SECONDS - started))" "$*"; }
 step "setting up the machine"
 railhead_setup
 step "building the release binaries"
-railhead_build railhead railhead-ipam railheadd railctl kubelet-standin cnidriver cri-pod cri-pause cri-show netns_guest_test health_guest_test crash_daemon crash_sweep crash_stress cni-conformance with-capabilities
+railhead_build railhead railhead-ipam railheadd railctl kubelet-standin cnidriver cri-pod cri-pause cri-show netns_guest_test health_guest_test crash_daemon crash_sweep crash_stress cni-conformance with-capabilities power_loss
 step "building the tests with sanitizers"
 launcher=()
 # ccache would leave alone what uses a precompiled header.

@@ -26,7 +26,7 @@ set -euo pipefail
 readonly GUEST_SUITE=trixie
 readonly KERNEL_SUITE=trixie-backports
 readonly PACKAGES=(busybox-static bash kmod iproute2 iputils-ping iputils-arping ethtool tcpdump
-    pciutils ibverbs-providers ibverbs-utils perftest jq strace libstdc++6 libseccomp2)
+    pciutils ibverbs-providers ibverbs-utils perftest jq strace libstdc++6 libseccomp2 dmsetup e2fsprogs)
 # Not in the initramfs, which every guest unpacks into its memory: only these programs.
 readonly RUNTIME_PACKAGES=(containerd runc)
 readonly RUNTIME_PROGRAMS=(usr/bin/containerd usr/bin/containerd-shim-runc-v2 usr/bin/ctr usr/sbin/runc)
@@ -34,7 +34,7 @@ readonly RUNTIME_PROGRAMS=(usr/bin/containerd usr/bin/containerd-shim-runc-v2 us
 readonly SKIP='^(perl|perl-base|perl-modules-.*|libperl.*|debconf|adduser|passwd|dpkg|tar|libc-bin|init-system-helpers|debianutils|base-passwd|libpam-modules|libpam-modules-bin|libdb5.3.*|libsemanage.*|libsepol.*|login.defs|openssl-provider-legacy)$'
 readonly MODULES=(9p 9pnet_virtio overlay virtio_net igb igbvf 8021q veth bridge dummy macvlan ipvlan
     vrf ib_core ib_uverbs rdma_rxe rdma_ucm rdma_cm ib_umad af_packet vfio vfio_pci vfio_iommu_type1
-    sch_ingress cls_flower act_mirred nf_conntrack dm-log-writes dm-flakey)
+    sch_ingress cls_flower act_mirred nf_conntrack brd ext4 dm-log-writes dm-flakey)
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 force='' quiet=''
