@@ -15,24 +15,10 @@
 namespace railhead {
 namespace {
 
-Result<AddressPlan> MakePlan(const PoolFields& fields, const RangeSpec& spec, const std::string& where,
-                             std::int64_t rest_seconds, std::vector<CniRoute> routes) {
+Result<PoolChoice> MakeChoice(const RangeSpec& spec, const std::string& where, std::int64_t rest_seconds) {
   RangeSet ranges = RH_TRY_WRAP(RangeSet::Make(spec), where);
-  for (const CniRoute& route : routes) {
-    if (route.gateway && !spec.subnet.Contains(*route.gateway)) {
-      return Fail(ErrorCode::kInvalid,
-                  where + ": route " + route.destination.ToString() + ": gw " + route.gateway->ToString() +
-                      " is not in subnet " + spec.subnet.Network().ToString(),
-                  "a router has to be reachable on the subnet itself");
-    }
-  }
   std::string name = ranges.subnet().ToString();
-  AddressPool pool{std::move(name), std::move(ranges), std::chrono::seconds(rest_seconds)};
-  AddressPlan plan;
-  plan.ifname = fields.ifname;
-  plan.choices.push_back({std::move(pool), spec.gateway});
-  plan.routes = std::move(routes);
-  return plan;
+  return PoolChoice{{std::move(name), std::move(ranges), std::chrono::seconds(rest_seconds)}, spec.gateway};
 }
 
 std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
@@ -42,22 +28,44 @@ std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields
   return exclusions;
 }
 
-Result<AddressPlan> PlanInline(const PoolFields& fields) {
-  RangeSpec spec;
-  spec.subnet = *fields.subnet;
-  spec.gateway = fields.gateway;
-  spec.exclusions = ExclusionsFor(spec.subnet, fields);
-  if (fields.range_start || fields.range_end) {
-    const IpAddress first = fields.range_start.value_or(spec.subnet.First());
-    const IpAddress last = fields.range_end.value_or(spec.subnet.Last());
-    if (last < first || first.IsV4() != last.IsV4()) {
-      return Fail(ErrorCode::kInvalid, fields.where + ": rangeStart " + first.ToString() +
-                                           " is not before rangeEnd " + last.ToString());
-    }
-    spec.ranges.push_back({first, last});
+// Adds what `range` says to the subnet's.
+Result<void> AddRange(const RangeFields& range, const PoolFields& fields, RangeSpec& spec) {
+  spec.subnet = range.subnet;
+  if (spec.gateway && range.gateway && *spec.gateway != *range.gateway) {
+    return Fail(ErrorCode::kInvalid,
+                range.where + ": gateway " + range.gateway->ToString() + " beside " +
+                    spec.gateway->ToString() + " of the same subnet",
+                "give the subnet one gateway");
   }
-  return MakePlan(fields, spec, fields.where, fields.rest_seconds.value_or(kDefaultRestSeconds),
-                  fields.routes.value_or(std::vector<CniRoute>{}));
+  if (range.gateway) spec.gateway = range.gateway;
+  const auto shared = ExclusionsFor(spec.subnet, fields);
+  spec.exclusions.insert(spec.exclusions.end(), shared.begin(), shared.end());
+  spec.exclusions.insert(spec.exclusions.end(), range.exclude.begin(), range.exclude.end());
+  const IpAddress first = range.first.value_or(range.subnet.First());
+  const IpAddress last = range.last.value_or(range.subnet.Last());
+  if (last < first || first.IsV4() != last.IsV4()) {
+    return Fail(ErrorCode::kInvalid, range.where + ": rangeStart " + first.ToString() +
+                                         " is not before rangeEnd " + last.ToString());
+  }
+  spec.ranges.push_back({first, last});
+  return {};
+}
+
+// Ranges of one subnet are one pool, in the place of the first of them.
+Result<AddressPlan> PlanInline(const PoolFields& fields) {
+  std::vector<std::pair<std::string, RangeSpec>> specs;
+  for (const RangeFields& range : fields.ranges) {
+    auto at = std::find_if(specs.begin(), specs.end(),
+                           [&](const auto& one) { return one.second.subnet == range.subnet; });
+    if (at == specs.end()) at = specs.insert(at, {range.where, {}});
+    RH_TRY(AddRange(range, fields, at->second));
+  }
+  AddressPlan plan;
+  plan.ifname = fields.ifname;
+  plan.routes = fields.routes.value_or(std::vector<CniRoute>{});
+  const std::int64_t rest = fields.rest_seconds.value_or(kDefaultRestSeconds);
+  for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, rest)));
+  return plan;
 }
 
 // The fabric, read when the first pool asks for it.
@@ -97,10 +105,12 @@ Result<const Rail*> FindRail(const Fabric& fabric, const PoolFields& fields, con
               nearest ? "did you mean '" + *nearest + "'?" : "it has: " + Join(names, ", "));
 }
 
-Result<AddressRange> RangeOfNode(const Fabric& fabric, const Rail& rail, const std::string& where,
-                                 const std::string& node) {
+Result<std::vector<AddressRange>> RangesOfNode(const Fabric& fabric, const Rail& rail,
+                                               const std::string& where, const std::string& node) {
   const auto index = fabric.IndexOf(node);
-  if (const auto range = rail.RangeOf(node, index); range) return AddressRange{range->first, range->last};
+  std::vector<AddressRange> ranges;
+  for (const IpRange& range : rail.RangesOf(node, index)) ranges.push_back({range.first, range.last});
+  if (!ranges.empty()) return ranges;
   const std::string as_index = index ? " (index " + std::to_string(*index) + ")" : " (not listed in 'nodes')";
   return Fail(ErrorCode::kInvalid, where + " has no address range for node '" + node + "'" + as_index,
               "add the node to nodeRanges by name or index, or give nodeBlock and the node's index in nodes; "
@@ -130,20 +140,43 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   // What of the subnet is leased by this node, the store knows.
   if (!leased) {
     const std::string node = RH_TRY(source.Node());
-    spec.ranges.push_back(RH_TRY(RangeOfNode(fabric, rail, where, node)));
+    spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, node));
   }
   spec.exclusions = ExclusionsFor(spec.subnet, fields);
   for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
-  std::vector<CniRoute> routes;
+  AddressPlan plan;
+  plan.ifname = fields.ifname;
   if (fields.routes) {
-    routes = *fields.routes;
+    plan.routes = *fields.routes;
   } else if (!listed) {
-    routes = RoutesOf(rail, spec.gateway);
+    plan.routes = RoutesOf(rail, spec.gateway);
   }
-  auto plan = RH_TRY(
-      MakePlan(fields, spec, where, fields.rest_seconds.value_or(fabric.rest_seconds), std::move(routes)));
-  plan.choices.front().pool.leased = leased;
+  auto choice = RH_TRY(MakeChoice(spec, where, fields.rest_seconds.value_or(fabric.rest_seconds)));
+  choice.pool.leased = leased;
+  plan.choices.push_back(std::move(choice));
   return plan;
+}
+
+// A router has to be reachable on a subnet of its link.
+Result<void> CheckRoutes(const PoolFields& fields, const AddressPlan& of, const IpamPlan& plan) {
+  for (const CniRoute& route : of.routes) {
+    if (!route.gateway) continue;
+    std::vector<std::string> subnets;
+    bool reachable = false;
+    for (const AddressPlan& other : plan.addresses) {
+      if (other.ifname != of.ifname) continue;
+      for (const PoolChoice& choice : other.choices) {
+        subnets.push_back(choice.pool.name);
+        reachable = reachable || choice.pool.ranges.subnet().Contains(*route.gateway);
+      }
+    }
+    if (reachable) continue;
+    return Fail(ErrorCode::kInvalid,
+                fields.where + ": route " + route.destination.ToString() + ": gw " +
+                    route.gateway->ToString() + " is not in subnet " + Join(subnets, " or "),
+                "a router has to be reachable on the subnet itself");
+  }
+  return {};
 }
 
 }  // namespace
@@ -160,9 +193,12 @@ Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, con
       if (seen.emplace(one.ifname, choice.pool.name).second) continue;
       return Fail(ErrorCode::kInvalid,
                   pool.where + ": '" + one.ifname + "' has an address of " + choice.pool.name + " already",
-                  "list it once, or give the other link its own name");
+                  "list it once, or give the other link its own name; ranges of one subnet stand in one set");
     }
     plan.addresses.push_back(std::move(one));
+  }
+  for (std::size_t i = 0; i < plan.addresses.size(); ++i) {
+    RH_TRY(CheckRoutes(fields.pools[i], plan.addresses[i], plan));
   }
   RH_TRY(AssignRequests(fields.requests, plan.addresses));
   return plan;
@@ -171,7 +207,8 @@ Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, con
 Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root) {
   IpamPlan plan = RH_TRY(ResolveIpam(config, args, root));
   if (!plan.addresses.empty()) return plan;
-  return Fail(ErrorCode::kInvalid, "network configuration: /ipam: has none of 'rail', 'subnet' and 'links'",
+  return Fail(ErrorCode::kInvalid,
+              "network configuration: /ipam: has none of 'rail', 'subnet', 'ranges' and 'links'",
               "name a rail of the fabric, or give a subnet; below railhead the rail is known");
 }
 

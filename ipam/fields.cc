@@ -14,23 +14,6 @@ constexpr std::int64_t kMaxRestSeconds = std::int64_t{30} * 24 * 3600;
 constexpr std::int64_t kMaxMtu = 65535;
 constexpr const char* kWhat = "network configuration";
 
-std::optional<IpAddress> ReadAddress(JsonReader& reader, const std::string& key) {
-  const auto text = reader.String(key);
-  if (!text) return std::nullopt;
-  auto address = IpAddress::Parse(*text);
-  if (!address) reader.Fail(key, "'" + *text + "' is not an IP address");
-  return address;
-}
-
-std::optional<IpPrefix> ReadPrefix(JsonReader& reader, const std::string& key) {
-  const auto text = reader.String(key);
-  if (!text) return std::nullopt;
-  auto prefix = IpPrefix::Parse(*text);
-  if (!prefix)
-    reader.Fail(key, "'" + *text + "' is not a prefix", "write ADDRESS/LENGTH, such as 10.0.0.0/24");
-  return prefix;
-}
-
 std::optional<int> ReadInt(JsonReader& reader, const std::string& key, std::int64_t max) {
   const auto value = reader.Int(key, 0, max);
   return value ? std::optional<int>(static_cast<int>(*value)) : std::nullopt;
@@ -55,34 +38,14 @@ std::vector<CniRoute> ReadRoutes(JsonReader& pool) {
   return routes;
 }
 
-std::vector<AddressRange> ReadExclude(JsonReader& pool) {
-  std::vector<AddressRange> exclude;
-  const auto texts = pool.Strings("exclude");
-  for (std::size_t i = 0; texts && i < texts->size(); ++i) {
-    auto range = AddressRange::Parse((*texts)[i], "item " + std::to_string(i));
-    if (range) {
-      exclude.push_back(*range);
-    } else {
-      pool.Fail("exclude", range.error().message, range.error().hint);
-    }
-  }
-  return exclude;
-}
-
-// All that says which addresses: the same in `ipam` and in an entry of `links`.
-PoolFields ReadPool(JsonReader& reader) {
+// What says which addresses, but for subnets and ranges: the same in `ipam` and in an entry
+// of `links`.
+PoolFields ReadShared(JsonReader& reader) {
   PoolFields pool;
   pool.where = std::string(kWhat) + ": " + reader.pointer();
   pool.rail = reader.String("rail");
-  pool.subnet = ReadPrefix(reader, "subnet");
-  if (pool.subnet && pool.subnet->Network() != *pool.subnet) {
-    reader.Fail("subnet", "'" + pool.subnet->ToString() + "' has host bits set",
-                "write " + pool.subnet->Network().ToString());
-  }
-  pool.range_start = ReadAddress(reader, "rangeStart");
-  pool.range_end = ReadAddress(reader, "rangeEnd");
   pool.gateway = ReadAddress(reader, "gateway");
-  pool.exclude = ReadExclude(reader);
+  pool.exclude = ReadExclude(reader, "exclude");
   const bool has_routes = reader.Has("routes");
   auto routes = ReadRoutes(reader);
   if (has_routes) pool.routes = std::move(routes);
@@ -90,14 +53,16 @@ PoolFields ReadPool(JsonReader& reader) {
   return pool;
 }
 
-// What cannot be said together.
-void CheckPool(JsonReader& reader, const PoolFields& pool) {
-  if (!pool.rail) return;
-  for (const char* key : {"subnet", "rangeStart", "rangeEnd"}) {
-    if (!reader.Has(key)) continue;
-    reader.Fail(key, "cannot be given together with 'rail'",
-                "the fabric knows the rail's subnet and this node's range: remove one of the two");
+void Refuse(JsonReader& reader, const std::vector<const char*>& keys, const std::string& beside,
+            const std::string& hint) {
+  for (const char* key : keys) {
+    if (reader.Has(key)) reader.Fail(key, "cannot be given together with '" + beside + "'", hint);
   }
+}
+
+void RefuseBesideRail(JsonReader& reader) {
+  Refuse(reader, {"subnet", "rangeStart", "rangeEnd", "ranges"}, "rail",
+         "the fabric knows the rail's subnet and this node's range: remove one of the two");
 }
 
 PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
@@ -105,10 +70,14 @@ PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
   if (!ifname.empty() && !IsInterfaceName(ifname)) {
     entry.Fail("ifname", "is no interface name", "1 to 15 characters, no '/', ':' or blanks");
   }
-  PoolFields pool = ReadPool(entry);
+  PoolFields pool = ReadShared(entry);
   pool.ifname = ifname;
+  if (auto range = ReadRange(entry); range) {
+    range->gateway = pool.gateway;
+    pool.ranges.push_back(std::move(*range));
+  }
   entry.Close();
-  CheckPool(entry, pool);
+  if (pool.rail) RefuseBesideRail(entry);
   if (!entry.Has("rail") && !entry.Has("subnet")) {
     entry.Fail("", "has neither 'rail' nor 'subnet'", "name a rail of the fabric, or give a subnet");
   }
@@ -119,14 +88,66 @@ PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
 
 // `common` is what was read from `ipam` itself: exclude and restSeconds hold for all.
 std::vector<PoolFields> ReadLinks(JsonReader& ipam, const PoolFields& common) {
-  for (const char* key : {"rail", "subnet", "rangeStart", "rangeEnd", "gateway", "routes"}) {
-    if (ipam.Has(key)) {
-      ipam.Fail(key, "cannot be given together with 'links'", "say it for each of the links");
-    }
-  }
+  Refuse(ipam, {"rail", "subnet", "rangeStart", "rangeEnd", "ranges", "gateway", "routes"}, "links",
+         "say it for each of the links");
   std::vector<PoolFields> pools;
   for (JsonReader& entry : ipam.Objects("links")) pools.push_back(ReadLink(entry, common));
   if (pools.empty()) ipam.Fail("links", "is empty", "name at least one link");
+  return pools;
+}
+
+// All sets of `ipam`: each gives one address.
+std::vector<RangeSetFields> ReadSets(JsonReader& ipam) {
+  std::vector<RangeSetFields> sets;
+  if (auto range = ReadRange(ipam); range) sets.push_back({std::move(*range)});
+  for (auto& set : ReadRangeSets(ipam, "ranges")) sets.push_back(std::move(set));
+  return sets;
+}
+
+// The runtime's come first, as with host-local.
+void PrependRuntimeSets(JsonReader& root, const JsonReader& ipam, std::vector<RangeSetFields>& sets) {
+  auto runtime = root.Object("runtimeConfig");
+  if (!runtime) return;
+  auto first = ReadRangeSets(*runtime, "ipRanges");
+  if (!first.empty() && (ipam.Has("rail") || ipam.Has("links"))) {
+    runtime->Fail("ipRanges", "cannot be given together with 'rail' or 'links'",
+                  "remove the capability ipRanges: the fabric knows the ranges");
+  }
+  sets.insert(sets.begin(), first.begin(), first.end());
+}
+
+// The gateway of `ipam` is that of the subnets that it is in.
+void PlaceGateway(JsonReader& ipam, const IpAddress& gateway, std::vector<RangeSetFields>& sets) {
+  bool placed = false;
+  for (RangeSetFields& set : sets) {
+    for (RangeFields& range : set) {
+      if (!range.subnet.Contains(gateway)) continue;
+      if (!range.gateway) range.gateway = gateway;
+      placed = true;
+    }
+  }
+  if (placed || sets.empty()) return;
+  ipam.Fail("gateway",
+            "gateway " + gateway.ToString() + " is not in subnet " + sets.front().front().subnet.ToString() +
+                (sets.size() > 1 ? " or another one given here" : ""),
+            "give a gateway inside the subnet, or none");
+}
+
+std::vector<PoolFields> PoolsOfSets(std::vector<RangeSetFields> sets, const PoolFields& common) {
+  std::vector<PoolFields> pools;
+  for (RangeSetFields& set : sets) {
+    PoolFields pool = common;
+    pool.gateway.reset();
+    if (sets.size() > 1 || set.size() > 1) pool.exclude_of_all = std::exchange(pool.exclude, {});
+    if (!pools.empty()) pool.routes.reset();  // of the attachment, so once
+    for (RangeFields& range : set) {
+      // A subnet of one or two addresses has none to spare.
+      const bool spare = range.subnet.length < range.subnet.address.Bits() - 1;
+      if (range.first_is_gateway && !range.gateway && spare) range.gateway = range.subnet.First().Plus(1);
+    }
+    pool.ranges = std::move(set);
+    pools.push_back(std::move(pool));
+  }
   return pools;
 }
 
@@ -150,13 +171,18 @@ Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args
   fields.fabric = ipam->String("fabric").value_or(fields.fabric);
   fields.listed = ipam->Has("links");
   ipam->Ignore("links");
-  PoolFields pool = ReadPool(*ipam);
+  PoolFields common = ReadShared(*ipam);
+  auto sets = ReadSets(*ipam);
   ipam->Close();
+  PrependRuntimeSets(root, *ipam, sets);
   if (fields.listed) {
-    fields.pools = ReadLinks(*ipam, pool);
+    fields.pools = ReadLinks(*ipam, common);
+  } else if (common.rail) {
+    RefuseBesideRail(*ipam);
+    fields.pools.push_back(std::move(common));
   } else {
-    CheckPool(*ipam, pool);
-    if (pool.rail || pool.subnet) fields.pools.push_back(std::move(pool));
+    if (common.gateway) PlaceGateway(*ipam, *common.gateway, sets);
+    fields.pools = PoolsOfSets(std::move(sets), common);
   }
   fields.requests = ReadAddressRequests(root, args);
   RH_TRY(root.status());

@@ -1,11 +1,10 @@
 // The `ipam` object of a network configuration as it is written: types and names
 // checked, nothing looked up.
 //
-// It describes one pool, or, with `links`, one pool for each of several interfaces
-// of the same attachment. Fields and their meaning: docs/interfaces.md, "CNI IPAM
-// configuration of railhead-ipam".
-// Errors: kMalformed, kInvalid with the JSON pointer and what to do.
-// Threads: pure.
+// It describes one address, or one for each of several sets of ranges, or, with `links`,
+// one for each of several interfaces of the same attachment. Fields and their meaning: docs/interfaces.md,
+// "CNI IPAM configuration of railhead-ipam". Errors: kMalformed, kInvalid with the JSON pointer and what to
+// do. Threads: pure.
 #pragma once
 
 #include <cstdint>
@@ -15,20 +14,20 @@
 
 #include "cni/skel/result.h"
 #include "ipam/range.h"
+#include "ipam/range_fields.h"
 #include "ipam/requests.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 
 namespace railhead {
 
+// One address to be given: by rail, or of one of `ranges`.
 struct PoolFields {
   std::string where;   // "network configuration: /ipam", for messages
   std::string ifname;  // of an entry of `links`
   std::optional<std::string> rail;
-  std::optional<IpPrefix> subnet;
-  std::optional<IpAddress> range_start;
-  std::optional<IpAddress> range_end;
-  std::optional<IpAddress> gateway;
+  RangeSetFields ranges;
+  std::optional<IpAddress> gateway;  // in place of the rail's
   std::vector<AddressRange> exclude;
   std::vector<AddressRange> exclude_of_all;  // of all links: those of another family do not matter
   std::optional<std::vector<CniRoute>> routes;
@@ -38,7 +37,7 @@ struct PoolFields {
 struct IpamFields {
   std::string fabric;   // path
   bool listed = false;  // there is a `links`
-  // In their order; without `links` one, or none when neither rail nor subnet is given.
+  // In their order; none when neither rail nor subnet, ranges nor links are given.
   std::vector<PoolFields> pools;
   std::vector<AddressRequest> requests;
 };

@@ -32,18 +32,18 @@ std::optional<IpRange> ParseIpRange(const std::string& text) {
   return IpRange{*first, *last};
 }
 
-std::optional<IpRange> Rail::RangeOf(const std::string& node, std::optional<int> index) const {
+std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> index) const {
   if (const auto named = node_ranges.find(node); named != node_ranges.end()) return named->second;
-  if (!index) return std::nullopt;
+  if (!index) return {};
   if (const auto numbered = node_ranges.find(std::to_string(*index)); numbered != node_ranges.end()) {
     return numbered->second;
   }
-  if (!node_block || !subnet) return std::nullopt;
-  // The index-th block; nullopt when the subnet has no such block.
+  if (!node_block || !subnet) return {};
+  // The index-th block; none when the subnet has no such block.
   const int index_bits = *node_block - subnet->length;
-  if (index_bits < 63 && (static_cast<std::int64_t>(*index) >> index_bits) != 0) return std::nullopt;
+  if (index_bits < 63 && (static_cast<std::int64_t>(*index) >> index_bits) != 0) return {};
   const IpAddress first = PlusShifted(subnet->First(), *index, subnet->address.Bits() - *node_block);
-  return IpRange{first, first.Filled(*node_block)};
+  return {IpRange{first, first.Filled(*node_block)}};
 }
 
 const Rail* Fabric::FindRail(const std::string& name) const {

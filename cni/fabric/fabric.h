@@ -50,14 +50,14 @@ struct Rail {
   std::optional<IpAddress> gateway;
   std::vector<IpPrefix> routes;
   std::vector<IpRange> exclude;
-  std::map<std::string, IpRange> node_ranges;  // by node name or index
-  std::optional<int> node_block;               // prefix length
+  std::map<std::string, std::vector<IpRange>> node_ranges;  // by node name or index
+  std::optional<int> node_block;                            // prefix length
   std::optional<int> traffic_class;
   bool soft_roce = false;
   std::uint32_t table = 0;
 
-  // The addresses that node (`name`, `index`) may hand out; nullopt: none given.
-  [[nodiscard]] std::optional<IpRange> RangeOf(const std::string& node, std::optional<int> index) const;
+  // The addresses that node (`name`, `index`) may hand out; empty: none given.
+  [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
 };
 
 enum class HandoffPolicy : std::uint8_t { kOff, kRequired };

@@ -46,25 +46,35 @@ void ReadPf(JsonReader& reader, Rail& rail) {
   if (bad) reader.Fail("pf", "must not be empty");
 }
 
+void AddNodeRange(JsonReader& ranges, const std::string& node, const std::string& text, Rail& rail) {
+  const auto range = ParseIpRange(text);
+  if (!range) return ranges.Fail(node, "'" + text + "' is no range", "for example 10.100.0.10-10.100.0.99");
+  if (rail.subnet && !(rail.subnet->Contains(range->first) && rail.subnet->Contains(range->last))) {
+    ranges.Fail(node, range->ToString() + " is outside the subnet " + rail.subnet->ToString());
+  }
+  for (const auto& [other, all] : rail.node_ranges) {
+    for (const auto& taken : all) {
+      if (range->last < taken.first || taken.last < range->first) continue;
+      ranges.Fail(node, range->ToString() + " overlaps " + taken.ToString() + " of node '" + other + "'");
+    }
+  }
+  rail.node_ranges[node].push_back(*range);
+}
+
 void ReadNodeRanges(JsonReader& reader, Rail& rail) {
   if (const auto block = reader.Int("nodeBlock", 1, 128); block) rail.node_block = static_cast<int>(*block);
   auto ranges = reader.Object("nodeRanges");
   if (!ranges) return;
   for (const auto& node : ranges->Keys()) {
-    const auto text = ranges->String(node);
-    const auto range = text ? ParseIpRange(*text) : std::nullopt;
-    if (text && !range)
-      ranges->Fail(node, "'" + *text + "' is no range", "for example 10.100.0.10-10.100.0.99");
-    if (!range) continue;
-    if (rail.subnet && !(rail.subnet->Contains(range->first) && rail.subnet->Contains(range->last))) {
-      ranges->Fail(node, range->ToString() + " is outside the subnet " + rail.subnet->ToString());
+    const auto* value = ranges->Raw(node);
+    std::vector<std::string> texts;
+    if (value != nullptr && value->is_array()) {
+      texts = ranges->Strings(node).value_or(texts);
+      if (texts.empty()) ranges->Fail(node, "is empty", "for example [\"10.100.0.10-10.100.0.99\"]");
+    } else if (const auto text = ranges->String(node); text) {
+      texts.push_back(*text);
     }
-    for (const auto& [other, taken] : rail.node_ranges) {
-      if (range->first <= taken.last && taken.first <= range->last) {
-        ranges->Fail(node, range->ToString() + " overlaps " + taken.ToString() + " of node '" + other + "'");
-      }
-    }
-    rail.node_ranges[node] = *range;
+    for (const auto& text : texts) AddNodeRange(*ranges, node, text, rail);
   }
 }
 

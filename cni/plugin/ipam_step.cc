@@ -17,12 +17,20 @@ nlohmann::json WithIpamType(const CniRequest& request, const std::string& type) 
   return json;
 }
 
+// Whether `ipam` says itself which addresses: in railhead-ipam's words, host-local's or whereabouts'.
+bool NamesSubnet(const nlohmann::json& ipam) {
+  for (const char* key : {"subnet", "ranges", "range", "ipRanges"}) {
+    if (ipam.contains(key)) return true;
+  }
+  return false;
+}
+
 IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t index,
                   const std::string& ifname) {
   auto json = WithIpamType(request, plan.ipam_type);
   auto& ipam = json["ipam"];
   const std::string rail = plan.links[index].RailName();
-  if (plan.ipam_type == kOwnIpam && !rail.empty() && !ipam.contains("rail") && !ipam.contains("subnet")) {
+  if (plan.ipam_type == kOwnIpam && !rail.empty() && !ipam.contains("rail") && !NamesSubnet(ipam)) {
     ipam["rail"] = rail;
   }
   return {{ifname, json.dump()}, {index}};
@@ -98,8 +106,7 @@ Result<void> Ask(const CniRequest& request, const PluginConfig& config, const st
   const std::string type = LikelyIpam(config);
   if (type.empty()) return {};
   auto json = WithIpamType(request, type);
-  if (type == kOwnIpam && config.rail && !json["ipam"].contains("subnet"))
-    json["ipam"]["rail"] = *config.rail;
+  if (type == kOwnIpam && config.rail && !NamesSubnet(json["ipam"])) json["ipam"]["rail"] = *config.rail;
   const auto done = RunDelegate(request, {type, command, json.dump()});
   // Ours is not configured, only likely.
   const bool not_installed = !done && done.error().code == ErrorCode::kNotFound && !config.ipam_given;

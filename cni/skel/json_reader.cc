@@ -247,14 +247,37 @@ std::vector<JsonReader> JsonReader::Objects(const std::string& key) {
     WrongType(key, *value, "a list of objects");
     return {};
   }
+  return Items(*value, pointer_ + "/" + EscapePointer(key));
+}
+
+std::vector<JsonReader> JsonReader::Items(const Json& value, const std::string& at) {
   std::vector<JsonReader> readers;
-  for (std::size_t i = 0; i < value->size(); ++i) {
-    const std::string at = pointer_ + "/" + EscapePointer(key) + "/" + std::to_string(i);
-    const Json& item = (*value)[i];
-    readers.push_back(JsonReader(state_, item.is_object() ? &item : nullptr, at));
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const Json& item = value[i];
+    readers.push_back(JsonReader(state_, item.is_object() ? &item : nullptr, at + "/" + std::to_string(i)));
     if (!item.is_object()) readers.back().WrongType("", item, "an object");
   }
   return readers;
+}
+
+std::vector<std::vector<JsonReader>> JsonReader::ObjectLists(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return {};
+  if (!value->is_array()) {
+    WrongType(key, *value, "a list of lists of objects");
+    return {};
+  }
+  const std::string at = pointer_ + "/" + EscapePointer(key);
+  std::vector<std::vector<JsonReader>> lists;
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    const Json& item = (*value)[i];
+    if (item.is_array()) {
+      lists.push_back(Items(item, at + "/" + std::to_string(i)));
+    } else {
+      JsonReader(state_, nullptr, at).WrongType(std::to_string(i), item, "a list of objects");
+    }
+  }
+  return lists;
 }
 
 std::string JsonReader::RequiredString(const std::string& key) {

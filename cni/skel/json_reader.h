@@ -68,6 +68,8 @@ class JsonReader {
   std::optional<JsonReader> Object(const std::string& key);
   // Absent: empty.
   std::vector<JsonReader> Objects(const std::string& key);
+  // A list of lists of objects. Absent: empty.
+  std::vector<std::vector<JsonReader>> ObjectLists(const std::string& key);
   // Any value, for what has several forms or is passed on.
   const nlohmann::json* Raw(const std::string& key);
 
@@ -95,6 +97,8 @@ class JsonReader {
   friend class JsonDocument;
   JsonReader(std::shared_ptr<JsonDocument::State> state, const nlohmann::json* value, std::string pointer);
   const nlohmann::json* Find(const std::string& key);
+  // The objects of the list `value`, whose pointer is `at`.
+  std::vector<JsonReader> Items(const nlohmann::json& value, const std::string& at);
   void WrongType(const std::string& key, const nlohmann::json& value, std::string_view wanted);
 
   std::shared_ptr<JsonDocument::State> state_;

@@ -118,6 +118,11 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"n":7})", "/nodeRanges/n: is not a string"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":"10.0.0.1-10.0.0.9","b":"10.0.0.9-10.0.0.20"})",
                 "/nodeRanges/b: 10.0.0.9-10.0.0.20 overlaps 10.0.0.1-10.0.0.9 of node 'a'"},
+        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":["10.0.0.1-10.0.0.9","10.0.0.9-10.0.0.20"]})",
+                "/nodeRanges/a: 10.0.0.9-10.0.0.20 overlaps 10.0.0.1-10.0.0.9 of node 'a'"},
+        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":[]})", "/nodeRanges/a: is empty"},
+        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":["10.0.0.1",7]})",
+                "/nodeRanges/a/1: is not a string"},
         Refusal{R"("nodeBlock":26)", "/subnet: is required with nodeRanges or nodeBlock"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeBlock":23)", "/nodeBlock: 23 does not divide"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeBlock":33)", "/nodeBlock: 33 does not divide"},
@@ -193,37 +198,51 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"({"version":1,"rail":[],"rails":[{"name":"a","pf":"p"}]})",
                 "/rail: unknown field; did you mean 'rails'?"}));
 
+std::string Shares(const std::vector<IpRange>& ranges) {
+  std::string text;
+  for (const IpRange& range : ranges) text += (text.empty() ? "" : ", ") + range.ToString();
+  return text;
+}
+
 TEST(FabricTest, RangesByNameIndexAndBlock) {
   const Rail rail = Read(WithRail(R"("subnet":"10.0.0.0/24","nodeRanges":{"n":"10.0.0.10-10.0.0.19",
                                      "7":"10.0.0.20-10.0.0.29"})"))
                         .rails.at(0);
-  EXPECT_EQ(rail.RangeOf("n", std::nullopt)->ToString(), "10.0.0.10-10.0.0.19");
-  EXPECT_EQ(rail.RangeOf("n", 3)->ToString(), "10.0.0.10-10.0.0.19") << "the name comes first";
-  EXPECT_EQ(rail.RangeOf("m", 7)->ToString(), "10.0.0.20-10.0.0.29");
-  EXPECT_EQ(rail.RangeOf("m", 6), std::nullopt);
+  EXPECT_EQ(Shares(rail.RangesOf("n", std::nullopt)), "10.0.0.10-10.0.0.19");
+  EXPECT_EQ(Shares(rail.RangesOf("n", 3)), "10.0.0.10-10.0.0.19") << "the name comes first";
+  EXPECT_EQ(Shares(rail.RangesOf("m", 7)), "10.0.0.20-10.0.0.29");
+  EXPECT_EQ(Shares(rail.RangesOf("m", 6)), "");
   const Rail blocks = Read(WithRail(R"("subnet":"10.0.0.0/24","nodeBlock":26)")).rails.at(0);
-  EXPECT_EQ(blocks.RangeOf("m", 0)->ToString(), "10.0.0.0-10.0.0.63");
-  EXPECT_EQ(blocks.RangeOf("m", 3)->ToString(), "10.0.0.192-10.0.0.255");
-  EXPECT_EQ(blocks.RangeOf("m", 4), std::nullopt) << "the subnet has four blocks";
-  EXPECT_EQ(blocks.RangeOf("m", std::nullopt), std::nullopt);
+  EXPECT_EQ(Shares(blocks.RangesOf("m", 0)), "10.0.0.0-10.0.0.63");
+  EXPECT_EQ(Shares(blocks.RangesOf("m", 3)), "10.0.0.192-10.0.0.255");
+  EXPECT_EQ(Shares(blocks.RangesOf("m", 4)), "") << "the subnet has four blocks";
+  EXPECT_EQ(Shares(blocks.RangesOf("m", std::nullopt)), "");
 }
 
 TEST(FabricTest, BlocksDoNotWrapAround) {
   const Rail top = Read(WithRail(R"("subnet":"255.255.255.0/24","nodeBlock":26)")).rails[0];
-  EXPECT_EQ(top.RangeOf("m", 3)->ToString(), "255.255.255.192-255.255.255.255");
-  EXPECT_EQ(top.RangeOf("m", 4), std::nullopt);
+  EXPECT_EQ(Shares(top.RangesOf("m", 3)), "255.255.255.192-255.255.255.255");
+  EXPECT_EQ(Shares(top.RangesOf("m", 4)), "");
   const Rail all = Read(WithRail(R"("subnet":"0.0.0.0/0","nodeBlock":8)")).rails[0];
-  EXPECT_EQ(all.RangeOf("m", 255)->ToString(), "255.0.0.0-255.255.255.255");
-  EXPECT_EQ(all.RangeOf("m", 256), std::nullopt) << "not node 0's block again";
+  EXPECT_EQ(Shares(all.RangesOf("m", 255)), "255.0.0.0-255.255.255.255");
+  EXPECT_EQ(Shares(all.RangesOf("m", 256)), "") << "not node 0's block again";
   const Rail v6 = Read(WithRail(R"("subnet":"fd00::/64","nodeBlock":96)")).rails[0];
-  EXPECT_EQ(v6.RangeOf("m", 1)->first.ToString(), "fd00::1:0:0");
+  EXPECT_EQ(v6.RangesOf("m", 1).at(0).first.ToString(), "fd00::1:0:0");
   const Rail wide = Read(WithRail(R"("subnet":"fd00::/48","nodeBlock":64)")).rails[0];
-  EXPECT_EQ(wide.RangeOf("m", 0)->first.ToString(), "fd00::");
-  EXPECT_EQ(wide.RangeOf("m", 258)->ToString(), "fd00:0:0:102::-fd00::102:ffff:ffff:ffff:ffff");
-  EXPECT_EQ(wide.RangeOf("m", 65536), std::nullopt);
+  EXPECT_EQ(wide.RangesOf("m", 0).at(0).first.ToString(), "fd00::");
+  EXPECT_EQ(Shares(wide.RangesOf("m", 258)), "fd00:0:0:102::-fd00::102:ffff:ffff:ffff:ffff");
+  EXPECT_EQ(Shares(wide.RangesOf("m", 65536)), "");
   const Rail whole = Read(WithRail(R"("subnet":"fd00::/64","nodeBlock":64)")).rails[0];
-  EXPECT_EQ(whole.RangeOf("m", 0)->first.ToString(), "fd00::");
-  EXPECT_EQ(whole.RangeOf("m", 1), std::nullopt);
+  EXPECT_EQ(whole.RangesOf("m", 0).at(0).first.ToString(), "fd00::");
+  EXPECT_EQ(Shares(whole.RangesOf("m", 1)), "");
+}
+
+TEST(FabricTest, SeveralRangesOfANode) {
+  const Rail rail = Read(WithRail(R"("subnet":"10.0.0.0/24","nodeRanges":{
+                                     "n":["10.0.0.30-10.0.0.39","10.0.0.10-10.0.0.19","10.0.0.50"]})"))
+                        .rails.at(0);
+  EXPECT_EQ(Shares(rail.RangesOf("n", std::nullopt)),
+            "10.0.0.30-10.0.0.39, 10.0.0.10-10.0.0.19, 10.0.0.50-10.0.0.50");
 }
 
 TEST(FabricTest, ExcludedPrefixesAndRanges) {

@@ -89,6 +89,16 @@ TEST_F(PluginRailsIpamTest, AddressesThatAreAskedFor) {
       << Describe(refused.error());
 }
 
+// A configuration that names its subnets itself is not asked for the rail's.
+TEST_F(PluginRailsIpamTest, SetsOfTheConfigurationInPlaceOfTheRail) {
+  Call one{.config = R"("deviceID":")" + Bdf(0, 0) +
+                     R"(","ipam":{"type":"railhead-ipam","ranges":[[{"subnet":"10.9.0.0/24"}],
+                        [{"subnet":"fd00:9::/64"}]]})"};
+  EXPECT_EQ(AddressesOf(Add(one)), (Addresses{"10.9.0.2/24", "fd00:9::2/64"}));
+  const auto checked = Check(one);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+}
+
 // rail2 has one address: the addresses of rail0 and rail1 are not lost with it.
 TEST_F(PluginRailsIpamTest, ExhaustedOnTheLastRail) {
   WriteRanges({"10.100.0.10-10.100.0.11", "10.200.0.20-10.200.0.21", "10.150.0.30-10.150.0.30"});

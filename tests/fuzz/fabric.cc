@@ -14,14 +14,17 @@ void Inspect(const Fabric& fabric) {
   for (const auto& rail : fabric.rails) {
     Require(names.insert(rail.name).second, "rails have different names");
     Require(!rail.vlan || (*rail.vlan >= 0 && *rail.vlan <= 4094), "a rail's VLAN is one");
-    for (const auto& [node, range] : rail.node_ranges) {
-      Require(rail.subnet && rail.subnet->Contains(range.first) && rail.subnet->Contains(range.last),
-              "a node's range is in its rail's subnet");
-      (void)rail.RangeOf(node, std::nullopt);
+    for (const auto& [node, ranges] : rail.node_ranges) {
+      for (const auto& range : ranges) {
+        Require(rail.subnet && rail.subnet->Contains(range.first) && rail.subnet->Contains(range.last),
+                "a node's range is in its rail's subnet");
+      }
+      Require(rail.RangesOf(node, std::nullopt) == ranges, "a node's ranges are found by its name");
     }
     for (const auto& [node, index] : fabric.nodes) {
-      const auto range = rail.RangeOf(node, index);
-      Require(!range || range->first <= range->last, "a node's share begins before it ends");
+      for (const auto& range : rail.RangesOf(node, index)) {
+        Require(range.first <= range.last, "a node's share begins before it ends");
+      }
     }
   }
   for (const auto& pool : fabric.pools) {

@@ -53,7 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"GatewayWrongType", R"({"gateway": 1})", "/ipam/gateway: is not a string"},
         Bad{"SubnetNoPrefix", R"({"subnet": "10.0.0.0"})", "/ipam/subnet: '10.0.0.0' is not a prefix"},
         Bad{"SubnetHostBits", R"({"subnet": "10.0.0.7/24"})", "write 10.0.0.0/24"},
-        Bad{"SubnetMissing", R"({"subnet": null})", "/ipam: has none of 'rail', 'subnet' and 'links'"},
+        Bad{"SubnetMissing", R"({"subnet": null})", "/ipam: has none of 'rail', 'subnet', 'ranges' and 'links'"},
         Bad{"RailAndSubnet", R"({"rail": "rail0"})", "/ipam/subnet: cannot be given together with 'rail'"},
         Bad{"Misspelt", R"({"rangeStrat": "10.0.0.5"})",
             "/ipam/rangeStrat: unknown field; did you mean 'rangeStart'?"},
