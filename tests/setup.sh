@@ -18,9 +18,10 @@ RAILHEAD_PACKAGES=(
     libnl-3-dev libnl-route-3-dev libibverbs-dev libgrpc++-dev libprotobuf-dev protobuf-compiler
     protobuf-compiler-grpc nlohmann-json3-dev libexpected-dev liblmdb-dev libcli11-dev libspdlog-dev
     libgtest-dev libgmock-dev libhwloc-dev libbenchmark-dev prometheus-cpp-dev golang-go golang-github-appc-cni-dev
+    libboost-dev libssl-dev libyaml-cpp-dev
     # tests, guests, demo
     containernetworking-plugins kmod cpio xz-utils zstd tcpdump iproute2 iputils-ping jq shellcheck
-    strace python3 util-linux
+    strace python3 util-linux openssl etcd-server
 )
 RAILHEAD_QEMU=qemu-system-x86
 RAILHEAD_QEMU_MIN=1:8

@@ -45,6 +45,9 @@ const std::vector<Library>& Libraries() {
   static const std::vector<Library> libraries = {
       {"grpc", {"deviceplugin/", "tests/", "bench/"}},
       {"google/protobuf", {"deviceplugin/", "tests/", "bench/"}},
+      {"boost/", {"deviceplugin/leasing/"}},
+      {"openssl/", {"deviceplugin/leasing/"}},
+      {"yaml-cpp/", {"deviceplugin/leasing/"}},
       {"prometheus/", {"deviceplugin/", "tests/"}},
       {"hwloc", {"deviceplugin/", "tests/"}},
       {"CLI/", {"deviceplugin/", "tests/", "bench/"}},

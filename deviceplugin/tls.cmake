@@ -1,0 +1,16 @@
+# What the cluster stores speak with: HTTP by Boost.Beast's parser (headers only) and TLS by
+# OpenSSL's static archives, so that railheadd still needs glibc only. Debian's CMake
+# packages know the shared libraries first, so the archives are named here.
+find_path(BOOST_INCLUDE boost/beast/http/parser.hpp REQUIRED)
+find_path(OPENSSL_INCLUDE openssl/ssl.h REQUIRED)
+find_library(ARCHIVE_ssl libssl.a REQUIRED)
+find_library(ARCHIVE_crypto libcrypto.a REQUIRED)
+add_library(railhead_tls INTERFACE)
+target_include_directories(railhead_tls SYSTEM INTERFACE ${BOOST_INCLUDE} ${OPENSSL_INCLUDE})
+target_link_libraries(railhead_tls INTERFACE ${ARCHIVE_ssl} ${ARCHIVE_crypto} Threads::Threads ${CMAKE_DL_LIBS})
+# kubeconfig files are YAML.
+find_path(YAML_INCLUDE yaml-cpp/yaml.h REQUIRED)
+find_library(ARCHIVE_yaml libyaml-cpp.a REQUIRED)
+add_library(railhead_yaml INTERFACE)
+target_include_directories(railhead_yaml SYSTEM INTERFACE ${YAML_INCLUDE})
+target_link_libraries(railhead_yaml INTERFACE ${ARCHIVE_yaml})
