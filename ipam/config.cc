@@ -8,8 +8,9 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
+#include "ipam/fabric_source.h"
 #include "ipam/fields.h"
-#include "netns/base/node.h"
+#include "ipam/resolv_conf.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -29,7 +30,8 @@ std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields
 }
 
 // Adds what `range` says to the subnet's.
-Result<void> AddRange(const RangeFields& range, const PoolFields& fields, RangeSpec& spec) {
+Result<void> AddRange(const RangeFields& range, const PoolFields& fields, FabricSource& source,
+                      RangeSpec& spec) {
   spec.subnet = range.subnet;
   if (spec.gateway && range.gateway && *spec.gateway != *range.gateway) {
     return Fail(ErrorCode::kInvalid,
@@ -47,18 +49,20 @@ Result<void> AddRange(const RangeFields& range, const PoolFields& fields, RangeS
     return Fail(ErrorCode::kInvalid, range.where + ": rangeStart " + first.ToString() +
                                          " is not before rangeEnd " + last.ToString());
   }
-  spec.ranges.push_back({first, last});
+  const AddressRange given{first, last};
+  spec.ranges.push_back(range.of_cluster ? RH_TRY(WithinSlice(range, given, fields.node_slice, source))
+                                         : given);
   return {};
 }
 
 // Ranges of one subnet are one pool, in the place of the first of them.
-Result<AddressPlan> PlanInline(const PoolFields& fields) {
+Result<AddressPlan> PlanInline(const PoolFields& fields, FabricSource& source) {
   std::vector<std::pair<std::string, RangeSpec>> specs;
   for (const RangeFields& range : fields.ranges) {
     auto at = std::find_if(specs.begin(), specs.end(),
                            [&](const auto& one) { return one.second.subnet == range.subnet; });
     if (at == specs.end()) at = specs.insert(at, {range.where, {}});
-    RH_TRY(AddRange(range, fields, at->second));
+    RH_TRY(AddRange(range, fields, source, at->second));
   }
   AddressPlan plan;
   plan.ifname = fields.ifname;
@@ -67,33 +71,6 @@ Result<AddressPlan> PlanInline(const PoolFields& fields) {
   for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, rest)));
   return plan;
 }
-
-// The fabric, read when the first pool asks for it.
-class FabricSource {
- public:
-  FabricSource(const Root& root, std::string path) : root_(root), path_(std::move(path)) {}
-
-  Result<const Fabric*> For(const PoolFields& fields) {
-    if (!fabric_) fabric_ = RH_TRY(ReadFabric(root_, path_));
-    if (fabric_) return &*fabric_;
-    return Fail(ErrorCode::kInvalid,
-                fields.where + "/rail: '" + *fields.rail + "' needs the fabric file " + path_ +
-                    ", which does not exist",
-                "write it, or give subnet and range in the configuration");
-  }
-  // This node's name, as fabrics know it.
-  Result<std::string> Node() {
-    if (node_.empty()) node_ = RH_TRY(NodeName(root_));
-    return node_;
-  }
-  [[nodiscard]] const std::string& path() const { return path_; }
-
- private:
-  const Root& root_;
-  std::string path_;
-  std::optional<Fabric> fabric_;
-  std::string node_;
-};
 
 Result<const Rail*> FindRail(const Fabric& fabric, const PoolFields& fields, const std::string& path) {
   if (const Rail* rail = fabric.FindRail(*fields.rail); rail != nullptr) return rail;
@@ -162,7 +139,8 @@ Result<void> CheckRoutes(const PoolFields& fields, const AddressPlan& of, const 
   for (const CniRoute& route : of.routes) {
     if (!route.gateway) continue;
     std::vector<std::string> subnets;
-    bool reachable = false;
+    bool reachable = std::any_of(plan.also.begin(), plan.also.end(),
+                                 [&](const CniIp& ip) { return ip.address.Contains(*route.gateway); });
     for (const AddressPlan& other : plan.addresses) {
       if (other.ifname != of.ifname) continue;
       for (const PoolChoice& choice : other.choices) {
@@ -186,9 +164,15 @@ Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, con
   FabricSource source(root, fields.fabric);
   IpamPlan plan;
   plan.listed = fields.listed;
+  plan.also = fields.peers.addresses;
+  plan.dns = fields.peers.dns;
+  if (const std::string& path = fields.peers.resolv_conf; !path.empty()) {
+    plan.dns = RH_TRY_WRAP(DnsOfResolvConf(root, path), "network configuration: /ipam");
+  }
   std::set<std::pair<std::string, std::string>> seen;
   for (const PoolFields& pool : fields.pools) {
-    AddressPlan one = pool.rail ? RH_TRY(PlanByRail(pool, fields.listed, source)) : RH_TRY(PlanInline(pool));
+    AddressPlan one =
+        pool.rail ? RH_TRY(PlanByRail(pool, fields.listed, source)) : RH_TRY(PlanInline(pool, source));
     for (const PoolChoice& choice : one.choices) {
       if (seen.emplace(one.ifname, choice.pool.name).second) continue;
       return Fail(ErrorCode::kInvalid,

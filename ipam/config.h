@@ -39,6 +39,8 @@ struct AddressPlan {
 struct IpamPlan {
   bool listed = false;                 // by `links`
   std::vector<AddressPlan> addresses;  // in the order of the configuration
+  std::vector<CniIp> also;             // in every answer, whoever asks
+  std::string dns;                     // for the answer, a JSON object; empty: none
 };
 
 // `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS.

@@ -61,7 +61,7 @@ void Refuse(JsonReader& reader, const std::vector<const char*>& keys, const std:
 }
 
 void RefuseBesideRail(JsonReader& reader) {
-  Refuse(reader, {"subnet", "rangeStart", "rangeEnd", "ranges"}, "rail",
+  Refuse(reader, {"subnet", "rangeStart", "rangeEnd", "ranges", "range", "ipRanges"}, "rail",
          "the fabric knows the rail's subnet and this node's range: remove one of the two");
 }
 
@@ -88,8 +88,9 @@ PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
 
 // `common` is what was read from `ipam` itself: exclude and restSeconds hold for all.
 std::vector<PoolFields> ReadLinks(JsonReader& ipam, const PoolFields& common) {
-  Refuse(ipam, {"rail", "subnet", "rangeStart", "rangeEnd", "ranges", "gateway", "routes"}, "links",
-         "say it for each of the links");
+  Refuse(ipam,
+         {"rail", "subnet", "rangeStart", "rangeEnd", "ranges", "range", "ipRanges", "gateway", "routes"},
+         "links", "say it for each of the links");
   std::vector<PoolFields> pools;
   for (JsonReader& entry : ipam.Objects("links")) pools.push_back(ReadLink(entry, common));
   if (pools.empty()) ipam.Fail("links", "is empty", "name at least one link");
@@ -97,10 +98,11 @@ std::vector<PoolFields> ReadLinks(JsonReader& ipam, const PoolFields& common) {
 }
 
 // All sets of `ipam`: each gives one address.
-std::vector<RangeSetFields> ReadSets(JsonReader& ipam) {
+std::vector<RangeSetFields> ReadSets(JsonReader& ipam, const PeerFields& peers) {
   std::vector<RangeSetFields> sets;
   if (auto range = ReadRange(ipam); range) sets.push_back({std::move(*range)});
   for (auto& set : ReadRangeSets(ipam, "ranges")) sets.push_back(std::move(set));
+  sets.insert(sets.end(), peers.sets.begin(), peers.sets.end());
   return sets;
 }
 
@@ -133,11 +135,13 @@ void PlaceGateway(JsonReader& ipam, const IpAddress& gateway, std::vector<RangeS
             "give a gateway inside the subnet, or none");
 }
 
-std::vector<PoolFields> PoolsOfSets(std::vector<RangeSetFields> sets, const PoolFields& common) {
+std::vector<PoolFields> PoolsOfSets(std::vector<RangeSetFields> sets, const PoolFields& common,
+                                    const std::optional<int>& slice) {
   std::vector<PoolFields> pools;
   for (RangeSetFields& set : sets) {
     PoolFields pool = common;
     pool.gateway.reset();
+    pool.node_slice = slice;
     if (sets.size() > 1 || set.size() > 1) pool.exclude_of_all = std::exchange(pool.exclude, {});
     if (!pools.empty()) pool.routes.reset();  // of the attachment, so once
     for (RangeFields& range : set) {
@@ -172,7 +176,8 @@ Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args
   fields.listed = ipam->Has("links");
   ipam->Ignore("links");
   PoolFields common = ReadShared(*ipam);
-  auto sets = ReadSets(*ipam);
+  fields.peers = ReadPeerFields(*ipam);
+  auto sets = ReadSets(*ipam, fields.peers);
   ipam->Close();
   PrependRuntimeSets(root, *ipam, sets);
   if (fields.listed) {
@@ -182,7 +187,7 @@ Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args
     fields.pools.push_back(std::move(common));
   } else {
     if (common.gateway) PlaceGateway(*ipam, *common.gateway, sets);
-    fields.pools = PoolsOfSets(std::move(sets), common);
+    fields.pools = PoolsOfSets(std::move(sets), common, fields.peers.node_slice);
   }
   fields.requests = ReadAddressRequests(root, args);
   RH_TRY(root.status());

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "cni/skel/result.h"
+#include "ipam/peer_fields.h"
 #include "ipam/range.h"
 #include "ipam/range_fields.h"
 #include "ipam/requests.h"
@@ -32,6 +33,7 @@ struct PoolFields {
   std::vector<AddressRange> exclude_of_all;  // of all links: those of another family do not matter
   std::optional<std::vector<CniRoute>> routes;
   std::optional<std::int64_t> rest_seconds;
+  std::optional<int> node_slice;  // of ranges that all nodes share
 };
 
 struct IpamFields {
@@ -40,6 +42,7 @@ struct IpamFields {
   // In their order; none when neither rail nor subnet, ranges nor links are given.
   std::vector<PoolFields> pools;
   std::vector<AddressRequest> requests;
+  PeerFields peers;  // but for its sets, which are in `pools`
 };
 
 // `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS.

@@ -110,6 +110,8 @@ Result<std::string> IpamPlugin::Add(const CniRequest& request) {
     result.ips.push_back(ip);
     result.routes.insert(result.routes.end(), asked.routes.begin(), asked.routes.end());
   }
+  result.ips.insert(result.ips.end(), plan.also.begin(), plan.also.end());
+  result.dns = plan.dns;
   return CniResultJson(result, request.cni_version);
 }
 

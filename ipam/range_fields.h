@@ -21,6 +21,7 @@ struct RangeFields {
   std::optional<IpAddress> last;
   std::optional<IpAddress> gateway;
   bool first_is_gateway = false;  // the subnet's first address, where none is given
+  bool of_cluster = false;        // whereabouts': all nodes give from it, each from its slice
   std::vector<AddressRange> exclude;
 };
 
