@@ -135,9 +135,11 @@ Result<std::optional<NodeLease>> ReadNodeLease(const LmdbTxn& txn) {
   lease.node = reader.Text();
   lease.machine = reader.Text();
   lease.instance = reader.Text();
+  lease.previous = reader.Text();
   lease.session = reader.Text();
   lease.known_session = reader.Text();
   lease.counter = reader.Number();
+  lease.checking = reader.Number() != 0;
   lease.boot_id = reader.Text();
   lease.renewed_ms = reader.Number();
   lease.fence_ms = reader.Number();
@@ -147,9 +149,10 @@ Result<std::optional<NodeLease>> ReadNodeLease(const LmdbTxn& txn) {
 
 Result<void> WriteNodeLease(LmdbTxn& txn, const NodeLease& lease) {
   return txn.Put(std::string_view(&kBlockTable, 1),
-                 Text(lease.node) + Text(lease.machine) + Text(lease.instance) + Text(lease.session) +
-                     Text(lease.known_session) + Number(lease.counter) + Text(lease.boot_id) +
-                     Number(lease.renewed_ms) + Number(lease.fence_ms));
+                 Text(lease.node) + Text(lease.machine) + Text(lease.instance) + Text(lease.previous) +
+                     Text(lease.session) + Text(lease.known_session) + Number(lease.counter) +
+                     Number(lease.checking ? 1 : 0) + Text(lease.boot_id) + Number(lease.renewed_ms) +
+                     Number(lease.fence_ms));
 }
 
 Result<std::vector<NodeBlock>> ReadNodeBlocks(const LmdbTxn& txn, std::string_view pool) {

@@ -58,9 +58,11 @@ struct NodeLease {
   std::string node;
   std::string machine;        // tells a copied disk from the one it was copied from
   std::string instance;       // made at random; another one where blocks are not ours for sure
+  std::string previous;       // the instance before; blocks may still name it
   std::string session;        // of the daemon that writes the node's record
   std::string known_session;  // the last one that the record was seen with
   std::uint64_t counter = 0;  // of the last node record that was written for sure
+  bool checking = false;      // the cluster store is not as we left it: see what is ours
   std::string boot_id;        // of renewed_ms; empty: never renewed
   std::uint64_t renewed_ms = 0;
   std::uint64_t fence_ms = 0;

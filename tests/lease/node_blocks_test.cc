@@ -27,7 +27,8 @@ NodeBlock Block(std::uint64_t index, const std::string& range, BlockState state)
 }
 
 NodeLease Lease(const ClockReading& renewed, std::uint64_t fence_ms) {
-  return {"node", "machine", "instance", "s2", "s1", 7, renewed.boot_id, renewed.boottime_ms, fence_ms};
+  return {"node", "machine",       "instance",          "before", "s2", "s1", 7,
+          true,   renewed.boot_id, renewed.boottime_ms, fence_ms};
 }
 
 class NodeBlocksTest : public ::testing::Test {

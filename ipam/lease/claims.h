@@ -1,0 +1,64 @@
+// Claims: more blocks while a pool has too few free addresses.
+//
+// A claim is written in the node's book, then listed in the node's record, and only then made:
+// killed or cut off anywhere, the node finds it again, and so does whoever takes the blocks of a
+// dead node. It is on probation for two renewSeconds and at least until the node's record was
+// written once more: a copy of the cluster store that has that record has the claim as well.
+// Errors: as ClusterStore and NodeBook; a full pool is an event, and asked again later.
+// Threads: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "ipam/lease/block_check.h"
+#include "ipam/lease/context.h"
+#include "ipam/lease/node_sign.h"
+
+namespace railhead {
+
+class Claims {
+ public:
+  Claims(LeaseContext& context, NodeSign& sign, BlockCheck& check)
+      : context_(context), sign_(sign), check_(check) {}
+
+  // Blocks that were claimed in the step before are on probation from now on.
+  Result<void> BeginProbations();
+  // Probations that are over.
+  Result<void> Confirm();
+  // `free`: addresses of the usable blocks, by pool.
+  Result<void> Claim(const std::map<std::string, std::uint64_t>& free);
+  // When the next probation is over, or a full pool is asked again; by CLOCK_BOOTTIME.
+  [[nodiscard]] std::optional<std::uint64_t> next_ms() const;
+
+ private:
+  struct Search {
+    std::optional<std::uint64_t> from;   // the next block to look at
+    std::optional<std::uint64_t> begin;  // where the search that goes on has begun
+    bool wrapped = false;
+    bool layout_known = false;
+    std::uint64_t not_before_ms = 0;
+  };
+
+  [[nodiscard]] bool IsOver(const NodeBlock& block) const;
+  Result<void> ConfirmOne(const NodeBlock& block);
+  Result<void> Want(const PoolLayout& layout);
+  [[nodiscard]] std::optional<std::uint64_t> NextUnknown(const PoolLayout& layout, std::uint64_t from) const;
+  Result<std::optional<std::uint64_t>> FirstGap(const PoolLayout& layout, std::uint64_t from, bool* unsure);
+  Result<std::optional<std::uint64_t>> FindFree(const PoolLayout& layout, Search& search);
+  void PoolFull(const PoolLayout& layout, Search& search);
+  Result<void> Make();
+  Result<void> MakeOne(NodeBlock block);
+  Result<void> GiveUp(const NodeBlock& block, const std::string& why);
+  void Postpone(Search& search);
+
+  LeaseContext& context_;
+  NodeSign& sign_;
+  BlockCheck& check_;
+  std::map<std::string, Search> searches_;   // by pool
+  std::map<BlockName, LeaseEntry> claimed_;  // as last seen
+};
+
+}  // namespace railhead

@@ -1,0 +1,126 @@
+#include "ipam/lease/node_book.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "ipam/ledger.h"
+#include "ipam/store.h"
+
+namespace railhead {
+namespace {
+
+// More rests end later: a step shall not hold the store's lock for long.
+constexpr std::size_t kWakeLimit = 256;
+
+Result<std::uint64_t> CountTaken(LmdbTxn& txn, const NodeBlock& block) {
+  StoredRuns runs(txn, block.pool);
+  std::uint64_t taken = 0;
+  for (std::optional<IpAddress> at = block.range.last; at;) {
+    const auto run = RH_TRY(runs.AtOrBefore(*at));
+    if (!run || run->last < block.range.first) break;
+    const IpAddress first = std::max(run->first, block.range.first);
+    const IpAddress last = std::min(run->last, block.range.last);
+    taken += *last.Minus(first) + 1;
+    if (run->first <= block.range.first) break;
+    at = PreviousAddress(run->first);
+  }
+  return taken;
+}
+
+// Whether any rest was over.
+Result<bool> EndRests(LmdbTxn& txn, const std::vector<NodeBlock>& blocks, std::chrono::seconds rest,
+                      const ClockReading& now) {
+  std::set<std::string> pools;
+  for (const NodeBlock& block : blocks) pools.insert(block.pool);
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  std::size_t woken = 0;
+  for (const std::string& name : pools) {
+    const auto subnet = IpPrefix::Parse(name);
+    if (!subnet) continue;
+    RangeSpec all;
+    all.subnet = *subnet;
+    const AddressPool pool{.name = name, .ranges = RH_TRY(RangeSet::Make(all)), .rest = rest};
+    woken += RH_TRY(ledger.Wake(pool, kWakeLimit));
+  }
+  if (woken == 0) return false;
+  RH_TRY(ledger.Stamp());
+  return true;
+}
+
+class StoredBook : public NodeBook {
+ public:
+  StoredBook(Root root, std::chrono::seconds rest) : root_(std::move(root)), rest_(rest) {}
+
+  Result<BookState> Read() override {
+    BookState state;
+    RH_TRY(Transact([&](LmdbTxn& txn) -> Result<bool> {
+      state.lease = RH_TRY(ReadNodeLease(txn));
+      state.blocks = RH_TRY(ReadAllNodeBlocks(txn));
+      return false;
+    }));
+    return state;
+  }
+
+  Result<void> Write(const BookChange& change) override {
+    return Transact([&](LmdbTxn& txn) -> Result<bool> {
+      if (change.lease) RH_TRY(WriteNodeLease(txn, *change.lease));
+      for (const NodeBlock& block : change.put) RH_TRY(WriteNodeBlock(txn, block));
+      for (const BlockName& name : change.erase) RH_TRY(EraseNodeBlock(txn, name.pool, name.index));
+      return true;
+    });
+  }
+
+  Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks,
+                                           const ClockReading& now) override {
+    std::vector<std::uint64_t> taken;
+    RH_TRY(Transact([&](LmdbTxn& txn) -> Result<bool> {
+      const bool changed = RH_TRY(EndRests(txn, blocks, rest_, now));
+      for (const NodeBlock& block : blocks) taken.push_back(RH_TRY(CountTaken(txn, block)));
+      return changed;
+    }));
+    return taken;
+  }
+
+  Result<std::vector<AddressRecord>> Held(const NodeBlock& block) override {
+    auto store = RH_TRY(AddressStore::Open(root_));
+    auto records = RH_TRY(store.List());
+    records.erase(std::remove_if(records.begin(), records.end(),
+                                 [&](const AddressRecord& record) {
+                                   return record.state != AddressState::kHeld || record.pool != block.pool ||
+                                          !block.range.Contains(record.address);
+                                 }),
+                  records.end());
+    return records;
+  }
+
+  Result<bool> Retire(const NodeBlock& block) override {
+    bool retired = false;
+    RH_TRY(Transact([&](LmdbTxn& txn) -> Result<bool> {
+      if (RH_TRY(CountTaken(txn, block)) != 0) return false;
+      NodeBlock returning = block;
+      returning.state = BlockState::kReturning;
+      RH_TRY(WriteNodeBlock(txn, returning));
+      retired = true;
+      return true;
+    }));
+    return retired;
+  }
+
+ private:
+  Result<void> Transact(const AddressStore::Change& change) {
+    auto store = RH_TRY(AddressStore::Open(root_));
+    return store.Transact(change);
+  }
+
+  const Root root_;
+  const std::chrono::seconds rest_;
+};
+
+}  // namespace
+
+std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds rest) {
+  return std::make_unique<StoredBook>(root, rest);
+}
+
+}  // namespace railhead

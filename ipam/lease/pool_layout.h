@@ -1,0 +1,51 @@
+// A subnet divided into blocks: block i is the `size` addresses from base + i * size on.
+//
+// Only blocks with at least one address to hand out count; IPv6 subnets have more blocks
+// than anybody needs, so they end at kMaxBlocks.
+// Threads: immutable value. Errors: kInvalid for a size that is no power of two.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ipam/range.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+class PoolLayout {
+ public:
+  static constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 40;
+
+  // `ranges`: what of the subnet may be handed out at all.
+  static Result<PoolLayout> Make(RangeSet ranges, std::uint64_t size);
+
+  [[nodiscard]] const std::string& pool() const { return pool_; }
+  [[nodiscard]] std::uint64_t size() const { return size_; }
+  [[nodiscard]] AddressRange Block(std::uint64_t index) const;
+  // How many of its addresses may be handed out.
+  [[nodiscard]] std::uint64_t AddressesOf(std::uint64_t index) const;
+  // The first block from `from` on that has any; nullopt behind the last.
+  [[nodiscard]] std::optional<std::uint64_t> NextFrom(std::uint64_t from) const;
+  // How many blocks there are, those without addresses among them.
+  [[nodiscard]] std::uint64_t Count() const;
+  // Where a node begins to look: spread over the subnet, so that nodes that start together
+  // seldom want the same block.
+  [[nodiscard]] std::uint64_t StartOf(std::string_view node) const;
+
+ private:
+  PoolLayout(RangeSet ranges, std::uint64_t size)
+      : ranges_(std::move(ranges)), pool_(ranges_.subnet().ToString()), size_(size) {}
+  [[nodiscard]] std::uint64_t IndexOf(const IpAddress& address) const;
+
+  RangeSet ranges_;
+  std::string pool_;
+  std::uint64_t size_;
+};
+
+// The addresses of a block of any subnet; nullopt when `pool` is no subnet.
+std::optional<AddressRange> RangeOfBlock(std::string_view pool, std::uint64_t index, std::uint64_t size);
+
+}  // namespace railhead

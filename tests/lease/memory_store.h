@@ -1,0 +1,81 @@
+// A cluster store in memory, and one node's way to it, on which requests get lost.
+//
+// MemoryCluster is the store: linearizable, with copies that it can be put back to.
+// MemoryStore is what a node sees of it: cut off, slow, or with answers that do not arrive,
+// whether or not what was asked for was done.
+// Ownership: a MemoryStore borrows its cluster. Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ipam/lease/cluster_store.h"
+
+namespace railhead::testing {
+
+class MemoryCluster {
+ public:
+  struct Value {
+    std::string text;
+    std::uint64_t revision = 0;
+  };
+  using Records = std::map<LeaseKey, Value>;
+
+  Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) const;
+  Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value);
+  Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value);
+  Result<void> Remove(const LeaseEntry& seen);
+  std::vector<LeaseEntry> Blocks(const std::string& pool, std::uint64_t from, std::size_t limit) const;
+  std::vector<LeaseEntry> Nodes(const std::string& after, std::size_t limit) const;
+
+  [[nodiscard]] const Records& records() const { return records_; }
+  void Restore(Records earlier) { records_ = std::move(earlier); }
+
+ private:
+  [[nodiscard]] bool IsAsSeen(const LeaseEntry& seen) const;
+  LeaseEntry Put(const LeaseKey& key, const std::string& value);
+
+  Records records_;
+  std::uint64_t revision_ = 0;
+};
+
+class MemoryStore : public ClusterStore {
+ public:
+  enum class Fault : std::uint8_t {
+    kNone,
+    kUnavailable,    // was not asked
+    kTimeoutBefore,  // the request was lost
+    kTimeoutAfter,   // the answer was lost
+    kDelayed,        // the request arrives later: see DeliverDelayed()
+  };
+
+  explicit MemoryStore(MemoryCluster& cluster) : cluster_(cluster) {}
+
+  Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) override;
+  Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value) override;
+  Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) override;
+  Result<void> Remove(const LeaseEntry& seen) override;
+  Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
+                                         std::size_t limit) override;
+  Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override;
+  [[nodiscard]] std::uint64_t calls() const override { return calls_; }
+
+  // Asked before each request.
+  std::function<Fault()> fault = [] { return Fault::kNone; };
+  // Called behind each change that was made, before it is answered.
+  std::function<void()> changed = [] {};
+  void DeliverDelayed();
+
+ private:
+  template <typename T>
+  Result<T> Ask(bool changes, const std::function<Result<T>()>& request);
+
+  MemoryCluster& cluster_;
+  std::uint64_t calls_ = 0;
+  std::vector<std::function<void()>> delayed_;
+};
+
+}  // namespace railhead::testing
