@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -73,26 +74,104 @@ Result<AddressRecord> HoldNew(AddressLedger& ledger, const OwnerClaim& claim) {
   return Fail(std::move(error));
 }
 
-Result<AddressRecord> Hold(AddressLedger& ledger, const OwnerClaim& claim, bool& changed) {
-  for (const AddressPool& pool : claim.pools) RH_TRY(CheckOwner(claim.owner, pool.name));
-  if (auto kept = RH_TRY(KeepHeld(ledger, claim, changed)); kept) return std::move(*kept);
-  changed = true;
-  return HoldNew(ledger, claim);
+// The error of a claim says which link it is of.
+template <typename T>
+Result<T> Named(const OwnerClaim& claim, Result<T> result) {
+  const std::string_view link = LinkName(claim.owner);
+  if (result || link.empty()) return result;
+  return Fail(Wrap(std::move(result.error()), link));
 }
+
+// The claims of one Allocate(), and what meets them so far.
+class Meeting {
+ public:
+  Meeting(AddressLedger& ledger, const std::vector<OwnerClaim>& claims)
+      : ledger_(ledger), claims_(claims), met_(claims.size()) {}
+
+  Result<void> Keep() {
+    for (std::size_t i = 0; i < claims_.size(); ++i) {
+      for (const AddressPool& pool : claims_[i].pools) {
+        RH_TRY(Named(claims_[i], CheckOwner(claims_[i].owner, pool.name)));
+      }
+      met_[i] = RH_TRY(Named(claims_[i], KeepHeld(ledger_, claims_[i], changed_)));
+    }
+    return {};
+  }
+  // What `which` says of what is not met yet, in the order of the claims.
+  template <typename Which>
+  Result<void> HoldEach(const Which& which) {
+    for (std::size_t i = 0; i < claims_.size(); ++i) {
+      if (met_[i] || !which(claims_[i])) continue;
+      met_[i] = RH_TRY(Named(claims_[i], HoldNew(ledger_, claims_[i])));
+      changed_ = true;
+    }
+    return {};
+  }
+  // Two devices of each rail are two groups.
+  Result<void> HoldAlignedGroups() {
+    std::vector<bool> tried(claims_.size(), false);
+    for (;;) {
+      const std::vector<std::size_t> group = NextGroup(tried);
+      if (group.empty()) return {};
+      if (group.size() > 1) RH_TRY(HoldGroup(group));
+    }
+  }
+  Holding Finish() {
+    Holding holding;
+    holding.changed = changed_;
+    for (auto& record : met_) holding.records.push_back(std::move(*record));
+    return holding;
+  }
+
+ private:
+  [[nodiscard]] bool CanBeAligned(std::size_t i) const {
+    return !met_[i] && claims_[i].aligned && claims_[i].pools.size() == 1;
+  }
+  // The first claim of each pool that is not in a group yet, of one family.
+  [[nodiscard]] std::vector<std::size_t> NextGroup(std::vector<bool>& tried) const {
+    std::vector<std::size_t> group;
+    std::set<std::string_view> pools;
+    for (std::size_t i = 0; i < claims_.size(); ++i) {
+      if (tried[i] || !CanBeAligned(i)) continue;
+      const AddressPool& pool = claims_[i].pools.front();
+      const bool same_family =
+          group.empty() || claims_[group.front()].pools.front().ranges.subnet().address.IsV4() ==
+                               pool.ranges.subnet().address.IsV4();
+      if (!same_family || !pools.insert(pool.name).second) continue;
+      tried[i] = true;
+      group.push_back(i);
+    }
+    return group;
+  }
+  Result<void> HoldGroup(const std::vector<std::size_t>& group) {
+    std::vector<const OwnerClaim*> claims;
+    for (const std::size_t i : group) {
+      RH_TRY(ledger_.Wake(claims_[i].pools.front(), kWakeLimit));
+      claims.push_back(&claims_[i]);
+    }
+    auto held = RH_TRY(ledger_.HoldAligned(claims));
+    if (!held) return {};
+    for (std::size_t i = 0; i < group.size(); ++i) met_[group[i]] = std::move((*held)[i]);
+    changed_ = true;
+    return {};
+  }
+
+  AddressLedger& ledger_;
+  const std::vector<OwnerClaim>& claims_;
+  std::vector<std::optional<AddressRecord>> met_;  // one for each claim
+  bool changed_ = false;
+};
 
 }  // namespace
 
 Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims) {
-  Holding holding;
-  for (const OwnerClaim& claim : claims) {
-    auto held = Hold(ledger, claim, holding.changed);
-    if (!held) {
-      const std::string_view link = LinkName(claim.owner);
-      return link.empty() ? Fail(std::move(held.error())) : Fail(Wrap(std::move(held.error()), link));
-    }
-    holding.records.push_back(std::move(*held));
-  }
-  return holding;
+  Meeting meeting(ledger, claims);
+  RH_TRY(meeting.Keep());
+  // Before any other takes it.
+  RH_TRY(meeting.HoldEach([](const OwnerClaim& claim) { return claim.wanted.has_value(); }));
+  RH_TRY(meeting.HoldAlignedGroups());
+  RH_TRY(meeting.HoldEach([](const OwnerClaim&) { return true; }));
+  return meeting.Finish();
 }
 
 }  // namespace railhead

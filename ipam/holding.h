@@ -1,7 +1,7 @@
 // How the claims of one Allocate() are met, within its transaction.
 //
-// A claim is met by what its owner holds, else by the address that it wants, else by the
-// next one of the first of its pools that has any.
+// A claim is met by what its owner holds, else by the address that it wants, else by one
+// that is aligned with the others', else by the next one of the first of its pools that has any.
 // Cost: as the ledger's steps; a claim of several pools pays for those before the one
 // that gives. Errors: as AddressStore::Allocate(), with the link's name in front; the
 // caller aborts the transaction. Threads: none.

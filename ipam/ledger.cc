@@ -1,8 +1,10 @@
 #include "ipam/ledger.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
+#include "ipam/alignment.h"
 #include "ipam/store.h"
 
 namespace railhead {
@@ -134,15 +136,39 @@ Result<void> AddressLedger::Forget(StoredRuns& runs, const std::string& pool, co
 
 Result<std::optional<AddressRecord>> AddressLedger::HoldNext(const AddressPool& pool,
                                                              const AddressOwner& owner) {
-  std::optional<IpAddress> last_given;
-  if (const auto bytes = RH_TRY(txn_->Get(PoolKey(pool.name))); bytes) {
-    last_given = RH_TRY(DecodeAddress(*bytes));
-  }
   StoredRuns runs(*txn_, pool.name);
+  const auto last_given = RH_TRY(LastGiven(pool));
   const auto address = RH_TRY(NextFree(pool.ranges, runs, last_given));
   if (!address) return std::nullopt;
   RH_TRY(txn_->Put(PoolKey(pool.name), Encode(*address)));
   return RH_TRY(Give(runs, pool, owner, *address));
+}
+
+Result<std::optional<std::vector<AddressRecord>>> AddressLedger::HoldAligned(
+    const std::vector<const OwnerClaim*>& claims) {
+  std::deque<StoredRuns> runs;
+  std::vector<AlignedPool> pools;
+  for (const OwnerClaim* claim : claims) {
+    const AddressPool& pool = claim->pools.front();
+    const auto last_given = RH_TRY(LastGiven(pool));
+    runs.emplace_back(*txn_, pool.name);
+    pools.push_back({&pool.ranges, &runs.back(), last_given});
+  }
+  const auto addresses = RH_TRY(NextAligned(pools));
+  if (!addresses) return std::nullopt;
+  std::vector<AddressRecord> held;
+  for (std::size_t i = 0; i < claims.size(); ++i) {
+    const AddressPool& pool = claims[i]->pools.front();
+    RH_TRY(txn_->Put(PoolKey(pool.name), Encode((*addresses)[i])));
+    held.push_back(RH_TRY(Give(runs[i], pool, claims[i]->owner, (*addresses)[i])));
+  }
+  return held;
+}
+
+Result<std::optional<IpAddress>> AddressLedger::LastGiven(const AddressPool& pool) const {
+  const auto bytes = RH_TRY(txn_->Get(PoolKey(pool.name)));
+  if (!bytes) return std::nullopt;
+  return RH_TRY(DecodeAddress(*bytes));
 }
 
 Result<AddressRecord> AddressLedger::HoldThis(const AddressPool& pool, const AddressOwner& owner,

@@ -22,6 +22,7 @@
 namespace railhead {
 
 struct AddressPool;
+struct OwnerClaim;
 
 // The runs of one pool, kept in the transaction.
 class StoredRuns : public RunMap {
@@ -54,6 +55,9 @@ class AddressLedger {
   Result<std::size_t> Wake(const AddressPool& pool, std::size_t limit);
   // free -> held, the next one of the order; nullopt when nothing is free.
   Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
+  // free -> held for all of the claims, each of the first of its pools, with the same host part;
+  // nullopt, and nothing has changed, when no such addresses are found (ipam/alignment.h).
+  Result<std::optional<std::vector<AddressRecord>>> HoldAligned(const std::vector<const OwnerClaim*>& claims);
   // free -> held, out of the order. An address that is held or whose rest is not over: kBusy.
   Result<AddressRecord> HoldThis(const AddressPool& pool, const AddressOwner& owner,
                                  const IpAddress& address);
@@ -71,6 +75,7 @@ class AddressLedger {
   AddressLedger(LmdbTxn& txn, ClockReading now, std::uint64_t store_ms)
       : txn_(&txn), now_(std::move(now)), store_ms_(store_ms) {}
 
+  [[nodiscard]] Result<std::optional<IpAddress>> LastGiven(const AddressPool& pool) const;
   // The address, which is free, is the owner's from now on.
   Result<AddressRecord> Give(StoredRuns& runs, const AddressPool& pool, const AddressOwner& owner,
                              const IpAddress& address);

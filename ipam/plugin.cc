@@ -43,7 +43,7 @@ std::vector<OwnerClaim> ClaimsOf(const AddressOwner& attachment, const IpamPlan&
   std::vector<OwnerClaim> claims;
   claims.reserve(plan.addresses.size());
   for (const AddressPlan& address : plan.addresses) {
-    OwnerClaim claim{LinkOwner(attachment, address.ifname), {}, address.wanted};
+    OwnerClaim claim{LinkOwner(attachment, address.ifname), {}, address.wanted, plan.listed};
     for (const PoolChoice& choice : address.choices) claim.pools.push_back(choice.pool);
     claims.push_back(std::move(claim));
   }

@@ -1,5 +1,6 @@
 #include "ipam/policy.h"
 
+#include <algorithm>
 #include <string>
 
 namespace railhead {
@@ -47,14 +48,20 @@ Result<void> Free(RunMap& runs, const IpAddress& address) {
   return runs.Erase(address);
 }
 
+Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& runs, const IpAddress& from) {
+  for (AddressRange interval : ranges.intervals()) {
+    if (interval.last < from) continue;
+    interval.first = std::max(interval.first, from);
+    if (auto found = RH_TRY(FirstFree(interval, runs)); found) return found;
+  }
+  return std::nullopt;
+}
+
 Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
                                           const std::optional<IpAddress>& last_given) {
-  if (last_given) {
-    for (AddressRange interval : ranges.intervals()) {
-      if (interval.last <= *last_given) continue;
-      if (interval.first <= *last_given) interval.first = last_given->Plus(1);
-      if (auto found = RH_TRY(FirstFree(interval, runs)); found) return found;
-    }
+  // The highest address of a family has none above it.
+  if (last_given && *last_given < last_given->Plus(1)) {
+    if (auto found = RH_TRY(FirstFreeFrom(ranges, runs, last_given->Plus(1))); found) return found;
   }
   for (const AddressRange& interval : ranges.intervals()) {
     if (auto found = RH_TRY(FirstFree(interval, runs)); found) return found;

@@ -46,6 +46,9 @@ Result<std::optional<AddressRange>> RunOf(RunMap& runs, const IpAddress& address
 Result<void> Take(RunMap& runs, const IpAddress& address);
 Result<void> Free(RunMap& runs, const IpAddress& address);
 
+// The lowest free address of `ranges` that is not below `from`; nullopt when there is none.
+Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& runs, const IpAddress& from);
+
 // The first free address of `ranges` above `last_given`, else from the start;
 // nullopt when all are taken. Without `last_given`: from the start.
 Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,

@@ -45,6 +45,8 @@ struct OwnerClaim {
   AddressOwner owner;
   std::vector<AddressPool> pools;   // never empty: the first that has an address gives it
   std::optional<IpAddress> wanted;  // this address or none; in one of the pools' ranges
+  // With the same host part as the others that say so, where possible (ipam/alignment.h).
+  bool aligned = false;
 };
 
 // What a caller of ReleaseWhere() wants released.

@@ -98,7 +98,8 @@ TEST_F(LinksTest, InlineFieldsRoutesAndWhatHoldsForAll) {
   config["ipam"]["exclude"] = {"10.9.0.5-10.9.0.7", "10.103.0.10", "fd00::1"};
   config["ipam"]["restSeconds"] = 1000;
   const Answer added = Run("ADD", "x", config);
-  EXPECT_EQ(added.Addresses(), "0 10.9.0.8/24 via 10.9.0.1, 1 10.103.0.11/24 via 10.103.0.253, 2 fd00::2/64");
+  EXPECT_EQ(added.Addresses(),
+            "0 10.9.0.11/24 via 10.9.0.1, 1 10.103.0.11/24 via 10.103.0.253, 2 fd00::2/64");
   EXPECT_EQ(added.Json()["routes"],
             json::array({{{"dst", "10.0.0.0/8"}, {"gw", "10.9.0.1"}, {"table", 109}}}));
 }
@@ -127,8 +128,8 @@ TEST_F(LinksTest, NothingIsHeldWhenTheLastPoolIsExhausted) {
   const std::string error = Run("ADD", "b", eight).Error();
   EXPECT_EQ(error.rfind("105: r7: no free address in 10.107.0.13 ", 0), 0U) << error;
   EXPECT_EQ(HeldCount(), 8U);
-  // And nothing was used up: the next address is the one after a's.
-  EXPECT_EQ(Run("ADD", "c", Config(json::array({Rail(0)}))).Addresses(), "0 10.100.0.11/24 via 10.100.0.254");
+  // And nothing was used up: the next address is the one after a's, which was .13 on all rails.
+  EXPECT_EQ(Run("ADD", "c", Config(json::array({Rail(0)}))).Addresses(), "0 10.100.0.10/24 via 10.100.0.254");
 }
 
 TEST_F(LinksTest, DelReleasesAllOfTheAttachmentWhateverTheConfiguration) {
@@ -180,6 +181,26 @@ TEST_F(LinksTest, ManyAtOnce) {
     for (const auto& ip : given["ips"]) addresses.insert(ip["address"].get<std::string>());
   }
   EXPECT_EQ(addresses.size(), 24U * 8U);
+}
+
+// The rails of a pod read alike, whatever single rails were used in between.
+TEST_F(LinksTest, TheSameHostPartOnEveryRail) {
+  ASSERT_EQ(Run("ADD", "a", Config(json::array({Rail(1)}))).status, 0);
+  ASSERT_EQ(Run("ADD", "b", Config(json::array({Rail(1)}))).status, 0);
+  EXPECT_EQ(Run("ADD", "c", two_).Addresses(),
+            "0 10.101.0.12/24 via 10.101.0.254, 1 10.100.0.12/24 via 10.100.0.254");
+  const json four = Config(
+      {Rail(2), Rail(3), {{"ifname", "r2-1"}, {"rail", "rail2"}}, {{"ifname", "r3-1"}, {"rail", "rail3"}}});
+  EXPECT_EQ(Run("ADD", "d", four).Addresses(),
+            "0 10.102.0.10/24 via 10.102.0.254, 1 10.103.0.10/24 via 10.103.0.254, "
+            "2 10.102.0.11/24 via 10.102.0.254, 3 10.103.0.11/24 via 10.103.0.254");
+  // An address that is asked for is not given to another link of the same pod.
+  json asked = four;
+  asked["runtimeConfig"]["ips"] = {"10.102.0.12"};
+  asked["ipam"]["links"][0]["ifname"] = "other";
+  EXPECT_EQ(Run("ADD", "e", asked).Addresses(),
+            "0 10.102.0.12/24 via 10.102.0.254, 1 10.103.0.13/24 via 10.103.0.254, "
+            "2 10.102.0.13/24 via 10.102.0.254, 3 10.103.0.12/24 via 10.103.0.254");
 }
 
 struct Bad {

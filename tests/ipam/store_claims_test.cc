@@ -28,7 +28,7 @@ class ClaimsTest : public ::testing::Test {
     std::vector<OwnerClaim> claims;
     claims.reserve(pools.size());
     for (const AddressPool& pool : pools) {
-      claims.push_back({LinkOwner(owner, "rail" + std::to_string(claims.size())), {pool}, {}});
+      claims.push_back({LinkOwner(owner, "rail" + std::to_string(claims.size())), {pool}, {}, false});
     }
     return claims;
   }

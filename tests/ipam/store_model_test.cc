@@ -160,7 +160,8 @@ class Comparison {
     const std::string boot = clock_.Reading().boot_id;
     const bool had = model_.HeldBy(owner) == wanted && asked_in_[owner] == boot;
     const bool able = model_.AllocateThis(owner, wanted, clock_.store_ms());
-    const auto given = store.Allocate({OwnerClaim{OwnerNumber(owner), {pool_}, wanted}}, clock_.Reading());
+    const auto given =
+        store.Allocate({OwnerClaim{OwnerNumber(owner), {pool_}, wanted, false}}, clock_.Reading());
     ASSERT_EQ(given.has_value(), able) << (given ? wanted.ToString() : given.error().message);
     if (!given) {
       ASSERT_EQ(given.error().code, ErrorCode::kBusy);
