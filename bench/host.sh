@@ -95,4 +95,4 @@ if [ -x "$bin/railheadd" ] && [ -x "$bin/kubelet-standin" ]; then
 else
     echo "bench/host.sh: no railheadd or kubelet-standin in $bin: the daemon is not measured" >&2
 fi
-[ -z "$report" ] || "$bin/railhead_bench" report --no-guest --no-node "$lines"
+[ -z "$report" ] || "$bin/railhead_bench" report --no-guest --no-node --no-ipam "$lines"

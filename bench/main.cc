@@ -156,6 +156,7 @@ int Main(int argc, char** argv) {
   auto* report = app.add_subcommand("report", "Tables and budgets");
   report->add_flag("!--no-host", line.parts.host, "Without the part on this machine");
   report->add_flag("!--no-guest", line.parts.guest, "Without the part in the guest");
+  report->add_flag("!--no-ipam", line.parts.ipam, "Without the IPAM plugins alone");
   report->add_flag("!--no-node", line.parts.node, "Without railheadd with many VFs");
   report->add_option("files", line.files, "Files of records")->required();
   auto* fake = app.add_subcommand("fake-root", "Writes a sysfs with a PF and VFs; prints their addresses");

@@ -79,4 +79,4 @@ ln -s "$disk/b" "$work/b/var/lib/railhead"
     --changes $((discoveries / 3 + 1)) --idle "$idle"
 "$bench" daemon --late --root "$work/b" --vfs-per-pf "$vfs" --out "$lines" --program "$bin/railheadd" \
     --changes $((discoveries / 10 + 1)) --idle $((idle / 3))
-[ -z "$report" ] || "$bin/railhead_bench" report --no-host --no-guest "$lines"
+[ -z "$report" ] || "$bin/railhead_bench" report --no-host --no-guest --no-ipam "$lines"

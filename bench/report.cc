@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/contender.h"
+#include "bench/ipam_verdict.h"
 #include "bench/node_report.h"
 #include "bench/rails.h"
 
@@ -92,7 +93,7 @@ std::string DaemonTable(const Record& record) {
 std::string Tables(const Record& record) {
   return StartupTable(record, kStartup, "Start-up on this machine: CNI_COMMAND=VERSION") +
          AttachTable(record, kStandIns, "Stand-ins (veth) in namespaces on this machine") +
-         DaemonTable(record) + NodeTable(record) +
+         DaemonTable(record) + NodeTable(record) + IpamTable(record) +
          StartupTable(record, kGuestStartup, "Start-up in the guest (emulated)") +
          AttachTable(record, kVf, "VFs with VLAN in the guest (emulated)") +
          AttachTable(record, kVfRxe, "VFs with VLAN and soft RoCE in the guest (emulated)") +

@@ -2,11 +2,12 @@
 # run.sh - the benchmarks: what ADD, DEL and start-up cost beside Debian's standard
 # plugins and beside the bare kernel, and whether the budgets are met.
 #
-# usage: bench/run.sh [--quick] [--guest-only | --host-only | --node-only] [--json FILE]
+# usage: bench/run.sh [--quick] [--guest-only | --host-only | --node-only | --ipam-only] [--json FILE]
 #   --quick       few runs: to see that it works
 #   --guest-only  only the part on real VFs in the emulated guest
 #   --host-only   only ADD, DEL and start-up on this machine
 #   --node-only   only railheadd with 1,024 VFs
+#   --ipam-only   only the IPAM plugins alone
 #   --json FILE   keep all values, one JSON array
 # Installs what is needed and builds (release) first.  Needs root for namespaces.
 # Takes about seven minutes after the build.  See docs/benchmarks.md.
@@ -19,24 +20,25 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../tests/setup.sh"
 usage() { sed -n '2,/^$/p;/^set /q' "$here/run.sh" | sed '$d; s/^# \?//' >&2; exit 2; }
 
-rounds=50 startup_rounds=300 guest_rounds=15 guest_startup_rounds=50 rails_rounds=7 host=1 guest=1 node=1 json=''
-node_options=()
+rounds=50 startup_rounds=300 guest_rounds=15 guest_startup_rounds=50 rails_rounds=7 host=1 guest=1 node=1 ipam=1 json=''
+node_options=() ipam_options=()
 while [ $# -gt 0 ]; do
     case $1 in
         --quick) rounds=2 startup_rounds=5 guest_rounds=2 guest_startup_rounds=3 rails_rounds=1
-            node_options=(-d 2 -a 20 -i 3) ;;
-        --guest-only) host='' node='' ;;
-        --host-only) guest='' node='' ;;
-        --node-only) host='' guest='' ;;
+            node_options=(-d 2 -a 20 -i 3) ipam_options=(-q) ;;
+        --guest-only) host='' node='' ipam='' ;;
+        --host-only) guest='' node='' ipam='' ;;
+        --node-only) host='' guest='' ipam='' ;;
+        --ipam-only) host='' guest='' node='' ;;
         --json) [ $# -ge 2 ] || usage; json=$(realpath -m "$2"); shift ;;
         *) usage ;;
     esac
     shift
 done
-[ -n "$host$guest$node" ] || usage
+[ -n "$host$guest$node$ipam" ] || usage
 
 railhead_setup
-railhead_build railhead railhead-ipam railheadd kubelet-standin bare_attach peak_memory railhead_bench railhead_node_bench
+railhead_build railhead railhead-ipam railheadd kubelet-standin bare_attach peak_memory railhead_bench railhead_node_bench railhead_ipam_bench
 bin=$RAILHEAD_BUILD/bin
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-bench-run.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -57,6 +59,13 @@ if [ -n "$node" ]; then
     files+=("$work/node")
 else
     options+=(--no-node)
+fi
+if [ -n "$ipam" ]; then
+    echo "bench: the IPAM plugins" >&2
+    "$here/ipam.sh" -b "$bin" "${ipam_options[@]}" -o "$work/ipam"
+    files+=("$work/ipam")
+else
+    options+=(--no-ipam)
 fi
 if [ -n "$guest" ]; then
     echo "bench: in the guest" >&2

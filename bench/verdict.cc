@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "bench/contender.h"
+#include "bench/ipam_verdict.h"
 #include "bench/node_series.h"
 #include "bench/rails.h"
 #include "bench/report.h"
@@ -213,6 +214,7 @@ std::vector<Verdict> Judge(const Record& record, const Parts& parts) {
   }
   if (parts.host) JudgeHost(record, verdicts);
   if (parts.node) JudgeNode(record, verdicts);
+  if (parts.ipam) JudgeIpam(record, verdicts);
   return verdicts;
 }
 

@@ -23,6 +23,7 @@ struct Parts {
   bool host = true;
   bool guest = true;
   bool node = true;
+  bool ipam = true;
 };
 
 std::vector<Verdict> Judge(const Record& record, const Parts& parts);

@@ -2,8 +2,8 @@
 //
 // The kernel drops it when the last descriptor of the open file description is
 // closed, so a killed holder never leaves it locked; a child that inherits the
-// descriptor keeps it (see Fd()). Waiting is polling with sleeps of at most 2 ms,
-// for flock(2) itself knows no deadline; so waiters have no order.
+// descriptor keeps it (see Fd()). Waiters get it in the order in which they came. As flock(2) knows no
+// deadline, a timer's signal (SIGRTMAX - 1, whose handler does nothing and stays) ends the waiting.
 // Lock files are never removed: removing one under a waiter would split the
 // lock in two.
 #pragma once
