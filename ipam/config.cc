@@ -16,10 +16,20 @@
 namespace railhead {
 namespace {
 
-Result<PoolChoice> MakeChoice(const RangeSpec& spec, const std::string& where, std::int64_t rest_seconds) {
+struct Rests {
+  std::chrono::seconds rest;
+  std::chrono::seconds min_rest;
+};
+
+Rests RestsOf(const PoolFields& fields, std::int64_t rest, std::int64_t min_rest) {
+  return {std::chrono::seconds(fields.rest_seconds.value_or(rest)),
+          std::chrono::seconds(fields.min_rest_seconds.value_or(min_rest))};
+}
+
+Result<PoolChoice> MakeChoice(const RangeSpec& spec, const std::string& where, const Rests& rests) {
   RangeSet ranges = RH_TRY_WRAP(RangeSet::Make(spec), where);
   std::string name = ranges.subnet().ToString();
-  return PoolChoice{{std::move(name), std::move(ranges), std::chrono::seconds(rest_seconds)}, spec.gateway};
+  return PoolChoice{{std::move(name), std::move(ranges), rests.rest, rests.min_rest}, spec.gateway};
 }
 
 std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
@@ -67,8 +77,8 @@ Result<AddressPlan> PlanInline(const PoolFields& fields, FabricSource& source) {
   AddressPlan plan;
   plan.ifname = fields.ifname;
   plan.routes = fields.routes.value_or(std::vector<CniRoute>{});
-  const std::int64_t rest = fields.rest_seconds.value_or(kDefaultRestSeconds);
-  for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, rest)));
+  const Rests rests = RestsOf(fields, kDefaultRestSeconds, kDefaultMinRestSeconds);
+  for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, rests)));
   return plan;
 }
 
@@ -128,7 +138,8 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   } else if (!listed) {
     plan.routes = RoutesOf(rail, spec.gateway);
   }
-  auto choice = RH_TRY(MakeChoice(spec, where, fields.rest_seconds.value_or(fabric.rest_seconds)));
+  const Rests rests = RestsOf(fields, fabric.rest_seconds, fabric.min_rest_seconds);
+  auto choice = RH_TRY(MakeChoice(spec, where, rests));
   choice.pool.leased = leased;
   plan.choices.push_back(std::move(choice));
   return plan;

@@ -50,6 +50,7 @@ PoolFields ReadShared(JsonReader& reader) {
   auto routes = ReadRoutes(reader);
   if (has_routes) pool.routes = std::move(routes);
   pool.rest_seconds = reader.Int("restSeconds", 0, kMaxRestSeconds);
+  pool.min_rest_seconds = reader.Int("minRestSeconds", 0, kMaxRestSeconds);
   return pool;
 }
 
@@ -83,10 +84,11 @@ PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
   }
   pool.exclude_of_all = common.exclude;
   if (!pool.rest_seconds) pool.rest_seconds = common.rest_seconds;
+  if (!pool.min_rest_seconds) pool.min_rest_seconds = common.min_rest_seconds;
   return pool;
 }
 
-// `common` is what was read from `ipam` itself: exclude and restSeconds hold for all.
+// `common` is what was read from `ipam` itself: exclude and the rests hold for all.
 std::vector<PoolFields> ReadLinks(JsonReader& ipam, const PoolFields& common) {
   Refuse(ipam,
          {"rail", "subnet", "rangeStart", "rangeEnd", "ranges", "range", "ipRanges", "gateway", "routes"},

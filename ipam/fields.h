@@ -33,6 +33,7 @@ struct PoolFields {
   std::vector<AddressRange> exclude_of_all;  // of all links: those of another family do not matter
   std::optional<std::vector<CniRoute>> routes;
   std::optional<std::int64_t> rest_seconds;
+  std::optional<std::int64_t> min_rest_seconds;
   std::optional<int> node_slice;  // of ranges that all nodes share
 };
 

@@ -67,6 +67,9 @@ Result<AddressRecord> HoldNew(AddressLedger& ledger, const OwnerClaim& claim) {
   for (const AddressPool& pool : claim.pools) {
     if (auto given = RH_TRY(HoldNextOf(ledger, pool, claim.owner)); given) return std::move(*given);
   }
+  for (const AddressPool& pool : claim.pools) {
+    if (auto given = RH_TRY(ledger.HoldRested(pool, claim.owner)); given) return std::move(*given);
+  }
   Error error = RH_TRY(ledger.Explain(claim.pools.front()));
   for (std::size_t i = 1; i < claim.pools.size(); ++i) {
     error.message += "; " + RH_TRY(ledger.Explain(claim.pools[i])).message;
@@ -102,7 +105,9 @@ class Meeting {
   Result<void> HoldEach(const Which& which) {
     for (std::size_t i = 0; i < claims_.size(); ++i) {
       if (met_[i] || !which(claims_[i])) continue;
-      met_[i] = RH_TRY(Named(claims_[i], HoldNew(ledger_, claims_[i])));
+      auto held = HoldNew(ledger_, claims_[i]);
+      if (!held && held.error().code == ErrorCode::kExhausted) refused_ = &claims_[i];
+      met_[i] = RH_TRY(Named(claims_[i], std::move(held)));
       changed_ = true;
     }
     return {};
@@ -116,6 +121,8 @@ class Meeting {
       if (group.size() > 1) RH_TRY(HoldGroup(group));
     }
   }
+  // The claim whose pools have no address.
+  [[nodiscard]] const OwnerClaim* refused() const { return refused_; }
   Holding Finish() {
     Holding holding;
     holding.changed = changed_;
@@ -160,18 +167,22 @@ class Meeting {
   const std::vector<OwnerClaim>& claims_;
   std::vector<std::optional<AddressRecord>> met_;  // one for each claim
   bool changed_ = false;
+  const OwnerClaim* refused_ = nullptr;
 };
 
 }  // namespace
 
-Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims) {
+Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims,
+                        const OwnerClaim** refused) {
   Meeting meeting(ledger, claims);
   RH_TRY(meeting.Keep());
   // Before any other takes it.
   RH_TRY(meeting.HoldEach([](const OwnerClaim& claim) { return claim.wanted.has_value(); }));
   RH_TRY(meeting.HoldAlignedGroups());
-  RH_TRY(meeting.HoldEach([](const OwnerClaim&) { return true; }));
-  return meeting.Finish();
+  auto held = meeting.HoldEach([](const OwnerClaim&) { return true; });
+  if (held) return meeting.Finish();
+  if (refused != nullptr) *refused = meeting.refused();
+  return Fail(std::move(held.error()));
 }
 
 }  // namespace railhead

@@ -19,6 +19,8 @@ struct Holding {
   bool changed = false;
 };
 
-Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims);
+// After kExhausted `*refused` is the claim whose pools have no address.
+Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& claims,
+                        const OwnerClaim** refused);
 
 }  // namespace railhead

@@ -43,8 +43,12 @@ Error StillResting(const AddressRecord& resting, std::uint64_t left_ms) {
           "try again then, or shorten restSeconds", 0};
 }
 
+std::uint64_t Milliseconds(std::chrono::seconds time) {
+  return static_cast<std::uint64_t>(time.count()) * kMillisecondsPerSecond;
+}
+
 std::uint64_t RestMilliseconds(const AddressPool& pool) {
-  return static_cast<std::uint64_t>(pool.rest.count()) * kMillisecondsPerSecond;
+  return Milliseconds(pool.rest);
 }
 
 }  // namespace
@@ -111,6 +115,7 @@ Result<void> AddressLedger::Rest(const AddressRecord& held) {
   resting.wall_seconds = now_.wall_seconds;
   RH_TRY(txn_->Erase(OwnerPrefix(held.owner) + held.pool));
   RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(resting)));
+  RH_TRY(EventLog(*txn_).Count(held.pool, &PoolCounters::released));
   return txn_->Put(RestKey(held.pool, store_ms_, held.address), "");
 }
 
@@ -165,6 +170,54 @@ Result<std::optional<std::vector<AddressRecord>>> AddressLedger::HoldAligned(
   return held;
 }
 
+Result<std::optional<RestEntry>> AddressLedger::RestedLongest(const AddressPool& pool) const {
+  const std::string prefix = RestPrefix(pool.name);
+  for (std::string at = prefix;;) {
+    const auto entry = RH_TRY(txn_->AtOrAfter(at));
+    if (!entry || !StartsWith(entry->key, prefix)) return std::nullopt;
+    const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
+    if (pool.ranges.Contains(rest.address)) return rest;
+    at = entry->key + '\0';
+  }
+}
+
+Result<std::optional<AddressRecord>> AddressLedger::HoldRested(const AddressPool& pool,
+                                                               const AddressOwner& owner) {
+  if (!pool.min_rest) return std::nullopt;
+  const auto longest = RH_TRY(RestedLongest(pool));
+  if (!longest || store_ms_ - longest->since_ms < Milliseconds(*pool.min_rest)) return std::nullopt;
+  StoredRuns runs(*txn_, pool.name);
+  RH_TRY(Forget(runs, pool.name, *longest));
+  RH_TRY(txn_->Put(PoolKey(pool.name), Encode(longest->address)));
+  EventLog log(*txn_);
+  AddressEvent event = Event(AddressEventKind::kRestShortened, pool.name, owner);
+  event.address = longest->address;
+  event.ms = store_ms_ - longest->since_ms;
+  RH_TRY(log.Count(pool.name, &PoolCounters::rest_shortened));
+  RH_TRY(log.Note(std::move(event)));
+  return RH_TRY(Give(runs, pool, owner, longest->address));
+}
+
+AddressEvent AddressLedger::Event(AddressEventKind kind, const std::string& pool,
+                                  const AddressOwner& owner) const {
+  AddressEvent event;
+  event.kind = kind;
+  event.pool = pool;
+  event.owner = owner;
+  event.store_ms = store_ms_;
+  event.wall_seconds = now_.wall_seconds;
+  return event;
+}
+
+Result<void> AddressLedger::NoteExhausted(const OwnerClaim& claim) {
+  EventLog log(*txn_);
+  for (const AddressPool& pool : claim.pools) {
+    RH_TRY(log.Count(pool.name, &PoolCounters::exhausted));
+    RH_TRY(log.Note(Event(AddressEventKind::kExhausted, pool.name, claim.owner)));
+  }
+  return {};
+}
+
 Result<std::optional<IpAddress>> AddressLedger::LastGiven(const AddressPool& pool) const {
   const auto bytes = RH_TRY(txn_->Get(PoolKey(pool.name)));
   if (!bytes) return std::nullopt;
@@ -197,6 +250,7 @@ Result<AddressRecord> AddressLedger::Give(StoredRuns& runs, const AddressPool& p
   RH_TRY(Take(runs, address));
   RH_TRY(txn_->Put(AddressKey(pool.name, address), Encode(held)));
   RH_TRY(txn_->Put(OwnerPrefix(owner) + pool.name, Encode(address)));
+  RH_TRY(EventLog(*txn_).Count(pool.name, &PoolCounters::given));
   return held;
 }
 
@@ -209,7 +263,8 @@ Result<bool> AddressLedger::Renew(AddressRecord& held) {
 
 Result<Error> AddressLedger::Explain(const AddressPool& pool) const {
   const std::string prefix = RestPrefix(pool.name);
-  const std::uint64_t rest_ms = RestMilliseconds(pool);
+  const std::uint64_t rest_ms =
+      std::min(RestMilliseconds(pool), Milliseconds(pool.min_rest.value_or(pool.rest)));
   std::uint64_t resting = 0;
   std::uint64_t first_ms = 0;
   for (std::string at = prefix;;) {

@@ -2,7 +2,8 @@
 // operations are made of. Keeps addresses, owners, runs and the rest queue in step.
 //
 // Cost: every step is a constant number of B-tree look-ups, except Explain(),
-// which only a failed allocation pays.
+// which only a failed allocation pays, and HoldRested(), which passes over the resting
+// addresses that are outside of the pool's ranges: only an exhausted pool pays for that.
 // Ownership: borrows the transaction, which must outlive it; the caller commits
 // after Stamp(). Errors: as LmdbTxn; kIo when records contradict each other.
 // Threads: none.
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "ipam/events.h"
 #include "ipam/lmdb.h"
 #include "ipam/policy.h"
 #include "ipam/record.h"
@@ -58,6 +60,9 @@ class AddressLedger {
   // free -> held for all of the claims, each of the first of its pools, with the same host part;
   // nullopt, and nothing has changed, when no such addresses are found (ipam/alignment.h).
   Result<std::optional<std::vector<AddressRecord>>> HoldAligned(const std::vector<const OwnerClaim*>& claims);
+  // resting -> held, before its rest is over: that which has rested longest, if it has rested
+  // for the pool's `min_rest`; nullopt: none has.
+  Result<std::optional<AddressRecord>> HoldRested(const AddressPool& pool, const AddressOwner& owner);
   // free -> held, out of the order. An address that is held or whose rest is not over: kBusy.
   Result<AddressRecord> HoldThis(const AddressPool& pool, const AddressOwner& owner,
                                  const IpAddress& address);
@@ -68,6 +73,9 @@ class AddressLedger {
   // Why the pool has no address: how many are held, resting, and until when.
   [[nodiscard]] Result<Error> Explain(const AddressPool& pool) const;
 
+  // That the claim's pools have no address.
+  Result<void> NoteExhausted(const OwnerClaim& claim);
+
   // The header for this moment: before Commit().
   Result<void> Stamp();
 
@@ -75,6 +83,8 @@ class AddressLedger {
   AddressLedger(LmdbTxn& txn, ClockReading now, std::uint64_t store_ms)
       : txn_(&txn), now_(std::move(now)), store_ms_(store_ms) {}
 
+  // That of the addresses that may be given which has rested longest.
+  [[nodiscard]] Result<std::optional<RestEntry>> RestedLongest(const AddressPool& pool) const;
   [[nodiscard]] Result<std::optional<IpAddress>> LastGiven(const AddressPool& pool) const;
   // The address, which is free, is the owner's from now on.
   Result<AddressRecord> Give(StoredRuns& runs, const AddressPool& pool, const AddressOwner& owner,
@@ -82,6 +92,10 @@ class AddressLedger {
   Result<void> Forget(StoredRuns& runs, const std::string& pool, const RestEntry& entry);
   // Of the owners whose keys start so.
   [[nodiscard]] Result<std::vector<AddressRecord>> HeldUnder(const std::string& prefix) const;
+
+  // An event of now.
+  [[nodiscard]] AddressEvent Event(AddressEventKind kind, const std::string& pool,
+                                   const AddressOwner& owner) const;
 
   LmdbTxn* txn_;
   ClockReading now_;

@@ -82,12 +82,14 @@ class LmdbTxn {
   // Removing what is not there is no error.
   Result<void> Erase(std::string_view key);
   Result<void> Commit();
+  // Ends it before its destructor does: nothing is written.
+  void Abort() { txn_.reset(); }
 
  private:
-  struct Abort {
+  struct End {
     void operator()(MDB_txn* txn) const { mdb_txn_abort(txn); }
   };
-  using Handle = std::unique_ptr<MDB_txn, Abort>;
+  using Handle = std::unique_ptr<MDB_txn, End>;
 
   LmdbTxn(std::string path, Handle txn, MDB_dbi table)
       : path_(std::move(path)), txn_(std::move(txn)), table_(table) {}

@@ -8,6 +8,7 @@
 //   rest              'T' pool NUL since address         -> (empty)
 //   address           'A' pool NUL address               -> AddressRecord
 //   owner             'O' network NUL container NUL ifname NUL pool -> address
+//   counters, events  'Q' ..., 'E' ...                   -> ipam/events.h
 //   blocks            'B' ...                            -> ipam/lease/node_blocks.h
 // A pool is named by its subnet ("10.100.0.0/24"): networks that share a
 // physical subnet share its addresses.

@@ -77,6 +77,14 @@ Result<std::vector<OwnerClaim>> OnlyLeased(const LmdbTxn& txn, std::vector<Owner
   return claims;
 }
 
+Result<void> NoteExhausted(const LmdbEnv& env, const OwnerClaim& refused, const ClockReading& now) {
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  RH_TRY(ledger.NoteExhausted(refused));
+  RH_TRY(ledger.Stamp());
+  return txn.Commit();
+}
+
 // Nothing to rest, nothing to write.
 Result<void> RestAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<AddressRecord>& held) {
   if (held.empty()) return {};
@@ -130,12 +138,19 @@ Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<Owne
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
-  auto given = RH_TRY(HoldAll(ledger, wanted));
+  const OwnerClaim* refused = nullptr;
+  auto given = HoldAll(ledger, wanted, &refused);
+  if (!given) {
+    // Nothing of it is kept but that it was so, and why it was is told even if that fails.
+    txn.Abort();
+    if (refused != nullptr) (void)NoteExhausted(env_, *refused, now);
+    return Fail(std::move(given.error()));
+  }
   // Asked again: nothing to write.
-  if (!given.changed) return std::move(given.records);
+  if (!given->changed) return std::move(given->records);
   RH_TRY(ledger.Stamp());
   RH_TRY(txn.Commit());
-  return std::move(given.records);
+  return std::move(given->records);
 }
 
 Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool,
@@ -148,7 +163,7 @@ Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims, co
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
-  RH_TRY(HoldAll(ledger, wanted));
+  RH_TRY(HoldAll(ledger, wanted, nullptr));
   return {};
 }
 
@@ -178,6 +193,16 @@ Result<std::vector<AddressRecord>> AddressStore::Find(const AddressOwner& owner)
   if (!CheckOwner(owner, "")) return std::vector<AddressRecord>{};
   const AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, ClockReading{}));
   return ledger.HeldByAttachment(owner);
+}
+
+Result<std::map<std::string, PoolCounters>> AddressStore::Counters() const {
+  const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
+  return ReadCounters(txn);
+}
+
+Result<std::vector<AddressEvent>> AddressStore::Events(std::uint64_t after) const {
+  const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
+  return ReadEvents(txn, after);
 }
 
 Result<void> AddressStore::Transact(const Change& change) {

@@ -6,10 +6,12 @@
 // transaction: killed anywhere, it has happened or not.
 //
 // An address is free, held, or resting: released less than the pool's rest time
-// ago. Order: see ipam/policy.h.
+// ago. Order: see ipam/policy.h. Only a pool that has no other address gives one that
+// still rests: that which has rested longest, once its `min_rest` has passed; it is counted and
+// told as an event.
 // Errors: kExhausted with the numbers of the pool; kTimeout when the lock is
 // held for too long; kIo for a damaged store; kInvalid for names that cannot
-// be a key. After an error nothing has changed.
+// be a key. After an error nothing has changed, but that an exhausted pool is counted.
 // Threads: one AddressStore per thread; they exclude each other by the lock.
 #pragma once
 
@@ -17,10 +19,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "ipam/events.h"
 #include "ipam/lmdb.h"
 #include "ipam/range.h"
 #include "ipam/record.h"
@@ -37,6 +41,8 @@ struct AddressPool {
   std::string name;  // as in record.h: the subnet
   RangeSet ranges;
   std::chrono::seconds rest{0};
+  // An address that has rested for so long is given when there is no other; nullopt: never.
+  std::optional<std::chrono::seconds> min_rest = {};
   bool leased = false;  // only what is in this node's usable blocks: ipam/lease/node_blocks.h
 };
 
@@ -83,6 +89,11 @@ class AddressStore {
 
   // All held and resting addresses of all pools.
   [[nodiscard]] Result<std::vector<AddressRecord>> List() const;
+
+  // For metrics, by pool; and what an operator has to know: events with numbers above `after`,
+  // oldest first (ipam/events.h). Numbers start anew with a store that is made anew.
+  [[nodiscard]] Result<std::map<std::string, PoolCounters>> Counters() const;
+  [[nodiscard]] Result<std::vector<AddressEvent>> Events(std::uint64_t after) const;
 
   // One transaction on what else is kept in the file; durable when `change` answers true.
   using Change = std::function<Result<bool>(LmdbTxn& txn)>;

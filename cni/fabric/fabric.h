@@ -24,6 +24,7 @@ namespace railhead {
 inline constexpr const char* kFabricPath = "/etc/railhead/fabric.json";
 inline constexpr const char* kDefaultResource = "railhead.io/roce";
 inline constexpr int kDefaultRestSeconds = 600;
+inline constexpr int kDefaultMinRestSeconds = 60;
 inline constexpr int kDefaultConflictProbeMs = 200;
 inline constexpr std::uint32_t kFirstRailTable = 100;
 
@@ -77,6 +78,7 @@ struct Fabric {
   std::vector<Rail> rails;
   std::map<std::string, int> nodes;  // name -> index
   int rest_seconds = kDefaultRestSeconds;
+  int min_rest_seconds = kDefaultMinRestSeconds;    // where there is no other address
   int conflict_probe_ms = kDefaultConflictProbeMs;  // 0: addresses are used unprobed
   std::optional<bool> rdma_exclusive;               // the RDMA namespace mode that nodes must have
   HandoffPolicy handoff = HandoffPolicy::kRequired;

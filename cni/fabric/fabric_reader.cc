@@ -258,6 +258,19 @@ void ReadAddressStore(JsonReader& addresses, Fabric& fabric) {
   fabric.address_store = addresses.Raw("store")->dump();
 }
 
+void ReadAddresses(JsonReader& root, Fabric& fabric) {
+  auto addresses = root.Object("addresses");
+  if (!addresses) return;
+  const auto number = [&](const char* key, int max, int fallback) {
+    return static_cast<int>(addresses->Int(key, 0, max).value_or(fallback));
+  };
+  fabric.rest_seconds = number("restSeconds", kMaxRestSeconds, kDefaultRestSeconds);
+  fabric.min_rest_seconds = number("minRestSeconds", kMaxRestSeconds, kDefaultMinRestSeconds);
+  fabric.conflict_probe_ms = number("conflictProbeMs", kMaxProbeMs, kDefaultConflictProbeMs);
+  ReadAddressStore(*addresses, fabric);
+  addresses->Close();
+}
+
 // A range given by index and one given by name of the same node are two answers
 // to one question.
 void CheckNodeRanges(JsonReader& rail_reader, const Rail& rail, const Fabric& fabric) {
@@ -293,14 +306,7 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std
   if (!version) root.Fail("version", "is required", "this Railhead reads version 1");
   ReadNodes(root, fabric);
   ReadRails(root, fabric);
-  if (auto addresses = root.Object("addresses"); addresses) {
-    fabric.rest_seconds =
-        static_cast<int>(addresses->Int("restSeconds", 0, kMaxRestSeconds).value_or(kDefaultRestSeconds));
-    fabric.conflict_probe_ms =
-        static_cast<int>(addresses->Int("conflictProbeMs", 0, kMaxProbeMs).value_or(kDefaultConflictProbeMs));
-    ReadAddressStore(*addresses, fabric);
-    addresses->Close();
-  }
+  ReadAddresses(root, fabric);
   if (const auto mode = root.String("rdmaMode"); mode) {
     if (*mode != "shared" && *mode != "exclusive") {
       root.Fail("rdmaMode", "'" + *mode + "' is not known", "shared or exclusive");

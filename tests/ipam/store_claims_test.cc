@@ -76,14 +76,15 @@ TEST_F(ClaimsTest, OnePoolForTwoLinks) {
 
 TEST_F(ClaimsTest, NoneWhenOnePoolIsExhausted) {
   ASSERT_TRUE(Open().Allocate(OwnerNumber(9), tiny_, At(0)));
-  const std::string before = Bytes();
   const auto given = Open().Allocate(Claims(OwnerNumber(1), {a_, b_, tiny_}), At(1));
   ASSERT_FALSE(given);
   EXPECT_EQ(given.error().code, ErrorCode::kExhausted);
   EXPECT_EQ(given.error().message.rfind("rail2: no free address in 10.0.2.1 ", 0), 0U)
       << given.error().message;
-  EXPECT_EQ(Bytes(), before);
   EXPECT_EQ(Held(), "container-9 net1 10.0.2.1\n");
+  EXPECT_EQ(Open().Counters()->count(a_.name), 0U) << "only that the pool was exhausted is kept";
+  EXPECT_EQ(Open().Allocate(OwnerNumber(2), a_, At(1))->address.ToString(), "10.0.0.1");
+  ExpectSound();
 }
 
 // What a claim moved away from because of new ranges is back, too.

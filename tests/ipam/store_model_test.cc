@@ -23,6 +23,7 @@ constexpr int kOwners = 40;
 class Model {
  public:
   explicit Model(const AddressPool& pool) : rest_ms_(static_cast<std::uint64_t>(pool.rest.count()) * 1000) {
+    if (pool.min_rest) min_rest_ms_ = static_cast<std::uint64_t>(pool.min_rest->count()) * 1000;
     for (std::uint64_t i = 0; i < pool.ranges.Size(); ++i) order_.push_back(*pool.ranges.At(i));
   }
 
@@ -33,13 +34,9 @@ class Model {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       const IpAddress& address = order_[(start + i) % order_.size()];
       if (Rests(address, now) || owner_of_.contains(address)) continue;
-      rest_since_.erase(address);
-      owner_of_[address] = owner;
-      held_[owner] = address;
-      last_ = address;
-      return address;
+      return Give(address, owner);
     }
-    return std::nullopt;
+    return AllocateRested(owner, now);
   }
   // This one or none.
   bool AllocateThis(int owner, const IpAddress& wanted, std::uint64_t now) {
@@ -60,6 +57,7 @@ class Model {
     held_.erase(held);
     return true;
   }
+  [[nodiscard]] std::uint64_t shortened() const { return shortened_; }
   [[nodiscard]] std::optional<IpAddress> HeldBy(int owner) const {
     const auto held = held_.find(owner);
     return held == held_.end() ? std::nullopt : std::optional(held->second);
@@ -71,7 +69,27 @@ class Model {
     return rest != rest_since_.end() && now < rest->second + rest_ms_;
   }
 
+  std::optional<IpAddress> Give(const IpAddress& address, int owner) {
+    rest_since_.erase(address);
+    owner_of_[address] = owner;
+    held_[owner] = address;
+    last_ = address;
+    return address;
+  }
+  // Nothing is free: what has rested longest, and of several the lowest.
+  std::optional<IpAddress> AllocateRested(int owner, std::uint64_t now) {
+    std::optional<IpAddress> longest;
+    for (const auto& [address, since] : rest_since_) {
+      if (!longest || since < rest_since_[*longest]) longest = address;
+    }
+    if (!longest || !min_rest_ms_ || now - rest_since_[*longest] < *min_rest_ms_) return std::nullopt;
+    ++shortened_;
+    return Give(*longest, owner);
+  }
+
   std::uint64_t rest_ms_;
+  std::optional<std::uint64_t> min_rest_ms_;
+  std::uint64_t shortened_ = 0;
   std::vector<IpAddress> order_;
   std::map<int, IpAddress> held_;
   std::map<IpAddress, int> owner_of_;
@@ -142,6 +160,7 @@ class Comparison {
       if (!given) {
         ASSERT_EQ(given.error().code, ErrorCode::kExhausted);
         ++exhausted_;
+        clock_.Committed();
         return;
       }
       ASSERT_EQ(given->address.ToString(), wanted->ToString());
@@ -176,6 +195,9 @@ class Comparison {
     const auto findings = store.Verify();
     ASSERT_TRUE(findings) << findings.error().message;
     ASSERT_EQ(*findings, std::vector<std::string>{});
+    const auto counters = store.Counters().value()[pool_.name];
+    ASSERT_EQ(counters.rest_shortened, model_.shortened());
+    ASSERT_EQ(counters.exhausted, static_cast<std::uint64_t>(exhausted_));
     for (int owner = 0; owner < kOwners; ++owner) {
       const auto found = store.Find(OwnerNumber(owner));
       ASSERT_TRUE(found);
@@ -190,6 +212,7 @@ class Comparison {
  public:
   [[nodiscard]] int exhausted() const { return exhausted_; }
   [[nodiscard]] int refused() const { return refused_; }
+  [[nodiscard]] std::uint64_t shortened() const { return model_.shortened(); }
 
  private:
   std::mt19937_64 random_;
@@ -206,7 +229,10 @@ class Comparison {
 // allocation, so its order is exactly the model's.
 TEST(StoreModel, SmallPools) {
   const std::uint64_t seed = testing::Seed();
+  AddressPool shortened = MakePool("10.0.0.0/28", {}, 60);
+  shortened.min_rest = std::chrono::seconds(5);
   const std::vector<AddressPool> pools{
+      shortened,
       MakePool("10.0.0.0/27", {}, 20),
       MakePool("10.0.0.0/24", {"10.0.0.3-10.0.0.12", "10.0.0.100-10.0.0.110"}, 7,
                {"10.0.0.5", "10.0.0.104-10.0.0.106"}),
@@ -217,6 +243,7 @@ TEST(StoreModel, SmallPools) {
   };
   int exhausted = 0;
   int refused = 0;
+  std::uint64_t rests_shortened = 0;
   for (const AddressPool& pool : pools) {
     SCOPED_TRACE(pool.ranges.ToString());
     Comparison run(seed, pool);
@@ -224,8 +251,10 @@ TEST(StoreModel, SmallPools) {
     if (HasFatalFailure()) return;
     exhausted += run.exhausted();
     refused += run.refused();
+    rests_shortened += run.shortened();
   }
   EXPECT_GT(exhausted, 0) << "the steps never emptied a pool: they show less than they should";
+  EXPECT_GT(rests_shortened, 0U) << "no rest was ever shortened";
   EXPECT_GT(refused, 0) << "no address that was asked for was ever taken or resting";
 }
 
