@@ -24,6 +24,8 @@ int Complain(const Error& error, int status);
 // config check, config migrate
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
+// ipam list, show, release, check, export, import
+void AddIpamCommand(CLI::App* app, const Root& root, int* status);
 void AddTopoCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply
 void AddVfsCommand(CLI::App* app, const Root& root, int* status);

@@ -8,6 +8,7 @@
 #include "deviceplugin/health/health_json.h"
 #include "deviceplugin/health/state_file.h"
 #include "deviceplugin/railctl/commands.h"
+#include "deviceplugin/railctl/print.h"
 
 namespace railhead::railctl {
 namespace {
@@ -18,25 +19,6 @@ struct Options {
   std::string device;
 };
 
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell, the last one as it is.
-void PrintTable(const std::vector<Row>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const Row& row : rows) {
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - row[i].size() + 2, ' ');
-    }
-    line.resize(line.find_last_not_of(' ') + 1);
-    (void)std::printf("%s\n", line.c_str());
-  }
-}
-
 std::string Text(const std::vector<HealthReason>& reasons) {
   std::string text;
   for (const HealthReason& reason : reasons) {
@@ -46,15 +28,11 @@ std::string Text(const std::vector<HealthReason>& reasons) {
   return text;
 }
 
-void Print(const nlohmann::json& json) {
-  (void)std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
-}
-
 void PrintDevices(const std::vector<DeviceHealth>& devices, bool as_json) {
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
     for (const DeviceHealth& device : devices) list.push_back(DeviceAsJson(device));
-    Print({{"devices", std::move(list)}});
+    PrintJson({{"devices", std::move(list)}});
     return;
   }
   std::vector<Row> rows = {{"DEVICE", "PF", "STATE", "SINCE", "REASON"}};
@@ -84,7 +62,7 @@ void PrintHistory(const std::vector<HealthRecord>& history, bool as_json) {
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
     for (const HealthRecord& record : history) list.push_back(RecordAsJson(record));
-    Print({{"changes", std::move(list)}});
+    PrintJson({{"changes", std::move(list)}});
     return;
   }
   std::vector<Row> rows = {{"TIME", "DEVICE", "STATE", "REASON"}};

@@ -22,6 +22,7 @@ int Main(int argc, char** argv) {
   app.footer(kFooter);
   AddConfigCommand(&app, root, &status);
   AddHealthCommand(&app, root, &status);
+  AddIpamCommand(&app, root, &status);
   AddTopoCommand(&app, root, &status);
   AddVfsCommand(&app, root, &status);
   try {

@@ -1,0 +1,17 @@
+// How the commands write: tables for people, JSON for scripts.
+// Threads: one.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace railhead::railctl {
+
+using Row = std::vector<std::string>;
+
+// Columns as wide as their widest cell, the last one as it is. The first row is the heading.
+void PrintTable(const std::vector<Row>& rows);
+void PrintJson(const nlohmann::json& json);
+
+}  // namespace railhead::railctl

@@ -1,0 +1,40 @@
+// What speaks for an address of railhead-ipam being in use, as this node knows it.
+//
+// Below `railhead` the journal says who has which; below other main plugins only what runtimes keep
+// of each attachment (libcni's cache of results, Multus') does. Where no runtime keeps anything
+// there is no way to tell of these.
+// Threads: immutable once read. Errors: those of reading the journal and the directories.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/state/journal.h"
+#include "ipam/record.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+class AddressHolders {
+ public:
+  static Result<AddressHolders> Read(const Root& root);
+  // With a scan of the journal that the caller has.
+  static Result<AddressHolders> Read(const Root& root, const JournalScan& scan);
+
+  // The attachment, of this boot; nullptr: none has it.
+  [[nodiscard]] const JournalEntry* Attachment(const AddressRecord& record) const;
+  // Whether a runtime remembers the container.
+  [[nodiscard]] bool IsRemembered(const AddressRecord& record) const;
+  // Whether what is missing in the journal and the caches says anything at all: runtimes keep
+  // such caches here, and no entry of the journal is damaged.
+  [[nodiscard]] bool complete() const { return complete_; }
+
+ private:
+  std::vector<JournalEntry> entries_;
+  std::vector<std::string> results_;  // names of files: "NETWORK-CONTAINER-IFNAME", Multus: "CONTAINER"
+  bool complete_ = false;
+};
+
+}  // namespace railhead

@@ -1,0 +1,138 @@
+// `railctl ipam` as a process.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cni/state/journal.h"
+#include "ipam/store.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "tests/cni/process.h"
+#include "tests/cni/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kPool = "10.1.0.0/24";
+
+class IpamCommandTest : public ::testing::Test {
+ protected:
+  ProcessOutput Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {RAILCTL, "ipam"});
+    return RunProcess(arguments, {{"RAILHEAD_ROOT", temp_.directory()}}, "");
+  }
+  nlohmann::json RunJson(const std::vector<std::string>& arguments) {
+    return nlohmann::json::parse(Run(arguments).out, nullptr, false);
+  }
+  std::string Give(const std::string& container, const ClockReading& now) {
+    auto store = AddressStore::Open(temp_.root());
+    EXPECT_TRUE(store) << Describe(store.error());
+    const AddressPool pool{kPool, *RangeSet::Make({*IpPrefix::Parse(kPool), {}, {}, {}}),
+                           std::chrono::hours(1)};
+    const auto given = store->Allocate({"blue", container, "eth1"}, pool, now);
+    EXPECT_TRUE(given) << Describe(given.error());
+    return given->address.ToString();
+  }
+  ClockReading Now() { return *ReadClocks(temp_.root()); }
+  void Remember(const std::string& container) {
+    ASSERT_TRUE(MakeDirectories(temp_.root().Path("/var/lib/cni/results")));
+    ASSERT_TRUE(WriteAtomic(temp_.root().Path("/var/lib/cni/results/blue-" + container + "-eth1"), "{}",
+                            Sync::kVolatile));
+  }
+  void Attach(const std::string& container) {
+    JournalEntry entry;
+    entry.key = {"blue", container, "eth1"};
+    entry.boot_id = *BootId(temp_.root());
+    entry.phase = Phase::kDone;
+    entry.cni_args = {{"K8S_POD_NAMESPACE", "train"}, {"K8S_POD_NAME", "worker-0"}};
+    ASSERT_TRUE(Journal(temp_.root()).Write(entry));
+  }
+  TempRoot temp_;
+};
+
+TEST_F(IpamCommandTest, NothingIsHeldWithoutAStore) {
+  EXPECT_EQ(Run({"list"}).status, 0);
+  EXPECT_EQ(RunJson({"list", "--json"})["addresses"].size(), 0U);
+  EXPECT_EQ(Run({"check"}).out, "0 addresses, well\n");
+  EXPECT_FALSE(Exists(temp_.root().Path("/var/lib/railhead"))) << "looking makes nothing";
+}
+
+TEST_F(IpamCommandTest, ListsHoldersAndTheirPods) {
+  const std::string first = Give("aaa", Now());
+  Give("bbb", Now());
+  Attach("aaa");
+  const auto list = RunJson({"list", "--json"})["addresses"];
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0]["address"], first);
+  EXPECT_EQ(list[0]["pod"], "train/worker-0");
+  EXPECT_EQ(list[0]["state"], "held");
+  EXPECT_EQ(list[0]["attached"], true);
+  EXPECT_EQ(list[1]["container"], "bbb");
+  EXPECT_EQ(list[1]["attached"], false);
+  const auto table = Run({"list"}).out;
+  EXPECT_EQ(table.rfind("ADDRESS   POOL         STATE  SINCE", 0), 0U) << table;
+  EXPECT_NE(table.find("train/worker-0"), std::string::npos);
+  EXPECT_EQ(RunJson({"list", "--json", "--pool", "10.9.0.0/24"})["addresses"].size(), 0U);
+}
+
+TEST_F(IpamCommandTest, ShowsByAddressAndContainer) {
+  const std::string first = Give("aaa1", Now());
+  Give("bbb", Now());
+  EXPECT_EQ(RunJson({"show", first, "--json"})["addresses"][0]["container"], "aaa1");
+  EXPECT_EQ(RunJson({"show", "bb", "--json"})["addresses"].size(), 1U);
+  const auto none = Run({"show", "10.1.0.99"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.err.find("'10.1.0.99' is no address or container in the store"), std::string::npos)
+      << none.err;
+}
+
+TEST_F(IpamCommandTest, LeaksAreFoundAndExplained) {
+  Give("attached", Now());
+  Give("remembered", Now());
+  const std::string lost = Give("lost", Now());
+  Attach("attached");
+  const auto unsure = Run({"check"});
+  EXPECT_EQ(unsure.status, 0) << "without a runtime's cache nobody can tell";
+  EXPECT_NE(unsure.out.find("leaks cannot be told"), std::string::npos) << unsure.out;
+  Remember("remembered");
+  const auto found = Run({"check"});
+  EXPECT_EQ(found.status, 1);
+  EXPECT_NE(found.out.find("leaked: " + lost + " of blue, container lost: no attachment"), std::string::npos)
+      << found.out;
+  const auto leaked = RunJson({"check", "--json"})["leaked"];
+  ASSERT_EQ(leaked.size(), 1U);
+  EXPECT_EQ(leaked[0]["address"], lost);
+}
+
+TEST_F(IpamCommandTest, ReleasesWhatIsLeakedAndOnlyByForceWhatMayBeInUse) {
+  const std::string used = Give("used", Now());
+  const std::string lost = Give("lost", Now());
+  Attach("used");
+  Remember("used");
+  const auto refused = Run({"release", used});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("may be in use by container used, pod train/worker-0"), std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("--force"), std::string::npos);
+  EXPECT_EQ(Run({"release", lost}).status, 0);
+  EXPECT_EQ(Run({"release", lost}).status, 1) << "it rests";
+  EXPECT_EQ(RunJson({"show", lost, "--json"})["addresses"][0]["state"], "resting");
+  EXPECT_EQ(Run({"release", used, "--force"}).status, 0);
+  EXPECT_EQ(RunJson({"show", used, "--json"})["addresses"][0]["state"], "resting");
+}
+
+TEST_F(IpamCommandTest, ExportsEverything) {
+  Give("aaa", Now());
+  const auto json = nlohmann::json::parse(Run({"export"}).out, nullptr, false);
+  ASSERT_EQ(json["addresses"].size(), 1U);
+  EXPECT_EQ(json["addresses"][0]["bootId"], *BootId(temp_.root()));
+}
+
+TEST_F(IpamCommandTest, WrongCommandLine) {
+  EXPECT_EQ(Run({}).status, 2);
+  EXPECT_EQ(Run({"release"}).status, 2);
+  EXPECT_EQ(Run({"list", "--pol", "x"}).status, 2);
+}
+
+}  // namespace
+}  // namespace railhead::testing
