@@ -36,8 +36,14 @@ Result<void> NodeSign::Begin() {
 // A book of another node or machine is a copy: its blocks are in use elsewhere.
 Result<void> NodeSign::Identify() {
   NodeLease& lease = context_.lease;
-  if (lease.node == context_.settings.node && lease.machine == context_.settings.machine) return {};
+  const std::string& machine = context_.settings.machine;
   const bool renamed = lease.node != context_.settings.node;
+  // Where the machine cannot be told, the boot is: nothing is used before the record was read.
+  const bool moved = !machine.empty() && !lease.machine.empty() && lease.machine != machine;
+  if (!renamed && !moved) {
+    if (!machine.empty()) lease.machine = machine;
+    return {};
+  }
   BookChange change;
   for (auto& [name, block] : context_.blocks) {
     if (block.state == BlockState::kLost) continue;
@@ -52,7 +58,7 @@ Result<void> NodeSign::Identify() {
   }
   if (renamed) lease = NodeLease{};
   lease.node = context_.settings.node;
-  lease.machine = context_.settings.machine;
+  lease.machine = machine;
   lease.boot_id.clear();
   context_.NewInstance();
   change.lease = lease;
@@ -132,7 +138,7 @@ Result<void> NodeSign::Stranger(const NodeRecord& record, const std::string& why
   NodeLease& lease = context_.lease;
   const bool first_ever = lease.counter == 0;
   // After a reboot of this very machine no pod is left that a lost store would have known of.
-  const bool same_machine = record.machine == lease.machine;
+  const bool same_machine = !record.machine.empty() && record.machine == lease.machine;
   const std::string boot_id = same_machine ? record.boot : context_.now.boot_id;
   BookChange change;
   std::map<BlockName, NodeBlock> former;

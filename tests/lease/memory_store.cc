@@ -33,7 +33,7 @@ Result<std::optional<LeaseEntry>> MemoryCluster::Get(const LeaseKey& key) const 
 }
 
 Result<LeaseEntry> MemoryCluster::Create(const LeaseKey& key, const std::string& value) {
-  if (records_.contains(key)) return Fail(Conflict(key));
+  if (records_.contains(key) && !two_creators) return Fail(Conflict(key));
   return Put(key, value);
 }
 
@@ -51,6 +51,7 @@ Result<void> MemoryCluster::Remove(const LeaseEntry& seen) {
 std::vector<LeaseEntry> MemoryCluster::Blocks(const std::string& pool, std::uint64_t from,
                                               std::size_t limit) const {
   std::vector<LeaseEntry> found;
+  if (two_creators) return found;
   for (auto at = records_.lower_bound(LeaseKey::Block(pool, from)); at != records_.end(); ++at) {
     const bool of_pool = at->first.kind == LeaseKey::Kind::kBlock && at->first.pool == pool;
     if (!of_pool || found.size() == limit) break;

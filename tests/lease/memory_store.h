@@ -34,6 +34,9 @@ class MemoryCluster {
   [[nodiscard]] const Records& records() const { return records_; }
   void Restore(Records earlier) { records_ = std::move(earlier); }
 
+  // A broken store: lists no blocks, and tells a block's second creator that it was the first.
+  bool two_creators = false;
+
  private:
   [[nodiscard]] bool IsAsSeen(const LeaseEntry& seen) const;
   LeaseEntry Put(const LeaseKey& key, const std::string& value);
