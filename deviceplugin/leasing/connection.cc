@@ -136,7 +136,7 @@ struct Connection::State {
   TlsSession session;  // nullptr: plain
 
   // What to do about the result of an OpenSSL call: nothing, wait, or fail.
-  Result<bool> IsDone(int result, Deadline deadline, const std::string& what) const {
+  [[nodiscard]] Result<bool> IsDone(int result, Deadline deadline, const std::string& what) const {
     if (result > 0) return true;
     const int saved_errno = errno;
     switch (SSL_get_error(session.get(), result)) {

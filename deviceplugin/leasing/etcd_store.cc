@@ -110,7 +110,9 @@ class EtcdStore : public ClusterStore {
   [[nodiscard]] std::uint64_t calls() const override { return api_.sent(); }
 
  private:
-  Result<std::string> Key(const LeaseKey& key) const { return prefix_ + RH_TRY(EtcdKeyOf(key)); }
+  [[nodiscard]] Result<std::string> Key(const LeaseKey& key) const {
+    return prefix_ + RH_TRY(EtcdKeyOf(key));
+  }
 
   static Json Put(const std::string& bytes, const std::string& value) {
     return {{"request_put", {{"key", EncodeBase64(bytes)}, {"value", EncodeBase64(value)}}}};

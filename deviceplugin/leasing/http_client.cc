@@ -24,7 +24,8 @@ std::string FormatRequest(const HttpCall& call, const HttpEndpoint& endpoint) {
   text += "Accept: application/json\r\n";
   for (const auto& [name, value] : call.headers) {
     // A line break in a header would begin another one.
-    if (value.find_first_of("\r\n") == std::string::npos) text += name + ": " + value + "\r\n";
+    if (value.find_first_of("\r\n") != std::string::npos) continue;
+    text.append(name).append(": ").append(value).append("\r\n");
   }
   if (!call.body.empty() || call.method != "GET") {
     text += "Content-Length: " + std::to_string(call.body.size()) + "\r\n";
@@ -76,7 +77,8 @@ class AnswerReader {
     auto message = parser_.release();
     HttpAnswer answer;
     answer.status = static_cast<int>(message.result_int());
-    answer.retry_after = std::string(message[http::field::retry_after]);
+    const auto retry_after = message[http::field::retry_after];
+    answer.retry_after.assign(retry_after.data(), retry_after.size());
     answer.body = std::move(message.body());
     return answer;
   }

@@ -24,6 +24,7 @@ class StoreService {
 
 struct StoreMaker {
   std::string name;
+  bool is_service = false;  // a store of many clients at once, which has to check names
   std::function<std::unique_ptr<StoreService>()> make;
 };
 

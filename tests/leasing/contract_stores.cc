@@ -1,13 +1,13 @@
 #include <csignal>
-#include <mutex>
 
-#include "deviceplugin/leasing/etcd_api.h"
 #include "deviceplugin/leasing/etcd_store.h"
-#include "tests/cni/process.h"
+#include "deviceplugin/leasing/kube_store.h"
 #include "tests/cni/temp_root.h"
+#include "tests/lease/memory_store.h"
 #include "tests/leasing/certificates.h"
 #include "tests/leasing/contract.h"
 #include "tests/leasing/etcd_cluster.h"
+#include "tests/leasing/kube_server.h"
 
 namespace railhead::testing {
 namespace {
@@ -38,11 +38,44 @@ class EtcdService : public StoreService {
   const std::string prefix_;
 };
 
+// The API server is started once, too, and cleared for each test.
+template <KubeServer::Kind kind>
+class KubeService : public StoreService {
+ public:
+  KubeService() { Shared().Clear(); }
+  std::unique_ptr<ClusterStore> Client() override {
+    return MakeKubeStore(Shared().Access(), std::chrono::seconds(60));
+  }
+
+ private:
+  static KubeServer& Shared() {
+    static KubeServer server(kind);
+    return server;
+  }
+};
+
+// The one that leasing's own tests use: for one thread, and it takes any name.
+class MemoryService : public StoreService {
+ public:
+  std::unique_ptr<ClusterStore> Client() override { return std::make_unique<MemoryStore>(cluster_); }
+
+ private:
+  MemoryCluster cluster_;
+};
+
 }  // namespace
 
 std::vector<StoreMaker> StoresUnderTest() {
   (void)std::signal(SIGPIPE, SIG_IGN);
-  return {{"Etcd", [] { return std::make_unique<EtcdService>(); }}};
+  using StandIn = KubeService<KubeServer::Kind::kStandIn>;
+  using Real = KubeService<KubeServer::Kind::kReal>;
+  std::vector<StoreMaker> makers = {{"Memory", false, [] { return std::make_unique<MemoryService>(); }},
+                                    {"Etcd", true, [] { return std::make_unique<EtcdService>(); }},
+                                    {"KubeStandIn", true, [] { return std::make_unique<StandIn>(); }}};
+  if (!KubeServer::RealServer().empty()) {
+    makers.push_back({"KubeApiServer", true, [] { return std::make_unique<Real>(); }});
+  }
+  return makers;
 }
 
 }  // namespace railhead::testing

@@ -37,6 +37,14 @@ class ContractTest : public ::testing::TestWithParam<StoreMaker> {
   }
 };
 
+class ServiceTest : public ContractTest {};
+
+std::vector<StoreMaker> Services() {
+  std::vector<StoreMaker> makers = StoresUnderTest();
+  std::erase_if(makers, [](const StoreMaker& maker) { return !maker.is_service; });
+  return makers;
+}
+
 using Indexes = std::vector<std::uint64_t>;
 using NodeNames = std::vector<std::string>;
 
@@ -183,7 +191,7 @@ TEST_P(ContractTest, CallsAreCounted) {
   EXPECT_EQ(store_->calls(), after + 1);
 }
 
-TEST_P(ContractTest, ImpossibleNamesAreRefused) {
+TEST_P(ServiceTest, ImpossibleNamesAreRefused) {
   for (const LeaseKey& key : {LeaseKey::Block("no subnet", 1), LeaseKey::Block("10.0.0.1/8", 1),
                               LeaseKey::Node(""), LeaseKey::Node("a/b")}) {
     auto made = store_->Create(key, "{}");
@@ -192,7 +200,7 @@ TEST_P(ContractTest, ImpossibleNamesAreRefused) {
   }
 }
 
-TEST_P(ContractTest, OfManyAtOnceOneWins) {
+TEST_P(ServiceTest, OfManyAtOnceOneWins) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 10;
   std::vector<std::vector<int>> won(kThreads);
@@ -222,6 +230,8 @@ TEST_P(ContractTest, OfManyAtOnceOneWins) {
   EXPECT_EQ(std::set<int>(rounds.begin(), rounds.end()).size(), static_cast<std::size_t>(kRounds));
 }
 
+INSTANTIATE_TEST_SUITE_P(Stores, ServiceTest, ::testing::ValuesIn(Services()),
+                         [](const auto& info) { return info.param.name; });
 INSTANTIATE_TEST_SUITE_P(Stores, ContractTest, ::testing::ValuesIn(StoresUnderTest()),
                          [](const auto& info) { return info.param.name; });
 

@@ -1,0 +1,46 @@
+// Calls of the Kubernetes API on one kind of resource at a time, as JSON.
+//
+// Threads: one at a time; sent() from any.
+// Errors: those of HttpClient; kPermission (401, 403), kInvalid (what the server refuses, also
+// because it does not know the resource), kConflict (409), kTimeout (504), kUnavailable (429 and
+// other 5xx), kMalformed. An object that is not there and a list that is too old are no errors
+// here but statuses.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "cni/skel/json_reader.h"
+#include "deviceplugin/leasing/http_client.h"
+#include "deviceplugin/leasing/kube_config.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+struct KubeAnswer {
+  enum class Status : std::uint8_t { kDone, kNotFound, kExpired };
+  Status status = Status::kDone;
+  JsonDocument document;
+};
+
+class KubeApi {
+ public:
+  KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout);
+
+  // `target` is the path and query. GET is repeated when its connection breaks, nothing else is.
+  Result<KubeAnswer> Call(const std::string& method, const std::string& target, const std::string& body = "");
+  [[nodiscard]] std::uint64_t sent() const { return client_.sent(); }
+
+ private:
+  [[nodiscard]] Result<std::string> Token() const;
+
+  HttpClient client_;
+  const std::string token_;
+  const std::string token_file_;
+};
+
+// For a query's value.
+std::string EscapeForQuery(const std::string& text);
+
+}  // namespace railhead

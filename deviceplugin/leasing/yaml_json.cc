@@ -1,0 +1,81 @@
+#include "deviceplugin/leasing/yaml_json.h"
+
+#include <yaml-cpp/yaml.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kDeepest = 20;
+// A few aliases can stand for any number of nodes.
+constexpr int kMostNodes = 20000;
+
+class Converter {
+ public:
+  // nullopt: too much of it.
+  std::optional<Json> Convert(const YAML::Node& node, int depth) {
+    if (depth > kDeepest || ++nodes_ > kMostNodes) return std::nullopt;
+    switch (node.Type()) {
+      case YAML::NodeType::Undefined:
+      case YAML::NodeType::Null:
+        return Json(nullptr);
+      case YAML::NodeType::Scalar:
+        return Scalar(node);
+      case YAML::NodeType::Sequence:
+        return Sequence(node, depth);
+      case YAML::NodeType::Map:
+        return Map(node, depth);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static Json Scalar(const YAML::Node& node) {
+    const bool is_quoted = node.Tag() == "!";
+    if (!is_quoted && node.Scalar() == "true") return true;
+    if (!is_quoted && node.Scalar() == "false") return false;
+    return node.Scalar();
+  }
+
+  std::optional<Json> Sequence(const YAML::Node& node, int depth) {
+    Json list = Json::array();
+    for (const YAML::Node& item : node) {
+      auto converted = Convert(item, depth + 1);
+      if (!converted) return std::nullopt;
+      list.push_back(std::move(*converted));
+    }
+    return list;
+  }
+
+  std::optional<Json> Map(const YAML::Node& node, int depth) {
+    Json object = Json::object();
+    for (const auto& item : node) {
+      auto converted = Convert(item.second, depth + 1);
+      if (!converted) return std::nullopt;
+      object[item.first.Scalar()] = std::move(*converted);
+    }
+    return object;
+  }
+
+  int nodes_ = 0;
+};
+
+}  // namespace
+
+Result<std::string> YamlToJson(const std::string& yaml, const std::string& what) {
+  try {
+    const auto json = Converter().Convert(YAML::Load(yaml), 0);
+    if (!json) return Fail(ErrorCode::kMalformed, what + ": nested too deeply, or too large");
+    return json->dump(-1, ' ', false, Json::error_handler_t::replace);
+  } catch (const YAML::Exception& error) {
+    return Fail(ErrorCode::kMalformed,
+                what + ":" + std::to_string(error.mark.line + 1) + ": no YAML: " + error.msg);
+  }
+}
+
+}  // namespace railhead
