@@ -29,8 +29,6 @@ Result<std::optional<AddressRecord>> KeepHeld(AddressLedger& ledger, const Owner
                                    [&](const AddressPool& one) { return one.name == held.pool; });
     if (pool == claim.pools.end()) continue;
     if (!kept && Fits(claim, *pool, held)) {
-      // A container that outlives a reboot by its name is not one of an earlier boot.
-      if (RH_TRY(ledger.Renew(held))) changed = true;
       kept = std::move(held);
     } else {
       RH_TRY(ledger.Rest(held));
@@ -38,6 +36,15 @@ Result<std::optional<AddressRecord>> KeepHeld(AddressLedger& ledger, const Owner
     }
   }
   return kept;
+}
+
+// What the owner had before a reboot: some runtimes start the same containers again.
+Result<std::optional<AddressRecord>> HoldAgain(AddressLedger& ledger, const OwnerClaim& claim) {
+  for (const AddressPool& pool : claim.pools) {
+    const auto had = RH_TRY(ledger.HadBefore(pool, claim.owner));
+    if (had && Fits(claim, pool, *had)) return RH_TRY(ledger.HoldAgain(pool, *had));
+  }
+  return std::nullopt;
 }
 
 Result<AddressRecord> HoldWanted(AddressLedger& ledger, const OwnerClaim& claim, const IpAddress& wanted) {
@@ -97,6 +104,9 @@ class Meeting {
         RH_TRY(Named(claims_[i], CheckOwner(claims_[i].owner, pool.name)));
       }
       met_[i] = RH_TRY(Named(claims_[i], KeepHeld(ledger_, claims_[i], changed_)));
+      if (met_[i]) continue;
+      met_[i] = RH_TRY(Named(claims_[i], HoldAgain(ledger_, claims_[i])));
+      changed_ = true;
     }
     return {};
   }

@@ -5,12 +5,11 @@
 #include <utility>
 
 #include "ipam/alignment.h"
+#include "ipam/refusal.h"
 #include "ipam/store.h"
 
 namespace railhead {
 namespace {
-
-constexpr std::uint64_t kMillisecondsPerSecond = 1000;
 
 Error Contradiction(const std::string& what) {
   return {ErrorCode::kIo, "address store: " + what, "the store is damaged: restore it from a backup", 0};
@@ -18,33 +17,6 @@ Error Contradiction(const std::string& what) {
 
 bool StartsWith(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
-}
-
-std::string InSeconds(std::uint64_t ms) {
-  return std::to_string((ms + kMillisecondsPerSecond - 1) / kMillisecondsPerSecond) + " s";
-}
-
-std::string ShownOwner(const AddressOwner& owner) {
-  return "container " + owner.container + ", interface " + owner.ifname + ", network " + owner.network;
-}
-
-Error HeldByAnother(const AddressRecord& held) {
-  return {ErrorCode::kBusy,
-          "address " + held.address.ToString() + " of " + held.pool + " is held by " +
-              ShownOwner(held.owner) + " since " + UtcText(held.wall_seconds),
-          "delete that container, or ask for another address", 0};
-}
-
-Error StillResting(const AddressRecord& resting, std::uint64_t left_ms) {
-  return {ErrorCode::kBusy,
-          "address " + resting.address.ToString() + " of " + resting.pool + " rests for another " +
-              InSeconds(left_ms) + ": it was released at " + UtcText(resting.wall_seconds) + " by " +
-              ShownOwner(resting.owner),
-          "try again then, or shorten restSeconds", 0};
-}
-
-std::uint64_t Milliseconds(std::chrono::seconds time) {
-  return static_cast<std::uint64_t>(time.count()) * kMillisecondsPerSecond;
 }
 
 std::uint64_t RestMilliseconds(const AddressPool& pool) {
@@ -88,7 +60,9 @@ Result<std::vector<AddressRecord>> AddressLedger::HeldUnder(const std::string& p
     const std::string key = AddressKey(pool, RH_TRY(DecodeAddress(entry.value)));
     const auto record = RH_TRY(txn_->Get(key));
     if (!record) return Fail(Contradiction("an owner's address has no record"));
-    held.push_back(RH_TRY(DecodeRecord(key, *record)));
+    AddressRecord one = RH_TRY(DecodeRecord(key, *record));
+    // What rests since a reboot still has its owner's entry.
+    if (one.state == AddressState::kHeld) held.push_back(std::move(one));
   }
   return held;
 }
@@ -109,34 +83,103 @@ Result<std::vector<AddressRecord>> AddressLedger::AllHeld() const {
 }
 
 Result<void> AddressLedger::Rest(const AddressRecord& held) {
+  RH_TRY(txn_->Erase(OwnerPrefix(held.owner) + held.pool));
+  return RestForOwner(held);
+}
+
+Result<void> AddressLedger::RestForOwner(const AddressRecord& held) {
   AddressRecord resting = held;
   resting.state = AddressState::kResting;
   resting.since_ms = store_ms_;
   resting.wall_seconds = now_.wall_seconds;
-  RH_TRY(txn_->Erase(OwnerPrefix(held.owner) + held.pool));
   RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(resting)));
   RH_TRY(EventLog(*txn_).Count(held.pool, &PoolCounters::released));
   return txn_->Put(RestKey(held.pool, store_ms_, held.address), "");
 }
 
+Result<AddressRecord> AddressLedger::Quarantine(const AddressRecord& held, std::chrono::seconds time) {
+  AddressRecord apart = held;
+  apart.state = AddressState::kQuarantined;
+  apart.since_ms = store_ms_;
+  apart.until_ms = store_ms_ + Milliseconds(time);
+  apart.wall_seconds = now_.wall_seconds;
+  EventLog log(*txn_);
+  AddressEvent event = Event(AddressEventKind::kQuarantined, held.pool, held.owner);
+  event.address = held.address;
+  event.ms = Milliseconds(time);
+  RH_TRY(log.Count(held.pool, &PoolCounters::quarantined));
+  RH_TRY(log.Note(std::move(event)));
+  RH_TRY(txn_->Erase(OwnerPrefix(held.owner) + held.pool));
+  RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(apart)));
+  RH_TRY(txn_->Put(QuarantineKey(held.pool, apart.until_ms, held.address), ""));
+  return apart;
+}
+
+Result<std::vector<AddressRecord>> AddressLedger::RestEarlierBoots() {
+  std::vector<AddressRecord> earlier = RH_TRY(AllHeld());
+  std::erase_if(earlier, [&](const AddressRecord& record) { return record.boot_id == now_.boot_id; });
+  for (const AddressRecord& record : earlier) RH_TRY(RestForOwner(record));
+  if (earlier.empty()) return earlier;
+  AddressEvent event = Event(AddressEventKind::kNewBoot, "", {});
+  event.count = earlier.size();
+  RH_TRY(EventLog(*txn_).Note(std::move(event)));
+  return earlier;
+}
+
+Result<std::optional<AddressRecord>> AddressLedger::HadBefore(const AddressPool& pool,
+                                                              const AddressOwner& owner) const {
+  const auto bytes = RH_TRY(txn_->Get(OwnerPrefix(owner) + pool.name));
+  if (!bytes) return std::nullopt;
+  const IpAddress address = RH_TRY(DecodeAddress(*bytes));
+  auto record = RH_TRY(RecordOf(pool.name, address));
+  if (!record || record->state != AddressState::kResting) return std::nullopt;
+  if (store_ms_ >= record->since_ms + RestMilliseconds(pool)) return std::nullopt;
+  return record;
+}
+
+Result<AddressRecord> AddressLedger::HoldAgain(const AddressPool& pool, const AddressRecord& resting) {
+  StoredRuns runs(*txn_, pool.name);
+  RH_TRY(Forget(runs, resting));
+  return Give(runs, pool, resting.owner, resting.address);
+}
+
 Result<std::size_t> AddressLedger::Wake(const AddressPool& pool, std::size_t limit) {
-  const std::string prefix = RestPrefix(pool.name);
-  const std::uint64_t rest_ms = RestMilliseconds(pool);
+  const std::size_t rested = RH_TRY(WakeQueue(pool, RestPrefix(pool.name), RestMilliseconds(pool), limit));
+  return rested + RH_TRY(WakeQueue(pool, QuarantinePrefix(pool.name), 0, limit - rested));
+}
+
+Result<std::size_t> AddressLedger::WakeQueue(const AddressPool& pool, const std::string& prefix,
+                                             std::uint64_t after_ms, std::size_t limit) {
   StoredRuns runs(*txn_, pool.name);
   for (std::size_t woken = 0; woken < limit; ++woken) {
     const auto oldest = RH_TRY(txn_->AtOrAfter(prefix));
     if (!oldest || !StartsWith(oldest->key, prefix)) return woken;
     const RestEntry entry = RH_TRY(DecodeRestKey(pool.name, oldest->key));
-    if (store_ms_ < entry.since_ms + rest_ms) return woken;
-    RH_TRY(Forget(runs, pool.name, entry));
+    if (store_ms_ < entry.at_ms + after_ms) return woken;
+    const auto record = RH_TRY(RecordOf(pool.name, entry.address));
+    if (!record) return Fail(Contradiction("a resting address has no record"));
+    RH_TRY(Forget(runs, *record));
   }
   return limit;
 }
 
-Result<void> AddressLedger::Forget(StoredRuns& runs, const std::string& pool, const RestEntry& entry) {
-  RH_TRY(txn_->Erase(RestKey(pool, entry.since_ms, entry.address)));
-  RH_TRY(txn_->Erase(AddressKey(pool, entry.address)));
-  return Free(runs, entry.address);
+Result<std::optional<AddressRecord>> AddressLedger::RecordOf(const std::string& pool,
+                                                             const IpAddress& address) const {
+  const std::string key = AddressKey(pool, address);
+  const auto bytes = RH_TRY(txn_->Get(key));
+  if (!bytes) return std::nullopt;
+  return RH_TRY(DecodeRecord(key, *bytes));
+}
+
+Result<void> AddressLedger::Forget(StoredRuns& runs, const AddressRecord& resting) {
+  RH_TRY(txn_->Erase(resting.state == AddressState::kQuarantined
+                         ? QuarantineKey(resting.pool, resting.until_ms, resting.address)
+                         : RestKey(resting.pool, resting.since_ms, resting.address)));
+  RH_TRY(txn_->Erase(AddressKey(resting.pool, resting.address)));
+  const std::string owner_key = OwnerPrefix(resting.owner) + resting.pool;
+  const auto last = RH_TRY(txn_->Get(owner_key));
+  if (last && *last == Encode(resting.address)) RH_TRY(txn_->Erase(owner_key));
+  return Free(runs, resting.address);
 }
 
 Result<std::optional<AddressRecord>> AddressLedger::HoldNext(const AddressPool& pool,
@@ -170,13 +213,13 @@ Result<std::optional<std::vector<AddressRecord>>> AddressLedger::HoldAligned(
   return held;
 }
 
-Result<std::optional<RestEntry>> AddressLedger::RestedLongest(const AddressPool& pool) const {
+Result<std::optional<AddressRecord>> AddressLedger::RestedLongest(const AddressPool& pool) const {
   const std::string prefix = RestPrefix(pool.name);
   for (std::string at = prefix;;) {
     const auto entry = RH_TRY(txn_->AtOrAfter(at));
     if (!entry || !StartsWith(entry->key, prefix)) return std::nullopt;
     const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
-    if (pool.ranges.Contains(rest.address)) return rest;
+    if (pool.ranges.Contains(rest.address)) return RecordOf(pool.name, rest.address);
     at = entry->key + '\0';
   }
 }
@@ -187,7 +230,7 @@ Result<std::optional<AddressRecord>> AddressLedger::HoldRested(const AddressPool
   const auto longest = RH_TRY(RestedLongest(pool));
   if (!longest || store_ms_ - longest->since_ms < Milliseconds(*pool.min_rest)) return std::nullopt;
   StoredRuns runs(*txn_, pool.name);
-  RH_TRY(Forget(runs, pool.name, *longest));
+  RH_TRY(Forget(runs, *longest));
   RH_TRY(txn_->Put(PoolKey(pool.name), Encode(longest->address)));
   EventLog log(*txn_);
   AddressEvent event = Event(AddressEventKind::kRestShortened, pool.name, owner);
@@ -227,13 +270,13 @@ Result<std::optional<IpAddress>> AddressLedger::LastGiven(const AddressPool& poo
 Result<AddressRecord> AddressLedger::HoldThis(const AddressPool& pool, const AddressOwner& owner,
                                               const IpAddress& address) {
   StoredRuns runs(*txn_, pool.name);
-  const std::string key = AddressKey(pool.name, address);
-  if (const auto bytes = RH_TRY(txn_->Get(key)); bytes) {
-    const AddressRecord found = RH_TRY(DecodeRecord(key, *bytes));
-    const std::uint64_t end_ms = found.since_ms + RestMilliseconds(pool);
-    if (found.state == AddressState::kHeld) return Fail(HeldByAnother(found));
-    if (store_ms_ < end_ms) return Fail(StillResting(found, end_ms - store_ms_));
-    RH_TRY(Forget(runs, pool.name, {found.since_ms, address}));
+  if (const auto found = RH_TRY(RecordOf(pool.name, address)); found) {
+    if (found->state == AddressState::kHeld) return Fail(HeldByAnother(*found));
+    const std::uint64_t end_ms = found->state == AddressState::kQuarantined
+                                     ? found->until_ms
+                                     : found->since_ms + RestMilliseconds(pool);
+    if (store_ms_ < end_ms) return Fail(StillResting(*found, end_ms - store_ms_));
+    RH_TRY(Forget(runs, *found));
   }
   return Give(runs, pool, owner, address);
 }
@@ -254,42 +297,8 @@ Result<AddressRecord> AddressLedger::Give(StoredRuns& runs, const AddressPool& p
   return held;
 }
 
-Result<bool> AddressLedger::Renew(AddressRecord& held) {
-  if (held.boot_id == now_.boot_id) return false;
-  held.boot_id = now_.boot_id;
-  RH_TRY(txn_->Put(AddressKey(held.pool, held.address), Encode(held)));
-  return true;
-}
-
 Result<Error> AddressLedger::Explain(const AddressPool& pool) const {
-  const std::string prefix = RestPrefix(pool.name);
-  const std::uint64_t rest_ms =
-      std::min(RestMilliseconds(pool), Milliseconds(pool.min_rest.value_or(pool.rest)));
-  std::uint64_t resting = 0;
-  std::uint64_t first_ms = 0;
-  for (std::string at = prefix;;) {
-    const auto entry = RH_TRY(txn_->AtOrAfter(at));
-    if (!entry || !StartsWith(entry->key, prefix)) break;
-    const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
-    if (pool.ranges.Contains(rest.address) && resting++ == 0) first_ms = rest.since_ms + rest_ms;
-    at = entry->key + '\0';
-  }
-  const std::uint64_t size = pool.ranges.Size();
-  Error error;
-  error.code = ErrorCode::kExhausted;
-  error.message = "no free address in " + pool.ranges.ToString() + " of subnet " + pool.name + ": size " +
-                  std::to_string(size) + ", in use " + std::to_string(size - std::min(size, resting)) +
-                  ", resting " + std::to_string(resting);
-  if (pool.leased) {
-    error.hint = "try again later: railheadd leases another block by itself while the cluster store answers";
-  } else if (resting == 0) {
-    error.hint = "delete pods or widen the range";
-  } else {
-    const std::uint64_t wait_ms = first_ms > store_ms_ ? first_ms - store_ms_ : 0;
-    error.hint = "the next address is free again in " + InSeconds(wait_ms) +
-                 "; widen the range or shorten restSeconds (" + std::to_string(pool.rest.count()) + ")";
-  }
-  return error;
+  return ExplainExhausted(*txn_, pool, store_ms_);
 }
 
 Result<void> AddressLedger::Stamp() {

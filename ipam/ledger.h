@@ -53,7 +53,12 @@ class AddressLedger {
 
   // held -> resting
   Result<void> Rest(const AddressRecord& held);
-  // resting -> free, for at most `limit` addresses whose rest is over; how many.
+  // held -> resting, for all that is held since an earlier boot; these, as they were. The owner
+  // itself may have its address again until its rest is over: HoldAgain().
+  Result<std::vector<AddressRecord>> RestEarlierBoots();
+  // held -> quarantined, for `time`; the record as it is then.
+  Result<AddressRecord> Quarantine(const AddressRecord& held, std::chrono::seconds time);
+  // resting or quarantined -> free, for at most `limit` addresses whose time is over; how many.
   Result<std::size_t> Wake(const AddressPool& pool, std::size_t limit);
   // free -> held, the next one of the order; nullopt when nothing is free.
   Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
@@ -67,9 +72,11 @@ class AddressLedger {
   Result<AddressRecord> HoldThis(const AddressPool& pool, const AddressOwner& owner,
                                  const IpAddress& address);
 
-  // held -> held in this boot; false: it was already.
-  Result<bool> Renew(AddressRecord& held);
-
+  // What rests since a reboot, and its owner was `owner`; nullopt: nothing, or its rest is over.
+  [[nodiscard]] Result<std::optional<AddressRecord>> HadBefore(const AddressPool& pool,
+                                                               const AddressOwner& owner) const;
+  // resting -> held, by the owner that had it before.
+  Result<AddressRecord> HoldAgain(const AddressPool& pool, const AddressRecord& resting);
   // Why the pool has no address: how many are held, resting, and until when.
   [[nodiscard]] Result<Error> Explain(const AddressPool& pool) const;
 
@@ -84,12 +91,20 @@ class AddressLedger {
       : txn_(&txn), now_(std::move(now)), store_ms_(store_ms) {}
 
   // That of the addresses that may be given which has rested longest.
-  [[nodiscard]] Result<std::optional<RestEntry>> RestedLongest(const AddressPool& pool) const;
+  [[nodiscard]] Result<std::optional<AddressRecord>> RestedLongest(const AddressPool& pool) const;
   [[nodiscard]] Result<std::optional<IpAddress>> LastGiven(const AddressPool& pool) const;
   // The address, which is free, is the owner's from now on.
   Result<AddressRecord> Give(StoredRuns& runs, const AddressPool& pool, const AddressOwner& owner,
                              const IpAddress& address);
-  Result<void> Forget(StoredRuns& runs, const std::string& pool, const RestEntry& entry);
+  // resting or quarantined -> free
+  Result<void> Forget(StoredRuns& runs, const AddressRecord& resting);
+  // held -> resting, and its owner's entry stays.
+  Result<void> RestForOwner(const AddressRecord& held);
+  // Wake() for the queue under `prefix`, whose addresses may go `after_ms` after their time.
+  Result<std::size_t> WakeQueue(const AddressPool& pool, const std::string& prefix, std::uint64_t after_ms,
+                                std::size_t limit);
+  [[nodiscard]] Result<std::optional<AddressRecord>> RecordOf(const std::string& pool,
+                                                              const IpAddress& address) const;
   // Of the owners whose keys start so.
   [[nodiscard]] Result<std::vector<AddressRecord>> HeldUnder(const std::string& prefix) const;
 

@@ -25,7 +25,8 @@ struct HeldAddresses {
 };
 Result<HeldAddresses> ListHeld(const Root& root);
 
-// Releases what was handed out before this boot; these, as they were.
+// Releases what was handed out before this boot; these, as they were. Whoever asked for an address
+// or released one in this boot before has done so already: then there are none.
 Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root);
 
 // Releases what the attachment `owner` (ifname: CNI_IFNAME) and its links hold, as

@@ -20,6 +20,7 @@ constexpr char kPoolTable = 'P';
 constexpr char kRunTable = 'R';
 constexpr char kHeaderTable = 'S';
 constexpr char kRestTable = 'T';
+constexpr char kQuarantineTable = 'U';
 constexpr char kAddressTable = 'A';
 constexpr char kOwnerTable = 'O';
 
@@ -62,7 +63,8 @@ std::string Encode(const StoreHeader& header) {
 std::string Encode(const AddressRecord& allocation) {
   return Number(static_cast<std::uint64_t>(allocation.state)) + Text(allocation.owner.network) +
          Text(allocation.owner.container) + Text(allocation.owner.ifname) + Text(allocation.boot_id) +
-         Number(allocation.since_ms) + Number(static_cast<std::uint64_t>(allocation.wall_seconds));
+         Number(allocation.since_ms) + Number(static_cast<std::uint64_t>(allocation.wall_seconds)) +
+         (allocation.state == AddressState::kQuarantined ? Number(allocation.until_ms) : "");
 }
 
 std::string Encode(const IpAddress& address) {
@@ -103,8 +105,9 @@ Result<AddressRecord> DecodeRecord(std::string_view key, std::string_view bytes)
   allocation.boot_id = reader.Text();
   allocation.since_ms = reader.Number();
   allocation.wall_seconds = static_cast<std::int64_t>(reader.Number());
-  const bool known = state == static_cast<std::uint64_t>(AddressState::kHeld) ||
-                     state == static_cast<std::uint64_t>(AddressState::kResting);
+  if (allocation.state == AddressState::kQuarantined) allocation.until_ms = reader.Number();
+  const bool known = state >= static_cast<std::uint64_t>(AddressState::kHeld) &&
+                     state <= static_cast<std::uint64_t>(AddressState::kQuarantined);
   if (!reader.Done() || !known) return Fail(Malformed("address"));
   return allocation;
 }
@@ -133,6 +136,14 @@ std::string RestPrefix(std::string_view pool) {
 
 std::string RestKey(std::string_view pool, std::uint64_t since_ms, const IpAddress& address) {
   return RestPrefix(pool) + Number(since_ms) + Encode(address);
+}
+
+std::string QuarantinePrefix(std::string_view pool) {
+  return Prefix(kQuarantineTable, pool);
+}
+
+std::string QuarantineKey(std::string_view pool, std::uint64_t until_ms, const IpAddress& address) {
+  return QuarantinePrefix(pool) + Number(until_ms) + Encode(address);
 }
 
 std::string AddressPrefix(std::string_view pool) {
@@ -202,7 +213,7 @@ std::string AllOwnersPrefix() {
 Result<RestEntry> DecodeRestKey(std::string_view pool, std::string_view key) {
   Reader reader(key.substr(RestPrefix(pool).size()));
   RestEntry entry;
-  entry.since_ms = reader.Number();
+  entry.at_ms = reader.Number();
   entry.address = RH_TRY(DecodeAddress(reader.Rest()));
   return entry;
 }

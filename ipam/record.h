@@ -6,8 +6,10 @@
 //   pool              'P' pool                           -> last address given
 //   run               'R' pool NUL first                 -> last
 //   rest              'T' pool NUL since address         -> (empty)
+//   quarantine        'U' pool NUL until address         -> (empty)
 //   address           'A' pool NUL address               -> AddressRecord
-//   owner             'O' network NUL container NUL ifname NUL pool -> address
+//   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
+//                                                           rests since a reboot
 //   counters, events  'Q' ..., 'E' ...                   -> ipam/events.h
 //   blocks            'B' ...                            -> ipam/lease/node_blocks.h
 // A pool is named by its subnet ("10.100.0.0/24"): networks that share a
@@ -41,7 +43,8 @@ struct AddressOwner {
 
 enum class AddressState : std::uint8_t {
   kHeld = 1,
-  kResting = 2,  // released; not handed out before its rest is over
+  kResting = 2,      // released; not handed out before its rest is over
+  kQuarantined = 3,  // found in use by another machine; not handed out before `until_ms`
 };
 
 // The owner of one link's address; of the attachment's own for an empty link.
@@ -59,6 +62,7 @@ struct AddressRecord {
   std::string boot_id;            // the boot in which it was asked for last
   std::uint64_t since_ms = 0;     // store time of the last change of state
   std::int64_t wall_seconds = 0;  // Unix time of the same, for people
+  std::uint64_t until_ms = 0;     // store time when a quarantine is over
 
   bool operator==(const AddressRecord&) const = default;
 };
@@ -97,6 +101,8 @@ std::string PoolKey(std::string_view pool);
 std::string RunPrefix(std::string_view pool);
 std::string RestPrefix(std::string_view pool);
 std::string RestKey(std::string_view pool, std::uint64_t since_ms, const IpAddress& address);
+std::string QuarantinePrefix(std::string_view pool);
+std::string QuarantineKey(std::string_view pool, std::uint64_t until_ms, const IpAddress& address);
 std::string AddressPrefix(std::string_view pool);
 // All pools' addresses.
 std::string AllAddressesPrefix();
@@ -109,10 +115,10 @@ std::string LinkOwnersPrefix(const AddressOwner& owner);
 std::string AllOwnersPrefix();
 
 struct RestEntry {
-  std::uint64_t since_ms = 0;
+  std::uint64_t at_ms = 0;  // since when it rests, or until when it is in quarantine
   IpAddress address;
 };
-// `key` starts with RestPrefix(pool).
+// `key` starts with RestPrefix(pool) or QuarantinePrefix(pool).
 Result<RestEntry> DecodeRestKey(std::string_view pool, std::string_view key);
 
 }  // namespace railhead

@@ -133,8 +133,39 @@ Result<void> AddressStore::CheckPlace(const Root& root) {
   return {};
 }
 
+Result<std::vector<AddressRecord>> AddressStore::RestEarlierBoots(const ClockReading& now) {
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
+  const StoreHeader header = RH_TRY(ReadHeader(txn));
+  if (header.boot_id == now.boot_id) return std::vector<AddressRecord>{};
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  auto earlier = RH_TRY(ledger.RestEarlierBoots());
+  RH_TRY(ledger.Stamp());
+  RH_TRY(txn.Commit());
+  return earlier;
+}
+
+Result<AddressRecord> AddressStore::Quarantine(const AddressOwner& owner, const IpAddress& address,
+                                               const ClockReading& now, std::chrono::seconds time) {
+  RH_TRY(RestEarlierBoots(now));
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  RH_TRY(CheckOwner(owner, ""));
+  for (const AddressRecord& held : RH_TRY(ledger.HeldByAttachment(owner))) {
+    if (held.address != address) continue;
+    AddressRecord apart = RH_TRY(ledger.Quarantine(held, time));
+    RH_TRY(ledger.Stamp());
+    RH_TRY(txn.Commit());
+    return apart;
+  }
+  return Fail(ErrorCode::kNotFound,
+              "address " + address.ToString() + " is not held by container " + owner.container +
+                  ", interface " + owner.ifname + ", network " + owner.network + ": not put into quarantine",
+              "it was released meanwhile: nothing is left to do");
+}
+
 Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<OwnerClaim>& claims,
                                                           const ClockReading& now) {
+  RH_TRY(RestEarlierBoots(now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
@@ -162,12 +193,15 @@ Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const Ad
 Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  const StoreHeader header = RH_TRY(ReadHeader(txn));
+  if (header.boot_id != now.boot_id) RH_TRY(ledger.RestEarlierBoots());
   const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
   RH_TRY(HoldAll(ledger, wanted, nullptr));
   return {};
 }
 
 Result<std::size_t> AddressStore::Release(const AddressOwner& owner, const ClockReading& now) {
+  RH_TRY(RestEarlierBoots(now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   // A name that cannot be a key was never given an address.
@@ -179,6 +213,7 @@ Result<std::size_t> AddressStore::Release(const AddressOwner& owner, const Clock
 
 Result<std::vector<AddressRecord>> AddressStore::ReleaseWhere(const AddressFilter& wanted,
                                                               const ClockReading& now) {
+  RH_TRY(RestEarlierBoots(now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   auto held = RH_TRY(ledger.AllHeld());

@@ -5,7 +5,7 @@
 // while it exists, so make it, use it, drop it. Every operation is one durable
 // transaction: killed anywhere, it has happened or not.
 //
-// An address is free, held, or resting: released less than the pool's rest time
+// An address is free, held, in quarantine, or resting: released less than the pool's rest time
 // ago. Order: see ipam/policy.h. Only a pool that has no other address gives one that
 // still rests: that which has rested longest, once its `min_rest` has passed; it is counted and
 // told as an event.
@@ -55,6 +55,8 @@ struct OwnerClaim {
   bool aligned = false;
 };
 
+inline constexpr std::chrono::seconds kDefaultQuarantine{3600};
+
 // What a caller of ReleaseWhere() wants released.
 using AddressFilter = std::function<bool(const AddressRecord& held)>;
 
@@ -71,13 +73,24 @@ class AddressStore {
   // For each claim the address that its owner holds in its pools, or the one wanted, or the
   // next one: all of them in one transaction, or none. What an owner holds of a pool outside
   // of its present ranges, or in place of the one wanted, is put to rest first. What it held
-  // before a reboot is its own, and of this boot from now on. An address that is wanted and
+  // before a reboot and what still rests since then, it gets again. An address that is wanted and
   // held by another, or still rests: kBusy. Without one wanted and with none in any of the
   // pools: kExhausted.
   Result<std::vector<AddressRecord>> Allocate(const std::vector<OwnerClaim>& claims, const ClockReading& now);
   Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now);
   // Whether Allocate() would succeed; gives nothing and writes nothing.
   Result<void> TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now);
+
+  // Puts to rest what earlier boots hold, since no network namespace survives a reboot; these,
+  // as they were. The first operation of a boot that writes does it by itself, in a transaction of
+  // its own; after that there is nothing to do.
+  Result<std::vector<AddressRecord>> RestEarlierBoots(const ClockReading& now);
+
+  // Takes an address that the owner or one of its links holds out of use for `time`, whatever its
+  // pool's rest: another machine uses it. It is told by List() and as an event. kNotFound when the
+  // owner does not hold it.
+  Result<AddressRecord> Quarantine(const AddressOwner& owner, const IpAddress& address,
+                                   const ClockReading& now, std::chrono::seconds time = kDefaultQuarantine);
 
   // Puts to rest all that the owner and its links hold, in whichever pool; how many.
   Result<std::size_t> Release(const AddressOwner& owner, const ClockReading& now);
@@ -87,7 +100,7 @@ class AddressStore {
   // What the owner and its links hold.
   [[nodiscard]] Result<std::vector<AddressRecord>> Find(const AddressOwner& owner) const;
 
-  // All held and resting addresses of all pools.
+  // All addresses of all pools that are not free.
   [[nodiscard]] Result<std::vector<AddressRecord>> List() const;
 
   // For metrics, by pool; and what an operator has to know: events with numbers above `after`,

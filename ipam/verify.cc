@@ -53,9 +53,10 @@ Result<std::map<PoolAddress, std::string>> OwnerEntries(const LmdbTxn& txn,
   return owners;
 }
 
-Result<std::set<PoolAddress>> RestEntries(const LmdbTxn& txn, const std::string& pool) {
+Result<std::set<PoolAddress>> RestEntries(const LmdbTxn& txn, const std::string& pool,
+                                          const std::string& prefix) {
   std::set<PoolAddress> resting;
-  const auto entries = RH_TRY(txn.Under(RestPrefix(pool)));
+  const auto entries = RH_TRY(txn.Under(prefix));
   for (const KeyValue& entry : entries) {
     const RestEntry rest = RH_TRY(DecodeRestKey(pool, entry.key));
     resting.insert({pool, rest.address});
@@ -72,16 +73,23 @@ Result<std::vector<std::string>> AddressStore::Verify() const {
   std::set<std::string> pools;
   std::set<PoolAddress> recorded;
   std::set<PoolAddress> resting;
+  std::set<PoolAddress> quarantined;
   auto owners = RH_TRY(OwnerEntries(txn, findings));
   for (const AddressRecord& allocation : all) {
     const PoolAddress at{allocation.pool, allocation.address};
     pools.insert(allocation.pool);
     recorded.insert(at);
-    if (allocation.state == AddressState::kResting) {
-      resting.insert(at);
+    if (allocation.state == AddressState::kQuarantined) {
+      quarantined.insert(at);
       continue;
     }
     const auto owner = owners.find(at);
+    if (allocation.state == AddressState::kResting) {
+      resting.insert(at);
+      // Since a reboot: its owner may have it again.
+      if (owner != owners.end() && owner->second == OwnerPrefix(allocation.owner)) owners.erase(owner);
+      continue;
+    }
     if (owner == owners.end() || owner->second != OwnerPrefix(allocation.owner)) {
       findings.push_back(NameOf(at) + " is held, but its owner has no entry for it");
     } else {
@@ -91,12 +99,15 @@ Result<std::vector<std::string>> AddressStore::Verify() const {
   for (const auto& [at, owner] : owners) findings.push_back(NameOf(at) + " has an owner, but is not held");
   std::set<PoolAddress> in_runs;
   std::set<PoolAddress> in_rest;
+  std::set<PoolAddress> in_quarantine;
   for (const std::string& pool : pools) {
     in_runs.merge(RH_TRY(AddressesInRuns(txn, pool, findings)));
-    in_rest.merge(RH_TRY(RestEntries(txn, pool)));
+    in_rest.merge(RH_TRY(RestEntries(txn, pool, RestPrefix(pool))));
+    in_quarantine.merge(RH_TRY(RestEntries(txn, pool, QuarantinePrefix(pool))));
   }
   if (in_runs != recorded) findings.emplace_back("the runs are not the recorded addresses");
   if (in_rest != resting) findings.emplace_back("the rest queue is not the resting addresses");
+  if (in_quarantine != quarantined) findings.emplace_back("the quarantine is not the addresses in it");
   return findings;
 }
 

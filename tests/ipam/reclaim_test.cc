@@ -52,17 +52,38 @@ TEST_F(ReclaimTest, EarlierBootsAreReleasedAndThisOneIsNot) {
   EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
   EXPECT_EQ(Held(), "one: a/eth0@one b/eth0/rail0@one");
   Boot("two");
-  Add({"net", "c", "eth0"});
   const auto released = ReleaseEarlierBoots(scratch_.root());
   ASSERT_TRUE(released) << Describe(released.error());
   ASSERT_EQ(released->size(), 2U);
   EXPECT_EQ(released->front().owner.container, "a");
   EXPECT_EQ(released->front().boot_id, "one");
-  EXPECT_EQ(Held(), "two: c/eth0@two");
+  EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
   // They rest like any other: the next one gets the next address.
   Add({"net", "d", "eth0"});
+  EXPECT_EQ(Held(), "two: d/eth0@two");
   const auto store = AddressStore::Open(scratch_.root());
-  EXPECT_EQ(store->Find({"net", "d", "eth0"})->front().address.ToString(), "10.0.0.4");
+  EXPECT_EQ(store->Find({"net", "d", "eth0"})->front().address.ToString(), "10.0.0.3");
+  EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
+}
+
+// Without the reconciler: whoever writes first does it, by whatever call.
+TEST_F(ReclaimTest, TheFirstWriterOfABootReleasesWhatEarlierOnesHeld) {
+  Boot("one");
+  for (const char* container : {"a", "b", "c"}) Add({"net", container, "eth0"});
+  Boot("two");
+  EXPECT_EQ(Held(), "two: a/eth0@one b/eth0@one c/eth0@one") << "reading writes nothing";
+  Add({"net", "d", "eth0"});
+  EXPECT_EQ(Held(), "two: d/eth0@two");
+  EXPECT_TRUE(ReleaseEarlierBoots(scratch_.root())->empty());
+  Boot("three");
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "unknown", "eth0"}).value(), 0U);
+  EXPECT_EQ(Held(), "three:");
+  const auto store = AddressStore::Open(scratch_.root());
+  const auto events = store->Events(0).value();
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[0].kind, AddressEventKind::kNewBoot);
+  EXPECT_EQ(events[0].count, 3U);
+  EXPECT_EQ(events[1].count, 1U);
   EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
 }
 
@@ -72,10 +93,15 @@ TEST_F(ReclaimTest, WhoAsksAgainAfterTheRebootKeepsItsAddress) {
   Add({"net", "a", "eth0"});
   Add({"net", "b", "eth0"});
   Boot("two");
+  EXPECT_EQ(ReleaseEarlierBoots(scratch_.root())->size(), 2U);
   Add({"net", "a", "eth0"});
-  EXPECT_EQ(ReleaseEarlierBoots(scratch_.root())->size(), 1U);
   ASSERT_EQ(Held(), "two: a/eth0@two");
   EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.1");
+  EXPECT_EQ(AddressStore::Open(scratch_.root())->Verify().value(), std::vector<std::string>{});
+  // What it gave back itself is not kept for it.
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).value(), 1U);
+  Add({"net", "a", "eth0"});
+  EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.3");
 }
 
 TEST_F(ReclaimTest, AnOwnerWithItsLinks) {

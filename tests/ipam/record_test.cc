@@ -29,7 +29,7 @@ TEST(Record, RoundTrips) {
   EXPECT_EQ(header->store_ms, ~std::uint64_t{0});
   const auto rest = DecodeRestKey("10.0.0.0/8", RestKey("10.0.0.0/8", 99, Ip("10.1.2.3")));
   ASSERT_TRUE(rest);
-  EXPECT_EQ(rest->since_ms, 99U);
+  EXPECT_EQ(rest->at_ms, 99U);
   EXPECT_EQ(rest->address, Ip("10.1.2.3"));
 }
 

@@ -1,6 +1,7 @@
 // Several addresses in one transaction, and releases of more than one owner.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <string>
@@ -163,6 +164,91 @@ TEST_F(ClaimsTest, ReleaseWhereTellsWhatItReleased) {
   const std::string before = Bytes();
   EXPECT_EQ(Text(Open().ReleaseWhere([](const AddressRecord&) { return false; }, At(3))), "");
   EXPECT_EQ(Bytes(), before);
+}
+
+class QuarantineTest : public ClaimsTest {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(Open().Allocate(Claims(OwnerNumber(1), {a_, b_}), At(0)));
+    ASSERT_TRUE(Open().Quarantine(OwnerNumber(1), testing::Ip("10.0.1.1"), At(10)));
+  }
+};
+
+TEST_F(QuarantineTest, TheAddressIsOutOfUseAndTheNextOneIsGiven) {
+  EXPECT_EQ(Held(), "container-1 net1/rail0 10.0.0.1\n");
+  EXPECT_EQ(Text(Open().Allocate(Claims(OwnerNumber(1), {a_, b_}), At(11))),
+            "container-1 net1/rail0 10.0.0.1\ncontainer-1 net1/rail1 10.0.1.2\n");
+  EXPECT_EQ(Open().Release(OwnerNumber(1), At(12)).value(), 2U) << "it is not its owner's any more";
+  ExpectSound();
+}
+
+TEST_F(QuarantineTest, ItIsToldByTheListTheCountersAndAnEvent) {
+  auto records = Open().List().value();
+  std::erase_if(records, [](const auto& record) { return record.state != AddressState::kQuarantined; });
+  ASSERT_EQ(records.size(), 1U);
+  EXPECT_EQ(records[0].address.ToString(), "10.0.1.1");
+  EXPECT_EQ(records[0].owner.ifname, "net1/rail1") << "who had it";
+  EXPECT_EQ(records[0].until_ms - records[0].since_ms, 3'600'000U);
+  EXPECT_EQ(Open().Counters().value()[b_.name].quarantined, 1U);
+  const auto events = Open().Events(0).value();
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0].kind, AddressEventKind::kQuarantined);
+  EXPECT_EQ(events[0].address, testing::Ip("10.0.1.1"));
+  EXPECT_EQ(events[0].ms, 3'600'000U);
+}
+
+// Whatever the pool's rest: neither it nor a short pool gives the address back earlier.
+TEST_F(QuarantineTest, NothingButItsTimeEndsIt) {
+  AddressPool only = MakePool(b_.name, {"10.0.1.1"}, 0);
+  only.min_rest = std::chrono::seconds(0);
+  const OwnerClaim next{OwnerNumber(2), {only}, {}};
+  const OwnerClaim wanted{OwnerNumber(2), {only}, testing::Ip("10.0.1.1")};
+  const auto refused = Open().Allocate({next}, At(3609));
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("in use 0, resting 0, in quarantine 1"), std::string::npos)
+      << refused.error().message;
+  const auto busy = Open().Allocate({wanted}, At(3609));
+  ASSERT_FALSE(busy);
+  EXPECT_EQ(busy.error().code, ErrorCode::kBusy);
+  EXPECT_NE(busy.error().message.find("is in quarantine for another 1 s: it was found in use at "),
+            std::string::npos)
+      << busy.error().message;
+  ASSERT_TRUE(Open().Allocate({wanted}, At(3610)));
+  ExpectSound();
+  EXPECT_TRUE(Open().Quarantine(OwnerNumber(2), testing::Ip("10.0.1.1"), At(3611), std::chrono::seconds(5)));
+  EXPECT_FALSE(Open().Allocate({next}, At(3615)));
+  EXPECT_TRUE(Open().Allocate({next}, At(3616)));
+  ExpectSound();
+}
+
+TEST_F(QuarantineTest, OnlyWhatTheOwnerHolds) {
+  const std::string before = Bytes();
+  for (const char* address : {"10.0.1.1", "10.0.0.2"}) {
+    const auto again = Open().Quarantine(OwnerNumber(1), testing::Ip(address), At(11));
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().code, ErrorCode::kNotFound);
+  }
+  EXPECT_EQ(Open().Quarantine(OwnerNumber(7), testing::Ip("10.0.0.1"), At(11)).error().code,
+            ErrorCode::kNotFound);
+  EXPECT_EQ(Bytes(), before);
+}
+
+// The most that a node holds: one transaction, and nothing for those that come after it.
+TEST_F(ClaimsTest, ANewBootWithThousandsHeld) {
+  const AddressPool pool = MakePool("10.8.0.0/16", {}, 60);
+  auto store = Open();
+  std::vector<OwnerClaim> claims;
+  for (int i = 0; i < 4096; ++i) claims.push_back({OwnerNumber(i), {pool}, {}});
+  ASSERT_TRUE(store.Allocate(claims, At(0)));
+  ASSERT_EQ(store.Release(OwnerNumber(9999), At(1, "boot-b")).value(), 0U);
+  const auto after = store.List().value();
+  EXPECT_EQ(std::count_if(after.begin(), after.end(),
+                          [](const auto& record) { return record.state == AddressState::kResting; }),
+            4096);
+  EXPECT_TRUE(store.RestEarlierBoots(At(2, "boot-b"))->empty());
+  EXPECT_EQ(store.Allocate(OwnerNumber(17), pool, At(2, "boot-b"))->address.ToString(), "10.8.0.18");
+  EXPECT_EQ(store.Allocate(OwnerNumber(5000), pool, At(2, "boot-b"))->address.ToString(), "10.8.16.1");
+  EXPECT_EQ(store.Verify().value(), std::vector<std::string>{});
 }
 
 }  // namespace

@@ -27,8 +27,19 @@ class Model {
     for (std::uint64_t i = 0; i < pool.ranges.Size(); ++i) order_.push_back(*pool.ranges.At(i));
   }
 
+  // The first to write in a new boot: what was held rests from now on, and only its owner may
+  // have it before that is over.
+  void EnterBoot(std::uint64_t now) {
+    for (const auto& [owner, address] : held_) {
+      rest_since_[address] = now;
+      had_[owner] = address;
+    }
+    held_.clear();
+    owner_of_.clear();
+  }
   std::optional<IpAddress> Allocate(int owner, std::uint64_t now) {
     if (held_.contains(owner)) return held_[owner];
+    if (had_.contains(owner) && Rests(had_[owner], now)) return GiveAgain(owner);
     std::size_t start = 0;
     while (last_ && start < order_.size() && order_[start] <= *last_) ++start;
     for (std::size_t i = 0; i < order_.size(); ++i) {
@@ -42,11 +53,12 @@ class Model {
   bool AllocateThis(int owner, const IpAddress& wanted, std::uint64_t now) {
     const auto held = held_.find(owner);
     if (held != held_.end() && held->second == wanted) return true;
+    if (held == held_.end() && had_.contains(owner) && had_[owner] == wanted && Rests(wanted, now)) {
+      return GiveAgain(owner).has_value();
+    }
     if (owner_of_.contains(wanted) || Rests(wanted, now)) return false;
     Release(owner, now);
-    rest_since_.erase(wanted);
-    owner_of_[wanted] = owner;
-    held_[owner] = wanted;
+    Hold(wanted, owner);
     return true;
   }
   bool Release(int owner, std::uint64_t now) {
@@ -69,11 +81,20 @@ class Model {
     return rest != rest_since_.end() && now < rest->second + rest_ms_;
   }
 
-  std::optional<IpAddress> Give(const IpAddress& address, int owner) {
+  void Hold(const IpAddress& address, int owner) {
     rest_since_.erase(address);
+    std::erase_if(had_, [&](const auto& one) { return one.first == owner || one.second == address; });
     owner_of_[address] = owner;
     held_[owner] = address;
+  }
+  std::optional<IpAddress> Give(const IpAddress& address, int owner) {
+    Hold(address, owner);
     last_ = address;
+    return address;
+  }
+  std::optional<IpAddress> GiveAgain(int owner) {
+    const IpAddress address = had_[owner];
+    Hold(address, owner);
     return address;
   }
   // Nothing is free: what has rested longest, and of several the lowest.
@@ -92,6 +113,7 @@ class Model {
   std::uint64_t shortened_ = 0;
   std::vector<IpAddress> order_;
   std::map<int, IpAddress> held_;
+  std::map<int, IpAddress> had_;  // before the boot
   std::map<IpAddress, int> owner_of_;
   std::map<IpAddress, std::uint64_t> rest_since_;
   std::optional<IpAddress> last_;
@@ -148,11 +170,15 @@ class Comparison {
     if (random_() % 100 == 0)
       clock_.Reboot(random_() % 9'000, static_cast<std::int64_t>(random_() % 2'000'000'000));
     const int owner = static_cast<int>(random_() % kOwners);
+    if (const std::string boot = clock_.Reading().boot_id; boot != boot_) {
+      boot_ = boot;
+      model_.EnterBoot(clock_.store_ms());
+      clock_.Committed();
+    }
     if (random_() % 8 == 0) {
       StepFixed(store, owner);
     } else if (random_() % 5 < 3) {
-      const std::string boot = clock_.Reading().boot_id;
-      const bool had = model_.HeldBy(owner).has_value() && asked_in_[owner] == boot;
+      const bool had = model_.HeldBy(owner).has_value();
       const auto wanted = model_.Allocate(owner, clock_.store_ms());
       const auto given = store.Allocate(OwnerNumber(owner), pool_, clock_.Reading());
       ASSERT_EQ(given.has_value(), wanted.has_value())
@@ -165,7 +191,6 @@ class Comparison {
       }
       ASSERT_EQ(given->address.ToString(), wanted->ToString());
       if (!had) clock_.Committed();
-      asked_in_[owner] = boot;
     } else {
       const bool wanted = model_.Release(owner, clock_.store_ms());
       const auto released = store.Release(OwnerNumber(owner), clock_.Reading());
@@ -176,8 +201,7 @@ class Comparison {
   }
   void StepFixed(AddressStore& store, int owner) {
     const IpAddress wanted = *pool_.ranges.At(random_() % pool_.ranges.Size());
-    const std::string boot = clock_.Reading().boot_id;
-    const bool had = model_.HeldBy(owner) == wanted && asked_in_[owner] == boot;
+    const bool had = model_.HeldBy(owner) == wanted;
     const bool able = model_.AllocateThis(owner, wanted, clock_.store_ms());
     const auto given =
         store.Allocate({OwnerClaim{OwnerNumber(owner), {pool_}, wanted, false}}, clock_.Reading());
@@ -189,7 +213,6 @@ class Comparison {
     }
     ASSERT_EQ(given->front().address, wanted);
     if (!had) clock_.Committed();
-    asked_in_[owner] = boot;
   }
   void ExpectSame(const AddressStore& store) {
     const auto findings = store.Verify();
@@ -219,7 +242,7 @@ class Comparison {
   AddressPool pool_;
   Model model_;
   Clock clock_;
-  std::map<int, std::string> asked_in_;  // boots
+  std::string boot_ = "boot-0";
   ScratchRoot scratch_;
   int exhausted_ = 0;
   int refused_ = 0;
