@@ -162,8 +162,9 @@ class Cluster {
     return settings;
   }
   void Ask(Node& node) {
-    busy_until_ms_ = std::max(busy_until_ms_, std::max(now_ms_, node.asked_ms)) + 1000 / kCapacity;
-    node.asked_ms = busy_until_ms_ + kRoundTripMs;
+    constexpr double kServiceMs = 1000 / kCapacity;
+    busy_until_ms_ = std::max(busy_until_ms_, now_ms_) + kServiceMs;
+    node.asked_ms = std::max(node.asked_ms + kServiceMs, busy_until_ms_) + kRoundTripMs;
     ++phase_.calls;
     ++phase_.by_second[static_cast<std::uint64_t>(busy_until_ms_ / 1000)];
   }
