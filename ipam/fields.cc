@@ -174,6 +174,7 @@ Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args
   // fields are their own.
   if (root.String("type") == "railhead") fields.fabric = root.String("fabric").value_or(fields.fabric);
   ipam->Ignore("type");
+  ipam->Ignore("inUse");  // what DEL is told
   fields.fabric = ipam->String("fabric").value_or(fields.fabric);
   fields.listed = ipam->Has("links");
   ipam->Ignore("links");

@@ -67,6 +67,7 @@ bool Meets(const OwnerClaim& claim, const AddressRecord& record) {
 
 std::string NamesOf(const std::vector<AddressPool>& pools) {
   std::vector<std::string> names;
+  names.reserve(pools.size());
   for (const AddressPool& pool : pools) names.push_back(pool.name);
   return Join(names, " or ");
 }
@@ -89,6 +90,22 @@ Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
               held->address.ToString() + " is held by " + NameOf(request, claim.owner.ifname) +
                   ", but prevResult does not have it",
               "delete the container's network and add it again");
+}
+
+// What `railhead` found in use by others before it gave up (ipam.inUse). DEL has to work with any
+// configuration: what cannot be read says nothing.
+std::vector<IpAddress> AddressesInUse(const std::string& config) {
+  std::vector<IpAddress> in_use;
+  const auto document = JsonDocument::Parse(config, "network configuration");
+  if (!document) return in_use;
+  JsonReader root = document->Root();
+  auto ipam = root.Object("ipam");
+  const auto texts = ipam ? ipam->Strings("inUse") : std::nullopt;
+  if (!texts) return in_use;
+  for (const std::string& text : *texts) {
+    if (const auto address = IpAddress::Parse(text); address) in_use.push_back(*address);
+  }
+  return in_use;
 }
 
 }  // namespace
@@ -119,7 +136,15 @@ Result<void> IpamPlugin::Del(const CniRequest& request) {
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return {};
   const ClockReading now = RH_TRY(ReadClocks(root_));
-  RH_TRY(store->Release(OwnerOf(request), now));
+  const AddressOwner owner = OwnerOf(request);
+  if (const auto in_use = AddressesInUse(request.config); !in_use.empty()) {
+    const auto records = RH_TRY(store->Find(owner));
+    for (const AddressRecord& held : records) {
+      const bool used = std::find(in_use.begin(), in_use.end(), held.address) != in_use.end();
+      if (used) RH_TRY(store->Quarantine(held.owner, held.address, now));
+    }
+  }
+  RH_TRY(store->Release(owner, now));
   return {};
 }
 

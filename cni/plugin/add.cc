@@ -16,6 +16,9 @@
 namespace railhead {
 namespace {
 
+// An address that another host uses costs an attempt; so many in a row are no accident.
+constexpr int kAddressesTried = 3;
+
 // What the plugins before us have told.
 Result<CniResult> PreviousResult(const PluginConfig& config) {
   if (config.prev_result.empty()) return CniResult{};
@@ -87,7 +90,7 @@ class Adding {
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
     clock_.Done("addresses");
     Attachment attachment(root_, kernel_, network, plan, addressing, entry);
-    RH_TRY(Attach(attachment, plan));
+    RH_TRY(Attach(attachment, plan, entry));
     RH_TRY(RequireHandoff(plan, entry));
     RH_TRY(FinishWithHandoff(root_, journal_, *network.pod, plan, entry));
     clock_.Done("handoff");
@@ -97,6 +100,9 @@ class Adding {
     }
     return result;
   }
+
+  // It failed only because of an address that the IPAM plugin will not give again.
+  [[nodiscard]] bool another_address_helps() const { return another_address_helps_; }
 
  private:
   // Before anything is touched: how it was is on record, and so is the way back.
@@ -125,7 +131,16 @@ class Adding {
     return addressing;
   }
 
-  Result<void> Attach(Attachment& attachment, const AttachPlan& plan) {
+  // The verdict goes on record, so that whoever releases the attachment tells the IPAM plugin.
+  Result<void> RefuseConflicts(Attachment& attachment, JournalEntry& entry) {
+    auto refused = attachment.RefuseConflicts();
+    if (refused || !TellInUse(attachment.in_use(), entry)) return refused;
+    RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
+    another_address_helps_ = true;
+    return refused;
+  }
+
+  Result<void> Attach(Attachment& attachment, const AttachPlan& plan, JournalEntry& entry) {
     RH_TRY(attachment.ConfigureVfs());
     clock_.Done("vf");
     RH_TRY(attachment.MoveIntoPod());
@@ -137,7 +152,7 @@ class Adding {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(plan.config.wait_seconds);
     RH_TRY(attachment.AwaitCarrier(deadline));
     clock_.Done("carrier");
-    RH_TRY(attachment.RefuseConflicts());
+    RH_TRY(RefuseConflicts(attachment, entry));
     clock_.Done("conflicts");
     RH_TRY(attachment.Announce());
     clock_.Done("announce");
@@ -163,7 +178,26 @@ class Adding {
   const CniRequest& request_;
   PhaseClock& clock_;
   UndoStack& undo_;
+  bool another_address_helps_ = false;
 };
+
+struct Attempt {
+  Result<CniResult> result;
+  bool again = false;  // the devices are home, and the IPAM plugin keeps away what was in use
+};
+
+Attempt AddOnce(Adding& adding, UndoStack& undo, const AttachPlan& plan, PodNetwork& network,
+                const DeviceLocks& locks) {
+  Attempt attempt{adding.Run(plan, network, locks)};
+  if (attempt.result) {
+    undo.Commit();
+    return attempt;
+  }
+  const auto undo_errors = undo.Run();
+  attempt.again = adding.another_address_helps() && undo_errors.empty();
+  attempt.result = Fail(WithUndoErrors(std::move(attempt.result.error()), undo_errors));
+  return attempt;
+}
 
 }  // namespace
 
@@ -180,22 +214,23 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   RH_TRY(RefuseTakenNames(network, plan));
   clock.Done("plan");
 
-  UndoStack undo;
-  Adding adding(root_, kernel_, journal_, request, clock, undo);
-  const auto result = adding.Run(plan, network, locks);
+  Attempt attempt;
+  for (int number = 1; number == 1 || (attempt.again && number <= kAddressesTried); ++number) {
+    UndoStack undo;
+    Adding adding(root_, kernel_, journal_, request, clock, undo);
+    attempt = AddOnce(adding, undo, plan, network, locks);
+  }
   AttachTiming timing{{request.network, request.container_id, request.ifname}, plan.links.size(), {}, {}};
-  if (result) {
-    undo.Commit();
+  if (attempt.result) {
     if (HasAnnounced(plan)) announced_ = timing.key;
   } else {
     clock.Done("failed");
-    timing.error = result.error().message;
+    timing.error = attempt.result.error().message;
   }
-  const Error error = result ? Error{} : WithUndoErrors(result.error(), undo.Run());
   timing.phases = clock.phases();
   LogAttachTiming(root_, timing);
-  if (!result) return Fail(error);
-  return CniResultJson(*result, request.cni_version);
+  if (!attempt.result) return Fail(std::move(attempt.result.error()));
+  return CniResultJson(*attempt.result, request.cni_version);
 }
 
 }  // namespace railhead

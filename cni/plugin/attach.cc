@@ -225,6 +225,7 @@ Result<void> Attachment::RefuseConflicts() {
   const auto conflicts =
       RH_TRY_WRAP(kernel_.ProbeAddresses(network_.pod_ns, claims, budget), "looking for address conflicts");
   if (!conflicts.empty()) {
+    for (const AddressConflict& conflict : conflicts) in_use_.push_back(conflict.claim.address);
     const auto& first = conflicts.front();
     const auto where = std::find_if(work_.begin(), work_.end(), [&](const Work& work) {
       return work.pod_link.index == first.claim.link;

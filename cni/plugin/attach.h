@@ -34,8 +34,9 @@ class Attachment {
   Result<void> ConfigureLinks();
   Result<void> BringUp();
   Result<void> AwaitCarrier(Deadline deadline);
-  // kConflict when someone else uses one of the addresses.
+  // kConflict when someone else uses one of the addresses; in_use() has them all then.
   Result<void> RefuseConflicts();
+  [[nodiscard]] const std::vector<IpAddress>& in_use() const { return in_use_; }
   Result<void> Announce();
   // Has the kernel resolve the gateways, and waits for them where that is asked for.
   Result<void> MeetGateways(Deadline deadline);
@@ -70,6 +71,7 @@ class Attachment {
   PodNetwork& network_;
   const AttachPlan& plan_;
   std::vector<Work> work_;
+  std::vector<IpAddress> in_use_;  // by others
 };
 
 }  // namespace railhead

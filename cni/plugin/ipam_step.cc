@@ -150,6 +150,18 @@ Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPl
   return given;
 }
 
+bool TellInUse(const std::vector<IpAddress>& addresses, JournalEntry& entry) {
+  if (entry.ipam_type != kOwnIpam || addresses.empty()) return false;
+  nlohmann::json in_use = nlohmann::json::array();
+  for (const IpAddress& address : addresses) in_use.push_back(address.ToString());
+  for (IpamCall& call : entry.ipam_calls) {
+    auto config = nlohmann::json::parse(call.config, nullptr, false);
+    config["ipam"]["inUse"] = in_use;
+    call.config = config.dump();
+  }
+  return true;
+}
+
 Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry) {
   CniRequest its = request;
   its.network = entry.key.network;

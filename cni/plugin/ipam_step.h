@@ -34,6 +34,10 @@ std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan)
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
                                        const std::vector<int>& locks, JournalEntry& entry);
 
+// Has the DEL of these calls say which of their addresses others use, for the IPAM plugin to keep
+// out of use. Only railhead-ipam is told: true then.
+bool TellInUse(const std::vector<IpAddress>& addresses, JournalEntry& entry);
+
 // Releases what the journal entry's ADD was given, whoever's attachment it is. After an
 // ADD that did not finish, a plugin that is not installed or does not understand the words
 // has nothing to release, and a pod must not be stuck for that. One that refused the ADD

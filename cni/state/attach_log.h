@@ -39,9 +39,15 @@ class PhaseClock {
  public:
   void Done(std::string phase) {
     const auto now = std::chrono::steady_clock::now();
-    phases_.emplace_back(std::move(phase),
-                         std::chrono::duration_cast<std::chrono::microseconds>(now - since_));
+    const auto took = std::chrono::duration_cast<std::chrono::microseconds>(now - since_);
     since_ = now;
+    // Again, when another address was tried.
+    for (auto& [name, so_far] : phases_) {
+      if (name != phase) continue;
+      so_far += took;
+      return;
+    }
+    phases_.emplace_back(std::move(phase), took);
   }
   [[nodiscard]] const std::vector<std::pair<std::string, std::chrono::microseconds>>& phases() const {
     return phases_;

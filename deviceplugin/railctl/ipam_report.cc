@@ -32,7 +32,15 @@ std::string Since(const AddressRecord& record) {
 }
 
 const char* StateWord(AddressState state) {
-  return state == AddressState::kHeld ? "held" : "resting";
+  switch (state) {
+    case AddressState::kHeld:
+      return "held";
+    case AddressState::kResting:
+      return "resting";
+    case AddressState::kQuarantined:
+      return "quarantined";
+  }
+  return "unknown";
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/skel/cni_error.h"
+#include "ipam/store.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {
@@ -67,6 +68,34 @@ TEST_F(PluginIpamTest, FailedAddGivesTheAddressBack) {
   EXPECT_FALSE(Check(call));
   const auto added = Add(call);
   ASSERT_TRUE(added) << Describe(added.error());
+}
+
+TEST_F(PluginIpamTest, AnAddressInUseIsPutAwayAndTheNextOneTaken) {
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", "02:cc:00:00:00:99");
+  const Call call{.config = Device()};
+  EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  const auto store = AddressStore::Open(sysfs_.root());
+  ASSERT_TRUE(store) << Describe(store.error());
+  const auto records = store->List();
+  ASSERT_TRUE(records && records->size() == 2);
+  for (const AddressRecord& record : *records) {
+    const bool used = record.address.ToString() == "10.100.0.10";
+    EXPECT_EQ(record.state, used ? AddressState::kQuarantined : AddressState::kHeld)
+        << record.address.ToString();
+  }
+}
+
+TEST_F(PluginIpamTest, TooManyInUseAreNoAccident) {
+  for (const char* address : {"10.100.0.10", "10.100.0.11", "10.100.0.12"})
+    kernel_.AddForeignHost("0000:43:00.0", address, "02:cc:00:00:00:99");
+  const auto before = World();
+  const auto added = Add({.config = Device()});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(CniCodeOf(added.error().code), kCniConflict) << Describe(added.error());
+  EXPECT_EQ(kernel_.probes().size(), 3U);
+  EXPECT_EQ(ChangedSince(before), "");
 }
 
 TEST_F(PluginIpamTest, WithoutARangeCode7) {
