@@ -115,6 +115,15 @@ std::vector<CniRoute> RoutesOf(const Rail& rail, const std::optional<IpAddress>&
   return routes;
 }
 
+Result<IpAddress> AddressOfVf(const RangeSet& ranges, int vf, const std::string& where) {
+  const auto address = ranges.At(static_cast<std::uint64_t>(vf));
+  if (address) return *address;
+  return Fail(ErrorCode::kInvalid,
+              where + ": VF " + std::to_string(vf) + " has no address: this node has " +
+                  std::to_string(ranges.Size()) + ", " + ranges.ToString(),
+              "give the node a range with an address for every VF");
+}
+
 Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSource& source) {
   const Fabric& fabric = *RH_TRY(source.For(fields));
   const Rail& rail = *RH_TRY(FindRail(fabric, fields, source.path()));
@@ -140,6 +149,10 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   }
   const Rests rests = RestsOf(fields, fabric.rest_seconds, fabric.min_rest_seconds);
   auto choice = RH_TRY(MakeChoice(spec, where, rests));
+  plan.deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
+  if (plan.deterministic && fields.vf) {
+    plan.wanted = RH_TRY(AddressOfVf(choice.pool.ranges, *fields.vf, where));
+  }
   choice.pool.leased = leased;
   plan.choices.push_back(std::move(choice));
   return plan;
@@ -190,6 +203,7 @@ Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, con
                   pool.where + ": '" + one.ifname + "' has an address of " + choice.pool.name + " already",
                   "list it once, or give the other link its own name; ranges of one subnet stand in one set");
     }
+    one.where = pool.where;
     plan.addresses.push_back(std::move(one));
   }
   for (std::size_t i = 0; i < plan.addresses.size(); ++i) {
@@ -201,6 +215,14 @@ Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, con
 
 Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root) {
   IpamPlan plan = RH_TRY(ResolveIpam(config, args, root));
+  for (const AddressPlan& address : plan.addresses) {
+    if (!address.deterministic || address.wanted) continue;
+    return Fail(ErrorCode::kInvalid,
+                address.where +
+                    ": the fabric's policy 'deterministic' needs the index of the VF ('vf'), and "
+                    "there is none",
+                "below railhead each VF has one; a PF has none: put it on a rail of another fabric file");
+  }
   if (!plan.addresses.empty()) return plan;
   return Fail(ErrorCode::kInvalid,
               "network configuration: /ipam: has none of 'rail', 'subnet', 'ranges' and 'links'",

@@ -33,7 +33,9 @@ struct AddressPlan {
   std::string ifname;               // of the link; empty without `links`: the attachment itself
   std::vector<PoolChoice> choices;  // never empty; alternatives in their order
   std::optional<IpAddress> wanted;  // this address or none
+  bool deterministic = false;       // by the fabric's policy `wanted` alone can be given
   std::vector<CniRoute> routes;
+  std::string where;  // "network configuration: /ipam/links/0", for messages
 };
 
 struct IpamPlan {
@@ -47,7 +49,7 @@ struct IpamPlan {
 // Without rail, subnet and links there are no addresses: what STATUS below railhead may see.
 Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, const Root& root);
 
-// The same, where at least one address is needed.
+// The same, where at least one address is needed, and all are known that the fabric's policy fixes.
 Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root);
 
 }  // namespace railhead

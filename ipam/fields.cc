@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::int64_t kMaxRestSeconds = std::int64_t{30} * 24 * 3600;
 constexpr std::int64_t kMaxMtu = 65535;
+constexpr std::int64_t kMaxVf = 65535;  // sriov_numvfs has 16 bits
 constexpr const char* kWhat = "network configuration";
 
 std::optional<int> ReadInt(JsonReader& reader, const std::string& key, std::int64_t max) {
@@ -45,6 +46,7 @@ PoolFields ReadShared(JsonReader& reader) {
   pool.where = std::string(kWhat) + ": " + reader.pointer();
   pool.rail = reader.String("rail");
   pool.gateway = ReadAddress(reader, "gateway");
+  pool.vf = ReadInt(reader, "vf", kMaxVf);
   pool.exclude = ReadExclude(reader, "exclude");
   const bool has_routes = reader.Has("routes");
   auto routes = ReadRoutes(reader);
@@ -90,9 +92,10 @@ PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
 
 // `common` is what was read from `ipam` itself: exclude and the rests hold for all.
 std::vector<PoolFields> ReadLinks(JsonReader& ipam, const PoolFields& common) {
-  Refuse(ipam,
-         {"rail", "subnet", "rangeStart", "rangeEnd", "ranges", "range", "ipRanges", "gateway", "routes"},
-         "links", "say it for each of the links");
+  Refuse(
+      ipam,
+      {"rail", "subnet", "rangeStart", "rangeEnd", "ranges", "range", "ipRanges", "gateway", "routes", "vf"},
+      "links", "say it for each of the links");
   std::vector<PoolFields> pools;
   for (JsonReader& entry : ipam.Objects("links")) pools.push_back(ReadLink(entry, common));
   if (pools.empty()) ipam.Fail("links", "is empty", "name at least one link");

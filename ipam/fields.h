@@ -34,6 +34,7 @@ struct PoolFields {
   std::optional<std::vector<CniRoute>> routes;
   std::optional<std::int64_t> rest_seconds;
   std::optional<std::int64_t> min_rest_seconds;
+  std::optional<int> vf;          // the index of the VF that the address is for
   std::optional<int> node_slice;  // of ranges that all nodes share
 };
 

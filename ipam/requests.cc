@@ -60,6 +60,12 @@ Error Refusal(const std::vector<AddressPlan>& plans, const AddressPlan* near, co
     return {ErrorCode::kInvalid, Shown(request) + " is in none of the subnets of this attachment",
             "it has: " + Join(subnets, ", "), 0};
   }
+  if (near->deterministic && near->wanted) {
+    return {
+        ErrorCode::kInvalid,
+        Shown(request) + ": by the fabric's policy 'deterministic' this VF's is " + near->wanted->ToString(),
+        "ask for that one or for none", 0};
+  }
   if (near->wanted) {
     return {ErrorCode::kInvalid,
             Shown(request) + ": " + near->wanted->ToString() + " is asked for in its place already",
@@ -100,6 +106,8 @@ Result<void> AssignRequests(const std::vector<AddressRequest>& requests, std::ve
         if (!InSubnet(choice, request)) continue;
         RH_TRY(CheckLength(choice, request));
         if (near == nullptr) near = &plan;
+        // By the fabric's policy it is that one anyway.
+        if (plan.deterministic && plan.wanted == request.address) taker = &plan;
         if (!plan.wanted && taker == nullptr && choice.pool.ranges.Contains(request.address)) taker = &plan;
       }
     }

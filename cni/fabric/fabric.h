@@ -74,9 +74,13 @@ struct Pool {
   bool late = false;  // kubelet gives out slots, which ADD binds to devices
 };
 
+// Which address of a node's range comes next: ipam/policy.h, or always that of the VF's index.
+enum class AddressPolicy : std::uint8_t { kIncrement, kDeterministic };
+
 struct Fabric {
   std::vector<Rail> rails;
   std::map<std::string, int> nodes;  // name -> index
+  AddressPolicy address_policy = AddressPolicy::kIncrement;
   int rest_seconds = kDefaultRestSeconds;
   int min_rest_seconds = kDefaultMinRestSeconds;    // where there is no other address
   int conflict_probe_ms = kDefaultConflictProbeMs;  // 0: addresses are used unprobed

@@ -258,16 +258,33 @@ void ReadAddressStore(JsonReader& addresses, Fabric& fabric) {
   fabric.address_store = addresses.Raw("store")->dump();
 }
 
+AddressPolicy ReadAddressPolicy(JsonReader& addresses) {
+  const std::string policy = addresses.String("policy").value_or("increment");
+  if (policy == "deterministic") return AddressPolicy::kDeterministic;
+  if (policy != "increment") {
+    addresses.Fail("policy", "'" + policy + "' is not known", "increment or deterministic");
+  }
+  return AddressPolicy::kIncrement;
+}
+
 void ReadAddresses(JsonReader& root, Fabric& fabric) {
   auto addresses = root.Object("addresses");
   if (!addresses) return;
   const auto number = [&](const char* key, int max, int fallback) {
     return static_cast<int>(addresses->Int(key, 0, max).value_or(fallback));
   };
-  fabric.rest_seconds = number("restSeconds", kMaxRestSeconds, kDefaultRestSeconds);
+  fabric.address_policy = ReadAddressPolicy(*addresses);
+  // An address that always comes back to the same VF has no former owner to be forgotten.
+  const bool deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
+  fabric.rest_seconds = number("restSeconds", kMaxRestSeconds, deterministic ? 0 : kDefaultRestSeconds);
   fabric.min_rest_seconds = number("minRestSeconds", kMaxRestSeconds, kDefaultMinRestSeconds);
   fabric.conflict_probe_ms = number("conflictProbeMs", kMaxProbeMs, kDefaultConflictProbeMs);
   ReadAddressStore(*addresses, fabric);
+  for (const Rail& rail : fabric.rails) {
+    if (!deterministic || !fabric.Leases(rail)) continue;
+    addresses->Fail("policy", "rail '" + rail.name + "' has leased blocks, which are nobody's for good",
+                    "give it nodeRanges or nodeBlock");
+  }
   addresses->Close();
 }
 

@@ -33,6 +33,9 @@ IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t
   if (plan.ipam_type == kOwnIpam && !rail.empty() && !ipam.contains("rail") && !NamesSubnet(ipam)) {
     ipam["rail"] = rail;
   }
+  // What a deterministic policy computes with.
+  const auto& vf = plan.links[index].device.vf_index;
+  if (plan.ipam_type == kOwnIpam && vf && ipam.contains("rail")) ipam["vf"] = *vf;
   return {{ifname, json.dump()}, {index}};
 }
 
@@ -44,6 +47,7 @@ IpamRun RunForAll(const CniRequest& request, const AttachPlan& plan) {
     const LinkPlan& link = plan.links[i];
     if (!link.rail || !link.rail->subnet) continue;
     links.push_back({{"ifname", link.pod_name}, {"rail", link.rail->name}});
+    if (link.device.vf_index) links.back()["vf"] = *link.device.vf_index;
     run.links.push_back(i);
   }
   run.call = {request.ifname, json.dump()};

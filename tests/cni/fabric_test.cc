@@ -237,6 +237,29 @@ TEST(FabricTest, BlocksDoNotWrapAround) {
   EXPECT_EQ(Shares(whole.RangesOf("m", 1)), "");
 }
 
+TEST(FabricTest, AddressPolicy) {
+  const auto with = [](const std::string& addresses) {
+    return ParseFabric(
+        R"({"version":1,"rails":[{"name":"rail0","pf":"p","subnet":"10.0.0.0/24"}],"addresses":)" +
+            addresses + "}",
+        "fabric.json");
+  };
+  EXPECT_EQ(with("{}")->address_policy, AddressPolicy::kIncrement);
+  EXPECT_EQ(with("{}")->rest_seconds, 600);
+  EXPECT_EQ(with("{}")->min_rest_seconds, 60);
+  const auto fixed = with(R"({"policy": "deterministic"})");
+  EXPECT_EQ(fixed->address_policy, AddressPolicy::kDeterministic);
+  EXPECT_EQ(fixed->rest_seconds, 0) << "nothing to be forgotten";
+  EXPECT_EQ(with(R"({"policy": "deterministic", "restSeconds": 5, "minRestSeconds": 2})")->rest_seconds, 5);
+  const auto unknown = with(R"({"policy": "random"})");
+  ASSERT_FALSE(unknown);
+  EXPECT_NE(unknown.error().message.find("/addresses/policy: 'random' is not known"), std::string::npos);
+  const auto leased = with(R"({"policy": "deterministic", "store": {"type": "etcd"}})");
+  ASSERT_FALSE(leased);
+  EXPECT_NE(leased.error().message.find("/addresses/policy: rail 'rail0' has leased blocks"),
+            std::string::npos);
+}
+
 TEST(FabricTest, SeveralRangesOfANode) {
   const Rail rail = Read(WithRail(R"("subnet":"10.0.0.0/24","nodeRanges":{
                                      "n":["10.0.0.30-10.0.0.39","10.0.0.10-10.0.0.19","10.0.0.50"]})"))

@@ -89,6 +89,24 @@ TEST_F(PluginRailsIpamTest, AddressesThatAreAskedFor) {
       << Describe(refused.error());
 }
 
+TEST_F(PluginRailsIpamTest, DeterministicByTheIndexOfTheVf) {
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+              R"({"version":1,"addresses":{"policy":"deterministic"},"nodes":{"node0":1},"rails":[
+                  {"name":"rail0","pf":"pf0","subnet":"10.100.0.0/24","nodeBlock":28},
+                  {"name":"rail1","pf":"pf1","subnet":"10.200.0.0/24","nodeRanges":{"1":"10.200.0.50-10.200.0.60"}},
+                  {"name":"rail2","pf":"pf2","subnet":"10.150.0.0/24","nodeBlock":28}]})");
+  const Call three{
+      .network = "rails", .container = "c1", .config = Devices({Bdf(0, 1), Bdf(1, 0), Bdf(2, 1)})};
+  EXPECT_EQ(AddressesOf(Add(three)), (Addresses{"10.100.0.17/24", "10.200.0.50/24", "10.150.0.17/24"}));
+  const auto checked = Check(three);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  ASSERT_TRUE(Del(three));
+  const Call one{.config = R"("deviceID":")" + Bdf(0, 1) + '"'};
+  EXPECT_EQ(AddressesOf(Add(one)), (Addresses{"10.100.0.17/24"})) << "the same again, and at once";
+  const auto status = Status("");
+  EXPECT_TRUE(status) << Describe(status.error());
+}
+
 // A configuration that names its subnets itself is not asked for the rail's.
 TEST_F(PluginRailsIpamTest, SetsOfTheConfigurationInPlaceOfTheRail) {
   Call one{.config = R"("deviceID":")" + Bdf(0, 0) +
