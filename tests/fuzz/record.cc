@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ipam/events.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -24,5 +25,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   }
   const std::string prefix = railhead::RestPrefix("10.100.0.0/24");
   if (key.compare(0, prefix.size(), prefix) == 0) (void)railhead::DecodeRestKey("10.100.0.0/24", key);
+  if (const auto event = railhead::DecodeEvent(key, value)) {
+    Require(railhead::Encode(*event) == value, "an event is encoded as it was");
+  }
+  if (const auto counters = railhead::DecodeCounters(value)) {
+    Require(railhead::Encode(*counters) == value, "counters are encoded as they were");
+  }
   return 0;
 }
