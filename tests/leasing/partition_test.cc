@@ -42,12 +42,12 @@ void EnterNamespace(int number) {
 class PartitionTest : public ::testing::Test {
  protected:
   PartitionTest()
-      : cluster_(files_.directory(), {kMembers,
-                                      true,
-                                      true,
-                                      certificates_.directory(),
-                                      {"10.77.0.1", "10.77.0.2", "10.77.0.3"},
-                                      [](int member) { EnterNamespace(member + 1); }}),
+      : cluster_(etcd_files_.directory(), {kMembers,
+                                           true,
+                                           true,
+                                           certificates_.directory(),
+                                           {"10.77.0.1", "10.77.0.2", "10.77.0.3"},
+                                           [](int member) { EnterNamespace(member + 1); }}),
         store_(MakeEtcdStore(Root(), cluster_.Config())) {
     (void)std::signal(SIGPIPE, SIG_IGN);
     for (int i = 0; i < kNodes; ++i) {
@@ -145,6 +145,7 @@ class PartitionTest : public ::testing::Test {
   std::mt19937_64 random_{Seed()};
   Certificates certificates_;
   TempRoot files_{TempRoot::Where::kMemory};
+  TempRoot etcd_files_;  // a member's log takes 128 MB: too much for some machines' memory
   EtcdCluster cluster_;
   std::unique_ptr<ClusterStore> store_;
   std::vector<std::unique_ptr<ServerProcess>> nodes_;
