@@ -189,7 +189,10 @@ Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return AddressStore::CheckPlace(root_);
   const ClockReading now = RH_TRY(ReadClocks(root_));
-  return store->TryAllocate(ClaimsOf({request.network, kNobody, kNobody}, plan), now);
+  auto claims = ClaimsOf({request.network, kNobody, kNobody}, plan);
+  // One address that a pod has, or that rests, says nothing of the network.
+  for (OwnerClaim& claim : claims) claim.wanted.reset();
+  return store->TryAllocate(claims, now);
 }
 
 }  // namespace railhead

@@ -23,12 +23,7 @@ Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root) {
   auto store = RH_TRY(AddressStore::OpenExisting(root));
   if (!store) return std::vector<AddressRecord>{};
   const ClockReading now = RH_TRY(ReadClocks(root));
-  auto earlier = RH_TRY(store->RestEarlierBoots(now));
-  // What a version of before, which did not do so at the first opening, has left.
-  const auto left = RH_TRY(
-      store->ReleaseWhere([&](const AddressRecord& held) { return held.boot_id != now.boot_id; }, now));
-  earlier.insert(earlier.end(), left.begin(), left.end());
-  return earlier;
+  return store->ReleaseWhere([&](const AddressRecord& held) { return held.boot_id != now.boot_id; }, now);
 }
 
 Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner) {

@@ -201,26 +201,31 @@ Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims, co
 }
 
 Result<std::size_t> AddressStore::Release(const AddressOwner& owner, const ClockReading& now) {
-  RH_TRY(RestEarlierBoots(now));
+  const auto earlier = RH_TRY(RestEarlierBoots(now));
+  const auto of_earlier = std::count_if(earlier.begin(), earlier.end(), [&](const AddressRecord& record) {
+    return record.owner.network == owner.network && record.owner.container == owner.container &&
+           AttachmentIfname(record.owner) == owner.ifname;
+  });
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   // A name that cannot be a key was never given an address.
   if (!CheckOwner(owner, "")) return 0;
   const auto held = RH_TRY(ledger.HeldByAttachment(owner));
   RH_TRY(RestAll(txn, ledger, held));
-  return held.size();
+  return held.size() + static_cast<std::size_t>(of_earlier);
 }
 
 Result<std::vector<AddressRecord>> AddressStore::ReleaseWhere(const AddressFilter& wanted,
                                                               const ClockReading& now) {
-  RH_TRY(RestEarlierBoots(now));
+  auto released = RH_TRY(RestEarlierBoots(now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   auto held = RH_TRY(ledger.AllHeld());
-  held.erase(std::remove_if(held.begin(), held.end(), [&](const auto& record) { return !wanted(record); }),
-             held.end());
+  std::erase_if(held, [&](const AddressRecord& record) { return !wanted(record); });
   RH_TRY(RestAll(txn, ledger, held));
-  return held;
+  std::erase_if(released, [&](const AddressRecord& record) { return !wanted(record); });
+  released.insert(released.end(), held.begin(), held.end());
+  return released;
 }
 
 Result<std::vector<AddressRecord>> AddressStore::Find(const AddressOwner& owner) const {

@@ -112,6 +112,14 @@ TEST_F(FixedTest, RestingUntilItsRestIsOver) {
   EXPECT_EQ(Run("ADD", "b", Asking({"10.100.0.12"}, Config(0))).Address(), "10.100.0.12/24");
 }
 
+// STATUS is about the network, whoever has the address that its configuration asks for.
+TEST_F(FixedTest, StatusWhileItIsHeld) {
+  json config = Config();
+  config["args"] = {{"cni", {{"ips", {"10.100.0.12"}}}}};
+  ASSERT_EQ(Run("ADD", "a", config).status, 0);
+  EXPECT_EQ(Run("STATUS", "", config).status, 0) << Run("STATUS", "", config).out;
+}
+
 TEST_F(FixedTest, WhatCannotBeGiven) {
   for (const char* address : {"10.100.0.0", "10.100.0.254", "10.100.0.15", "10.100.0.21", "10.100.0.255"}) {
     const std::string error = Refused(Asking({address}));

@@ -78,6 +78,7 @@ TEST_F(ReclaimTest, TheFirstWriterOfABootReleasesWhatEarlierOnesHeld) {
   Boot("three");
   EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "unknown", "eth0"}).value(), 0U);
   EXPECT_EQ(Held(), "three:");
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "d", "eth0"}).value(), 0U);
   const auto store = AddressStore::Open(scratch_.root());
   const auto events = store->Events(0).value();
   ASSERT_EQ(events.size(), 2U);
@@ -102,6 +103,16 @@ TEST_F(ReclaimTest, WhoAsksAgainAfterTheRebootKeepsItsAddress) {
   EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth0"}).value(), 1U);
   Add({"net", "a", "eth0"});
   EXPECT_EQ(ListHeld(scratch_.root())->records.front().address.ToString(), "10.0.0.3");
+}
+
+// Who is the first of a boot and asks for what an earlier one held is told of it.
+TEST_F(ReclaimTest, ReleasingWhatAnEarlierBootHeld) {
+  Boot("one");
+  for (const char* link : {"", "rail0"}) Add(LinkOwner({"net", "a", "eth1"}, link));
+  Add({"net", "b", "eth1"});
+  Boot("two");
+  EXPECT_EQ(ReleaseOwner(scratch_.root(), {"net", "a", "eth1"}).value(), 2U);
+  EXPECT_EQ(Held(), "two:");
 }
 
 TEST_F(ReclaimTest, AnOwnerWithItsLinks) {
