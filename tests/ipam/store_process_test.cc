@@ -184,6 +184,63 @@ TEST_F(KilledAnywhere, MakingTheStore) {
   EXPECT_GT(stop, 20);
 }
 
+// What earlier boots held rests as a whole or not at all, and whoever comes next does the rest.
+TEST_F(KilledAnywhere, TheFirstWriterOfABoot) {
+  int stop = 1;
+  int before = 0;
+  int between = 0;
+  for (bool done = false; !done; ++stop) {
+    const std::string where = "killed at " + std::to_string(stop);
+    ScratchRoot fresh;
+    const auto first = [&](const ClockReading& now) {
+      auto store = AddressStore::Open(fresh.root());
+      return store && store->Allocate(Claims(9), now);
+    };
+    ASSERT_TRUE(AddressStore::Open(fresh.root())->Allocate(Claims(1), At(0)));
+    ASSERT_TRUE(AddressStore::Open(fresh.root())->Allocate(Claims(2), At(0)));
+    done = RunAndKillAt(stop, [&] { return first(At(5, "boot-b")); });
+    auto store = AddressStore::Open(fresh.root());
+    ASSERT_TRUE(store) << where << ": " << Describe(store.error());
+    ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
+    const std::size_t held = store->Find(OwnerNumber(1))->size() + store->Find(OwnerNumber(2))->size();
+    ASSERT_TRUE(held == 0 || held == 2) << where << ": " << held << " addresses";
+    const std::size_t given = store->Find(OwnerNumber(9))->size();
+    ASSERT_FALSE(held == 2 && given == 1) << where << ": given before earlier boots were seen to";
+    before += held == 2 ? 1 : 0;
+    between += held == 0 && given == 0 ? 1 : 0;
+    ASSERT_EQ(store->Allocate(Claims(9), At(6, "boot-b"))->front().address.ToString(), "10.0.0.3") << where;
+    ASSERT_TRUE(store->Find(OwnerNumber(1))->empty()) << where;
+    ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
+  }
+  EXPECT_GT(before, 0);
+  EXPECT_GT(between, 0) << "no kill came between the two transactions";
+}
+
+TEST_F(KilledAnywhere, Quarantining) {
+  int stop = 1;
+  int held = 0;
+  for (bool done = false; !done; ++stop) {
+    const std::string where = "killed at " + std::to_string(stop);
+    ScratchRoot fresh;
+    ASSERT_TRUE(AddressStore::Open(fresh.root())->Allocate(Claims(1), At(0)));
+    done = RunAndKillAt(stop, [&] {
+      auto store = AddressStore::Open(fresh.root());
+      return store && store->Quarantine(OwnerNumber(1), testing::Ip("10.0.0.1"), At(1));
+    });
+    auto store = AddressStore::Open(fresh.root());
+    ASSERT_TRUE(store) << where << ": " << Describe(store.error());
+    ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
+    const auto records = store->List().value();
+    ASSERT_EQ(records.size(), 1U) << where;
+    const bool apart = records.front().state == AddressState::kQuarantined;
+    held += apart ? 0 : 1;
+    ASSERT_EQ(store->Events(0)->size(), apart ? 1U : 0U) << where;
+    ASSERT_EQ(store->Find(OwnerNumber(1))->size(), apart ? 0U : 1U) << where;
+    ASSERT_EQ(apart || !done, true) << where;
+  }
+  EXPECT_GT(held, 0) << "no kill came before the commit";
+}
+
 // All of an attachment's addresses or none of them, killed anywhere.
 TEST_P(KilledWithLinks, AddAndDel) {
   const std::size_t links = GetParam();
