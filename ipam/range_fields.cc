@@ -22,7 +22,8 @@ RangeFields ReadRangeOfSet(JsonReader& entry) {
 
 std::optional<IpAddress> ReadAddress(JsonReader& reader, const std::string& key) {
   const auto text = reader.String(key);
-  if (!text) return std::nullopt;
+  // Peers' configurations have "" where there is none.
+  if (!text || text->empty()) return std::nullopt;
   auto address = IpAddress::Parse(*text);
   if (!address) reader.Fail(key, "'" + *text + "' is not an IP address");
   return address;

@@ -28,6 +28,7 @@ struct RangeFields {
 // Alternatives, in their order.
 using RangeSetFields = std::vector<RangeFields>;
 
+// Absent or empty: nullopt.
 std::optional<IpAddress> ReadAddress(JsonReader& reader, const std::string& key);
 std::optional<IpPrefix> ReadPrefix(JsonReader& reader, const std::string& key);
 // A list of addresses, ranges and prefixes.

@@ -78,6 +78,15 @@ TEST_F(PeersTest, WhereaboutsWithEverythingThatItReads) {
   EXPECT_EQ(Add("b", config).Addresses().substr(0, 16), "192.168.2.233/28") << "in our order";
 }
 
+TEST_F(PeersTest, AnEmptyAddressIsNone) {
+  EXPECT_EQ(
+      Addresses("a", R"({"range": "192.168.7.0/24", "range_start": "", "range_end": "", "gateway": ""})"),
+      "192.168.7.1/24");
+  EXPECT_EQ(
+      Addresses("b", R"({"ranges": [[{"subnet": "192.168.8.0/24", "rangeStart": "", "gateway": ""}]]})"),
+      "192.168.8.2/24 via 192.168.8.1");
+}
+
 TEST_F(PeersTest, WhereaboutsRanges) {
   EXPECT_EQ(Addresses("a", R"({"range": "192.168.2.10-192.168.2.11/24"})"), "192.168.2.10/24");
   EXPECT_EQ(Addresses("b", R"({"range": "192.168.2.10-192.168.2.11/24"})"), "192.168.2.11/24");
