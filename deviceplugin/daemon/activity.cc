@@ -22,6 +22,7 @@ void Activity::Reconciled(const ReconcileReport& report) {
   last_pass.SetNow();
   attachments = report.attachments;
   const std::lock_guard<std::mutex> lock(mutex_);
+  if (report.addresses) address_pools_ = report.addresses->pools;
   for (const ReconcileAction& action : report.actions)
     ++reconcile_actions_[{action.what, action.error.has_value()}];
 }
@@ -29,6 +30,11 @@ void Activity::Reconciled(const ReconcileReport& report) {
 std::map<Activity::ReconcileKind, std::uint64_t> Activity::reconcile_actions() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return reconcile_actions_;
+}
+
+std::vector<PoolFacts> Activity::address_pools() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return address_pools_;
 }
 
 void Activity::Announced(const Result<Repeated>& repeated) {

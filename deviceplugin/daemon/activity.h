@@ -15,6 +15,7 @@
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cni/plugin/repeat.h"
 #include "cni/state/bind_protocol.h"
@@ -73,6 +74,8 @@ class Activity {
 
   [[nodiscard]] Offer offer() const;
   [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
+  // As of the latest pass that could read them.
+  [[nodiscard]] std::vector<PoolFacts> address_pools() const;
 
   NodeActivity node;
   Heartbeats heartbeats;
@@ -97,6 +100,7 @@ class Activity {
   mutable std::mutex mutex_;
   Offer offer_;
   std::map<ReconcileKind, std::uint64_t> reconcile_actions_;
+  std::vector<PoolFacts> address_pools_;
 };
 
 }  // namespace railhead

@@ -100,7 +100,16 @@ void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& rep
   log->Debug("announcement repeated", {{"attachment", name}, {"outcome", outcome}});
 }
 
+void ReportLog::LogAddressEvent(const AddressEvent& event) {
+  const Log::Fields fields = {{"event", std::string(NameOf(event.kind))}, {"pool", event.pool}};
+  if (event.kind == AddressEventKind::kNewBoot) return log_->Info(Sentence(event), fields);
+  log_->Warning(Sentence(event), fields);
+}
+
 void ReportLog::Write(const ReconcileReport& report) {
+  if (report.addresses) {
+    for (const AddressEvent& event : report.addresses->events) LogAddressEvent(event);
+  }
   std::set<std::string> failures;
   for (const auto& action : report.actions) {
     if (!action.error) {

@@ -29,6 +29,8 @@ class ReportLog {
   void Write(const ReconcileReport& report);
 
  private:
+  void LogAddressEvent(const AddressEvent& event);
+
   Log* log_;
   std::set<std::string> known_failures_;
 };

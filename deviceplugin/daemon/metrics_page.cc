@@ -188,6 +188,29 @@ void AppendReconciler(Exposition* page, const Activity& activity) {
   page->Sample({{"outcome", "failed"}}, activity.not_announced.value());
 }
 
+void AppendAddresses(Exposition* page, const std::vector<PoolFacts>& pools) {
+  page->Begin(Type::kGauge, "railhead_addresses",
+              "Addresses of a rail's subnet that are not free on this node, by state");
+  for (const PoolFacts& pool : pools) {
+    page->Sample({{"pool", pool.pool}, {"state", "held"}}, pool.held);
+    page->Sample({{"pool", pool.pool}, {"state", "resting"}}, pool.resting);
+    page->Sample({{"pool", pool.pool}, {"state", "quarantined"}}, pool.quarantined);
+  }
+  const auto counter = [&](const char* name, const char* help, std::uint64_t PoolCounters::*which) {
+    page->Begin(Type::kCounter, name, help);
+    for (const PoolFacts& pool : pools) page->Sample({{"pool", pool.pool}}, pool.counters.*which);
+  };
+  counter("railhead_addresses_given", "Addresses given to pods", &PoolCounters::given);
+  counter("railhead_addresses_released", "Addresses put to rest", &PoolCounters::released);
+  counter("railhead_address_rests_shortened",
+          "Addresses given before their rest was over, because there was no other",
+          &PoolCounters::rest_shortened);
+  counter("railhead_address_exhaustions", "ADDs refused because there was no address",
+          &PoolCounters::exhausted);
+  counter("railhead_address_quarantines", "Addresses found in use by another machine",
+          &PoolCounters::quarantined);
+}
+
 void AppendHealth(Exposition* page, const MetricsSources& sources) {
   page->Begin(Type::kCounter, "railhead_health_changes",
               "Times that a rule of health took hold of a device or let go of it");
@@ -231,6 +254,7 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendNode(&page, sources.activity->node);
   AppendBinding(&page, *sources.activity);
   AppendReconciler(&page, *sources.activity);
+  AppendAddresses(&page, sources.activity->address_pools());
   AppendHealth(&page, sources);
   AppendParts(&page, sources.activity->heartbeats);
   AppendProcessMetrics(&page);

@@ -24,7 +24,7 @@ int Complain(const Error& error, int status);
 // config check, config migrate
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
-// ipam list, show, release, check, export, import
+// ipam list, show, check, events, release, export
 void AddIpamCommand(CLI::App* app, const Root& root, int* status);
 void AddTopoCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply

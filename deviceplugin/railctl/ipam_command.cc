@@ -5,8 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/health/health_json.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/ipam_report.h"
+#include "deviceplugin/reconcile/address_facts.h"
 
 namespace railhead::railctl {
 namespace {
@@ -78,6 +80,30 @@ int Export(const AddressReport& report, const Options& /*options*/) {
   return kDone;
 }
 
+int Events(const Root& root, bool as_json) {
+  const auto facts = ReadAddressFacts(root, 0);
+  if (!facts) return Complain(facts.error(), kFailed);
+  nlohmann::json list = nlohmann::json::array();
+  std::vector<Row> rows = {{"TIME", "EVENT", "WHAT"}};
+  for (const AddressEvent& event : facts->events) {
+    const std::string time =
+        FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(event.wall_seconds)));
+    const std::string name(NameOf(event.kind));
+    rows.push_back({time, name, Sentence(event)});
+    nlohmann::json json = {{"number", event.number}, {"time", time}, {"event", name}, {"count", event.count}};
+    if (!event.pool.empty()) json["pool"] = event.pool;
+    if (event.address) json["address"] = event.address->ToString();
+    if (!event.owner.container.empty()) json["container"] = event.owner.container;
+    list.push_back(std::move(json));
+  }
+  if (as_json) {
+    PrintJson({{"events", std::move(list)}});
+  } else {
+    PrintTable(rows);
+  }
+  return kDone;
+}
+
 // What is in use is released only by force: the next pod would get its address.
 Result<void> Release(const Root& root, const AddressReport& report, const Options& options) {
   const auto known =
@@ -141,6 +167,11 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
       with_json(add("check", "contradictions in the store, and addresses that nobody can have", Check));
   check.first->footer("Exit status 1 when anything was found.");
   add("export", "all of it as JSON", Export);
+  auto events_as_json = std::make_shared<bool>(false);
+  CLI::App* events =
+      ipam->add_subcommand("events", "the latest 256: rests cut short, pools exhausted, quarantines");
+  events->add_flag("--json", *events_as_json, "as JSON");
+  events->callback([events_as_json, &root, status] { *status = Events(root, *events_as_json); });
   const auto release = add("release", "lets a held address rest",
                            [&root](const AddressReport& report, const Options& options) {
                              const auto done = Release(root, report, options);

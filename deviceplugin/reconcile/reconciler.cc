@@ -55,7 +55,20 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   ReconcileFiles(pass, *scan);
   ReconcileSoftRoce(pass, *scan);
   ReconcileAddresses(pass, *scan, earlier_boots_);
+  ReadAddresses(pass);
   return report;
+}
+
+// What happened before the first pass has been told by another process, or is in the counters.
+void Reconciler::ReadAddresses(ReconcilePass& pass) {
+  if (pass.stopped) return;
+  auto facts = ReadAddressFacts(root_, events_known_.value_or(0));
+  if (!facts) return pass.Add("address", "", "cannot be counted", Fail(facts.error()));
+  const bool first = !events_known_;
+  if (!facts->events.empty()) events_known_ = facts->events.back().number;
+  events_known_ = events_known_.value_or(0);
+  if (first) facts->events.clear();
+  pass.report.addresses = *std::move(facts);
 }
 
 }  // namespace railhead

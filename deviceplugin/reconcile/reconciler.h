@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/reconcile/address_facts.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
@@ -48,6 +49,8 @@ struct ReconcileOptions {
   std::chrono::seconds home_limit{5};
 };
 
+struct ReconcilePass;
+
 // For one pass by hand, or by a test: it waits longer and takes what is there.
 ReconcileOptions SinglePass();
 
@@ -61,6 +64,8 @@ struct ReconcileAction {
 struct ReconcileReport {
   std::size_t attachments = 0;  // of this boot, when the pass began
   std::vector<ReconcileAction> actions;
+  // nullopt: they could not be read, which is among the actions.
+  std::optional<AddressFacts> addresses;
 
   [[nodiscard]] bool Failed() const;
 };
@@ -81,11 +86,14 @@ class Reconciler {
   void Stop() { stopped_ = true; }
 
  private:
+  void ReadAddresses(ReconcilePass& pass);
+
   Root root_;
   Kernel& kernel_;
   const ReconcileOptions options_;
   std::atomic<bool> stopped_{false};
   bool earlier_boots_ = true;                             // addresses of theirs may be held
+  std::optional<std::uint64_t> events_known_;             // number of the last one; nullopt: no pass yet
   std::map<AttachmentKey, Clock::time_point> pods_gone_;  // since when
 };
 

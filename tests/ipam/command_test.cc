@@ -121,6 +121,22 @@ TEST_F(IpamCommandTest, ReleasesWhatIsLeakedAndOnlyByForceWhatMayBeInUse) {
   EXPECT_EQ(RunJson({"show", used, "--json"})["addresses"][0]["state"], "resting");
 }
 
+TEST_F(IpamCommandTest, Events) {
+  const std::string used = Give("aaa", Now());
+  {
+    auto store = AddressStore::Open(temp_.root());
+    ASSERT_TRUE(store->Quarantine({"blue", "aaa", "eth1"}, *IpAddress::Parse(used), Now()));
+  }
+  const auto events = RunJson({"events", "--json"})["events"];
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0]["event"], "quarantined");
+  EXPECT_EQ(events[0]["address"], used);
+  EXPECT_NE(Run({"events"})
+                .out.find(used + " of 10.1.0.0/24 is in use by another machine and is not given for 3600 s"),
+            std::string::npos);
+  EXPECT_EQ(RunJson({"show", used, "--json"})["addresses"][0]["state"], "quarantined");
+}
+
 TEST_F(IpamCommandTest, ExportsEverything) {
   Give("aaa", Now());
   const auto json = nlohmann::json::parse(Run({"export"}).out, nullptr, false);

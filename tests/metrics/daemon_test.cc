@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "ipam/store.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/daemon_process.h"
@@ -155,6 +156,31 @@ TEST_F(ObservedTest, TellsUnhealthyDevicesByRule) {
   EXPECT_TRUE(Becomes(address, "railhead_devices", Devices("unhealthy", "free"), 0));
   EXPECT_GE(Metrics(address).Value("railhead_health_changes_total", {{"rule", "link"}, {"to", "healthy"}}),
             4);
+}
+
+TEST_F(ObservedTest, TellsOfAddresses) {
+  const auto daemon = RunObserved({"--reconcile-interval", "1"});
+  const std::string address = AddressOf(*daemon);
+  const std::string subnet = "10.1.0.0/30";
+  const AddressPool pool{subnet, *RangeSet::Make({*IpPrefix::Parse(subnet), {}, {}, {}}),
+                         std::chrono::hours(1)};
+  const ClockReading now = *ReadClocks(root_);
+  {
+    auto store = AddressStore::Open(root_);
+    ASSERT_TRUE(store->Allocate({"blue", "a", "eth1"}, pool, now));
+    ASSERT_TRUE(store->Allocate({"blue", "b", "eth1"}, pool, now));
+    ASSERT_FALSE(store->Allocate({"blue", "c", "eth1"}, pool, now));
+    ASSERT_TRUE(store->Release({"blue", "b", "eth1"}, now));
+  }
+  EXPECT_TRUE(Becomes(address, "railhead_addresses", {{"pool", subnet}, {"state", "held"}}, 1));
+  EXPECT_TRUE(Becomes(address, "railhead_addresses", {{"pool", subnet}, {"state", "resting"}}, 1));
+  auto page = Metrics(address);
+  EXPECT_EQ(page.Value("railhead_addresses_given_total", {{"pool", subnet}}), 2);
+  EXPECT_EQ(page.Value("railhead_addresses_released_total", {{"pool", subnet}}), 1);
+  EXPECT_EQ(page.Value("railhead_address_exhaustions_total", {{"pool", subnet}}), 1);
+  EXPECT_TRUE(Eventually([&] {
+    return daemon->err().find("there was no address left of " + subnet + ", 1 times") != std::string::npos;
+  })) << daemon->err();
 }
 
 // The table in docs/monitoring.md: | `name` | type | labels | what |
