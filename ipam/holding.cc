@@ -24,7 +24,8 @@ bool Fits(const OwnerClaim& claim, const AddressPool& pool, const AddressRecord&
 // stays held.
 Result<std::optional<AddressRecord>> KeepHeld(AddressLedger& ledger, const OwnerClaim& claim, bool& changed) {
   std::optional<AddressRecord> kept;
-  for (AddressRecord& held : RH_TRY(ledger.HeldBy(claim.owner))) {
+  auto owned = RH_TRY(ledger.HeldBy(claim.owner));
+  for (AddressRecord& held : owned) {
     const auto pool = std::find_if(claim.pools.begin(), claim.pools.end(),
                                    [&](const AddressPool& one) { return one.name == held.pool; });
     if (pool == claim.pools.end()) continue;

@@ -150,7 +150,8 @@ Result<AddressRecord> AddressStore::Quarantine(const AddressOwner& owner, const 
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   RH_TRY(CheckOwner(owner, ""));
-  for (const AddressRecord& held : RH_TRY(ledger.HeldByAttachment(owner))) {
+  const auto owned = RH_TRY(ledger.HeldByAttachment(owner));
+  for (const AddressRecord& held : owned) {
     if (held.address != address) continue;
     AddressRecord apart = RH_TRY(ledger.Quarantine(held, time));
     RH_TRY(ledger.Stamp());
