@@ -54,11 +54,12 @@ class StoredBook : public NodeBook {
 
   Result<BookState> Read() override {
     BookState state;
-    RH_TRY(Transact([&](LmdbTxn& txn) -> Result<bool> {
+    const auto read = Transact([&](LmdbTxn& txn) -> Result<bool> {
       state.lease = RH_TRY(ReadNodeLease(txn));
       state.blocks = RH_TRY(ReadAllNodeBlocks(txn));
       return false;
-    }));
+    });
+    if (!read) return Fail(read.error());
     return state;
   }
 
@@ -74,11 +75,12 @@ class StoredBook : public NodeBook {
   Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks,
                                            const ClockReading& now) override {
     std::vector<std::uint64_t> taken;
-    RH_TRY(Transact([&](LmdbTxn& txn) -> Result<bool> {
+    const auto counted = Transact([&](LmdbTxn& txn) -> Result<bool> {
       const bool changed = RH_TRY(EndRests(txn, blocks, rest_, now));
       for (const NodeBlock& block : blocks) taken.push_back(RH_TRY(CountTaken(txn, block)));
       return changed;
-    }));
+    });
+    if (!counted) return Fail(counted.error());
     return taken;
   }
 
@@ -96,14 +98,15 @@ class StoredBook : public NodeBook {
 
   Result<bool> Retire(const NodeBlock& block) override {
     bool retired = false;
-    RH_TRY(Transact([&](LmdbTxn& txn) -> Result<bool> {
+    const auto changed = Transact([&](LmdbTxn& txn) -> Result<bool> {
       if (RH_TRY(CountTaken(txn, block)) != 0) return false;
       NodeBlock returning = block;
       returning.state = BlockState::kReturning;
       RH_TRY(WriteNodeBlock(txn, returning));
       retired = true;
       return true;
-    }));
+    });
+    if (!changed) return Fail(changed.error());
     return retired;
   }
 

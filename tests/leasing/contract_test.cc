@@ -231,9 +231,9 @@ TEST_P(ServiceTest, OfManyAtOnceOneWins) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Stores, ServiceTest, ::testing::ValuesIn(Services()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& named) { return named.param.name; });
 INSTANTIATE_TEST_SUITE_P(Stores, ContractTest, ::testing::ValuesIn(StoresUnderTest()),
-                         [](const auto& info) { return info.param.name; });
+                         [](const auto& named) { return named.param.name; });
 
 }  // namespace
 }  // namespace railhead::testing

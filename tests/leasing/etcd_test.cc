@@ -220,7 +220,7 @@ INSTANTIATE_TEST_SUITE_P(
                       EtcdAnswer{"Denied", 403, R"({"error":"etcdserver: permission denied","code":7})",
                                  ErrorCode::kPermission},
                       EtcdAnswer{"Wrong", 400, R"({"error":"invalid","code":3})", ErrorCode::kInvalid}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& named) { return named.param.name; });
 
 TEST(EtcdEntriesTest, ForeignKeysAreNotTakenForOurs) {
   // Each with a key of "/railhead/v1/...": no number, another's node, no base64.

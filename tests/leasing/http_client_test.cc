@@ -186,7 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
                                     std::string(0x1000, 'x') + "\r\n0\r\n\r\n"},
                       BadAnswer{"EndlessHead", "HTTP/1.1 200 X\r\nA: " + std::string(100000, 'x')},
                       BadAnswer{"NoLength", "HTTP/1.1 200 X\r\nContent-Length: -1\r\n\r\n"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& named) { return named.param.name; });
 
 TEST(HttpEndpointTest, AreReadAsWritten) {
   auto endpoint = ParseHttpEndpoint("https://etcd-0.example:2379");

@@ -128,8 +128,8 @@ std::vector<KubeServer::Kind> Kinds() {
   return kinds;
 }
 
-INSTANTIATE_TEST_SUITE_P(Servers, KubeServerTest, ::testing::ValuesIn(Kinds()), [](const auto& info) {
-  return info.param == KubeServer::Kind::kReal ? "KubeApiServer" : "StandIn";
+INSTANTIATE_TEST_SUITE_P(Servers, KubeServerTest, ::testing::ValuesIn(Kinds()), [](const auto& named) {
+  return named.param == KubeServer::Kind::kReal ? "KubeApiServer" : "StandIn";
 });
 
 TEST(KubeStandInTest, WatchesAndListsExpire) {
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "bad spec"},
         BadAnswer{"Elsewhere", 302, "", ErrorCode::kMalformed, "302"},
         BadAnswer{"NoApi", 404, "404 page not found", ErrorCode::kInvalid, "leasing.yaml"}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& named) { return named.param.name; });
 
 TEST(KubeAnswersTest, WhatTheServerDropsIsAnError) {
   ScriptedServer server({{ScriptedServer::Answer(
