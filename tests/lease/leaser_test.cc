@@ -267,7 +267,9 @@ TEST_F(LeaserTest, ABlockThatAnotherLeasesIsLostAndTold) {
       << lost->detail;
   ASSERT_EQ(a_.BlocksIn(BlockState::kLost).size(), 1U);
   const auto other = a_.Allocate("other", kSubnet);
-  if (other) EXPECT_FALSE(block.range.Contains(other->address));
+  if (other) {
+    EXPECT_FALSE(block.range.Contains(other->address));
+  }
   // Given up there, it is this node's again; forgotten, when nothing of it is in use.
   const auto entry = cluster_.Get(KeyOf(block));
   ASSERT_TRUE(cluster_.Remove(**entry));
