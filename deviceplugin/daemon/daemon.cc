@@ -34,6 +34,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   auto health = std::make_unique<HealthWatch>(root, node.health,
                                               root.prefix().empty() ? MakeKernelDriverSource() : nullptr);
   const BoundSlots bound = ReadBoundSlots(root).value_or(BoundSlots{});
+  const KubeService kubernetes = outlets.kubernetes;
   // As last known: kubelet must not see a device become healthy and then not.
   std::unique_ptr<Daemon> daemon(
       new Daemon(root, kernel, line,
@@ -68,6 +69,16 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
       [log](const BindRequest& request, const Result<Bindings>& answer) {
         LogBinding(log, request, answer);
       }));
+  // Whatever says which devices there are: addresses are the fabric's.
+  auto leasing =
+      StartLeasing(root, node.plan.of_fabric ? node.plan.config_path : kFabricPath, kubernetes, log);
+  if (leasing) {
+    daemon->leasing_ = std::move(*leasing);
+  } else if (node.plan.of_fabric) {
+    return Fail(std::move(leasing.error()));
+  } else {
+    log->Warning("addresses are not leased", leasing.error());
+  }
   RH_TRY(daemon->pages_->Serve(
       [daemon = daemon.get()](const HttpRequest& request) { return daemon->AnswerHttp(request); }));
   return daemon;
@@ -130,7 +141,8 @@ HttpResponse Daemon::AnswerHttp(const HttpRequest& request) const {
   if (request.path == "/metrics") {
     const ExpositionFormat format = FormatAccepted(request.accept);
     response.content_type = ContentTypeOf(format);
-    response.body = MetricsPage({root_, &activity_, registrar_.Activities(), advertiser_->Health()}, format);
+    response.body = MetricsPage(
+        {root_, &activity_, registrar_.Activities(), advertiser_->Health(), leasing_.get()}, format);
     return response;
   }
   response.status = 404;
@@ -183,7 +195,7 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 }
 
 bool Daemon::Ended() {
-  return !reconciling_ || reconciling_->AwaitEnd(kLastStep);
+  return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep));
 }
 
 void Daemon::Stop() {
@@ -192,6 +204,7 @@ void Daemon::Stop() {
   bind_server_->Stop();
   announcer_.Stop();
   if (reconciling_) reconciling_->Stop();
+  if (leasing_) leasing_->Stop();
   pages_->Stop();
   registrar_.Stop();
 }

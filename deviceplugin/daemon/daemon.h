@@ -5,6 +5,7 @@
 //   BindServer     tells ADD which devices a pod's slots shall be
 //   ReconcileLoop  brings home what has no pod any more
 //   Announcer      repeats announcements for the CNI plugin
+//   LeasingLoop    leases addresses from a cluster store, where there is one
 //   Pages          metrics and probes
 //
 // Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
@@ -22,6 +23,7 @@
 #include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/events_log.h"
+#include "deviceplugin/daemon/leasing.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_plan.h"
 #include "deviceplugin/daemon/notify.h"
@@ -46,6 +48,7 @@ class Daemon {
   struct Outlets {
     Notify::Environment environment;
     std::unique_ptr<Pages> pages;
+    KubeService kubernetes;  // what the environment says of the API
   };
 
   // kIo when there are no descriptors left for it.
@@ -96,6 +99,7 @@ class Daemon {
   Binder binder_;
   std::unique_ptr<BindServer> bind_server_;
   std::unique_ptr<Advertiser> advertiser_;
+  std::unique_ptr<LeasingLoop> leasing_;
   std::unique_ptr<Pages> pages_;  // last: they tell of all the others
 };
 

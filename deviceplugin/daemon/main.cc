@@ -50,6 +50,11 @@ void QuietGrpc() {
   if (std::getenv("GRPC_VERBOSITY") == nullptr) ::gpr_set_log_function([](gpr_log_func_args*) {});
 }
 
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
 int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon::Outlets outlets,
               const sigset_t& signals, Log* log) {
   const auto node = PlanNode(root, kernel, line.source);
@@ -77,7 +82,9 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
 
 int Serve(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
   const sigset_t signals = BlockSignals();
-  Daemon::Outlets outlets{Notify::TakeEnvironment(), std::make_unique<Pages>(line.http_address, log)};
+  Daemon::Outlets outlets{Notify::TakeEnvironment(),
+                          std::make_unique<Pages>(line.http_address, log),
+                          {Environment("KUBERNETES_SERVICE_HOST"), Environment("KUBERNETES_SERVICE_PORT")}};
   // Answers on the pages until the daemon does.
   Starting starting(outlets.environment, *outlets.pages, signals, log);
   const auto provisioned = ProvisionAtStart(root, kernel, line.source, starting.Watch(), log);

@@ -256,6 +256,7 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendReconciler(&page, *sources.activity);
   AppendAddresses(&page, sources.activity->address_pools());
   AppendHealth(&page, sources);
+  AppendLeasing(&page, sources.leasing);
   AppendParts(&page, sources.activity->heartbeats);
   AppendProcessMetrics(&page);
   return std::move(page).Finish();

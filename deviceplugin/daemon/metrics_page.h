@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "deviceplugin/daemon/activity.h"
+#include "deviceplugin/daemon/leasing.h"
 #include "deviceplugin/health/observation.h"
 #include "deviceplugin/kubelet/activity.h"
 #include "deviceplugin/metrics/exposition.h"
@@ -21,6 +22,7 @@ struct MetricsSources {
   const Activity* activity;
   std::vector<std::shared_ptr<const ResourceActivity>> resources;
   std::vector<DeviceHealth> health;
+  const LeasingLoop* leasing = nullptr;  // null: addresses are not leased
 };
 
 std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format);

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/daemon/leasing.h"
 #include "deviceplugin/provision/provisioner.h"
 #include "netns/base/text.h"
 
@@ -51,7 +52,10 @@ Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& 
   RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
   HealthRules health = RH_TRY(ParseHealthRules(plan.health, plan.config_path));
   // Carried out at start only; but a mistake is to be told now, not at the next start.
-  if (plan.of_fabric) RH_TRY(ReadProvision(root, plan.config_path));
+  if (plan.of_fabric) {
+    RH_TRY(ReadProvision(root, plan.config_path));
+    RH_TRY(CheckLeasing(root, plan.config_path));
+  }
   return NodePlan{std::move(plan), std::move(health)};
 }
 

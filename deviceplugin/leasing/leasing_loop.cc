@@ -131,7 +131,7 @@ void LeasingLoop::Publish(Leaser::Outcome outcome, const ClockReading& now) {
     status_ = leaser_.Status(now);
     status_ms_ = now.boottime_ms;
   }
-  if (outcome.problem || !outcome.events.empty()) report_(outcome);
+  report_(outcome);
 }
 
 std::optional<LeaseStatus> LeasingLoop::Status() const {

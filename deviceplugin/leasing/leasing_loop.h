@@ -26,7 +26,7 @@ namespace railhead {
 
 class LeasingLoop {
  public:
-  // Behind each step that changed or failed something.
+  // Behind each step.
   using Report = std::function<void(const Leaser::Outcome&)>;
 
   static Result<std::unique_ptr<LeasingLoop>> Start(const Root& root, LeaseSettings settings,
@@ -47,8 +47,6 @@ class LeasingLoop {
   }
 
  private:
-  static constexpr std::size_t kKinds = static_cast<std::size_t>(LeaseEvent::Kind::kOtherLayout) + 1;
-
   LeasingLoop(const Root& root, LeaseSettings settings, std::unique_ptr<ClusterStore> cluster,
               NodeEvents events, Report report);
   void Loop();
@@ -65,7 +63,7 @@ class LeasingLoop {
   Leaser leaser_;
   NodeEvents events_;
   const Report report_;
-  std::array<Counter, kKinds> events_seen_;
+  std::array<Counter, kLeaseEventKinds> events_seen_;
   std::int64_t seen_change_ = 0;  // of the node's store, when the last step was over
   std::atomic<bool> stopped_{false};
 

@@ -40,6 +40,7 @@ struct LeaseEvent {
   std::optional<std::uint64_t> index;
   std::string detail;
 };
+inline constexpr std::size_t kLeaseEventKinds = static_cast<std::size_t>(LeaseEvent::Kind::kOtherLayout) + 1;
 std::string_view NameOf(LeaseEvent::Kind kind);
 // Something that people have to see to.
 bool IsProblem(LeaseEvent::Kind kind);

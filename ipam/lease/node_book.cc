@@ -31,6 +31,8 @@ Result<std::uint64_t> CountTaken(LmdbTxn& txn, const NodeBlock& block) {
 // Whether any rest was over.
 Result<bool> EndRests(LmdbTxn& txn, const std::vector<NodeBlock>& blocks, std::chrono::seconds rest,
                       const ClockReading& now) {
+  // The first write of a boot has more to do, and is not ours.
+  if (RH_TRY(ReadHeader(txn)).boot_id != now.boot_id) return false;
   std::set<std::string> pools;
   for (const NodeBlock& block : blocks) pools.insert(block.pool);
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));

@@ -193,6 +193,23 @@ TEST_F(LeaserTest, AfterARebootOneAnswerIsNeeded) {
   EXPECT_LE(a_.store().calls() - calls, 4U);
 }
 
+// Looking for rests that are over is a write too, and must not pass for the boot's first one.
+TEST_F(LeaserTest, LookingAtTheStoreDoesNotHideThatABootIsNew) {
+  Start(a_);
+  ASSERT_TRUE(a_.Allocate("rested", kSubnet));
+  ASSERT_TRUE(a_.Allocate("held", kSubnet));
+  ASSERT_TRUE(a_.Release("rested"));
+  a_.Reboot();
+  a_.Pass(200'000);
+  a_.StartDaemon();
+  a_.Settle();
+  auto store = AddressStore::Open(a_.scratch().root());
+  ASSERT_TRUE(store);
+  const auto earlier = store->RestEarlierBoots(a_.now());
+  ASSERT_TRUE(earlier);
+  EXPECT_EQ(earlier->size(), 1U);
+}
+
 TEST_F(LeaserTest, ADaemonThatIsKilledAgainAndAgainIsStillItself) {
   Start(a_);
   for (int i = 0; i < 5; ++i) {
