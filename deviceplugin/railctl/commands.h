@@ -26,6 +26,8 @@ void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
 // ipam list, show, check, events, release, export
 void AddIpamCommand(CLI::App* app, const Root& root, int* status);
+// ipam import host-local, whereabouts
+void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status);
 void AddTopoCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply
 void AddVfsCommand(CLI::App* app, const Root& root, int* status);

@@ -144,6 +144,56 @@ TEST_F(IpamCommandTest, ExportsEverything) {
   EXPECT_EQ(json["addresses"][0]["bootId"], *BootId(temp_.root()));
 }
 
+TEST_F(IpamCommandTest, TakesOverFromHostLocal) {
+  const std::string directory = temp_.root().Path("/var/lib/cni/networks/blue");
+  ASSERT_TRUE(MakeDirectories(directory));
+  const auto file = [&](const std::string& name, const std::string& content) {
+    ASSERT_TRUE(WriteAtomic(directory + "/" + name, content, Sync::kVolatile));
+  };
+  file("10.1.0.7", "aaa\r\neth1");
+  file("10.1.0.9", "bbb");
+  file("last_reserved_ip.0", "10.1.0.9");
+  file("lock", "");
+  const auto import = [&] { return Run({"import", "host-local", "--network", "blue", "--subnet", kPool}); };
+  EXPECT_EQ(import().out, "2 addresses are held by their pods, 0 refused\n");
+  const auto again = import();
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(RunJson({"show", "10.1.0.7", "--json"})["addresses"][0]["container"], "aaa");
+  EXPECT_EQ(RunJson({"show", "bbb", "--json"})["addresses"][0]["interface"], "eth0");
+  EXPECT_NE(Give("new", Now()), "10.1.0.7");
+
+  file("10.9.0.1", "ccc\r\neth1");
+  const auto elsewhere = import();
+  EXPECT_EQ(elsewhere.status, 1);
+  EXPECT_NE(elsewhere.err.find("10.9.0.1: is in none of the subnets given"), std::string::npos)
+      << elsewhere.err;
+  ASSERT_TRUE(RemoveFile(directory + "/10.9.0.1"));
+  file("10.1.0.8", "");
+  EXPECT_NE(import().err.find("10.1.0.8: names no container"), std::string::npos);
+}
+
+TEST_F(IpamCommandTest, TakesOverFromWhereabouts) {
+  const std::string path = temp_.root().Path("/pools.json");
+  ASSERT_TRUE(WriteAtomic(path, R"({"apiVersion": "v1", "kind": "List", "items": [{"kind": "IPPool",
+      "metadata": {"name": "10.1.0.0-24"}, "spec": {"range": "10.1.0.5/24", "allocations": {
+        "5": {"id": "here", "ifname": "eth1", "podref": "train/a"},
+        "6": {"id": "there", "ifname": "eth1", "podref": "train/b"}}}}]})",
+                          Sync::kVolatile));
+  Remember("here");
+  const auto import = [&] { return Run({"import", "whereabouts", "--network", "blue", path}); };
+  const std::string told =
+      "1 addresses are held by their pods, 1 of other nodes are not given for 168 hours, 0 refused\n";
+  EXPECT_EQ(import().out, told);
+  EXPECT_EQ(import().out, told) << "again, it changes nothing";
+  EXPECT_EQ(RunJson({"show", "10.1.0.5", "--json"})["addresses"][0]["state"], "held");
+  EXPECT_EQ(RunJson({"show", "10.1.0.6", "--json"})["addresses"][0]["state"], "quarantined");
+  ASSERT_TRUE(
+      WriteAtomic(path, R"({"spec": {"range": "10.1.0.0/24", "allocations": {"x": {}}}})", Sync::kVolatile));
+  const auto wrong = import();
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_NE(wrong.err.find("/spec/allocations/x"), std::string::npos) << wrong.err;
+}
+
 TEST_F(IpamCommandTest, WrongCommandLine) {
   EXPECT_EQ(Run({}).status, 2);
   EXPECT_EQ(Run({"release"}).status, 2);
