@@ -36,7 +36,16 @@ namespace railhead::testing {
 namespace {
 
 constexpr std::uint64_t kMostPods = 24;
+constexpr std::uint64_t kGreedyPods = 48;
+constexpr std::uint64_t kModestPods = 4;
 constexpr std::chrono::milliseconds kPace(10);
+
+// SIGUSR1: as many pods as there can be; SIGUSR2: few, so that blocks are given back.
+volatile std::sig_atomic_t last_signal = 0;
+
+void SetDemand(int signal) {
+  last_signal = signal;
+}
 
 [[noreturn]] void Die(const std::string& what) {
   std::fprintf(stderr, "%s\n", what.c_str());
@@ -111,12 +120,13 @@ class Node {
     for (;;) {
       WriteExcuse();
       if (Now().boottime_ms >= next_step_ms_) Step();
+      if (last_signal == SIGUSR1) wanted_ = kGreedyPods;
       if (pods_.size() < wanted_) {
         Allocate();
       } else if (pods_.size() > wanted_) {
         ReleaseOne();
       } else {
-        wanted_ = random_() % kMostPods;
+        wanted_ = random_() % (last_signal == SIGUSR2 ? kModestPods : kMostPods);
       }
       std::this_thread::sleep_for(kPace);
     }
@@ -192,6 +202,8 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv, argv + argc);
   if (words.size() != 6) return 2;
   (void)std::signal(SIGPIPE, SIG_IGN);
+  (void)std::signal(SIGUSR1, railhead::testing::SetDemand);
+  (void)std::signal(SIGUSR2, railhead::testing::SetDemand);
   railhead::testing::Node node(words[1], words[2], words[3], words[4], std::stoull(words[5]));
   node.Run();
 }
