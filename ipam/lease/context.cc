@@ -72,7 +72,7 @@ bool LeaseContext::Spent() {
   return true;
 }
 
-std::string LeaseContext::Nonce() {
+std::string LeaseContext::Nonce() const {
   std::array<char, 33> text{};
   const std::uint64_t high = random();
   const std::uint64_t low = random();

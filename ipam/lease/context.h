@@ -73,7 +73,7 @@ struct LeaseContext {
   // Whether the step has made all its calls; then it comes again at once.
   bool Spent();
   // 128 bits.
-  std::string Nonce();
+  [[nodiscard]] std::string Nonce() const;
   // The node is another one to the cluster store from now on: blocks have to be looked at.
   void NewInstance();
   [[nodiscard]] LeaseEntry Unseen(const LeaseKey& key) const { return {key, {}, {}}; }

@@ -93,7 +93,7 @@ Result<void> DeadNodes::Go() {
     RH_TRY(FreeOne(taking_->left.back()));
     taking_->left.pop_back();
   }
-  const auto removed = context_.cluster.Remove(taking_->entry);
+  auto removed = context_.cluster.Remove(taking_->entry);
   if (!removed && removed.error().code != ErrorCode::kConflict) return removed;
   context_.Tell(LeaseEvent::Kind::kReclaimed, "node " + node +
                                                   " has given no sign of life for reclaimSeconds: " +
@@ -110,7 +110,7 @@ Result<void> DeadNodes::FreeOne(const BlockName& name) {
   if (record.node != taking_->entry.key.node ||
       (record.instance != dead.instance && record.instance != dead.previous))
     return {};
-  const auto removed = context_.cluster.Remove(*entry);
+  auto removed = context_.cluster.Remove(*entry);
   if (!removed && removed.error().code != ErrorCode::kConflict) return removed;
   if (removed) ++taking_->freed;
   return {};

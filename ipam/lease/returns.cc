@@ -31,10 +31,10 @@ Result<bool> Returns::Retire(const NodeBlock& block) {
 // The highest first, so that what stays lies close together.
 Result<void> Returns::RetireEmpty() {
   std::vector<NodeBlock> empty;
-  for (auto entry = context_.blocks.rbegin(); entry != context_.blocks.rend(); ++entry) {
-    if (entry->second.state == BlockState::kUsable && taken_[entry->first] == 0)
-      empty.push_back(entry->second);
+  for (const auto& [name, block] : context_.blocks) {
+    if (block.state == BlockState::kUsable && taken_[name] == 0) empty.push_back(block);
   }
+  std::reverse(empty.begin(), empty.end());
   for (const NodeBlock& block : empty) {
     const PoolLayout* layout = context_.LayoutOf(block.pool);
     if (layout == nullptr) {  // not a leased subnet of this fabric any more
