@@ -115,7 +115,8 @@ Result<std::vector<ImportedAddress>> ReadHostLocal(const std::string& directory,
     // "last_reserved_ip.0" and "lock" are no addresses.
     const auto address = IpAddress::Parse(name);
     if (!address) continue;
-    addresses.push_back(RH_TRY(ReadFileOfAddress(directory + "/" + name, *address, network, subnets)));
+    const std::string path = std::string(directory).append("/").append(name);
+    addresses.push_back(RH_TRY(ReadFileOfAddress(path, *address, network, subnets)));
   }
   return addresses;
 }
