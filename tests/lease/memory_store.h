@@ -24,12 +24,13 @@ class MemoryCluster {
   };
   using Records = std::map<LeaseKey, Value>;
 
-  Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) const;
+  [[nodiscard]] Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) const;
   Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value);
   Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value);
   Result<void> Remove(const LeaseEntry& seen);
-  std::vector<LeaseEntry> Blocks(const std::string& pool, std::uint64_t from, std::size_t limit) const;
-  std::vector<LeaseEntry> Nodes(const std::string& after, std::size_t limit) const;
+  [[nodiscard]] std::vector<LeaseEntry> Blocks(const std::string& pool, std::uint64_t from,
+                                               std::size_t limit) const;
+  [[nodiscard]] std::vector<LeaseEntry> Nodes(const std::string& after, std::size_t limit) const;
 
   [[nodiscard]] const Records& records() const { return records_; }
   void Restore(Records earlier) { records_ = std::move(earlier); }

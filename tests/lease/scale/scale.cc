@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ipam/lease/leaser.h"
+#include "netns/base/text.h"
 #include "tests/ipam/support.h"
 #include "tests/lease/memory_store.h"
 
@@ -155,7 +156,7 @@ class Cluster {
   }
 
  private:
-  LeaseSettings SettingsOf(const Node& node) const {
+  [[nodiscard]] LeaseSettings SettingsOf(const Node& node) const {
     LeaseSettings settings{node.name, "machine of " + node.name, {}, kBlockSize / 2, {}};
     for (const std::string& subnet : subnets_)
       settings.pools.push_back(PoolLayout::Make(MakePool(subnet, {}, 0).ranges, kBlockSize).value());
@@ -187,6 +188,8 @@ class Cluster {
   std::vector<Node> nodes_;
   using Due = std::pair<double, std::size_t>;
   std::priority_queue<Due, std::vector<Due>, std::greater<>> queue_;
+  // The same numbers each time.
+  // NOLINTNEXTLINE(cert-msc32-c,cert-msc51-cpp)
   std::mt19937_64 random_{1};
   double now_ms_ = 0;
   double busy_until_ms_ = 0;
@@ -205,6 +208,11 @@ bool Bound(const char* what, double value, double limit) {
   if (value <= limit) return true;
   std::printf("FAILED: %s: %.2f, at most %.2f\n", what, value, limit);
   return false;
+}
+
+// 0: none that makes sense.
+int NumberOf(const char* text) {
+  return static_cast<int>(std::clamp(ParseInt(text).value_or(0), std::int64_t{0}, std::int64_t{1'000'000}));
 }
 
 int Main(int nodes, int rails) {
@@ -241,8 +249,8 @@ int Main(int nodes, int rails) {
 }  // namespace railhead::testing
 
 int main(int argc, char** argv) {
-  const int nodes = argc > 1 ? std::atoi(argv[1]) : 10'000;
-  const int rails = argc > 2 ? std::atoi(argv[2]) : 8;
+  const int nodes = argc > 1 ? railhead::testing::NumberOf(argv[1]) : 10'000;
+  const int rails = argc > 2 ? railhead::testing::NumberOf(argv[2]) : 8;
   if (nodes < 1 || rails < 1 || rails > 15) {
     (void)std::fprintf(stderr, "usage: lease_scale [NODES [RAILS]]\n");
     return 2;
