@@ -24,8 +24,9 @@ int Complain(const Error& error, int status);
 // config check, config migrate
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
-// ipam list, show, check, events, release, export
+// ipam list, show, check, events, blocks, release, export
 void AddIpamCommand(CLI::App* app, const Root& root, int* status);
+void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);
 // ipam import host-local, whereabouts
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status);
 void AddTopoCommand(CLI::App* app, const Root& root, int* status);

@@ -172,6 +172,7 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
       ipam->add_subcommand("events", "the latest 256: rests cut short, pools exhausted, quarantines");
   events->add_flag("--json", *events_as_json, "as JSON");
   events->callback([events_as_json, &root, status] { *status = Events(root, *events_as_json); });
+  AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
   const auto release = add("release", "lets a held address rest",
                            [&root](const AddressReport& report, const Options& options) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/state/journal.h"
+#include "ipam/lease/node_blocks.h"
 #include "ipam/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -142,6 +143,43 @@ TEST_F(IpamCommandTest, ExportsEverything) {
   const auto json = nlohmann::json::parse(Run({"export"}).out, nullptr, false);
   ASSERT_EQ(json["addresses"].size(), 1U);
   EXPECT_EQ(json["addresses"][0]["bootId"], *BootId(temp_.root()));
+}
+
+TEST_F(IpamCommandTest, Blocks) {
+  EXPECT_EQ(Run({"blocks"}).out.rfind("this node leases nothing", 0), 0U);
+  const ClockReading now = Now();
+  NodeBlock block;
+  block.pool = kPool;
+  block.index = 2;
+  block.range = *AddressRange::Parse("10.1.0.16-10.1.0.23", "");
+  block.state = BlockState::kUsable;
+  NodeLease lease;
+  lease.node = "node0";
+  lease.boot_id = now.boot_id;
+  lease.renewed_ms = now.boottime_ms;
+  lease.fence_ms = 3'600'000;
+  Give("aaa", now);
+  const auto write = [&] {
+    auto store = AddressStore::Open(temp_.root());
+    return store->Transact([&](LmdbTxn& txn) -> Result<bool> {
+      RH_TRY(WriteNodeLease(txn, lease));
+      RH_TRY(WriteNodeBlock(txn, block));
+      return true;
+    });
+  };
+  ASSERT_TRUE(write());
+  const auto json = RunJson({"blocks", "--json"});
+  EXPECT_EQ(json["node"], "node0");
+  EXPECT_EQ(json["given"], true);
+  ASSERT_EQ(json["blocks"].size(), 1U);
+  EXPECT_EQ(json["blocks"][0]["last"], "10.1.0.23");
+  EXPECT_EQ(json["blocks"][0]["inUse"], 0);
+  EXPECT_EQ(Run({"blocks"}).status, 0);
+  lease.boot_id = "another";
+  ASSERT_TRUE(write());
+  const auto fenced = Run({"blocks"});
+  EXPECT_EQ(fenced.status, 1);
+  EXPECT_NE(fenced.out.find("nothing is given from them: "), std::string::npos) << fenced.out;
 }
 
 TEST_F(IpamCommandTest, TakesOverFromHostLocal) {
