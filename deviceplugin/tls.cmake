@@ -14,10 +14,3 @@ find_library(ARCHIVE_yaml libyaml-cpp.a REQUIRED)
 add_library(railhead_yaml INTERFACE)
 target_include_directories(railhead_yaml SYSTEM INTERFACE ${YAML_INCLUDE})
 target_link_libraries(railhead_yaml INTERFACE ${ARCHIVE_yaml})
-
-# The Kubernetes API as a store, and the choice between the stores.
-railhead_library(railhead_store_factory
-  SOURCES leasing/kube_api.cc leasing/kube_config.cc leasing/kube_names.cc leasing/kube_store.cc
-          leasing/store_factory.cc leasing/yaml_json.cc
-  DEPS railhead_cluster_stores
-  PRIVATE_DEPS railhead_yaml nlohmann_json::nlohmann_json)
