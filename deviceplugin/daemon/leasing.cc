@@ -3,7 +3,7 @@
 #include <optional>
 #include <utility>
 
-#include "cni/fabric/fabric.h"
+#include "deviceplugin/leasing/lease_check.h"
 #include "deviceplugin/leasing/lease_plan.h"
 #include "deviceplugin/leasing/store_factory.h"
 
@@ -11,12 +11,6 @@ namespace railhead {
 namespace {
 
 using Type = MetricType;
-
-// The kind of store and its own settings.
-std::pair<std::string, std::string> StoreOf(const LeaseStoreConfig& store) {
-  if (store.type == LeaseStoreType::kEtcd) return {"etcd", store.etcd};
-  return {"kubernetes", store.kubernetes};
-}
 
 void AppendBlocks(Exposition* page, const std::optional<LeaseStatus>& status) {
   page->Begin(Type::kGauge, "railhead_lease_blocks", "Blocks of leased subnets that this node has, by state");
@@ -48,15 +42,6 @@ void AppendSigns(Exposition* page, const std::optional<LeaseStatus>& status) {
 }
 
 }  // namespace
-
-Result<void> CheckLeasing(const Root& root, const std::string& fabric_path) {
-  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
-  if (!fabric) return {};
-  const auto plan = RH_TRY(CheckLeases(*fabric, fabric_path));
-  if (!plan) return {};
-  const auto [type, settings] = StoreOf(plan->store);
-  return CheckStoreSettings(type, settings, plan->where + "/" + type);
-}
 
 Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::string& fabric_path,
                                                   const KubeService& service, Log* log) {

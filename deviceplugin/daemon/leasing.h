@@ -14,9 +14,6 @@
 
 namespace railhead {
 
-// Whether what the fabric says of leasing can be carried out; asks nobody.
-Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
-
 // nullptr: the fabric leases nothing, or there is none.
 Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::string& fabric_path,
                                                   const KubeService& service, Log* log);

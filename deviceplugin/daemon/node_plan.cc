@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/daemon/leasing.h"
+#include "deviceplugin/leasing/lease_check.h"
 #include "deviceplugin/provision/provisioner.h"
 #include "netns/base/text.h"
 
