@@ -31,11 +31,12 @@ Result<Lease> ReadLease(const Root& root) {
   auto store = RH_TRY(AddressStore::OpenExisting(root));
   if (!store) return lease;
   const ClockReading now = RH_TRY(ReadClocks(root));
-  RH_TRY(store->Transact([&](LmdbTxn& txn) -> Result<bool> {
+  const auto read = store->Transact([&](LmdbTxn& txn) -> Result<bool> {
     lease.node = RH_TRY(ReadNodeLease(txn));
     lease.blocks = RH_TRY(ReadAllNodeBlocks(txn));
     return false;  // nothing to write
-  }));
+  });
+  if (!read) return Fail(read.error());
   const auto records = RH_TRY(store->List());
   for (const NodeBlock& block : lease.blocks) lease.in_use.push_back(InUse(block, records));
   if (!lease.node) return lease;
