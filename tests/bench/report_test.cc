@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bench/contender.h"
+#include "bench/ipam_series.h"
 #include "bench/node_series.h"
 #include "bench/rails.h"
 #include "bench/record.h"
@@ -51,6 +52,14 @@ Record Good() {
   for (const char* who : {kDaemonName, kLatePool}) record.Add(kNode, who, kResident, "MB", 19.9);
   record.Add(kNode, kDaemonName, kIdleCpu, "%", 0.09);
   record.Add(kNode, kDaemonName, kHotPlug, "ms", 999);
+  for (const char* who : {kIpam, kHostLocal}) record.Add(kIpamGroup, who, kAddEmpty, "ms", 10);
+  record.Add(kIpamGroup, kIpam, kAddTaken, "ms", 10);
+  record.Add(kIpamGroup, kHostLocal, kAddTaken, "ms", 50);
+  record.Add(kIpamGroup, kIpam, kAddEight, "ms", 14.9);
+  record.Add(kIpamGroup, kIpam, kThroughput, "/s", 150);
+  record.Add(kIpamGroup, kHostLocal, kThroughput, "/s", 100);
+  record.Add(kIpamGroup, kIpam, kAddBurst, "ms", 10);
+  for (const char* who : {kIpam, kSyncedCommits}) record.Add(kIpamGroup, who, kThousandPods, "s", 1);
   return record;
 }
 
@@ -108,7 +117,7 @@ TEST(VerdictTest, AllMetOnTheLimit) {
   for (const auto& verdict : verdicts) {
     EXPECT_EQ(verdict.outcome, Outcome::kMet) << verdict.budget << ": " << verdict.figures;
   }
-  EXPECT_EQ(verdicts.size(), 20U);
+  EXPECT_EQ(verdicts.size(), 26U);
   EXPECT_TRUE(AllMeasured(verdicts));
 }
 
@@ -141,6 +150,23 @@ TEST(VerdictTest, EachBudgetOfTheNodeCanBeMissed) {
   EXPECT_EQ(missed(kLatePool, kResident, 20), 1);
   EXPECT_EQ(missed(kDaemonName, kIdleCpu, 0.1), 1);
   EXPECT_EQ(missed(kDaemonName, kHotPlug, 1000), 1);
+}
+
+TEST(VerdictTest, EachBudgetOfTheIpamPluginsCanBeMissed) {
+  const auto missed = [](const char* who, const char* what, double value) {
+    return Count(With(Good(), kIpamGroup, who, what, value), Outcome::kMissed);
+  };
+  EXPECT_EQ(missed(kIpam, kAddEmpty, 10.1), 1);
+  EXPECT_EQ(missed(kIpam, kAddTaken, 10.1), 1);
+  EXPECT_EQ(missed(kIpam, kAddEight, 15), 1);
+  EXPECT_EQ(missed(kIpam, kThroughput, 149), 1);
+  EXPECT_EQ(missed(kIpam, kThousandPods, 1.1), 1);
+  Record record = Good();
+  for (int i = 0; i < 98; ++i) record.Add(kIpamGroup, kIpam, kAddBurst, "ms", 10);
+  record.Add(kIpamGroup, kIpam, kAddBurst, "ms", 100);
+  EXPECT_EQ(Count(record, Outcome::kMissed), 0) << "one of a hundred";
+  record.Add(kIpamGroup, kIpam, kAddBurst, "ms", 100);
+  EXPECT_EQ(Count(record, Outcome::kMissed), 1);
 }
 
 // 2 of 151 are more than one in a hundred, 1 of 150 is not.
