@@ -153,6 +153,19 @@ struct Connection::State {
         return Fail(TlsFailure(session.get(), what));
     }
   }
+
+  // In TLS 1.3 a server refuses our certificate after the handshake is over for us: it says so and
+  // hangs up, and a write may meet the hang-up before the alert has been read (RFC 8446, 4.4.2.4).
+  [[nodiscard]] Error LastWords(Error error, const std::string& what) const {
+    char byte = 0;
+    std::size_t got = 0;
+    ERR_clear_error();
+    const int result = SSL_read_ex(session.get(), &byte, 1, &got);
+    const bool alert = result <= 0 && SSL_get_error(session.get(), result) == SSL_ERROR_SSL;
+    if (alert) return TlsFailure(session.get(), what);
+    ERR_clear_error();
+    return error;
+  }
 };
 
 Connection::Connection(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -188,7 +201,9 @@ Result<void> Connection::Write(std::string_view bytes, Deadline deadline) {
     if (state_->session != nullptr) {
       ERR_clear_error();
       const int result = SSL_write_ex(state_->session.get(), bytes.data(), bytes.size(), &written);
-      if (!RH_TRY(state_->IsDone(result, deadline, what))) continue;
+      auto done = state_->IsDone(result, deadline, what);
+      if (!done) return Fail(state_->LastWords(std::move(done.error()), what));
+      if (!*done) continue;
     } else {
       const ssize_t result = ::send(state_->fd.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
       if (result < 0 && errno == EAGAIN) {
