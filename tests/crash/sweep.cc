@@ -1,11 +1,18 @@
 #include "tests/crash/sweep.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
+#include <atomic>
 #include <csignal>
+#include <fstream>
 #include <iterator>
 #include <map>
+#include <set>
+#include <sstream>
 #include <thread>
 
+#include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "tests/crash/pod_netns.h"
 
@@ -18,8 +25,29 @@ constexpr auto kSettleLimit = std::chrono::milliseconds(10'000);
 constexpr auto kPeerLimit = std::chrono::milliseconds(500);
 constexpr auto kQuiet = std::chrono::milliseconds(200);
 constexpr auto kPoll = std::chrono::milliseconds(5);
-constexpr int kWaiting = 100;  // calls
 constexpr const char* kWholeEntry = "\"done\"";
+
+// Whether a process waits for a lock of ours. Of /proc/locks "12: -> FLOCK  ADVISORY  WRITE 4711
+// fe:01:12345 0 EOF" is one that waits for the file with inode 12345 (fs/locks.c, lock_get_status).
+bool SomebodyWaits(const Root& root) {
+  const std::string directory = paths::Lock(root, "").substr(0, paths::Lock(root, "").rfind('/'));
+  std::set<std::string> inodes;
+  const auto names = ListDirectory(directory);
+  if (!names || !*names) return false;
+  for (const std::string& name : **names) {
+    struct stat status = {};
+    if (::stat((directory + "/" + name).c_str(), &status) == 0) inodes.insert(std::to_string(status.st_ino));
+  }
+  std::ifstream locks("/proc/locks");
+  for (std::string line; std::getline(locks, line);) {
+    if (line.find("-> FLOCK") == std::string::npos) continue;
+    std::istringstream words(line.substr(line.find("FLOCK")));
+    std::string word;
+    for (int i = 0; i < 5; ++i) words >> word;  // FLOCK ADVISORY WRITE PID DEVICE:INODE
+    if (inodes.contains(word.substr(word.rfind(':') + 1))) return true;
+  }
+  return false;
+}
 
 bool DisturbsAdd(Variant variant) {
   switch (variant) {
@@ -134,7 +162,6 @@ Result<std::vector<CallPoint>> Sweep::PointsOf(Variant variant) {
   }
   RH_TRY_WRAP(ExpectBaseline(), "after an undisturbed ADD and DEL");
 
-  calls_of_del_ = static_cast<int>(del.processes.at(0).calls.size());
   std::vector<CallPoint> distinct;
   std::vector<CallPoint> others;
   const auto& processes = (DisturbsAdd(variant) ? add : del).processes;
@@ -219,13 +246,16 @@ Result<void> Sweep::FinishLate() {
   return ExpectBaseline();
 }
 
-// DEL makes so many calls only when it waits; one that does not wait ends before.
+// The child goes on when DEL waits for one of our locks. A DEL that does not wait ends before.
 Result<void> Sweep::FinishOrphan(pid_t frozen) {
-  Tracing tracing;
-  tracing.at = CallPoint{0, calls_of_del_ + kWaiting};
-  tracing.instead_of_kill = [&] { (void)::kill(frozen, SIGCONT); };
-  const auto deleted = calls_.Call("DEL", setting_.pod, tracing);
-  (void)::kill(frozen, SIGCONT);
+  std::atomic<bool> over{false};
+  std::thread watcher([&] {
+    while (!over && !SomebodyWaits(Root(calls_.plugin().root))) std::this_thread::sleep_for(kPoll);
+    (void)::kill(frozen, SIGCONT);
+  });
+  const auto deleted = calls_.Call("DEL", setting_.pod);
+  over = true;
+  watcher.join();
   RH_TRY(deleted);
   if (deleted->Succeeded()) return {};
   return Fail(ErrorCode::kConflict, "DEL beside a running child of ADD fails: " + deleted->output);

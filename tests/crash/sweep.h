@@ -126,7 +126,6 @@ class Sweep {
   std::mt19937_64 random_;
   Snapshot baseline_;
   Tally tally_;
-  int calls_of_del_ = 0;  // of its process 0, undisturbed
 };
 
 }  // namespace railhead::crash
