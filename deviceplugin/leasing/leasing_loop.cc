@@ -100,9 +100,9 @@ milliseconds LeasingLoop::StepOnce() {
     report_({{}, {}, now.error()});
     return kMostPause;
   }
-  Leaser::Outcome outcome = leaser_.Step(*now);
+  const Leaser::Outcome outcome = leaser_.Step(*now);
   const milliseconds wait = outcome.wait;
-  Publish(std::move(outcome), *now);
+  Publish(outcome, *now);
   return wait;
 }
 
@@ -124,7 +124,7 @@ std::int64_t LeasingLoop::StoreChanged() const {
   return static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-void LeasingLoop::Publish(Leaser::Outcome outcome, const ClockReading& now) {
+void LeasingLoop::Publish(const Leaser::Outcome& outcome, const ClockReading& now) {
   for (const LeaseEvent& event : outcome.events) events_seen_.at(static_cast<std::size_t>(event.kind)).Add();
   {
     const std::lock_guard lock(mutex_);

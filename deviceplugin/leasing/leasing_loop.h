@@ -54,7 +54,7 @@ class LeasingLoop {
   std::chrono::milliseconds StepOnce();
   void Wait(std::chrono::milliseconds wait);
   [[nodiscard]] std::int64_t StoreChanged() const;
-  void Publish(Leaser::Outcome outcome, const ClockReading& now);
+  void Publish(const Leaser::Outcome& outcome, const ClockReading& now);
 
   const Root root_;
   const std::uint64_t fence_ms_;
