@@ -199,6 +199,15 @@ Attempt AddOnce(Adding& adding, UndoStack& undo, const AttachPlan& plan, PodNetw
   return attempt;
 }
 
+// That there is no other address, as for a pod that asks for a certain one, explains less than
+// that somebody uses it.
+Attempt Next(const Attempt& before, Attempt now) {
+  if (now.result || now.again) return now;
+  Error error = before.result.error();
+  error.hint += "; another address: " + Describe(now.result.error());
+  return {Fail(std::move(error))};
+}
+
 }  // namespace
 
 Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
@@ -214,12 +223,13 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   RH_TRY(RefuseTakenNames(network, plan));
   clock.Done("plan");
 
-  Attempt attempt;
-  for (int number = 1; number == 1 || (attempt.again && number <= kAddressesTried); ++number) {
+  const auto add = [&] {
     UndoStack undo;
     Adding adding(root_, kernel_, journal_, request, clock, undo);
-    attempt = AddOnce(adding, undo, plan, network, locks);
-  }
+    return AddOnce(adding, undo, plan, network, locks);
+  };
+  Attempt attempt = add();
+  for (int tried = 1; attempt.again && tried < kAddressesTried; ++tried) attempt = Next(attempt, add());
   AttachTiming timing{{request.network, request.container_id, request.ifname}, plan.links.size(), {}, {}};
   if (attempt.result) {
     if (HasAnnounced(plan)) announced_ = timing.key;

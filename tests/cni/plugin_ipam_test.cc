@@ -87,6 +87,17 @@ TEST_F(PluginIpamTest, AnAddressInUseIsPutAwayAndTheNextOneTaken) {
   }
 }
 
+TEST_F(PluginIpamTest, AFixedAddressInUseIsToldAsSuch) {
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", "02:cc:00:00:00:99");
+  const auto before = World();
+  const auto added = Add({.config = Device() + R"(,"args":{"cni":{"ips":["10.100.0.10"]}})"});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(CniCodeOf(added.error().code), kCniConflict) << Describe(added.error());
+  for (const char* word : {"10.100.0.10", "02:cc:00:00:00:99", "another address", "quarantine"})
+    EXPECT_NE(Describe(added.error()).find(word), std::string::npos) << Describe(added.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
 TEST_F(PluginIpamTest, TooManyInUseAreNoAccident) {
   for (const char* address : {"10.100.0.10", "10.100.0.11", "10.100.0.12"})
     kernel_.AddForeignHost("0000:43:00.0", address, "02:cc:00:00:00:99");
