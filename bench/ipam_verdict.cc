@@ -1,10 +1,9 @@
 #include "bench/ipam_verdict.h"
 
-#include <array>
-#include <cstdio>
-
 #include "bench/contender.h"
 #include "bench/ipam_series.h"
+#include "bench/report.h"
+#include "bench/text.h"
 
 namespace railhead::bench {
 namespace {
@@ -14,13 +13,6 @@ constexpr double kRailsFactor = 1.5;
 constexpr double kBurstFactor = 1.5;
 constexpr double kTailFactor = 10;
 constexpr double kP99 = 0.99;
-
-template <typename... Values>
-std::string Text(const char* format, Values... values) {
-  std::array<char, 256> buffer{};
-  (void)std::snprintf(buffer.data(), buffer.size(), format, values...);
-  return buffer.data();
-}
 
 struct Pair {
   const Series* ours;
@@ -59,13 +51,10 @@ std::string IpamTable(const Record& record) {
   std::string lines;
   for (const Series& series : record.all()) {
     if (series.group != kIpamGroup || series.values.empty()) continue;
-    lines += Text("  %-16s %-30s %9.2f %9.2f %9.2f %-3s (n = %zu)\n", series.who.c_str(), series.what.c_str(),
-                  series.Median(), series.Percentile(kP99), series.Max(), series.unit.c_str(),
-                  series.values.size());
+    lines += PercentileLine(series);
   }
   if (lines.empty()) return {};
-  return "IPAM plugins alone, as processes, state on a disk\n" +
-         Text("  %-47s %9s %9s %9s\n", "", "p50", "p99", "max") + lines + "\n";
+  return "IPAM plugins alone, as processes, state on a disk\n" + PercentileHead() + lines + "\n";
 }
 
 void JudgeIpam(const Record& record, std::vector<Verdict>& verdicts) {

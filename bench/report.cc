@@ -1,7 +1,5 @@
 #include "bench/report.h"
 
-#include <array>
-#include <cstdio>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,16 +8,10 @@
 #include "bench/ipam_verdict.h"
 #include "bench/node_report.h"
 #include "bench/rails.h"
+#include "bench/text.h"
 
 namespace railhead::bench {
 namespace {
-
-template <typename... Values>
-std::string Text(const char* format, Values... values) {
-  std::array<char, 256> buffer{};
-  (void)std::snprintf(buffer.data(), buffer.size(), format, values...);
-  return buffer.data();
-}
 
 // "  12.34  (11.90.. 15.02)"
 std::string Spread(const Series* series) {
@@ -89,6 +81,16 @@ std::string DaemonTable(const Record& record) {
 }
 
 }  // namespace
+
+std::string PercentileLine(const Series& series) {
+  return Text("  %-24s %-30s %9.2f %9.2f %9.2f %-3s (n = %zu)\n", series.who.c_str(), series.what.c_str(),
+              series.Median(), series.Percentile(0.99), series.Max(), series.unit.c_str(),
+              series.values.size());
+}
+
+std::string PercentileHead() {
+  return Text("  %-55s %9s %9s %9s\n", "", "p50", "p99", "max");
+}
 
 std::string Tables(const Record& record) {
   return StartupTable(record, kStartup, "Start-up on this machine: CNI_COMMAND=VERSION") +

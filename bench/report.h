@@ -20,6 +20,10 @@ inline constexpr const char* kRailsRxe = "rails-rxe";
 inline constexpr const char* kJournal = "journal";
 inline constexpr const char* kNode = "node";
 
+// "  WHO  WHAT   p50   p99   max UNIT", and what stands above such lines. `series` is not empty.
+std::string PercentileLine(const Series& series);
+std::string PercentileHead();
+
 // One table for each group that was measured.
 std::string Tables(const Record& record);
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "ipam/reclaim.h"
+#include "tests/ipam/bad_config.h"
 #include "tests/ipam/run_ipam.h"
 #include "tests/ipam/support.h"
 
@@ -203,63 +204,50 @@ TEST_F(LinksTest, TheSameHostPartOnEveryRail) {
             "2 10.102.0.13/24 via 10.102.0.254, 3 10.103.0.12/24 via 10.103.0.254");
 }
 
-struct Bad {
-  const char* name;
-  const char* ipam;
-  const char* error;  // must be in it
-};
-
-std::ostream& operator<<(std::ostream& out, const Bad& bad) {
-  return out << bad.name;
-}
-
-class BadLinks : public ::testing::TestWithParam<Bad> {};
+class BadLinks : public BadConfigTest {};
 
 TEST_P(BadLinks, AreRefused) {
-  const ScratchRoot scratch;
-  json config = Config(json::array());
-  config["ipam"] = json::parse(GetParam().ipam);
-  const std::string error = RunIpam(scratch.path(), {"ADD", "a", config.dump()}).Error();
-  EXPECT_EQ(error.substr(0, 3), "7: ") << error;
-  EXPECT_NE(error.find(GetParam().error), std::string::npos) << error;
-  EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "something was made";
+  ExpectRefused();
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, BadLinks,
     ::testing::Values(
-        Bad{"Empty", R"({"links": []})", "/ipam/links: is empty"},
-        Bad{"NoList", R"({"links": {"ifname": "a"}})", "/ipam/links: is not a list of objects but object"},
-        Bad{"NoObject", R"({"links": ["rail0"]})", "/ipam/links/0: is not an object but string"},
-        Bad{"BesideRail", R"({"rail": "rail0", "links": [{"ifname": "a", "subnet": "10.0.0.0/24"}]})",
-            "/ipam/rail: cannot be given together with 'links'"},
-        Bad{"BesideSubnet", R"({"subnet": "10.0.0.0/24", "links": [{"ifname": "a", "rail": "rail0"}]})",
-            "/ipam/subnet: cannot be given together with 'links'"},
-        Bad{"BesideGateway",
-            R"({"gateway": "10.0.0.1", "links": [{"ifname": "a", "subnet": "10.0.0.0/24"}]})",
-            "/ipam/gateway: cannot be given together with 'links'; say it for each of the links"},
-        Bad{"NoName", R"({"links": [{"subnet": "10.0.0.0/24"}]})", "/ipam/links/0/ifname: is required"},
-        Bad{"NameWithSlash", R"({"links": [{"ifname": "a/b", "subnet": "10.0.0.0/24"}]})",
-            "/ipam/links/0/ifname: is no interface name"},
-        Bad{"NameTooLong", R"({"links": [{"ifname": "sixteen_letters_", "subnet": "10.0.0.0/24"}]})",
-            "/ipam/links/0/ifname: is no interface name"},
-        Bad{"NeitherRailNorSubnet", R"({"links": [{"ifname": "a"}]})",
-            "/ipam/links/0: has neither 'rail' nor 'subnet'"},
-        Bad{"RailAndSubnet", R"({"links": [{"ifname": "a", "rail": "rail0", "subnet": "10.0.0.0/24"}]})",
-            "/ipam/links/0/subnet: cannot be given together with 'rail'"},
-        Bad{"Misspelt", R"({"links": [{"ifname": "a", "subnte": "10.0.0.0/24"}]})",
-            "/ipam/links/0/subnte: unknown field; did you mean 'subnet'?"},
-        Bad{"TypeInside", R"({"links": [{"ifname": "a", "type": "x", "subnet": "10.0.0.0/24"}]})",
-            "/ipam/links/0/type: unknown field"},
-        Bad{"Twice",
+        BadConfig{"Empty", R"({"links": []})", "/ipam/links: is empty"},
+        BadConfig{"NoList", R"({"links": {"ifname": "a"}})",
+                  "/ipam/links: is not a list of objects but object"},
+        BadConfig{"NoObject", R"({"links": ["rail0"]})", "/ipam/links/0: is not an object but string"},
+        BadConfig{"BesideRail", R"({"rail": "rail0", "links": [{"ifname": "a", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/rail: cannot be given together with 'links'"},
+        BadConfig{"BesideSubnet", R"({"subnet": "10.0.0.0/24", "links": [{"ifname": "a", "rail": "rail0"}]})",
+                  "/ipam/subnet: cannot be given together with 'links'"},
+        BadConfig{"BesideGateway",
+                  R"({"gateway": "10.0.0.1", "links": [{"ifname": "a", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/gateway: cannot be given together with 'links'; say it for each of the links"},
+        BadConfig{"NoName", R"({"links": [{"subnet": "10.0.0.0/24"}]})", "/ipam/links/0/ifname: is required"},
+        BadConfig{"NameWithSlash", R"({"links": [{"ifname": "a/b", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/ifname: is no interface name"},
+        BadConfig{"NameTooLong", R"({"links": [{"ifname": "sixteen_letters_", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/ifname: is no interface name"},
+        BadConfig{"NeitherRailNorSubnet", R"({"links": [{"ifname": "a"}]})",
+                  "/ipam/links/0: has neither 'rail' nor 'subnet'"},
+        BadConfig{"RailAndSubnet",
+                  R"({"links": [{"ifname": "a", "rail": "rail0", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/subnet: cannot be given together with 'rail'"},
+        BadConfig{"Misspelt", R"({"links": [{"ifname": "a", "subnte": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/subnte: unknown field; did you mean 'subnet'?"},
+        BadConfig{"TypeInside", R"({"links": [{"ifname": "a", "type": "x", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/type: unknown field"},
+        BadConfig{
+            "Twice",
             R"({"links": [{"ifname": "a", "subnet": "10.0.0.0/24"}, {"ifname": "a", "subnet": "10.0.0.0/24"}]})",
             "/ipam/links/1: 'a' has an address of 10.0.0.0/24 already"},
-        Bad{"RangeReversed",
-            R"({"links": [{"ifname": "a", "subnet": "10.0.0.0/24"},
+        BadConfig{"RangeReversed",
+                  R"({"links": [{"ifname": "a", "subnet": "10.0.0.0/24"},
                           {"ifname": "b", "subnet": "10.0.1.0/24", "rangeStart": "10.0.1.9", "rangeEnd": "10.0.1.5"}]})",
-            "/ipam/links/1: rangeStart 10.0.1.9 is not before"},
-        Bad{"NoFabric", R"({"links": [{"ifname": "a", "rail": "rail0"}]})",
-            "/ipam/links/0/rail: 'rail0' needs the fabric file"}),
+                  "/ipam/links/1: rangeStart 10.0.1.9 is not before"},
+        BadConfig{"NoFabric", R"({"links": [{"ifname": "a", "rail": "rail0"}]})",
+                  "/ipam/links/0/rail: 'rail0' needs the fabric file"}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
 
 TEST_F(LinksTest, ARailThatIsNone) {

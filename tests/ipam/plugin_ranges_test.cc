@@ -6,6 +6,7 @@
 #include <ostream>
 #include <string>
 
+#include "tests/ipam/bad_config.h"
 #include "tests/ipam/run_ipam.h"
 #include "tests/ipam/support.h"
 
@@ -108,63 +109,49 @@ TEST_F(RangesTest, SeveralRangesOfANode) {
   EXPECT_EQ(Run("ADD", "d", config).status, 1);
 }
 
-struct Bad {
-  const char* name;
-  const char* ipam;
-  const char* error;  // must be in it
-};
-
-std::ostream& operator<<(std::ostream& out, const Bad& bad) {
-  return out << bad.name;
-}
-
-class BadRanges : public ::testing::TestWithParam<Bad> {};
+class BadRanges : public BadConfigTest {};
 
 TEST_P(BadRanges, AreRefused) {
-  const ScratchRoot scratch;
-  const json config{{"cniVersion", "1.0.0"}, {"name", "net"}, {"ipam", json::parse(GetParam().ipam)}};
-  const std::string error = RunIpam(scratch.path(), {"ADD", "a", config.dump()}).Error();
-  EXPECT_EQ(error.substr(0, 3), "7: ") << error;
-  EXPECT_NE(error.find(GetParam().error), std::string::npos) << error;
-  EXPECT_TRUE(std::filesystem::is_empty(scratch.path())) << "something was made";
+  ExpectRefused();
 }
 
 INSTANTIATE_TEST_SUITE_P(
     Fields, BadRanges,
     ::testing::Values(
-        Bad{"NoList", R"({"ranges": {"subnet": "10.0.0.0/24"}})",
-            "/ipam/ranges: is not a list of lists of objects but object"},
-        Bad{"OneListOnly", R"({"ranges": [{"subnet": "10.0.0.0/24"}]})",
-            "/ipam/ranges/0: is not a list of objects but object"},
-        Bad{"NoObject", R"({"ranges": [["10.0.0.0/24"]]})", "/ipam/ranges/0/0: is not an object but string"},
-        Bad{"EmptySet", R"({"ranges": [[]]})", "/ipam/ranges: has an empty set"},
-        Bad{"NoSubnet", R"({"ranges": [[{"rangeStart": "10.0.0.1"}]]})",
-            "/ipam/ranges/0/0/subnet: is missing"},
-        Bad{"HostBits", R"({"ranges": [[{"subnet": "10.0.0.0/24"}, {"subnet": "10.1.0.1/24"}]]})",
-            "/ipam/ranges/0/1/subnet: '10.1.0.1/24' has host bits set"},
-        Bad{"Families", R"({"ranges": [[{"subnet": "10.0.0.0/24"}, {"subnet": "fd00::/64"}]]})",
-            "/ipam/ranges: mixes IPv4 and IPv6 in one set"},
-        Bad{"Unknown", R"({"ranges": [[{"subnet": "10.0.0.0/24", "rangestart": "10.0.0.9"}]]})",
-            "/ipam/ranges/0/0/rangestart: unknown field; did you mean 'rangeStart'?"},
-        Bad{"SubnetTwice", R"({"ranges": [[{"subnet": "10.0.0.0/24"}], [{"subnet": "10.0.0.0/24"}]]})",
-            "has an address of 10.0.0.0/24 already"},
-        Bad{"TwoGateways",
-            R"({"ranges": [[{"subnet": "10.0.0.0/24", "gateway": "10.0.0.1", "rangeEnd": "10.0.0.9"},
+        BadConfig{"NoList", R"({"ranges": {"subnet": "10.0.0.0/24"}})",
+                  "/ipam/ranges: is not a list of lists of objects but object"},
+        BadConfig{"OneListOnly", R"({"ranges": [{"subnet": "10.0.0.0/24"}]})",
+                  "/ipam/ranges/0: is not a list of objects but object"},
+        BadConfig{"NoObject", R"({"ranges": [["10.0.0.0/24"]]})",
+                  "/ipam/ranges/0/0: is not an object but string"},
+        BadConfig{"EmptySet", R"({"ranges": [[]]})", "/ipam/ranges: has an empty set"},
+        BadConfig{"NoSubnet", R"({"ranges": [[{"rangeStart": "10.0.0.1"}]]})",
+                  "/ipam/ranges/0/0/subnet: is missing"},
+        BadConfig{"HostBits", R"({"ranges": [[{"subnet": "10.0.0.0/24"}, {"subnet": "10.1.0.1/24"}]]})",
+                  "/ipam/ranges/0/1/subnet: '10.1.0.1/24' has host bits set"},
+        BadConfig{"Families", R"({"ranges": [[{"subnet": "10.0.0.0/24"}, {"subnet": "fd00::/64"}]]})",
+                  "/ipam/ranges: mixes IPv4 and IPv6 in one set"},
+        BadConfig{"Unknown", R"({"ranges": [[{"subnet": "10.0.0.0/24", "rangestart": "10.0.0.9"}]]})",
+                  "/ipam/ranges/0/0/rangestart: unknown field; did you mean 'rangeStart'?"},
+        BadConfig{"SubnetTwice", R"({"ranges": [[{"subnet": "10.0.0.0/24"}], [{"subnet": "10.0.0.0/24"}]]})",
+                  "has an address of 10.0.0.0/24 already"},
+        BadConfig{"TwoGateways",
+                  R"({"ranges": [[{"subnet": "10.0.0.0/24", "gateway": "10.0.0.1", "rangeEnd": "10.0.0.9"},
                             {"subnet": "10.0.0.0/24", "gateway": "10.0.0.2", "rangeStart": "10.0.0.20"}]]})",
-            "/ipam/ranges/0/1: gateway 10.0.0.2 beside 10.0.0.1 of the same subnet"},
-        Bad{"GatewayOfNone", R"({"gateway": "10.9.0.1", "ranges": [[{"subnet": "10.0.0.0/24"}]]})",
-            "/ipam/gateway: gateway 10.9.0.1 is not in subnet 10.0.0.0/24"},
-        Bad{"RouteToNowhere",
-            R"({"ranges": [[{"subnet": "10.0.0.0/24"}], [{"subnet": "fd00::/64"}]],
+                  "/ipam/ranges/0/1: gateway 10.0.0.2 beside 10.0.0.1 of the same subnet"},
+        BadConfig{"GatewayOfNone", R"({"gateway": "10.9.0.1", "ranges": [[{"subnet": "10.0.0.0/24"}]]})",
+                  "/ipam/gateway: gateway 10.9.0.1 is not in subnet 10.0.0.0/24"},
+        BadConfig{"RouteToNowhere",
+                  R"({"ranges": [[{"subnet": "10.0.0.0/24"}], [{"subnet": "fd00::/64"}]],
                 "routes": [{"dst": "10.0.0.0/8", "gw": "10.9.0.1"}]})",
-            "gw 10.9.0.1 is not in subnet 10.0.0.0/24 or fd00::/64"},
-        Bad{"BesideRail", R"({"rail": "rail0", "ranges": [[{"subnet": "10.0.0.0/24"}]]})",
-            "/ipam/ranges: cannot be given together with 'rail'"},
-        Bad{"BesideLinks",
-            R"({"links": [{"ifname": "a", "rail": "rail0"}], "ranges": [[{"subnet": "10.0.0.0/24"}]]})",
-            "/ipam/ranges: cannot be given together with 'links'"},
-        Bad{"InALink", R"({"links": [{"ifname": "a", "ranges": [[{"subnet": "10.0.0.0/24"}]]}]})",
-            "/ipam/links/0/ranges: unknown field"}),
+                  "gw 10.9.0.1 is not in subnet 10.0.0.0/24 or fd00::/64"},
+        BadConfig{"BesideRail", R"({"rail": "rail0", "ranges": [[{"subnet": "10.0.0.0/24"}]]})",
+                  "/ipam/ranges: cannot be given together with 'rail'"},
+        BadConfig{"BesideLinks",
+                  R"({"links": [{"ifname": "a", "rail": "rail0"}], "ranges": [[{"subnet": "10.0.0.0/24"}]]})",
+                  "/ipam/ranges: cannot be given together with 'links'"},
+        BadConfig{"InALink", R"({"links": [{"ifname": "a", "ranges": [[{"subnet": "10.0.0.0/24"}]]}]})",
+                  "/ipam/links/0/ranges: unknown field"}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace
