@@ -89,6 +89,15 @@ railhead_backports() {
     railhead_apt update
 }
 
+# railhead_no_etcd: tests start etcd themselves; the service that Debian's package
+# enables and starts is not for a machine that did not ask for it.
+railhead_no_etcd() {
+    local as_root=()
+    [ -d /run/systemd/system ] || return 0
+    [ "$(id -u)" = 0 ] || as_root=(sudo)
+    "${as_root[@]}" systemctl --quiet disable --now etcd.service || echo 'setup: etcd.service is left running' >&2
+}
+
 # railhead_setup: everything installed.
 railhead_setup() {
     local missing=()
@@ -97,6 +106,7 @@ railhead_setup() {
     echo "setup: installing ${missing[*]} $(railhead_has_qemu || echo "$RAILHEAD_QEMU")" >&2
     railhead_apt update || return
     [ ${#missing[@]} = 0 ] || railhead_apt install --no-install-recommends "${missing[@]}" || return
+    [[ " ${missing[*]} " != *' etcd-server '* ]] || railhead_no_etcd || return
     if ! railhead_has_qemu; then
         railhead_backports || return
         railhead_apt install --no-install-recommends -t bookworm-backports "$RAILHEAD_QEMU" || return
