@@ -141,10 +141,11 @@ check '... free slots are free VFs' agrees 3 2
 
 # ---- two daemons -------------------------------------------------------------------------------
 bound_by() { grep -c '"msg":"bound"' "$OUT/railheadd-$1.log"; } # NUMBER: so many slots so far
-# pods_at_once POD...: ADDs at the same time; each has its own VF or is told to come again.
+# pods_at_once POD...: ADDs at the same time; each has its own VF or is told to come again. They
+# come again, too, when kubelet refuses them while it takes the resource's daemon for gone.
 pods_at_once() {
     local name pids=() slots=() i
-    allocate roce $# || return
+    within 60 allocate roce $# || return
     slots=("${devices[@]}")
     for ((i = 0; i < $#; i++)); do
         name=${*:i+1:1}
