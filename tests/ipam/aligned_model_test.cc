@@ -1,17 +1,19 @@
-// The same host part on every rail, against a plain model that walks over all of them.
+// The same host part on every rail, against a plain model that walks over all of them; steps are
+// made up and cut down by RapidCheck.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <random>
+#include <ostream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "ipam/alignment.h"
 #include "ipam/store.h"
+#include "tests/ipam/rapidcheck.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {
@@ -33,6 +35,9 @@ struct ModelPool {
   std::map<IpAddress, int> held;
   std::optional<IpAddress> last;
 
+  [[nodiscard]] bool Has(int owner) const {
+    return std::any_of(held.begin(), held.end(), [&](const auto& one) { return one.second == owner; });
+  }
   [[nodiscard]] bool IsFree(const IpAddress& address, std::uint64_t now) const {
     const auto rest = resting.find(address);
     return !held.contains(address) && (rest == resting.end() || now >= rest->second + kRestMs);
@@ -102,10 +107,9 @@ std::optional<std::vector<IpAddress>> Common(const std::vector<ModelPool>& pools
   return best;
 }
 
-class AlignedComparison {
+class Fabric {
  public:
-  AlignedComparison(std::uint64_t seed, std::vector<AddressPool> pools)
-      : random_(seed), pools_(std::move(pools)) {
+  explicit Fabric(std::vector<AddressPool> pools) : pools_(std::move(pools)) {
     for (const AddressPool& pool : pools_) {
       ModelPool model;
       model.base = pool.ranges.subnet().First();
@@ -115,88 +119,123 @@ class AlignedComparison {
     }
   }
 
-  void Steps(int count) {
-    auto store = AddressStore::Open(scratch_.root());
-    ASSERT_TRUE(store) << store.error().message;
-    for (int step = 0; step < count; ++step) {
-      SCOPED_TRACE("step " + std::to_string(step));
-      now_ += random_() % 4'000;
-      const int owner = static_cast<int>(random_() % kOwners);
-      if (random_() % 3 == 0) {
-        ASSERT_TRUE(store->Release(OwnerNumber(owner), Now()));
-        for (ModelPool& model : models_) model.Release(owner, now_);
-      } else if (random_() % 3 == 0) {
-        Single(*store, owner);
-      } else {
-        Group(*store, owner);
-      }
-      if (::testing::Test::HasFatalFailure()) return;
-    }
-    EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
+  void Pass(std::uint64_t ms) { now_ += ms; }
+  void Release(int owner) {
+    for (ModelPool& model : models_) model.Release(owner, now_);
   }
-  [[nodiscard]] int alike() const { return alike_; }
-  [[nodiscard]] int apart() const { return apart_; }
+  // Of one rail alone, which brings the rails out of step.
+  std::optional<IpAddress> AllocateOf(std::size_t rail, int owner) {
+    const auto address = models_[rail].Next(now_);
+    if (address) models_[rail].Give(*address, owner);
+    return address;
+  }
+  // Of every rail, alike where possible; empty: some rail has none.
+  std::vector<IpAddress> Allocate(int owner) {
+    auto addresses = Alike();
+    if (!addresses) {
+      addresses.emplace();
+      for (const ModelPool& model : models_) {
+        if (const auto next = model.Next(now_); next) addresses->push_back(*next);
+      }
+    }
+    if (addresses->size() != models_.size()) return {};
+    for (std::size_t i = 0; i < models_.size(); ++i) models_[i].Give((*addresses)[i], owner);
+    return *addresses;
+  }
+
+  [[nodiscard]] std::optional<std::vector<IpAddress>> Alike() const {
+    auto addresses = Common(models_, now_, HostPart);
+    if (!addresses && same_size_) addresses = Common(models_, now_, Index);
+    return addresses;
+  }
+  [[nodiscard]] bool Has(int owner) const {
+    return std::any_of(models_.begin(), models_.end(), [&](const auto& model) { return model.Has(owner); });
+  }
+  [[nodiscard]] bool HasOf(std::size_t rail, int owner) const { return models_[rail].Has(owner); }
+  [[nodiscard]] const std::vector<AddressPool>& pools() const { return pools_; }
+  [[nodiscard]] ClockReading Now() const { return {"boot", now_, 0}; }
 
  private:
-  [[nodiscard]] ClockReading Now() const { return {"boot", now_, 0}; }
-  [[nodiscard]] static bool Has(const ModelPool& model, int owner) {
-    return std::any_of(model.held.begin(), model.held.end(),
-                       [&](const auto& one) { return one.second == owner; });
-  }
-
-  // One rail alone, which brings the rails out of step.
-  void Single(AddressStore& store, int owner) {
-    const std::size_t i = random_() % pools_.size();
-    if (Has(models_[i], owner)) return;
-    const auto wanted = models_[i].Next(now_);
-    const auto given = store.Allocate(
-        {OwnerClaim{LinkOwner(OwnerNumber(owner), "r" + std::to_string(i)), {pools_[i]}, {}, true}}, Now());
-    ASSERT_EQ(given.has_value(), wanted.has_value());
-    if (!given) return;
-    ASSERT_EQ(given->front().address.ToString(), wanted->ToString());
-    models_[i].Give(*wanted, owner);
-  }
-
-  void Group(AddressStore& store, int owner) {
-    for (const ModelPool& model : models_) {
-      if (Has(model, owner)) return;
-    }
-    auto wanted = Common(models_, now_, HostPart);
-    if (!wanted && same_size_) wanted = Common(models_, now_, Index);
-    ++(wanted ? alike_ : apart_);
-    if (!wanted) {
-      wanted.emplace();
-      for (const ModelPool& model : models_) {
-        if (const auto next = model.Next(now_); next) wanted->push_back(*next);
-      }
-    }
-    std::vector<OwnerClaim> claims;
-    for (std::size_t i = 0; i < pools_.size(); ++i) {
-      claims.push_back({LinkOwner(OwnerNumber(owner), "r" + std::to_string(i)), {pools_[i]}, {}, true});
-    }
-    const auto given = store.Allocate(claims, Now());
-    ASSERT_EQ(given.has_value(), wanted->size() == pools_.size()) << (given ? "" : given.error().message);
-    if (!given) return;
-    for (std::size_t i = 0; i < pools_.size(); ++i) {
-      ASSERT_EQ((*given)[i].address.ToString(), (*wanted)[i].ToString()) << "of rail " << i;
-      models_[i].Give((*wanted)[i], owner);
-    }
-  }
-
-  std::mt19937_64 random_;
   std::vector<AddressPool> pools_;
   std::vector<ModelPool> models_;
   bool same_size_ = true;
   std::uint64_t now_ = 1'000;
-  ScratchRoot scratch_;
-  int alike_ = 0;
-  int apart_ = 0;
+};
+
+// How often, in all runs.
+struct Met {
+  int alike = 0;
+  int apart = 0;
+};
+
+struct Tested {
+  AddressStore& store;
+  Met& met;
+};
+
+using Step = rc::state::Command<Fabric, Tested>;
+
+OwnerClaim ClaimOf(const Fabric& fabric, std::size_t rail, int owner) {
+  return {LinkOwner(OwnerNumber(owner), "r" + std::to_string(rail)), {fabric.pools()[rail]}, {}, true};
+}
+
+struct Pass : Step {
+  std::uint64_t ms = *rc::gen::inRange<std::uint64_t>(0, 12'000);
+  void apply(Fabric& fabric) const override { fabric.Pass(ms); }
+  void show(std::ostream& out) const override { out << ms << " ms pass"; }
+};
+
+struct Release : Step {
+  int owner = *rc::gen::inRange(0, kOwners);
+  void apply(Fabric& fabric) const override { fabric.Release(owner); }
+  void run(const Fabric& before, Tested& tested) const override {
+    RC_ASSERT(tested.store.Release(OwnerNumber(owner), before.Now()).has_value());
+  }
+  void show(std::ostream& out) const override { out << "release of " << owner; }
+};
+
+struct OneRail : Step {
+  explicit OneRail(const Fabric& fabric) : rail(*rc::gen::inRange<std::size_t>(0, fabric.pools().size())) {}
+  std::size_t rail;
+  int owner = *rc::gen::inRange(0, kOwners);
+  void checkPreconditions(const Fabric& fabric) const override { RC_PRE(!fabric.HasOf(rail, owner)); }
+  void apply(Fabric& fabric) const override { (void)fabric.AllocateOf(rail, owner); }
+  void run(const Fabric& before, Tested& tested) const override {
+    const auto wanted = Fabric(before).AllocateOf(rail, owner);
+    const auto given = tested.store.Allocate({ClaimOf(before, rail, owner)}, before.Now());
+    RC_ASSERT(given.has_value() == wanted.has_value());
+    if (given) RC_ASSERT(given->front().address.ToString() == wanted->ToString());
+  }
+  void show(std::ostream& out) const override { out << "allocate of rail " << rail << " for " << owner; }
+};
+
+struct AllRails : Step {
+  int owner = *rc::gen::inRange(0, kOwners);
+  void checkPreconditions(const Fabric& fabric) const override { RC_PRE(!fabric.Has(owner)); }
+  void apply(Fabric& fabric) const override { (void)fabric.Allocate(owner); }
+  void run(const Fabric& before, Tested& tested) const override {
+    ++(before.Alike() ? tested.met.alike : tested.met.apart);
+    const auto wanted = Fabric(before).Allocate(owner);
+    std::vector<OwnerClaim> claims;
+    for (std::size_t i = 0; i < before.pools().size(); ++i) claims.push_back(ClaimOf(before, i, owner));
+    const auto given = tested.store.Allocate(claims, before.Now());
+    RC_ASSERT(given.has_value() == !wanted.empty());
+    for (std::size_t i = 0; i < wanted.size(); ++i)
+      RC_ASSERT((*given)[i].address.ToString() == wanted[i].ToString());
+  }
+  void show(std::ostream& out) const override { out << "allocate of all rails for " << owner; }
+};
+
+struct Look : Step {
+  void run(const Fabric& /*before*/, Tested& tested) const override {
+    RC_ASSERT(tested.store.Verify().value() == std::vector<std::string>{});
+  }
+  void show(std::ostream& out) const override { out << "look"; }
 };
 
 // Rests and the order of each pool are the model's too: an address that rests is not free in
 // it, and none is given that is not behind the last one of its pool but after a wrap.
 TEST(AlignedModel, RailsOfManyLayouts) {
-  const std::uint64_t seed = testing::Seed();
   const int rest = static_cast<int>(kRestMs / 1000);
   const std::vector<std::vector<AddressPool>> fabrics{
       {MakePool("10.0.0.0/28", {}, rest), MakePool("10.1.0.0/28", {}, rest),
@@ -213,11 +252,19 @@ TEST(AlignedModel, RailsOfManyLayouts) {
   int apart = 0;
   for (const auto& pools : fabrics) {
     SCOPED_TRACE(pools.back().ranges.ToString());
-    AlignedComparison run(seed, pools);
-    run.Steps(2500);
-    if (::testing::Test::HasFatalFailure()) return;
-    EXPECT_GT(run.alike(), 0);
-    apart += run.apart();
+    Met met;
+    testing::ExpectProperty([&] {
+      const ScratchRoot scratch;
+      auto store = AddressStore::Open(scratch.root());
+      if (!store) RC_FAIL(Describe(store.error()));
+      Tested tested{*store, met};
+      rc::state::check(Fabric(pools), tested,
+                       rc::state::gen::execOneOfWithArgs<Pass, Pass, Release, Release, OneRail, AllRails,
+                                                         AllRails, Look>());
+    });
+    if (HasFatalFailure()) return;
+    EXPECT_GT(met.alike, 0);
+    apart += met.apart;
   }
   EXPECT_GT(apart, 0) << "no pools ever ran short of common addresses";
 }
