@@ -118,8 +118,12 @@ Result<void> Claims::Claim(const std::map<std::string, std::uint64_t>& free) {
   return Make();
 }
 
-void Claims::Postpone(Search& search) {
+// Until the next sign of life: there is no block as `why` says, which is told once.
+void Claims::PutOff(Search& search, LeaseEvent why) {
   search.not_before_ms = context_.now.boottime_ms + Milliseconds(context_.settings.times.renew);
+  if (search.told == why.detail) return;
+  search.told = why.detail;
+  context_.events.push_back(std::move(why));
 }
 
 Result<void> Claims::Want(const PoolLayout& layout) {
@@ -128,8 +132,7 @@ Result<void> Claims::Want(const PoolLayout& layout) {
   if (!search.layout_known) {
     const auto known = check_.CheckLayout(layout, false);
     if (!known && known.error().code == ErrorCode::kConflict) {
-      context_.events.push_back({LeaseEvent::Kind::kOtherLayout, layout.pool(), {}, known.error().message});
-      Postpone(search);
+      PutOff(search, {LeaseEvent::Kind::kOtherLayout, layout.pool(), {}, known.error().message});
       return {};
     }
     RH_TRY(known);
@@ -141,6 +144,7 @@ Result<void> Claims::Want(const PoolLayout& layout) {
   block.instance = context_.lease.instance;
   block.nonce = context_.Nonce();
   search.from = *index + 1;
+  search.told.clear();
   return context_.SetState(block, BlockState::kClaiming);
 }
 
@@ -190,15 +194,14 @@ Result<std::optional<std::uint64_t>> Claims::FindFree(const PoolLayout& layout, 
 }
 
 void Claims::PoolFull(const PoolLayout& layout, Search& search) {
-  context_.events.push_back({LeaseEvent::Kind::kPoolFull,
-                             layout.pool(),
-                             {},
-                             "all of its " + std::to_string(layout.Count()) + " blocks of " +
-                                 std::to_string(layout.size()) + " addresses are leased"});
   search.begin.reset();
   search.wrapped = false;
   search.from = layout.StartOf(context_.settings.node);
-  Postpone(search);
+  PutOff(search, {LeaseEvent::Kind::kPoolFull,
+                  layout.pool(),
+                  {},
+                  "all of its " + std::to_string(layout.Count()) + " blocks of " +
+                      std::to_string(layout.size()) + " addresses are leased"});
 }
 
 // Listed first: what a dead node was about to claim is found by whoever takes its blocks.

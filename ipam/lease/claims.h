@@ -4,7 +4,7 @@
 // killed or cut off anywhere, the node finds it again, and so does whoever takes the blocks of a
 // dead node. It is on probation for two renewSeconds and at least until the node's record was
 // written once more: a copy of the cluster store that has that record has the claim as well.
-// Errors: as ClusterStore and NodeBook; a full pool is an event, and asked again later.
+// Errors: as ClusterStore and NodeBook; a full pool is an event, once, and asked again later.
 // Threads: none.
 #pragma once
 
@@ -40,6 +40,7 @@ class Claims {
     bool wrapped = false;
     bool layout_known = false;
     std::uint64_t not_before_ms = 0;
+    std::string told;  // why there is no block
   };
 
   [[nodiscard]] bool IsOver(const NodeBlock& block) const;
@@ -52,7 +53,7 @@ class Claims {
   Result<void> Make();
   Result<void> MakeOne(NodeBlock block);
   Result<void> GiveUp(const NodeBlock& block, const std::string& why);
-  void Postpone(Search& search);
+  void PutOff(Search& search, LeaseEvent why);
 
   LeaseContext& context_;
   NodeSign& sign_;

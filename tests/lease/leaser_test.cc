@@ -383,6 +383,9 @@ TEST_F(LeaserTest, AFullPoolIsToldAndAskedAgainLater) {
   EXPECT_TRUE(Told(settled, Kind::kPoolFull));
   EXPECT_GT(settled.wait.count(), 1000);
   EXPECT_TRUE(two.Blocks().empty());
+  const std::uint64_t calls = two.store().calls();
+  EXPECT_FALSE(Told(Pass(two, 3 * kRenewMs), Kind::kPoolFull)) << "once is enough";
+  EXPECT_GT(two.store().calls(), calls + 3) << "it only renewed";
 }
 
 TEST_F(LeaserTest, NodesThatDivideTheSubnetDifferentlyDoNotClaim) {
@@ -392,6 +395,7 @@ TEST_F(LeaserTest, NodesThatDivideTheSubnetDifferentlyDoNotClaim) {
   TestNode other(cluster_, "other", pools_, 4);
   other.StartDaemon();
   EXPECT_TRUE(Told(other.Settle(), Kind::kOtherLayout));
+  EXPECT_FALSE(Told(Pass(other, 3 * kRenewMs), Kind::kOtherLayout)) << "once is enough";
   EXPECT_TRUE(other.Blocks().empty());
 }
 
