@@ -1,0 +1,64 @@
+// Records of a cluster store, which other nodes and people write. The first byte says of what kind.
+#include "ipam/lease/cluster_records.h"
+
+#include "deviceplugin/leasing/kube_names.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace railhead::fuzz {
+namespace {
+
+void ReadBlock(const std::string& text) {
+  const LeaseKey key = LeaseKey::Block("10.7.0.0/16", 3);
+  const auto record = ParseBlockRecord({key, text, "1"});
+  if (!record) return;
+  const auto again = ParseBlockRecord({key, Encode(*record), "1"});
+  Require(again && *again == *record, "a block's record is read as it was written");
+}
+
+void ReadNode(const std::string& text) {
+  const LeaseKey key = LeaseKey::Node("n1");
+  const auto record = ParseNodeRecord({key, text, "1"});
+  if (!record) return;
+  const auto again = ParseNodeRecord({key, Encode(*record), "1"});
+  Require(again && *again == *record, "a node's record is read as it was written");
+}
+
+void ReadLayout(const std::string& text) {
+  const LeaseKey key = LeaseKey::Block("10.7.0.0/16", kLayoutIndex);
+  const auto size = ParseLayout({key, text, "1"});
+  if (!size) return;
+  const auto again = ParseLayout({key, EncodeLayout(*size), "1"});
+  Require(again && *again == *size, "a layout is read as it was written");
+}
+
+void ReadName(const std::string& text) {
+  for (const auto kind : {LeaseKey::Kind::kBlock, LeaseKey::Kind::kNode}) {
+    const auto key = ParseKubeName(kind, text);
+    if (!key) continue;
+    const auto name = KubeNameOf(*key);
+    Require(name && *name == text, "a name and its key stand for each other");
+  }
+}
+
+}  // namespace
+}  // namespace railhead::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace railhead::fuzz;
+  if (size == 0) return 0;
+  const std::string text = TextOf(data + 1, size - 1);
+  switch (data[0]) {
+    case 'b':
+      ReadBlock(text);
+      break;
+    case 'n':
+      ReadNode(text);
+      break;
+    case 'l':
+      ReadLayout(text);
+      break;
+    default:
+      ReadName(text);
+  }
+  return 0;
+}
