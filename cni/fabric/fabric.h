@@ -53,7 +53,8 @@ struct Rail {
   std::vector<IpRange> exclude;
   std::map<std::string, std::vector<IpRange>> node_ranges;  // by node name or index
   std::optional<int> node_block;                            // prefix length
-  std::optional<int> traffic_class;
+  std::optional<int> traffic_class;                         // the byte: DSCP << 2
+  std::optional<int> service_level;
   bool soft_roce = false;
   std::uint32_t table = 0;
 
@@ -86,8 +87,9 @@ struct Fabric {
   int conflict_probe_ms = kDefaultConflictProbeMs;  // 0: addresses are used unprobed
   std::optional<bool> rdma_exclusive;               // the RDMA namespace mode that nodes must have
   HandoffPolicy handoff = HandoffPolicy::kRequired;
-  std::vector<std::pair<std::string, std::string>> handoff_env;  // in the file's order
-  std::vector<Pool> pools;                                       // never empty when there are rails
+  // Further lines of nccl.conf: handoff.nccl's, then handoff.env's.
+  std::vector<std::pair<std::string, std::string>> handoff_env;
+  std::vector<Pool> pools;  // never empty when there are rails
   // addresses.store: JSON as it stands there, railheadd's to read; "": not given.
   std::string address_store;
   bool leases_blocks = false;  // its type is another than "node"

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/handoff_fields.h"
 #include "cni/skel/json_reader.h"
 #include "netns/base/text.h"
 
@@ -138,6 +139,7 @@ Rail ReadRail(JsonReader& reader, std::size_t position) {
   if (const auto mtu = reader.Int("mtu", kMinMtu, kMaxMtu); mtu) rail.mtu = static_cast<int>(*mtu);
   ReadAddressing(reader, rail);
   if (const auto tc = reader.Int("trafficClass", 0, 255); tc) rail.traffic_class = static_cast<int>(*tc);
+  if (const auto sl = reader.Int("serviceLevel", 0, 15); sl) rail.service_level = static_cast<int>(*sl);
   rail.soft_roce = reader.Bool("softRoce").value_or(false);
   // 253..255 are the kernel's default, main and local tables.
   rail.table = static_cast<std::uint32_t>(
@@ -160,20 +162,7 @@ void ReadHandoff(JsonReader& reader, Fabric& fabric) {
   auto handoff = reader.Object("handoff");
   if (!handoff) return;
   fabric.handoff = ReadPolicy(*handoff, "mode", HandoffPolicy::kRequired);
-  if (auto env = handoff->Object("env"); env) {
-    for (const auto& name : env->Keys()) {
-      const auto value = env->String(name);
-      const bool name_ok = !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
-        return std::isalnum(c) != 0 || c == '_';
-      });
-      if (!name_ok) env->Fail(name, "is no variable name");
-      // NCCL's parser (src/misc/param.cc) cuts a value at 1,023 bytes, a line ends it.
-      if (value && (value->size() > 1022 || value->find_first_of("\r\n") != std::string::npos)) {
-        env->Fail(name, "must be one line of at most 1,022 bytes");
-      }
-      if (value) fabric.handoff_env.emplace_back(name, *value);
-    }
-  }
+  fabric.handoff_env = ReadHandoffLines(*handoff);
   handoff->Close();
 }
 

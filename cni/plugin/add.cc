@@ -92,7 +92,7 @@ class Adding {
     Attachment attachment(root_, kernel_, network, plan, addressing, entry);
     RH_TRY(Attach(attachment, plan, entry));
     RH_TRY(RequireHandoff(plan, entry));
-    RH_TRY(FinishWithHandoff(root_, journal_, *network.pod, plan, entry));
+    RH_TRY(FinishWithHandoff(root_, journal_, kernel_, network, plan, entry));
     clock_.Done("handoff");
     CniResult result = RH_TRY(PreviousResult(plan.config));
     for (std::size_t i = 0; i < plan.links.size(); ++i) {

@@ -17,15 +17,6 @@ constexpr auto kRebindPoll = std::chrono::milliseconds(5);
 constexpr int kAnswerOwn = 1;  // arp_ignore: only for addresses of the asked interface
 constexpr int kAnswerNone = 8;
 
-// The first IPv4 address, else the first: the one whose GID is handed over.
-const IpPrefix* HandoffAddress(const AttachedLink& link) {
-  const auto& all = link.addresses;
-  const auto v4 =
-      std::find_if(all.begin(), all.end(), [](const IpPrefix& address) { return address.address.IsV4(); });
-  if (v4 != all.end()) return &*v4;
-  return all.empty() ? nullptr : &all.front();
-}
-
 }  // namespace
 
 Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan) {
@@ -289,13 +280,12 @@ Result<void> Attachment::SetUpRdma(Deadline deadline) {
   for (Work* work : Netdevs()) {
     AttachedLink& link = *work->link;
     if (link.rdma_device.empty()) continue;
-    const IpPrefix* address = HandoffAddress(link);
+    const IpAddress* address = GidAddressOf(link);
     if (address == nullptr || !link.handoff) {  // no GID to wait for
       link.uverbs = RH_TRY(UverbsOf(root_, link.rdma_device)).value_or("");
       continue;
     }
-    const RdmaReady ready =
-        RH_TRY(WaitRdma(root_, kernel_, link, network_.pod_ns, address->address, deadline));
+    const RdmaReady ready = RH_TRY(WaitRdma(root_, kernel_, link, network_.pod_ns, *address, deadline));
     link.gid_index = ready.gid.index;
     link.uverbs = ready.uverbs;
   }

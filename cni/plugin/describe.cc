@@ -75,6 +75,7 @@ Result<AttachedLink> DescribeLink(const Root& root, Kernel& kernel, const Attach
   link.pod_mtu = plan.mtu.value_or(plan.host_link.mtu);
   if (!plan.user_space) link.tuning = TuningFor(attach.config.tuning, plan.pod_name);
   link.traffic_class = plan.rail ? plan.rail->traffic_class : std::nullopt;
+  link.service_level = plan.rail ? plan.rail->service_level : std::nullopt;
   return link;
 }
 

@@ -6,9 +6,10 @@
 #include <chrono>
 #include <utility>
 
+#include "cni/handoff/files.h"
+#include "cni/handoff/nccl_conf.h"
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/routing.h"
-#include "cni/state/handoff.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -197,10 +198,9 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
     if (!there) differences.push_back("RDMA device " + link.rdma_device + ": is not visible in the pod");
     return {};
   }
-  std::optional<IpAddress> address;
-  for (const auto& candidate : link.addresses) {
-    if (!address || (address->IsV6() && candidate.address.IsV4())) address = candidate.address;
-  }
+  const IpAddress* address = GidAddressOf(link);
+  if (address == nullptr)
+    return Fail(ErrorCode::kMalformed, "the journal has a GID of " + link.device + " without an address");
   const auto ready = WaitRdma(root, kernel, link, pod, *address, std::chrono::steady_clock::now());
   if (!ready) {
     differences.push_back(Describe(ready.error()));
@@ -226,16 +226,6 @@ Result<void> CheckCdi(Differences& differences, const Root& root, const Attached
   return {};
 }
 
-// The value of a line of nccl.conf; an exact list without its '='.
-std::optional<std::string> ValueIn(const std::string& conf, const std::string& name) {
-  for (const auto& line : Split(conf, '\n')) {
-    if (!line.starts_with(name + "=")) continue;
-    const std::string value = line.substr(name.size() + 1);
-    return value.starts_with("=") ? value.substr(1) : value;
-  }
-  return std::nullopt;
-}
-
 // That containers which start later get the same as those before.
 Result<void> CheckFiles(Differences& differences, const Root& root, const JournalEntry& entry) {
   const std::string path = HandoffPath(root, entry.key.container_id);
@@ -250,8 +240,10 @@ Result<void> CheckFiles(Differences& differences, const Root& root, const Journa
     if (std::find(devices.begin(), devices.end(), link.rdma_device) == devices.end()) {
       differences.push_back("the handoff file " + path + " does not name " + link.rdma_device);
     }
-    CheckValue(differences, path + ": NCCL_IB_GID_INDEX",
-               ValueIn(*conf, "NCCL_IB_GID_INDEX").value_or("(absent)"), std::to_string(*link.gid_index));
+    // Where NCCL searches by itself, what it finds is CheckRdma()'s to see.
+    const std::string index = ValueIn(*conf, "NCCL_IB_GID_INDEX").value_or("(absent)");
+    if (index != kNcclSearches)
+      CheckValue(differences, path + ": NCCL_IB_GID_INDEX", index, std::to_string(*link.gid_index));
   }
   if (missing) differences.push_back("the handoff file " + path + " is missing");
   return {};

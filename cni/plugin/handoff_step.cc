@@ -7,9 +7,11 @@
 #include <iterator>
 #include <map>
 
+#include "cni/handoff/files.h"
+#include "cni/handoff/nccl_conf.h"
+#include "cni/plugin/rdma_step.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
-#include "cni/state/handoff.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
@@ -113,12 +115,24 @@ Result<void> WriteCdiOf(const Root& root, const Journal& journal, const JournalE
   return WriteCdi(root, entry.key.container_id, late, LateVariables(late));
 }
 
-Result<std::string> TextOf(RouteApi& pod, const AttachPlan& plan, const std::vector<AttachedLink>& links) {
+Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const HandoffNic& nic) {
+  auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
+  if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
+  return *std::move(table);
+}
+
+Result<std::string> TextOf(Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
+                           const std::vector<AttachedLink>& links) {
   Handoff handoff;
   for (const auto& link : links) {
-    if (link.gid_index) handoff.nics.push_back({link.rdma_device, *link.gid_index, link.traffic_class});
+    const IpAddress* address = GidAddressOf(link);
+    if (address == nullptr || !link.gid_index) continue;
+    handoff.nics.push_back(
+        {link.rdma_device, *address, *link.gid_index, link.traffic_class, link.service_level});
   }
-  handoff.socket_ifname = RH_TRY(ClusterInterface(pod));
+  const auto table_of = [&](const HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
+  handoff.gids = RH_TRY(SelectGids(handoff.nics, table_of));
+  handoff.socket_ifname = RH_TRY(ClusterInterface(*network.pod));
   const bool is_ours = std::any_of(links.begin(), links.end(), [&](const AttachedLink& link) {
     return link.pod_name == handoff.socket_ifname;
   });
@@ -127,9 +141,9 @@ Result<std::string> TextOf(RouteApi& pod, const AttachPlan& plan, const std::vec
   return NcclConf(handoff);
 }
 
-Result<void> WriteNcclConf(const Root& root, RouteApi& pod, const AttachPlan& plan, const JournalEntry& entry,
-                           const std::vector<AttachedLink>& links) {
-  const std::string text = RH_TRY(TextOf(pod, plan, links));
+Result<void> WriteNcclConf(const Root& root, Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
+                           const JournalEntry& entry, const std::vector<AttachedLink>& links) {
+  const std::string text = RH_TRY(TextOf(kernel, network, plan, links));
   RH_TRY(WriteHandoff(root, entry.key.container_id, text));
   const bool mounted = std::any_of(plan.links.begin(), plan.links.end(), [](const LinkPlan& link) {
     return link.allocation && link.allocation->delivery == Delivery::kMount;
@@ -149,7 +163,7 @@ Result<FileLock> LockSandbox(const Root& root, const std::string& container,
                      "waiting for other attachments of sandbox " + container);
 }
 
-Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteApi& pod,
+Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel& kernel, PodNetwork& network,
                                const AttachPlan& plan, JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
   // The shared file last: a NIC that fails on the way is not left in it.
@@ -159,7 +173,7 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteAp
                                    [](const AttachedLink& link) { return link.handoff && link.gid_index; });
   if (has_gid) {
     const auto links = RH_TRY(LinksOfSandbox(journal, entry));
-    RH_TRY_WRAP(WriteNcclConf(root, pod, plan, entry, links), "writing the handoff");
+    RH_TRY_WRAP(WriteNcclConf(root, kernel, network, plan, entry, links), "writing the handoff");
   }
   entry.phase = Phase::kDone;
   return journal.Write(entry);

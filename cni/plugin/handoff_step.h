@@ -6,6 +6,7 @@
 #include <string>
 
 #include "cni/plugin/plan.h"
+#include "cni/plugin/pod_network.h"
 #include "cni/state/journal.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/result.h"
@@ -21,7 +22,7 @@ Result<FileLock> LockSandbox(const Root& root, const std::string& container, std
 // Writes the device's CDI spec and nccl.conf with this and the sandbox's earlier
 // attachments, then marks the entry as done: in this order, so that an
 // entry that is done has its handoff.
-Result<void> FinishWithHandoff(const Root& root, const Journal& journal, RouteApi& pod,
+Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel& kernel, PodNetwork& network,
                                const AttachPlan& plan, JournalEntry& entry);
 
 // Removes the CDI specs of the entry's devices and, with the last attachment of

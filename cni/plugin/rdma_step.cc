@@ -103,6 +103,14 @@ Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& li
                      "moving RDMA device " + link.rdma_device + " back to the host");
 }
 
+const IpAddress* GidAddressOf(const AttachedLink& link) {
+  const auto& all = link.addresses;
+  const auto v4 =
+      std::find_if(all.begin(), all.end(), [](const IpPrefix& address) { return address.address.IsV4(); });
+  if (v4 != all.end()) return &v4->address;
+  return all.empty() ? nullptr : &all.front().address;
+}
+
 Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
                            const IpAddress& address, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));

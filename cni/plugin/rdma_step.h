@@ -21,6 +21,9 @@ Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& l
 Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
                         const NetNs& host);
 
+// The address whose GID is handed over: the first of IPv4, else the first. nullptr: it has none.
+const IpAddress* GidAddressOf(const AttachedLink& link);
+
 struct RdmaReady {
   GidEntry gid;
   std::string uverbs;  // "uverbs3"

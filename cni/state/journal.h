@@ -98,6 +98,7 @@ struct AttachedLink {
   std::optional<int> gid_index;
   std::string uverbs;  // "uverbs3"
   std::optional<int> traffic_class;
+  std::optional<int> service_level;
 };
 
 enum class IpamState : std::uint8_t {

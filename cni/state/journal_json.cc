@@ -104,6 +104,7 @@ Json LinkJson(const AttachedLink& link) {
   SetIf(json, "gidIndex", link.gid_index);
   json["uverbs"] = link.uverbs;
   SetIf(json, "trafficClass", link.traffic_class);
+  SetIf(json, "serviceLevel", link.service_level);
   return json;
 }
 
@@ -238,6 +239,7 @@ AttachedLink ReadLink(JsonReader& reader) {
   if (const auto gid = reader.Int("gidIndex", 0, INT_MAX); gid) link.gid_index = static_cast<int>(*gid);
   link.uverbs = reader.String("uverbs").value_or("");
   if (const auto tc = reader.Int("trafficClass", 0, 255); tc) link.traffic_class = static_cast<int>(*tc);
+  if (const auto sl = reader.Int("serviceLevel", 0, 15); sl) link.service_level = static_cast<int>(*sl);
   return link;
 }
 

@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cni/handoff/files.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
-#include "cni/state/handoff.h"
 #include "deviceplugin/pools/cdi_grant.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -10,11 +10,11 @@
 #include <string_view>
 #include <vector>
 
+#include "cni/handoff/files.h"
 #include "cni/plugin/handoff_step.h"
 #include "cni/plugin/repeat.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/cdi_spec.h"
-#include "cni/state/handoff.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/reconcile/pass.h"
 #include "netns/sys/pci_address.h"

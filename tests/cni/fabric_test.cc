@@ -74,6 +74,19 @@ TEST(FabricTest, Defaults) {
   EXPECT_EQ(Read(WithRail("", R"("handoff":{"mode":"off"})")).pools[0].handoff, HandoffPolicy::kOff);
 }
 
+TEST(FabricTest, LinesOfTheHandoffInTheFieldsOrderThenTheFiles) {
+  using Lines = std::vector<std::pair<std::string, std::string>>;
+  const Fabric fabric = Read(WithRail(R"("serviceLevel":5)", R"("handoff":{"env":{"NCCL_DEBUG":"INFO"},
+      "nccl":{"gdrLevel":"PXB","crossNic":0,"timeout":22,"adaptiveRouting":true,"splitDataOnQps":false}})"));
+  EXPECT_EQ(fabric.rails[0].service_level, 5);
+  EXPECT_EQ(fabric.handoff_env, (Lines{{"NCCL_IB_TIMEOUT", "22"},
+                                       {"NCCL_CROSS_NIC", "0"},
+                                       {"NCCL_IB_SPLIT_DATA_ON_QPS", "0"},
+                                       {"NCCL_IB_ADAPTIVE_ROUTING", "1"},
+                                       {"NCCL_NET_GDR_LEVEL", "PXB"},
+                                       {"NCCL_DEBUG", "INFO"}}));
+}
+
 struct Refusal {
   const char* text;
   const char* error;
@@ -173,6 +186,20 @@ INSTANTIATE_TEST_SUITE_P(
                 "/addresses/rest: unknown"},
         Refusal{R"({"version":1,"handoff":{"mode":"maybe"},"rails":[{"name":"a","pf":"p"}]})",
                 "/handoff/mode: 'maybe' is not known; required or off"},
+        Refusal{R"({"version":1,"handoff":{"nccl":{"timeout":32}},"rails":[{"name":"a","pf":"p"}]})",
+                "/handoff/nccl/timeout: "},
+        Refusal{R"({"version":1,"handoff":{"nccl":{"gdrLevel":"pix"}},"rails":[{"name":"a","pf":"p"}]})",
+                "/handoff/nccl/gdrLevel: 'pix' is not known; LOC, PIX"},
+        Refusal{R"({"version":1,"handoff":{"nccl":{"crosNic":0}},"rails":[{"name":"a","pf":"p"}]})",
+                "/handoff/nccl/crosNic: unknown field; did you mean 'crossNic'?"},
+        Refusal{R"({"version":1,"handoff":{"nccl":{"crossNic":0},"env":{"NCCL_CROSS_NIC":"1"}},
+                    "rails":[{"name":"a","pf":"p"}]})",
+                "/handoff/env/NCCL_CROSS_NIC: is said by a field of handoff.nccl, too"},
+        Refusal{
+            R"({"version":1,"handoff":{"env":{"NCCL_IB_GID_INDEX":"3"}},"rails":[{"name":"a","pf":"p"}]})",
+            "/handoff/env/NCCL_IB_GID_INDEX: is another one in each pod"},
+        Refusal{R"({"version":1,"rails":[{"name":"a","pf":"p","serviceLevel":16}]})",
+                "/rails/0/serviceLevel: "},
         Refusal{R"({"version":1,"handoff":{"env":{"A B":"x"}},"rails":[{"name":"a","pf":"p"}]})",
                 "/handoff/env/A B: is no variable name"},
         Refusal{R"({"version":1,"handoff":{"env":{"A":"x\ny"}},"rails":[{"name":"a","pf":"p"}]})",

@@ -19,6 +19,13 @@ class PluginRdmaTest : public PluginFixture {
     const auto& bdf = vfs_.at(static_cast<std::size_t>(rail)).at(static_cast<std::size_t>(n));
     return nlohmann::json::parse(File("/run/cdi/railhead-" + bdf + ".json"), nullptr, false);
   }
+  // A VF that knows RoCE v2 only.
+  std::string AnotherKind(const std::string& address) {
+    const auto vfs = kernel_.AddPf(
+        {.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "irdma0", .roce = {GidType::kRoceV2}},
+        {.count = 1, .rdma = "irdma1"});
+    return "\"deviceID\":\"" + vfs[0] + "\"," + Ipam(address);
+  }
 };
 
 // RoCE v1 and v2 in one table: two default GIDs, then v1 and v2 of the address.
@@ -88,18 +95,30 @@ TEST_F(PluginRdmaTest, OtherPodsAreNotInIt) {
   EXPECT_NE(File("/run/railhead/handoff/c2/nccl.conf").find("==mlx5_pf0v1\n"), std::string::npos);
 }
 
-TEST_F(PluginRdmaTest, VfsThatDisagreeOnTheIndexAreRefused) {
+// RoCE v1 and v2 beside v2 alone: 3 and 1, and the first of its family on each.
+TEST_F(PluginRdmaTest, VfsWithDifferentIndicesAreSearchedByNccl) {
   ASSERT_TRUE(Add({.config = Usual(0)}));
-  const auto vfs = kernel_.AddPf(
-      {.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "irdma0", .roce = {GidType::kRoceV2}},
-      {.count = 1, .rdma = "irdma1"});
+  const Call second{.ifname = "net2", .config = AnotherKind("10.100.0.77/24")};
+  const auto added = Add(second);
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_EQ(File(kConf),
+            "NCCL_IB_HCA==mlx5_pf0v0,irdma1\nNCCL_IB_GID_INDEX=-1\nNCCL_IB_ADDR_FAMILY=AF_INET\n"
+            "NCCL_IB_ADDR_RANGE=10.100.0.0/25\nNCCL_IB_ROCE_VERSION_NUM=2\nNCCL_SOCKET_IFNAME==eth0\n");
+  const auto checked = Check(second);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+}
+
+TEST_F(PluginRdmaTest, VfsOfWhichNcclWouldFindAnotherGidAreRefused) {
+  ASSERT_TRUE(Add({.config = Usual(0)}));
+  const std::string config = AnotherKind("fd00::77/64");
   const auto before = World();
   const auto conf = File(kConf);
-  const auto added =
-      Add({.ifname = "net2", .config = "\"deviceID\":\"" + vfs[0] + "\"," + Ipam("10.100.0.77/24")});
+  const auto added = Add({.ifname = "net2", .config = config});
   ASSERT_FALSE(added);
   EXPECT_EQ(added.error().code, ErrorCode::kConflict);
-  EXPECT_NE(added.error().message.find("different GID indices"), std::string::npos);
+  EXPECT_NE(added.error().message.find("different GID indices: mlx5_pf0v0 3, irdma1 1"), std::string::npos)
+      << added.error().message;
+  EXPECT_NE(added.error().hint.find("index 1: fd00::77"), std::string::npos) << added.error().hint;
   EXPECT_EQ(ChangedSince(before), "");
   EXPECT_EQ(File(kConf), conf);
 }

@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cni/handoff/files.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
-#include "cni/state/handoff.h"
 #include "tests/cni/temp_root.h"
 
 namespace railhead::testing {
@@ -103,42 +103,6 @@ TEST(CdiSpecTest, RemovedOnce) {
   EXPECT_EQ(*RemoveCdiSpec(temp.root(), kDevice), true);
   EXPECT_EQ(*RemoveCdiSpec(temp.root(), kDevice), false);
   EXPECT_TRUE(FilesBelow(temp.directory() + "/run/cdi").empty());
-}
-
-TEST(NcclConfTest, Golden) {
-  Handoff handoff;
-  handoff.nics = {{"mlx5_4", 3, 106}, {"mlx5_9", 3, 106}};
-  handoff.socket_ifname = "eth0";
-  handoff.env = {{"NCCL_DEBUG", "INFO"}};
-  EXPECT_EQ(*NcclConf(handoff),
-            "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\nNCCL_SOCKET_IFNAME==eth0\n"
-            "NCCL_DEBUG=INFO\n");
-  handoff.nics[1].traffic_class = 41;
-  EXPECT_EQ(NcclConf(handoff)->find("NCCL_IB_TC"), std::string::npos) << "one class for all, or none";
-}
-
-TEST(NcclConfTest, NamesOnlyWhatIsKnown) {
-  EXPECT_EQ(*NcclConf({}), "");
-  Handoff handoff;
-  handoff.nics = {{"rxe0", 1, std::nullopt}};
-  EXPECT_EQ(*NcclConf(handoff), "NCCL_IB_HCA==rxe0\nNCCL_IB_GID_INDEX=1\n");
-}
-
-TEST(NcclConfTest, DifferentIndicesAreAConflict) {
-  Handoff handoff;
-  handoff.nics = {{"mlx5_4", 3, {}}, {"rxe0", 1, {}}};
-  const auto text = NcclConf(handoff);
-  ASSERT_FALSE(text);
-  EXPECT_EQ(text.error().code, ErrorCode::kConflict);
-  EXPECT_NE(text.error().message.find("mlx5_4 3, rxe0 1"), std::string::npos) << text.error().message;
-}
-
-TEST(NcclConfTest, ValuesThatNcclWouldCutAreRefused) {
-  Handoff handoff;
-  handoff.nics = {{std::string(1021, 'm'), 3, {}}};
-  EXPECT_TRUE(NcclConf(handoff)) << "with '=' before it 1022 bytes";
-  handoff.nics[0].rdma_device += "m";
-  EXPECT_EQ(NcclConf(handoff).error().code, ErrorCode::kInvalid);
 }
 
 TEST(HandoffTest, WrittenAndRemoved) {

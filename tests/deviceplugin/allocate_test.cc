@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "cni/handoff/files.h"
 #include "cni/state/allocation.h"
-#include "cni/state/handoff.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

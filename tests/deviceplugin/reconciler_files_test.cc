@@ -5,9 +5,9 @@
 
 #include <filesystem>
 
+#include "cni/handoff/files.h"
 #include "cni/plugin/handoff_step.h"
 #include "cni/plugin/repeat.h"
-#include "cni/state/handoff.h"
 #include "cni/state/paths.h"
 #include "ipam/reclaim.h"
 #include "ipam/store.h"

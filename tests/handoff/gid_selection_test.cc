@@ -1,0 +1,123 @@
+// Which GIDs NCCL is told to use, and which it would find by itself. Tables as the kernel fills them:
+// default GIDs of each RoCE type first, then each address with each type, where there is a free slot.
+#include "cni/handoff/gid_selection.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <string>
+
+namespace railhead {
+namespace {
+
+using Table = std::vector<GidEntry>;
+
+IpAddress Ip(const std::string& text) {
+  return *IpAddress::Parse(text);
+}
+GidSearch Range(const char* text) {
+  return {*IpPrefix::Parse(text)};
+}
+GidEntry V1(int index, const std::string& address) {
+  return {index, GidOf(Ip(address)), GidType::kRoceV1, "net1"};
+}
+GidEntry V2(int index, const std::string& address) {
+  return {index, GidOf(Ip(address)), GidType::kRoceV2, "net1"};
+}
+Table BothTypes(const std::string& address) {
+  return {V1(0, "fe80::1"), V2(1, "fe80::1"), V1(2, address), V2(3, address)};
+}
+
+TEST(NcclPicksTest, TheFirstAddressOfTheFamilyInTheRange) {
+  EXPECT_EQ(NcclPicks(BothTypes("10.0.0.7"), Range("10.0.0.0/24")), 3);
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V2(1, "10.0.0.7")}, Range("10.0.0.0/24")), 1) << "no RoCE v1";
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V2(1, "10.0.0.7"), V2(2, "10.0.0.8")}, Range("10.0.0.0/24")), 1);
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V2(1, "10.1.0.7"), V2(2, "10.0.0.8")}, Range("10.0.0.0/24")), 2);
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V2(5, "10.0.0.8")}, Range("10.0.0.0/24")), 5) << "empty slots";
+}
+
+TEST(NcclPicksTest, ARoceV1EntryAloneIsTakenForItsFamily) {
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V1(1, "10.0.0.7")}, Range("10.0.0.0/24")), 1);
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V1(1, "10.0.0.7"), V2(4, "10.0.0.7")}, Range("10.0.0.0/24")), 4);
+}
+
+TEST(NcclPicksTest, Ipv6) {
+  EXPECT_EQ(NcclPicks(BothTypes("fd00::7"), Range("fd00::/64")), 3);
+  EXPECT_EQ(NcclPicks({V1(0, "fe80::1"), V2(1, "fe80::1"), V1(2, "10.0.0.7"), V2(3, "10.0.0.7"),
+                       V1(4, "fd00::7"), V2(5, "fd00::7")},
+                      Range("fd00::/64")),
+            5);
+}
+
+TEST(NcclPicksTest, StaysAtTheBeginningWhereNothingFits) {
+  EXPECT_EQ(NcclPicks(BothTypes("10.0.0.7"), Range("10.0.1.0/24")), 0);
+  EXPECT_EQ(NcclPicks({}, Range("10.0.1.0/24")), 0);
+}
+
+class SelectGidsTest : public ::testing::Test {
+ protected:
+  void Add(const std::string& device, const std::string& address, int index, Table table) {
+    nics_.push_back({device, Ip(address), index, {}, {}});
+    tables_[device] = std::move(table);
+  }
+  Result<GidSelection> Select() {
+    return SelectGids(nics_, [this](const HandoffNic& nic) -> Result<Table> {
+      ++tables_read_;
+      return tables_.at(nic.rdma_device);
+    });
+  }
+
+  std::vector<HandoffNic> nics_;
+  std::map<std::string, Table> tables_;
+  int tables_read_ = 0;
+};
+
+TEST_F(SelectGidsTest, OneIndexWhereAllHaveTheSame) {
+  Add("mlx5_4", "10.100.0.7", 3, {});
+  Add("mlx5_9", "fd00::7", 3, {});
+  EXPECT_EQ(*Select(), GidSelection(3));
+  EXPECT_EQ(tables_read_, 0) << "nothing to find out";
+}
+
+TEST_F(SelectGidsTest, ASearchWhereItFindsTheRightOneOnEachNic) {
+  Add("mlx5_4", "10.100.0.7", 3, BothTypes("10.100.0.7"));
+  Add("irdma0", "10.101.0.7", 1, {V2(0, "fe80::2"), V2(1, "10.101.0.7")});
+  EXPECT_EQ(*Select(), GidSelection(Range("10.100.0.0/15")));
+}
+
+TEST_F(SelectGidsTest, ASearchKeepsClearOfAddressesOutsideOfTheRange) {
+  Add("mlx5_4", "10.100.0.7", 5,
+      {V1(0, "fe80::1"), V2(1, "fe80::1"), V1(2, "192.168.0.1"), V2(3, "192.168.0.1"), V1(4, "10.100.0.7"),
+       V2(5, "10.100.0.7")});
+  Add("mlx5_9", "10.101.0.7", 3, BothTypes("10.101.0.7"));
+  EXPECT_EQ(*Select(), GidSelection(Range("10.100.0.0/15")));
+}
+
+TEST_F(SelectGidsTest, NoneWhereAnotherAddressIsFirst) {
+  Add("mlx5_4", "10.100.0.7", 5,
+      {V1(0, "fe80::1"), V2(1, "fe80::1"), V1(2, "10.100.0.9"), V2(3, "10.100.0.9"), V1(4, "10.100.0.7"),
+       V2(5, "10.100.0.7")});
+  Add("mlx5_9", "10.101.0.7", 3, BothTypes("10.101.0.7"));
+  const auto gids = Select();
+  ASSERT_FALSE(gids);
+  EXPECT_EQ(gids.error().code, ErrorCode::kConflict);
+  EXPECT_NE(gids.error().message.find("mlx5_4 5, mlx5_9 3"), std::string::npos) << gids.error().message;
+  for (const char* part :
+       {"index 3: ::ffff:10.100.0.9", "mlx5_9, where 10.101.0.7 is meant", "10.100.0.0/15"})
+    EXPECT_NE(gids.error().hint.find(part), std::string::npos) << gids.error().hint;
+}
+
+TEST_F(SelectGidsTest, NoneForTwoFamilies) {
+  Add("mlx5_4", "10.100.0.7", 3, BothTypes("10.100.0.7"));
+  Add("irdma0", "fd00::7", 1, {V2(0, "fe80::2"), V2(1, "fd00::7")});
+  EXPECT_EQ(Select().error().code, ErrorCode::kConflict);
+}
+
+TEST_F(SelectGidsTest, Ipv6Only) {
+  Add("mlx5_4", "fd00:1::7", 3, BothTypes("fd00:1::7"));
+  Add("irdma0", "fd00:2::7", 1, {V2(0, "fe80::2"), V2(1, "fd00:2::7")});
+  EXPECT_EQ(*Select(), GidSelection(Range("fd00::/30")));
+}
+
+}  // namespace
+}  // namespace railhead
