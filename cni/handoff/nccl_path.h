@@ -1,0 +1,77 @@
+// What NCCL makes of the PCI paths of a pod's RDMA devices, before any topology file.
+//
+// NCCL takes realpath(/sys/class/infiniband/DEVICE/device) and writes '0' over the function's
+// digit, so that the ports of a NIC are one device; with NCCL_IB_MERGE_VFS=1 (the default since
+// 2.18.1) "00" over the device's digits as well, so that a VF shows its PF's address. It does not
+// ask whether that function exists (src/transport/net_ib, ncclIbGetPciPath). When it does not,
+// the NIC hangs on the first CPU: no GPUDirect, no PXN (src/graph/xml.cc, ncclTopoFillNet).
+// There is one value of NCCL_IB_MERGE_VFS per process, so it has to be right for all NICs of a pod.
+//
+// A stripped path *holds* when it is a network function in the directory of the NIC itself,
+// which is to say below the same bridge. In a guest the host bridge is 0000:00:00.0, where every
+// NIC of the root bus seems to be.
+//
+// Devices that NCCL takes for ports of one NIC are merged into one virtual NIC whose bandwidth is
+// the sum (2.20.3 to 2.23: the same stripped path; since 2.24: also addresses that differ in
+// the last digit only where the paths part, src/graph/topo.cc, ncclTopoGetPath). For VFs of one PF
+// that sum is a lie, and for those of a dual-port NIC two rails become one.
+//
+// Reads below /sys of `root` at the call; `address` is looked up below /sys/bus/pci, which shows
+// functions whose RDMA device is in a pod, too. Threads: thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+struct NcclNic {
+  std::string rdma_device;
+  PciAddress address;
+  // A soft RoCE device on the function's network device: it has no PCI path.
+  bool soft_roce = false;
+};
+
+// One stripped path.
+struct NcclPath {
+  std::string path;  // "/sys/devices/pci0000:15/.../0000:1a:00.0"; empty: NCCL finds none
+  bool holds = false;
+  std::string why_not;  // a sentence without period; empty when it holds
+};
+
+struct NcclNicView {
+  std::string rdma_device;
+  PciAddress address;
+  NcclPath merged;    // with NCCL_IB_MERGE_VFS=1
+  NcclPath unmerged;  // with NCCL_IB_MERGE_VFS=0
+};
+
+// The value of NCCL_IB_MERGE_VFS with which the paths of all NICs hold.
+enum class MergeVfs : std::uint8_t {
+  kDefault,  // 1, NCCL's own: nothing needs to be said
+  kOff,      // 0
+  kNeither,  // each is wrong for some NIC: only a topology file helps
+};
+
+struct NcclView {
+  std::vector<NcclNicView> nics;  // in PCI order
+  MergeVfs merge_vfs = MergeVfs::kDefault;
+  // RDMA devices that NCCL would merge, each group sorted; none of one device.
+  std::vector<std::vector<std::string>> fused;
+
+  [[nodiscard]] bool NeedsTopologyFile() const { return merge_vfs == MergeVfs::kNeither; }
+  // What nccl.conf has to say because of all this: NCCL_IB_MERGE_VFS=0;
+  // NCCL_IB_MERGE_NICS=0 and NCCL_NET_MERGE_LEVEL=LOC. Often nothing.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> Variables() const;
+};
+
+// kNotFound when a NIC's function is not in sysfs.
+Result<NcclView> NcclViewOf(const Root& root, std::vector<NcclNic> nics);
+
+}  // namespace railhead

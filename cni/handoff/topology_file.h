@@ -1,0 +1,55 @@
+// The topology file: where a pod's NICs are, for an NCCL that cannot see it itself.
+//
+// NCCL reads it at kNcclTopologyInContainer without being told to (since 2.10.3). It matches GPUs by
+// address and NICs by the name of their RDMA device, and keeps the place that the file gives them;
+// everything else (NVLink, the GPUs' kind, GPUDirect) it finds out as it does without a file.
+// In it: the node's GPUs, the pod's NICs and no other, each below its switch, on the
+// processors that have any. The same functions give the same text, whatever their order: the ranks
+// of a pod compare what they read, and differences are taken for more hardware.
+//
+// - Switches have made-up addresses, ffff:ff:NN.0, which NCCL does not look for in sysfs. So have
+//   NICs whose address differs from another function's in its last digit only, ffff:fe:NN.0: NCCL
+//   would take them for ports of one.
+// - Speeds and widths of links are sysfs's, without which they are what NCCL takes instead.
+// - `speed` is said only when all NICs are limited to the same rate. NCCL selects NICs by bandwidth
+//   before it looks at distance: with unequal ones a GPU goes to another rail's NIC.
+// Rules of the format: cni/handoff/topology_rules.h; every text is checked before it is given out.
+//
+// Reads below /sys and /proc of `root` at the call; writes nothing but the file asked for.
+// Threads: thread-safe for different files.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+inline constexpr const char* kNcclTopologyInContainer = "/var/run/nvidia-topologyd/virtualTopology.xml";
+
+struct TopologyNic {
+  std::string rdma_device;
+  PciAddress address;
+  std::optional<std::uint32_t> rate_mbps;  // the limit of what it sends; nullopt or 0: none
+};
+
+struct TopologyRequest {
+  std::vector<TopologyNic> nics;  // all of the pod's that NCCL may use
+  // nullopt: what is bound to the drivers nvidia and amdgpu; without such a driver, display
+  // controllers and processing accelerators of these vendors.
+  std::optional<std::vector<PciAddress>> accelerators;
+};
+
+// kNotFound when a NIC is not in sysfs; kInvalid when the request or the node cannot be told
+// in this format; kInternal when the text breaks a rule.
+Result<std::string> TopologyText(const Root& root, const TopologyRequest& request);
+
+// The same into a file, in one step; readable by everyone. `path` as it is on disk.
+Result<void> WriteTopologyFile(const Root& root, const std::string& path, const TopologyRequest& request);
+
+}  // namespace railhead
