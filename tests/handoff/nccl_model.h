@@ -2,7 +2,8 @@
 //
 // Written after what NCCL does with each byte (src/graph/xml.cc) and shares no code with
 // cni/handoff: what that writes and checks is read back here. It takes what NCCL takes, also what
-// nobody should write. Where releases differ the strictest counts.
+// nobody should write; not what NCCL takes for something else in silence: two blanks between attributes,
+// elements that it skips. Where releases differ the strictest counts.
 // Threads: pure functions over values.
 #pragma once
 
@@ -25,7 +26,7 @@ struct NcclNode {
 
 class NcclModel {
  public:
-  // nullopt: NCCL would stop with an error; `why` (may be null) says which.
+  // nullopt: NCCL would stop with an error or misread it; `why` (may be null) says which.
   static std::optional<NcclModel> Load(std::string_view text, std::string* why = nullptr);
 
   [[nodiscard]] std::vector<std::string> Nets() const;  // names, in the file's order

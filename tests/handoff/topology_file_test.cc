@@ -131,6 +131,21 @@ class TopologyFileTest : public ::testing::Test {
   FakeSysfs sysfs_;
 };
 
+// No function hangs on the switch that they share.
+TEST_F(TopologyFileTest, SwitchesBelowASwitchMeetThere) {
+  const auto below = [](const std::string& port, const std::string& bus) {
+    return std::vector<std::string>{"0000:10:01.0", "0000:11:00.0", "0000:12:" + port, bus + ":00.0",
+                                    bus + ":01.0"};
+  };
+  sysfs_.AddPf({.address = "0000:22:00.0", .netdev = "rail0", .bridges = below("00.0", "0000:20")});
+  sysfs_.AddAccelerator({.address = "0000:32:00.0", .bridges = below("01.0", "0000:30")});
+  Finish(sysfs_, 1, Processor::kXeon);
+  const auto nccl = NcclModel::Load(TextOf(sysfs_, {{{"mlx5_0", AddressOf("0000:22:00.0"), {}}}, {}}));
+  ASSERT_TRUE(nccl);
+  EXPECT_EQ(nccl->PathBetween("mlx5_0", "0000:32:00.0"), "PXB");
+  EXPECT_EQ(nccl->Switches(), (std::vector<std::string>{"ffff:ff:01.0", "ffff:ff:02.0", "ffff:ff:03.0"}));
+}
+
 TEST_F(TopologyFileTest, OnlyEqualRatesAreSaid) {
   FakeNode node = MakeRateLimited(sysfs_);
   EXPECT_NE(TextOf(sysfs_, node.pod).find(" speed=\"100000\""), std::string::npos);
