@@ -46,7 +46,7 @@ struct Leaf {
 };
 
 std::string MadeUp(unsigned bus, std::size_t number) {
-  std::array<char, 16> text{};
+  std::array<char, 32> text{};
   (void)std::snprintf(text.data(), text.size(), "ffff:%02x:%02zx.0", bus, number);
   return text.data();
 }

@@ -282,4 +282,21 @@ Result<Differences> FindDifferences(const Root& root, Kernel& kernel, PodNetwork
   return differences;
 }
 
+Result<Differences> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwork& network,
+                                     const JournalEntry& entry) {
+  Differences differences;
+  for (const auto& link : entry.links) {
+    if (link.user_space || !link.handoff || !link.gid_index) continue;
+    const auto now = RH_TRY(network.pod->FindLink(link.pod_name));
+    if (!now) {
+      differences.push_back("interface " + link.pod_name + " is missing in the pod");
+      continue;
+    }
+    RH_TRY(CheckAddresses(differences, *network.pod, *now, link));
+    RH_TRY(CheckRdma(differences, root, kernel, network.pod_ns, link));
+  }
+  RH_TRY(CheckFiles(differences, root, entry));
+  return differences;
+}
+
 }  // namespace railhead

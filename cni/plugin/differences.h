@@ -19,4 +19,9 @@ namespace railhead {
 Result<std::vector<std::string>> FindDifferences(const Root& root, Kernel& kernel, PodNetwork& network,
                                                  const JournalEntry& entry);
 
+// Of these what a running process that uses the handoff would notice: interface, addresses, RDMA
+// device, port, GID index, uverbs node, CDI spec, nccl.conf.
+Result<std::vector<std::string>> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwork& network,
+                                                  const JournalEntry& entry);
+
 }  // namespace railhead

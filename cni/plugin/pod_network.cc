@@ -10,6 +10,12 @@ Error NamespaceError(const std::string& path, std::string why) {
                "give the path of the pod's network namespace", 0};
 }
 
+Result<PodNetwork> Both(Kernel& kernel, NetNs host_ns, NetNs pod_ns) {
+  auto host = RH_TRY(kernel.OpenRoute(host_ns));
+  auto pod = RH_TRY(kernel.OpenRoute(pod_ns));
+  return PodNetwork{std::move(host_ns), std::move(pod_ns), std::move(host), std::move(pod)};
+}
+
 }  // namespace
 
 Result<PodNetwork> PodNetwork::Open(Kernel& kernel, const CniRequest& request) {
@@ -19,9 +25,21 @@ Result<PodNetwork> PodNetwork::Open(Kernel& kernel, const CniRequest& request) {
   if (pod_ns->SameAs(host_ns) && !request.netns_override) {
     return Fail(NamespaceError(request.netns, "is the plugin's own namespace"));
   }
-  auto host = RH_TRY(kernel.OpenRoute(host_ns));
-  auto pod = RH_TRY(kernel.OpenRoute(*pod_ns));
-  return PodNetwork{std::move(host_ns), std::move(*pod_ns), std::move(host), std::move(pod)};
+  return Both(kernel, std::move(host_ns), std::move(*pod_ns));
+}
+
+Result<std::optional<PodNetwork>> PodNetwork::OpenOf(Kernel& kernel, const JournalEntry& entry) {
+  auto pod_ns = RH_TRY(OpenPodOf(kernel, entry));
+  if (!pod_ns) return std::nullopt;
+  NetNs host_ns = RH_TRY(kernel.HostNetns());
+  return RH_TRY(Both(kernel, std::move(host_ns), *std::move(pod_ns)));
+}
+
+Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry) {
+  auto ns = kernel.OpenNetns(entry.netns);
+  if (ns) return ns->inode() == entry.netns_inode ? std::optional<NetNs>(std::move(*ns)) : std::nullopt;
+  if (ns.error().code == ErrorCode::kNotFound || ns.error().code == ErrorCode::kInvalid) return std::nullopt;
+  return Fail(std::move(ns.error()));
 }
 
 }  // namespace railhead

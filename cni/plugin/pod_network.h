@@ -6,8 +6,10 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "cni/skel/plugin.h"
+#include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
@@ -20,6 +22,11 @@ struct PodNetwork {
   std::unique_ptr<RouteApi> pod;
 
   static Result<PodNetwork> Open(Kernel& kernel, const CniRequest& request);
+  // Of an attachment, whoever asks; nullopt: as OpenPodOf().
+  static Result<std::optional<PodNetwork>> OpenOf(Kernel& kernel, const JournalEntry& entry);
 };
+
+// The namespace of an attachment's pod. nullopt: it is gone, or another one has its path.
+Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry);
 
 }  // namespace railhead

@@ -49,4 +49,10 @@ void Activity::Judged(const HealthTick& tick) {
   }
 }
 
+void Activity::Watched(const DriftReport& report) {
+  as_told = report.watched - report.drifted.size();
+  drifted = report.drifted.size();
+  drifts.Add(report.began.size());
+}
+
 }  // namespace railhead

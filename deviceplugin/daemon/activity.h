@@ -20,6 +20,7 @@
 #include "cni/plugin/repeat.h"
 #include "cni/state/bind_protocol.h"
 #include "deviceplugin/daemon/heartbeat.h"
+#include "deviceplugin/drift/drift_watch.h"
 #include "deviceplugin/health/watch.h"
 #include "deviceplugin/kubelet/offer.h"
 #include "deviceplugin/metrics/counter.h"
@@ -71,6 +72,7 @@ class Activity {
   void Reconciled(const ReconcileReport& report);
   void Announced(const Result<Repeated>& repeated);
   void Judged(const HealthTick& tick);
+  void Watched(const DriftReport& report);
 
   [[nodiscard]] Offer offer() const;
   [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
@@ -89,6 +91,11 @@ class Activity {
   Counter passes;
   TimeOfDay last_pass;
   std::atomic<std::size_t> attachments{0};
+
+  // Handoffs of running pods at the latest look for drift.
+  std::atomic<std::size_t> as_told{0};
+  std::atomic<std::size_t> drifted{0};
+  Counter drifts;  // seen to begin
 
   std::array<Counter, 3> announced;  // by Repeated
   Counter not_announced;

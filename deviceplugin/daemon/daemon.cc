@@ -91,6 +91,7 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       service_(outlets.environment, activity_, [this] { return registrar_.Activities(); }),
       report_log_(log),
       reconciler_(root, kernel),
+      drift_(root, kernel),
       pod_resources_(root),
       hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
       registrar_(
@@ -106,17 +107,28 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
       pages_(std::move(outlets.pages)) {
   activity_.Offered(offer);
-  if (line.reconcile_interval.count() > 0) {
-    activity_.heartbeats.reconciler.Within(kLongestPass);
-    // A pause is at most a fifth longer than the interval.
-    const auto next = line.reconcile_interval * 6 / 5 + kLongestPass;
-    reconciling_ = std::make_unique<ReconcileLoop>(reconciler_, line.reconcile_interval,
-                                                   [this, next](const ReconcileReport& report) {
-                                                     activity_.heartbeats.reconciler.Within(next);
-                                                     activity_.Reconciled(report);
-                                                     report_log_.Write(report);
-                                                   });
-  }
+  if (line.reconcile_interval.count() > 0) StartPasses(line.reconcile_interval);
+}
+
+void Daemon::StartPasses(std::chrono::seconds reconcile_interval) {
+  activity_.heartbeats.reconciler.Within(kLongestPass);
+  // A pause is at most a fifth longer than the interval.
+  const auto next = reconcile_interval * 6 / 5 + kLongestPass;
+  const auto pass = [this, next] {
+    const ReconcileReport report = reconciler_.Run();
+    activity_.heartbeats.reconciler.Within(next);
+    activity_.Reconciled(report);
+    report_log_.Write(report);
+  };
+  reconciling_ =
+      std::make_unique<PassLoop>(reconcile_interval, PassLoop::Pass{pass, [this] { reconciler_.Stop(); }});
+  const auto look = [this] {
+    const DriftReport report = drift_.Look();
+    activity_.Watched(report);
+    LogDrift(log_, report);
+  };
+  watching_ =
+      std::make_unique<PassLoop>(2 * reconcile_interval, PassLoop::Pass{look, [this] { drift_.Stop(); }});
 }
 
 void Daemon::RegistrarStep(std::chrono::seconds limit) {
@@ -195,7 +207,8 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 }
 
 bool Daemon::Ended() {
-  return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep));
+  return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
+         (!watching_ || watching_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep));
 }
 
 void Daemon::Stop() {
@@ -204,6 +217,7 @@ void Daemon::Stop() {
   bind_server_->Stop();
   announcer_.Stop();
   if (reconciling_) reconciling_->Stop();
+  if (watching_) watching_->Stop();
   if (leasing_) leasing_->Stop();
   pages_->Stop();
   registrar_.Stop();

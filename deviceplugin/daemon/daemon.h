@@ -3,7 +3,8 @@
 //   Registrar      serves kubelet, one thread and gRPC's
 //   Advertiser     keeps what is offered in step with the node
 //   BindServer     tells ADD which devices a pod's slots shall be
-//   ReconcileLoop  brings home what has no pod any more
+//   Reconciler     brings home what has no pod any more, by passes
+//   DriftWatch     compares pods with what they were handed over, by passes
 //   Announcer      repeats announcements for the CNI plugin
 //   LeasingLoop    leases addresses from a cluster store, where there is one
 //   Pages          metrics and probes
@@ -28,13 +29,14 @@
 #include "deviceplugin/daemon/node_plan.h"
 #include "deviceplugin/daemon/notify.h"
 #include "deviceplugin/daemon/pages.h"
+#include "deviceplugin/daemon/pass_loop.h"
 #include "deviceplugin/daemon/service.h"
+#include "deviceplugin/drift/drift_watch.h"
 #include "deviceplugin/kubelet/pod_resources.h"
 #include "deviceplugin/kubelet/registrar.h"
 #include "deviceplugin/metrics/http_message.h"
 #include "deviceplugin/pools/plan.h"
 #include "deviceplugin/reconcile/announcer.h"
-#include "deviceplugin/reconcile/loop.h"
 #include "deviceplugin/reconcile/reconciler.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -77,6 +79,7 @@ class Daemon {
 
   Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Outlets outlets,
          Log* log);
+  void StartPasses(std::chrono::seconds reconcile_interval);
   void RegistrarStep(std::chrono::seconds limit);
   Result<Bindings> Bind(const BindRequest& request);
   [[nodiscard]] HttpResponse AnswerHttp(const HttpRequest& request) const;
@@ -90,12 +93,14 @@ class Daemon {
   Service service_;
   ReportLog report_log_;
   Reconciler reconciler_;
+  DriftWatch drift_;
   PodResources pod_resources_;
   AdmissionHints hints_;
   Registrar registrar_;
   std::atomic<bool> stopping_{false};
   Announcer announcer_;
-  std::unique_ptr<ReconcileLoop> reconciling_;
+  std::unique_ptr<PassLoop> reconciling_;
+  std::unique_ptr<PassLoop> watching_;
   Binder binder_;
   std::unique_ptr<BindServer> bind_server_;
   std::unique_ptr<Advertiser> advertiser_;

@@ -91,6 +91,18 @@ void LogHealth(Log* log, const HealthTick& tick) {
   }
 }
 
+void LogDrift(Log* log, const DriftReport& report) {
+  for (const Error& problem : report.problems) log->Warning("drift is not known", problem);
+  for (const auto& [key, drift] : report.began) {
+    log->Warning(
+        "a pod's NICs are not as it was told",
+        Error{ErrorCode::kConflict, drift, "railctl handoff verify; a new pod gets what is right", 0},
+        {{"attachment", key.ToString()}});
+  }
+  for (const AttachmentKey& key : report.over)
+    log->Info("a pod's NICs are as it was told again, or it is gone", {{"attachment", key.ToString()}});
+}
+
 void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& repeated) {
   const std::string name = key.container_id.empty() ? std::string() : key.ToString();
   if (!repeated) return log->Warning("announcement not repeated", repeated.error(), {{"attachment", name}});

@@ -8,6 +8,7 @@
 #include "cni/plugin/repeat.h"
 #include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/log.h"
+#include "deviceplugin/drift/drift_watch.h"
 #include "deviceplugin/kubelet/registrar.h"
 #include "deviceplugin/pools/plan.h"
 #include "deviceplugin/reconcile/reconciler.h"
@@ -20,6 +21,7 @@ void LogPlanChange(Log* log, const PlanChange& change);
 void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& answer);
 void LogHealth(Log* log, const HealthTick& tick);
 
+void LogDrift(Log* log, const DriftReport& report);
 void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& repeated);
 
 // Of one pass after the other. A failure that stays the same is a warning only once.

@@ -188,6 +188,16 @@ void AppendReconciler(Exposition* page, const Activity& activity) {
   page->Sample({{"outcome", "failed"}}, activity.not_announced.value());
 }
 
+void AppendHandoffs(Exposition* page, const Activity& activity) {
+  page->Begin(
+      Type::kGauge, "railhead_handoffs",
+      "Attachments of running pods whose NICs NCCL was told about, by whether they still are as it was told");
+  page->Sample({{"state", "as_told"}}, static_cast<std::uint64_t>(activity.as_told));
+  page->Sample({{"state", "drifted"}}, static_cast<std::uint64_t>(activity.drifted));
+  page->Begin(Type::kCounter, "railhead_handoff_drifts", "Attachments seen to be no longer as NCCL was told");
+  page->Sample({}, activity.drifts.value());
+}
+
 void AppendAddresses(Exposition* page, const std::vector<PoolFacts>& pools) {
   page->Begin(Type::kGauge, "railhead_addresses",
               "Addresses of a rail's subnet that are not free on this node, by state");
@@ -254,6 +264,7 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendNode(&page, sources.activity->node);
   AppendBinding(&page, *sources.activity);
   AppendReconciler(&page, *sources.activity);
+  AppendHandoffs(&page, *sources.activity);
   AppendAddresses(&page, sources.activity->address_pools());
   AppendHealth(&page, sources);
   AppendLeasing(&page, sources.leasing);

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "cni/plugin/ipam_step.h"
+#include "cni/plugin/pod_network.h"
 #include "cni/plugin/release.h"
 #include "cni/skel/plugin.h"
 #include "cni/state/paths.h"
@@ -27,14 +28,6 @@ bool MayBeHidden(const JournalEntry& entry) {
   return HasUserSpaceDevice(entry) && !Exists(entry.netns.substr(0, entry.netns.rfind('/')));
 }
 
-// nullopt: it is gone, or another one has its path.
-Result<std::optional<NetNs>> OpenPod(Kernel& kernel, const JournalEntry& entry) {
-  auto ns = kernel.OpenNetns(entry.netns);
-  if (ns) return ns->inode() == entry.netns_inode ? std::optional<NetNs>(std::move(*ns)) : std::nullopt;
-  if (ns.error().code == ErrorCode::kNotFound || ns.error().code == ErrorCode::kInvalid) return std::nullopt;
-  return Fail(ns.error());
-}
-
 // kubelet keeps a directory for each pod until all of it is gone.
 bool KubeletForgot(const Root& root, const JournalEntry& entry) {
   const auto uid = entry.cni_args.find("K8S_POD_UID");
@@ -54,7 +47,7 @@ struct Verdict {
 Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
   // While it runs, an ADD holds the lock that we get before this counts.
   if (entry.phase == Phase::kPlanned) return Verdict{"its ADD was killed or could not be undone"};
-  const auto ns = RH_TRY(OpenPod(pass.kernel, entry));
+  const auto ns = RH_TRY(OpenPodOf(pass.kernel, entry));
   if (!ns) {
     return MayBeHidden(entry) ? Verdict{} : Verdict{"its network namespace is gone"};
   }

@@ -3,9 +3,10 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
-#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <string>
+#include <system_error>
 
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
@@ -26,25 +27,42 @@ Result<ino_t> InodeOfNamespace(const NetNs& ns) {
   return status.st_ino;
 }
 
-}  // namespace
+// Those: it ended meanwhile, or is a zombie.
+bool HasEnded(int error) {
+  return error == ENOENT || error == ESRCH || error == EINVAL;
+}
 
-Result<bool> HasProcesses(const NetNs& ns) {
+Result<std::vector<pid_t>> Look(const NetNs& ns, bool one_is_enough) {
   const std::string what = "looking for processes in network namespace " + ns.path();
   const ino_t wanted = RH_TRY_WRAP(InodeOfNamespace(ns), what);
   const auto names = RH_TRY_WRAP(ListDirectory("/proc"), what);
   if (!names) return Fail(ErrorCode::kNotFound, what + ": there is no /proc", "mount it");
+  std::vector<pid_t> found;
   for (const std::string& name : *names) {
-    if (!std::all_of(name.begin(), name.end(), [](char c) { return c >= '0' && c <= '9'; })) continue;
+    pid_t pid = 0;
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc() || end != name.data() + name.size()) continue;
     const std::string path = "/proc/" + name + "/net/dev";
-    struct stat found {};
-    if (stat(path.c_str(), &found) == 0) {
-      if (found.st_ino == wanted) return true;
-    } else if (errno != ENOENT && errno != ESRCH && errno != EINVAL) {
-      // Those: it ended meanwhile, or is a zombie.
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) {
+      if (HasEnded(errno)) continue;
       return Fail(Wrap(SysError(errno, path), what));
     }
+    if (status.st_ino != wanted) continue;
+    found.push_back(pid);
+    if (one_is_enough) break;
   }
-  return false;
+  return found;
+}
+
+}  // namespace
+
+Result<bool> HasProcesses(const NetNs& ns) {
+  return !RH_TRY(Look(ns, true)).empty();
+}
+
+Result<std::vector<pid_t>> ProcessesIn(const NetNs& ns) {
+  return Look(ns, false);
 }
 
 }  // namespace railhead

@@ -66,7 +66,7 @@ world() {
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | select(.ifname | test("^cni|^veth") | not)
         | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
     rdma link 2>/dev/null
-    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -name attach.log 2>/dev/null | sort
+    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -name attach.log ! -name health.json ! -name pfs.json 2>/dev/null | sort
 }
 result() { jq -e "$@" /tmp/result; }
 
@@ -88,9 +88,38 @@ check 'nccl.conf names 8 HCAs and the cluster network' test "$(tr , '\n' <<<"$hc
 check 'nccl.conf: bootstrap by eth0' grep -qx 'NCCL_SOCKET_IFNAME==eth0' "$conf"
 check 'each rail has its route' ip -n pod1 route get 10.200.0.254 oif rail1
 check 'CHECK' check_rails pod1 "$UID1"
-ip -n pod1 address del "$(ip -n pod1 -j address show rail1-2 | jq -r '.[0].addr_info[0] | "\(.local)/\(.prefixlen)"')" dev rail1-2
+
+# What the pod was told, and what is so: told by hand, and by railheadd.
+verify() { "$BUILD/bin/railctl" handoff verify pod1 >/tmp/verdict 2>&1; }
+check 'railctl handoff show' sh -c "'$BUILD/bin/railctl' handoff show pod1 >/tmp/shown"
+check '... prints what is in the file' grep -qx "NCCL_IB_HCA==$hcas" /tmp/shown
+check 'railctl handoff verify' verify
+ip netns exec pod1 env NCCL_IB_GID_INDEX=7 sleep 3600 &
+sleeper=$!
+check '... sees a process that has it otherwise' within 60 sh -c "'$BUILD/bin/railctl' handoff verify pod1 |
+    grep -q 'NCCL_IB_GID_INDEX=7 of process $sleeper wins'"
+check '... which is the user'"'"'s right' verify
+kill "$sleeper"
+mkdir -p /tmp/kubelet
+"$BUILD/bin/railheadd" --kubelet-dir /tmp/kubelet --reconcile-interval 1 >"$OUT/railheadd.log" 2>&1 &
+daemon=$!
+address=$(ip -n pod1 -j address show rail1-2 | jq -r '.[0].addr_info[0] | "\(.local)/\(.prefixlen)"')
+ip -n pod1 address del "$address" dev rail1-2
 deny 'CHECK finds a missing address' check_rails pod1 "$UID1"
 check '... and names it' grep -q 'is missing on rail1-2' /tmp/error
+deny 'so does verify' verify
+check '... and names it' grep -q 'is missing on rail1-2' /tmp/verdict
+check 'railheadd tells of it' within 120 grep -q 'NICs are not as it was told.*rail1-2' "$OUT/railheadd.log"
+ip -n pod1 address add 192.0.2.1/32 dev rail1-2
+ip -n pod1 address add "$address" dev rail1-2
+deny 'an address that came again has another GID index' verify
+check '... which verify names' grep -q "GID index of ${address%/*} is 2, should be 1" /tmp/verdict
+check '... and railheadd' within 120 grep -q "NICs are not as it was told.*GID index of ${address%/*}" "$OUT/railheadd.log"
+ip -n pod1 address del 192.0.2.1/32 dev rail1-2
+ip -n pod1 address del "$address" dev rail1-2
+ip -n pod1 address add "$address" dev rail1-2
+check 'it is as it was told again' within 120 grep -q 'as it was told again' "$OUT/railheadd.log"
+kill "$daemon" && wait "$daemon"
 check 'a pod without devices passes' cni add pod2 none
 check '... and has only eth0' test "$(ip -n pod2 -j link show | jq '[.[] | select(.ifname != "lo")] | length')" = 1
 check 'DEL of it' cni del pod2 none

@@ -1,8 +1,7 @@
-// The reconciler's thread: a pass at once, then one every interval, give or take a fifth
-// (so that the nodes of a cluster do not do it all at the same moment).
+// A thread of passes: one at once, then one every interval, give or take a fifth (so that the
+// nodes of a cluster do not do it all at the same moment).
 //
-// Ownership: borrows the reconciler. Threads: its own one calls `report`; Stop() and the
-// waits from any other.
+// Threads: its own one calls `run`; Stop() and the waits from any other.
 #pragma once
 
 #include <chrono>
@@ -12,19 +11,20 @@
 #include <random>
 #include <thread>
 
-#include "deviceplugin/reconcile/reconciler.h"
-
 namespace railhead {
 
-class ReconcileLoop {
+class PassLoop {
  public:
-  using Report = std::function<void(const ReconcileReport&)>;
+  struct Pass {
+    std::function<void()> run;
+    std::function<void()> stop;  // a pass that runs ends before its next step, later ones at once
+  };
 
-  ReconcileLoop(Reconciler& reconciler, std::chrono::seconds interval, Report report);
+  PassLoop(std::chrono::seconds interval, Pass pass);
   // Ends the thread, however long its step takes.
-  ~ReconcileLoop();
-  ReconcileLoop(const ReconcileLoop&) = delete;
-  ReconcileLoop& operator=(const ReconcileLoop&) = delete;
+  ~PassLoop();
+  PassLoop(const PassLoop&) = delete;
+  PassLoop& operator=(const PassLoop&) = delete;
 
   // true when the first pass is over, false at the limit or when stopped before.
   bool AwaitFirst(std::chrono::milliseconds limit);
@@ -37,9 +37,8 @@ class ReconcileLoop {
   void Loop();
   std::chrono::milliseconds Pause();
 
-  Reconciler& reconciler_;
   const std::chrono::seconds interval_;
-  const Report report_;
+  const Pass pass_;
   std::minstd_rand random_;
 
   std::mutex mutex_;

@@ -1,34 +1,32 @@
-#include "deviceplugin/reconcile/loop.h"
+#include "deviceplugin/daemon/pass_loop.h"
 
 #include <utility>
 
 namespace railhead {
 
-ReconcileLoop::ReconcileLoop(Reconciler& reconciler, std::chrono::seconds interval, Report report)
-    : reconciler_(reconciler),
-      interval_(interval),
-      report_(std::move(report)),
+PassLoop::PassLoop(std::chrono::seconds interval, Pass pass)
+    : interval_(interval),
+      pass_(std::move(pass)),
       random_(std::random_device{}()),
       thread_([this] { Loop(); }) {}
 
-ReconcileLoop::~ReconcileLoop() {
+PassLoop::~PassLoop() {
   Stop();
   thread_.join();
 }
 
-std::chrono::milliseconds ReconcileLoop::Pause() {
+std::chrono::milliseconds PassLoop::Pause() {
   const std::chrono::milliseconds whole = interval_;
   std::uniform_int_distribution<std::chrono::milliseconds::rep> jitter(whole.count() * 4 / 5,
                                                                        whole.count() * 6 / 5);
   return std::chrono::milliseconds(jitter(random_));
 }
 
-void ReconcileLoop::Loop() {
+void PassLoop::Loop() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     lock.unlock();
-    const ReconcileReport report = reconciler_.Run();
-    report_(report);
+    pass_.run();
     lock.lock();
     first_over_ = true;
     changed_.notify_all();
@@ -38,20 +36,20 @@ void ReconcileLoop::Loop() {
   changed_.notify_all();
 }
 
-bool ReconcileLoop::AwaitFirst(std::chrono::milliseconds limit) {
+bool PassLoop::AwaitFirst(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [this] { return first_over_ || stopped_; });
   return first_over_ && !stopped_;
 }
 
-void ReconcileLoop::Stop() {
-  reconciler_.Stop();
+void PassLoop::Stop() {
+  pass_.stop();
   const std::lock_guard lock(mutex_);
   stopped_ = true;
   changed_.notify_all();
 }
 
-bool ReconcileLoop::AwaitEnd(std::chrono::milliseconds limit) {
+bool PassLoop::AwaitEnd(std::chrono::milliseconds limit) {
   std::unique_lock lock(mutex_);
   return changed_.wait_for(lock, limit, [this] { return ended_; });
 }

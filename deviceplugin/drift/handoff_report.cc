@@ -1,0 +1,87 @@
+#include "deviceplugin/drift/handoff_report.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <utility>
+
+#include "cni/handoff/files.h"
+#include "cni/plugin/differences.h"
+#include "cni/plugin/pod_network.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+std::string Argument(const JournalEntry& entry, const char* name) {
+  const auto found = entry.cni_args.find(name);
+  return found == entry.cni_args.end() ? std::string() : found->second;
+}
+
+std::string PodOf(const JournalEntry& entry) {
+  const std::string name = Argument(entry, "K8S_POD_NAME");
+  return name.empty() ? name : Argument(entry, "K8S_POD_NAMESPACE") + "/" + name;
+}
+
+bool HasHandoff(const JournalEntry& entry) {
+  return entry.handoff_required ||
+         std::any_of(entry.links.begin(), entry.links.end(), [](const auto& link) { return link.handoff; });
+}
+
+bool IsWanted(const JournalEntry& entry, const std::string& which) {
+  return which.empty() || entry.key.container_id.starts_with(which) || PodOf(entry) == which ||
+         Argument(entry, "K8S_POD_UID") == which || entry.netns == which;
+}
+
+Result<void> VerifyOne(const Root& root, Kernel& kernel, const JournalEntry& entry,
+                       std::vector<std::string>& differences) {
+  const std::string name = entry.key.network + "@" + entry.key.ifname + ": ";
+  if (entry.phase != Phase::kDone) {
+    differences.push_back(name + "its ADD is at work, or was killed");
+    return {};
+  }
+  auto network = RH_TRY(PodNetwork::OpenOf(kernel, entry));
+  if (!network) {
+    differences.push_back(name + "the pod's network namespace " + entry.netns + " is gone");
+    return {};
+  }
+  for (const auto& difference : RH_TRY(FindDifferences(root, kernel, *network, entry)))
+    differences.push_back(name + difference);
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<SandboxHandoff>> FindHandoffs(const Root& root, const std::string& which) {
+  std::map<std::string, SandboxHandoff> by_container;
+  for (JournalEntry& entry : RH_TRY(Journal(root).All())) {
+    if (!HasHandoff(entry) || !IsWanted(entry, which)) continue;
+    SandboxHandoff& handoff = by_container[entry.key.container_id];
+    handoff.container = entry.key.container_id;
+    handoff.pod = PodOf(entry);
+    handoff.netns = entry.netns;
+    handoff.attachments.push_back(std::move(entry));
+  }
+  std::vector<SandboxHandoff> handoffs;
+  for (auto& [container, handoff] : by_container) {
+    handoff.nccl_conf = RH_TRY(ReadFile(HandoffPath(root, container))).value_or("");
+    handoffs.push_back(std::move(handoff));
+  }
+  if (handoffs.empty() && !which.empty()) {
+    return Fail(
+        ErrorCode::kNotFound, "no pod of this node with a handoff is '" + which + "'",
+        "a container's id, NAMESPACE/NAME, a pod's UID or a network namespace; all: railctl handoff show");
+  }
+  return handoffs;
+}
+
+Result<HandoffVerdict> VerifyHandoff(const Root& root, Kernel& kernel, const SandboxHandoff& handoff) {
+  HandoffVerdict verdict;
+  for (const JournalEntry& entry : handoff.attachments)
+    RH_TRY(VerifyOne(root, kernel, entry, verdict.differences));
+  const auto pod = RH_TRY(OpenPodOf(kernel, handoff.attachments.front()));
+  if (pod) verdict.overrides = RH_TRY(FindOverrides(*pod, handoff.nccl_conf));
+  return verdict;
+}
+
+}  // namespace railhead
