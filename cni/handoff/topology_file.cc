@@ -155,9 +155,15 @@ class Writer {
   }
 
  private:
+  // NCCL itself says -1 of an unknown node, and 2.21.5 finds no way from there to another one.
+  [[nodiscard]] int NumaId(int node) const {
+    const bool alone = tree_.cpus.size() == 1;
+    return node >= 0 || alone ? node : tree_.cpus.rbegin()->first + 1;
+  }
+
   Result<void> Cpu(int node, const TopologyCpu& cpu,
                    const std::vector<std::pair<std::string, std::string>>& processor) {
-    text_ += "  <cpu numaid=\"" + std::to_string(node) + "\" affinity=\"" +
+    text_ += "  <cpu numaid=\"" + std::to_string(NumaId(node)) + "\" affinity=\"" +
              RH_TRY(NodeAffinity(root_, node)) + "\"";
     for (const auto& [name, value] : processor) text_.append(" ").append(name).append("=\"" + value + "\"");
     text_ += ">\n";

@@ -102,6 +102,7 @@ class Checker {
         Say(element, "has two <net>, which NCCL takes for ports of one");
       CheckSiblings(element);
     }
+    CheckNodes();
     CheckUnique("pci", "busid");
     CheckUnique("cpu", "numaid");
     CheckUnique("net", "name");
@@ -249,6 +250,17 @@ class Checker {
       if (!stem || stems.insert(*stem).second) continue;
       Say(elements_[child],
           "differs from a sibling in the last digit of busid only: NCCL takes them for one");
+    }
+  }
+
+  // 2.21.5 takes the sign of -1 for part of another number, and sees two machines.
+  void CheckNodes() {
+    const auto is_cpu = [](const TopologyElement& element) { return element.name == "cpu"; };
+    if (std::count_if(elements_.begin(), elements_.end(), is_cpu) < 2) return;
+    for (const TopologyElement& element : elements_) {
+      const std::string* node = is_cpu(element) ? element.Find("numaid") : nullptr;
+      if (node != nullptr && *node == "-1")
+        Say(element, "has numaid=\"-1\" beside another: NCCL finds no way between them");
     }
   }
 

@@ -156,6 +156,11 @@ const std::string* Busid(const NcclNode* node) {
   return found == node->attributes.end() ? nullptr : &found->second;
 }
 
+const NcclNode* Cpu(const NcclNode* node) {
+  while (node != nullptr && node->tag != "cpu") node = node->parent;
+  return node;
+}
+
 }  // namespace
 
 std::optional<NcclModel> NcclModel::Load(std::string_view text, std::string* why) {
@@ -228,7 +233,12 @@ std::string NcclModel::PathBetween(const std::string& net, const std::string& gp
   const auto gpu_chain = Upwards(gpu_node->parent);
   for (const NcclNode* above = nic->parent; above != nullptr; above = above->parent) {
     if (std::find(gpu_chain.begin(), gpu_chain.end(), above) == gpu_chain.end()) continue;
-    if (above->tag == "system") return "SYS";
+    if (above->tag == "system") {
+      // 2.21.5 puts -1 and others on different machines.
+      const bool unknown =
+          Cpu(nic)->attributes.at("numaid") == "-1" || Cpu(gpu_node)->attributes.at("numaid") == "-1";
+      return unknown ? "DIS" : "SYS";
+    }
     if (above->tag == "cpu") return "PHB";
     // A step from switch to switch on either side makes it PXB.
     return above == nic->parent && above == gpu_node->parent ? "PIX" : "PXB";
@@ -252,8 +262,7 @@ bool NcclModel::WouldMerge(const std::string& net, const std::string& other) con
 }
 
 std::string NcclModel::NodeOf(const std::string& net) const {
-  const NcclNode* node = Net(net);
-  while (node != nullptr && node->tag != "cpu") node = node->parent;
+  const NcclNode* node = Cpu(Net(net));
   return node == nullptr ? "" : node->attributes.at("numaid");
 }
 

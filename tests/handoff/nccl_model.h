@@ -34,7 +34,7 @@ class NcclModel {
   [[nodiscard]] std::vector<std::string> Switches() const;
   [[nodiscard]] const NcclNode* Net(const std::string& name) const;
 
-  // "PIX", "PXB", "PHB", "SYS"; "" when one of them is not there.
+  // "PIX", "PXB", "PHB", "SYS", "DIS" (no way, in one release); "" when one of them is not there.
   [[nodiscard]] std::string PathBetween(const std::string& net, const std::string& gpu) const;
   // Whether two nets would be merged into one at NCCL's default level.
   [[nodiscard]] bool WouldMerge(const std::string& net, const std::string& other) const;

@@ -146,6 +146,22 @@ TEST_F(TopologyFileTest, SwitchesBelowASwitchMeetThere) {
   EXPECT_EQ(nccl->Switches(), (std::vector<std::string>{"ffff:ff:01.0", "ffff:ff:02.0", "ffff:ff:03.0"}));
 }
 
+// NCCL 2.21.5 finds no way from node -1 to another one.
+TEST_F(TopologyFileTest, AnUnknownNodeHasANumberBesideOthers) {
+  sysfs_.AddPf({.address = "0000:22:00.0", .netdev = "rail0"});
+  sysfs_.AddAccelerator({.address = "0000:32:00.0", .numa_node = 1});
+  Finish(sysfs_, 2, Processor::kXeon);
+  const TopologyRequest request{{{"mlx5_0", AddressOf("0000:22:00.0"), {}}}, {}};
+  const std::string text = TextOf(sysfs_, request);
+  EXPECT_LT(text.find("<cpu numaid=\"1\" affinity=\"000000f0\""),
+            text.find("<cpu numaid=\"2\" affinity=\"\""))
+      << text;
+  const auto nccl = NcclModel::Load(text);
+  ASSERT_TRUE(nccl);
+  EXPECT_EQ(nccl->PathBetween("mlx5_0", "0000:32:00.0"), "SYS");
+  EXPECT_EQ(nccl->NodeOf("mlx5_0"), "2");
+}
+
 TEST_F(TopologyFileTest, OnlyEqualRatesAreSaid) {
   FakeNode node = MakeRateLimited(sysfs_);
   EXPECT_NE(TextOf(sysfs_, node.pod).find(" speed=\"100000\""), std::string::npos);

@@ -122,6 +122,8 @@ std::vector<Breaks> AllBreaks() {
       {"SameName", "mlx5_12", "mlx5_13", "has name=\"mlx5_13\", as another one has"},
       {"SameNode", "</cpu>", "</cpu><cpu numaid=\"0\" affinity=\"\" arch=\"arm64\"></cpu>",
        "as another one has"},
+      {"UnknownNode", "</cpu>", "</cpu><cpu numaid=\"-1\" affinity=\"\" arch=\"arm64\"></cpu>",
+       "has numaid=\"-1\" beside another"},
       {"SiblingSwitches", "ffff:ff:03.0", "ffff:ff:02.1", "from a sibling in the last digit"},
       {"NicsOfTwoSwitches", "0000:35:00.4", "0000:45:00.3", "from another NIC in the last digit"},
       {"TwiceAnAttribute", " familyid=\"6\"", " familyid=\"6\" familyid=\"6\"", "<cpu> has familyid twice"},
@@ -179,6 +181,8 @@ TEST(TopologyRulesTest, TheGoodOneIsGood) {
 
 TEST(TopologyRulesTest, WhatIsHarmless) {
   const std::string good = kGood;
+  EXPECT_EQ(TopologyViolations(Everywhere(good, "numaid=\"0\"", "numaid=\"-1\"")),
+            std::vector<std::string>());
   for (const std::string& text :
        {Everywhere(good, "\n", "\r\n"), Everywhere(good, "\n", ""), "<!-- a\t<comment> = 'x' -->\n" + good,
         Everywhere(good, "<nic>", "<nic><!-- two\nlines -->"),
