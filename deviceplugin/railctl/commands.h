@@ -23,6 +23,7 @@ int Complain(const Error& error, int status);
 
 // config check, config migrate
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
+void AddDoctorCommand(CLI::App* app, const Root& root, int* status);
 // handoff show, handoff verify
 void AddHandoffCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);

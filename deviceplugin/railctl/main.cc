@@ -21,6 +21,7 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   app.footer(kFooter);
   AddConfigCommand(&app, root, &status);
+  AddDoctorCommand(&app, root, &status);
   AddHandoffCommand(&app, root, &status);
   AddHealthCommand(&app, root, &status);
   AddIpamCommand(&app, root, &status);

@@ -154,19 +154,26 @@ Message GetVfsMessage(int pf_index) {
   return message;
 }
 
-std::optional<VfState> ParseVf(const Received& received, int vf) {
+std::vector<VfState> ParseVfs(const Received& received) {
+  std::vector<VfState> vfs;
   BytesView rest = received.payload;
-  if (received.type != RTM_NEWLINK || !TakeHeader<ifinfomsg>(rest)) return std::nullopt;
-  std::optional<VfState> found;
+  if (received.type != RTM_NEWLINK || !TakeHeader<ifinfomsg>(rest)) return vfs;
   ForEachAttribute(rest, [&](int type, BytesView list) {
     if (type != IFLA_VFINFO_LIST) return;
     ForEachAttribute(list, [&](int item, BytesView attributes) {
-      if (found || item != IFLA_VF_INFO) return;
+      if (item != IFLA_VF_INFO) return;
       const VfState state = ParseVfInfo(attributes);
-      if (state.vf == vf && vf >= 0) found = state;
+      if (state.vf >= 0) vfs.push_back(state);
     });
   });
-  return found;
+  return vfs;
+}
+
+std::optional<VfState> ParseVf(const Received& received, int vf) {
+  for (const VfState& state : ParseVfs(received)) {
+    if (state.vf == vf) return state;
+  }
+  return std::nullopt;
 }
 
 std::vector<VfStep> SetVfMessages(int pf_index, int vf_number, const VfChange& change) {

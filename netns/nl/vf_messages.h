@@ -16,7 +16,9 @@ namespace railhead::nl {
 
 Message GetVfsMessage(int pf_index);
 
-// VF `vf` of an RTM_NEWLINK answer; nullopt: the PF has no such VF.
+// All VFs of an RTM_NEWLINK answer, in its order.
+std::vector<VfState> ParseVfs(const Received& received);
+// VF `vf` of it; nullopt: the PF has no such VF.
 std::optional<VfState> ParseVf(const Received& received, int vf);
 
 // One setting as one message. The kernel takes several in one, in their order,

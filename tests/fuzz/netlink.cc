@@ -1,5 +1,6 @@
 // A datagram from a netlink socket: split into messages, each through every parser.
 #include "netns/nl/address_messages.h"
+#include "netns/nl/dcb_messages.h"
 #include "netns/nl/devlink_messages.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/neighbour_messages.h"
@@ -21,6 +22,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)nl::ParseRoute(received);
     (void)nl::ParseRule(received);
     (void)nl::ParseNetnsMode(received);
+    if (const auto dcb = nl::ParseDcb(received)) {
+      for (const auto& [dscp, priority] : dcb->dscp)
+        railhead::fuzz::Require(dscp < 64 && priority < 8, "DSCP and priority are in range");
+    }
     (void)nl::ParseDevlinkFamily(received);
     const auto news = nl::ParseDevlinkNews(received);
     railhead::fuzz::Require(!news || news->instance || !news->reporter.empty(), "news are about something");

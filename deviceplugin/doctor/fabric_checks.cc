@@ -1,0 +1,50 @@
+// Whether the fabric is described, and this node has its rails.
+#include <algorithm>
+
+#include "deviceplugin/doctor/checks.h"
+
+namespace railhead::doctor {
+
+Verdict CheckFabric(const NodeFacts& facts) {
+  Verdict verdict;
+  if (facts.fabric_error) {
+    const std::string& hint = facts.fabric_error->hint;
+    return verdict.Fail(facts.fabric_error->message,
+                        hint.empty() ? "all that is wrong with it: railctl config check FILE" : hint);
+  }
+  if (facts.fabric) return verdict.Ok(std::to_string(facts.fabric->rails.size()) + " rails");
+  if (facts.sriovdp_config) {
+    return verdict.Note(
+        "there is no fabric.json; railheadd goes by sriov-network-device-plugin's configuration",
+        "railctl config migrate makes a fabric.json of it");
+  }
+  return verdict.Fail("there is no " + std::string(kFabricPath), "describe the fabric: docs/interfaces.md");
+}
+
+Verdict CheckRails(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.fabric) return verdict.Skip("there is no valid fabric.json");
+  if (!facts.pfs_unknown.empty()) return verdict.Skip(facts.pfs_unknown);
+  for (const Rail& rail : facts.fabric->rails) {
+    const auto found = std::find_if(facts.pfs.begin(), facts.pfs.end(),
+                                    [&](const PfFacts& pf) { return pf.rail == rail.name; });
+    if (found != facts.pfs.end()) {
+      verdict.Ok(rail.name + ": " + found->Name());
+    } else {
+      verdict.Add(Status::kWarning, "no PF of this node is rail " + rail.name,
+                  "compare \"pf\" of the rail with the names, addresses and positions of `railctl topo`");
+    }
+  }
+  // A node with none of them has no use for Railhead.
+  const bool any =
+      std::any_of(facts.pfs.begin(), facts.pfs.end(), [](const PfFacts& pf) { return !pf.rail.empty(); });
+  if (!any && !facts.fabric->rails.empty()) {
+    verdict.Fail(
+        "this node has none of the fabric's rails",
+        "compare \"pf\" of the rails with the names, addresses and positions of `railctl topo`; is the "
+        "NIC's driver loaded?");
+  }
+  return verdict;
+}
+
+}  // namespace railhead::doctor

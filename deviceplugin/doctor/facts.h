@@ -1,0 +1,177 @@
+// What the checks judge: facts about this node, collected once (read_facts.h).
+//
+// A fact that could not be had says why; no check guesses it.
+// Threads: plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cni/fabric/fabric.h"
+#include "netns/base/result.h"
+#include "netns/gid/gid_table.h"
+#include "netns/nl/dcb.h"
+#include "netns/nl/link.h"
+#include "netns/sys/pci_address.h"
+#include "netns/sys/pci_path.h"
+#include "netns/sys/rdma_sysfs.h"
+
+namespace railhead::doctor {
+
+template <typename T>
+class Fact {
+ public:
+  Fact() = default;
+  Fact(T value) : value_(std::move(value)) {}  // NOLINT(google-explicit-constructor): a fact is its value
+  static Fact Unknown(const std::string& why) {
+    Fact fact;
+    fact.why_ = why;
+    return fact;
+  }
+  static Fact Of(Result<T> result) {
+    if (!result) return Unknown(Describe(result.error()));
+    return Fact(*std::move(result));
+  }
+  // `absent`: the reason where there is no such thing.
+  static Fact Of(Result<std::optional<T>> result, const std::string& absent) {
+    if (!result) return Unknown(Describe(result.error()));
+    if (!*result) return Unknown(absent);
+    return Fact(**std::move(result));
+  }
+
+  explicit operator bool() const { return value_.has_value(); }
+  [[nodiscard]] const T& operator*() const { return *value_; }
+  [[nodiscard]] const T* operator->() const { return &*value_; }
+  [[nodiscard]] const std::string& why() const { return why_; }  // of what is not known
+
+ private:
+  std::optional<T> value_;
+  std::string why_ = "was not asked for";
+};
+
+// The beginning of the GID table of an RDMA device's port 1.
+struct GidFacts {
+  std::string device;
+  Fact<std::vector<GidEntry>> gids;
+};
+
+// IEEE 802.1Qau marking as OFED shows it, by priority: what reacts (rp) and what notifies (np).
+struct EcnState {
+  std::vector<bool> reacts;
+  std::vector<bool> notifies;
+};
+
+// net.ipv4.conf, the larger of "all" and the interface's own, as the kernel takes it.
+struct ArpSettings {
+  int rp_filter = 0;
+  int arp_ignore = 0;
+  int arp_announce = 0;
+};
+
+// A PF that carries a rail of the fabric; without fabric.json, one that could.
+struct PfFacts {
+  PciAddress address;
+  std::string rail;    // "": there is no fabric
+  std::string netdev;  // "": not in this namespace
+  std::string rdma;    // "": none here
+  std::string driver;
+  std::uint16_t vendor = 0;
+  std::uint16_t device = 0;
+  int total_vfs = 0;
+  std::vector<PciAddress> vfs;  // in the order of their index
+  Fact<int> mtu;
+  Fact<std::string> driver_version;
+  Fact<std::string> firmware;
+  Fact<PortState> port;
+  Fact<ArpSettings> arp;
+  Fact<std::uint16_t> sriov_control;
+  Fact<std::string> iommu;     // type of its group; "off": it is in none
+  std::vector<GidFacts> gids;  // its own, and those of the first VF that is on the host
+  Fact<DcbState> dcb;
+  Fact<EcnState> ecn;
+  Fact<std::vector<VfState>> vf_states;
+
+  // "pf0 (0000:43:00.0)"
+  [[nodiscard]] std::string Name() const;
+};
+
+struct AcceleratorFacts {
+  PciAddress address;
+  std::uint16_t vendor = 0;
+  std::string driver;
+  Fact<std::string> iommu;
+};
+
+// A bridge between an accelerator and a PF that share a switch.
+struct BridgeFacts {
+  PciAddress address;
+  // ACS Control Register; nullopt within: the bridge has no ACS.
+  Fact<std::optional<std::uint16_t>> acs;
+  // One of the pairs that it is between.
+  PciAddress pf;
+  PciAddress accelerator;
+};
+
+struct ProcessFacts {
+  int pid = 0;
+  std::string name;           // "containerd"
+  Fact<std::string> memlock;  // soft limit: "unlimited" or bytes
+};
+
+// What decides whether a container runtime reads CDI specs.
+struct CdiSwitch {
+  enum class Runtime : std::uint8_t { kContainerd, kCrio };
+  Runtime runtime = Runtime::kContainerd;
+  std::string path;                                     // "": there is no configuration, defaults count
+  int version = 0;                                      // of containerd's configuration; 0: it does not say
+  std::optional<bool> enabled;                          // enable_cdi
+  std::optional<std::vector<std::string>> directories;  // cdi_spec_dirs
+};
+
+// A plugin in a CNI configuration.
+struct CniUse {
+  std::string file;
+  std::string type;
+  std::vector<std::string> devices;  // names and addresses that it gives
+};
+
+struct GpuDriverFacts {
+  bool nvidia = false;   // the module is loaded
+  bool peermem = false;  // nvidia_peermem is
+  Fact<bool> open;       // the open kernel modules, which can do dma-buf
+  std::string kernel;    // release; "" unknown
+};
+
+struct NodeFacts {
+  std::string node;
+  Fact<Fabric> fabric;
+  bool sriovdp_config = false;        // there is a config.json instead
+  std::optional<Error> fabric_error;  // it is there, and wrong
+  std::vector<PfFacts> pfs;           // in PCI order
+  std::string pfs_unknown;            // why they could not be read; "": they were
+  Fact<std::vector<AcceleratorFacts>> accelerators;
+  Fact<std::vector<BridgeFacts>> bridges;
+  Fact<bool> rdma_exclusive;
+  Fact<int> other_namespaces;  // network namespaces besides the host's
+  Fact<std::vector<std::string>> rdma_order;
+  std::map<std::string, PciAddress> rdma_functions;  // RDMA devices on PCI, by name
+  Fact<std::vector<ProcessFacts>> runtimes;          // container runtimes
+  Fact<CdiSwitch> cdi;
+  Fact<std::vector<std::string>> plugin_sockets;  // of other device plugins
+  Fact<std::vector<CniUse>> cni;
+  GpuDriverFacts gpu;
+  bool verbs = false;    // ib_uverbs is there
+  bool rdma_cm = false;  // rdma_ucm is
+  bool rxe = false;      // rdma_rxe is
+
+  // Why there is no PF to look at.
+  [[nodiscard]] std::string WhyNoPf() const;
+  // The rail of a PF; nullptr without one.
+  [[nodiscard]] const Rail* RailOf(const PfFacts& pf) const;
+};
+
+}  // namespace railhead::doctor

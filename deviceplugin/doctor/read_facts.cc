@@ -1,0 +1,61 @@
+#include "deviceplugin/doctor/read_facts.h"
+
+#include "deviceplugin/pools/plan.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "netns/nl/devlink_info.h"
+#include "netns/nl/rdma_order.h"
+#include "netns/nl/vf_list.h"
+
+namespace railhead::doctor {
+namespace {
+
+void ReadTheFabric(const Root& root, NodeFacts* facts) {
+  auto fabric = ReadFabric(root);
+  if (!fabric) {
+    facts->fabric_error = fabric.error();
+    facts->fabric = Fact<Fabric>::Unknown(fabric.error().message);
+  } else if (!*fabric) {
+    facts->fabric = Fact<Fabric>::Unknown(std::string("there is no ") + kFabricPath);
+  } else {
+    facts->fabric = **std::move(fabric);
+  }
+  facts->sriovdp_config = Exists(root.Path(kSriovdpConfigPath));
+}
+
+}  // namespace
+
+KernelQuestions QuestionsFor(const Root& root) {
+  KernelQuestions kernel;
+  if (!root.prefix().empty()) {
+    const auto refuse = [](auto...) {
+      return Fail(ErrorCode::kUnsupported,
+                  "RAILHEAD_ROOT is set, and the kernel answers for this machine only");
+    };
+    kernel.dcb = refuse;
+    kernel.rdma_order = refuse;
+    kernel.vfs = refuse;
+    kernel.versions = refuse;
+    return kernel;
+  }
+  kernel.dcb = ReadDcb;
+  kernel.rdma_order = RdmaDeviceOrder;
+  kernel.vfs = ListVfs;
+  kernel.versions = DevlinkRunningVersions;
+  return kernel;
+}
+
+NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
+  NodeFacts facts;
+  facts.node = NodeName(root).value_or("");
+  ReadTheFabric(root, &facts);
+  ReadRdma(root, kernel, &facts);
+  ReadPfs(root, kernel, &facts);
+  ReadPci(root, &facts);
+  ReadProcesses(root, &facts);
+  ReadGpuDriver(root, &facts);
+  ReadRuntime(root, &facts);
+  return facts;
+}
+
+}  // namespace railhead::doctor
