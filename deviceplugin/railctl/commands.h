@@ -32,6 +32,8 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status);
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);
 // ipam import host-local, whereabouts
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status);
+// rdma-test
+void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status);
 void AddTopoCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply
 void AddVfsCommand(CLI::App* app, const Root& root, int* status);

@@ -25,6 +25,7 @@ int Main(int argc, char** argv) {
   AddHandoffCommand(&app, root, &status);
   AddHealthCommand(&app, root, &status);
   AddIpamCommand(&app, root, &status);
+  AddRdmaTestCommand(&app, root, &status);
   AddTopoCommand(&app, root, &status);
   AddVfsCommand(&app, root, &status);
   try {

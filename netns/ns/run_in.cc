@@ -57,26 +57,13 @@ Result<std::string> Decode(const std::string& bytes) {
   return Fail(std::move(error));
 }
 
-Result<void> Enter(const NetNs& ns) {
-  if (setns(ns.fd(), CLONE_NEWNET) != 0) return FailSys(errno, "entering network namespace " + ns.path());
-  if (unshare(CLONE_NEWNS) != 0) return FailSys(errno, "making a private mount namespace");
-  // Nothing that is mounted below may show outside, whatever / is shared with.
-  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
-    return FailSys(errno, "making mounts private");
-  }
-  if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
-    return FailSys(errno, "mounting sysfs of network namespace " + ns.path());
-  }
-  return {};
-}
-
 [[noreturn]] void Child(const NetNs& ns, pid_t parent, int out,
                         const std::function<Result<std::string>()>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before we asked
   // A parent that is gone is seen as EPIPE; there is nobody to tell.
   signal(SIGPIPE, SIG_IGN);
-  const Result<void> entered = Enter(ns);
+  const Result<void> entered = EnterForGood(ns);
   const std::string bytes = Encode(entered ? work() : Fail(entered.error()));
   std::size_t written = 0;
   while (written < bytes.size()) {
@@ -111,6 +98,19 @@ Result<std::string> ReadAll(int fd, TimePoint deadline) {
 }
 
 }  // namespace
+
+Result<void> EnterForGood(const NetNs& ns) {
+  if (setns(ns.fd(), CLONE_NEWNET) != 0) return FailSys(errno, "entering network namespace " + ns.path());
+  if (unshare(CLONE_NEWNS) != 0) return FailSys(errno, "making a private mount namespace");
+  // Nothing that is mounted below may show outside, whatever / is shared with.
+  if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
+    return FailSys(errno, "making mounts private");
+  }
+  if (mount("sysfs", "/sys", "sysfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr) != 0) {
+    return FailSys(errno, "mounting sysfs of network namespace " + ns.path());
+  }
+  return {};
+}
 
 Result<std::string> RunInNamespace(const NetNs& ns, TimePoint deadline,
                                    const std::function<Result<std::string>()>& work) {

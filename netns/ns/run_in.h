@@ -24,6 +24,10 @@ namespace railhead {
 Result<std::string> RunInNamespace(const NetNs& ns, std::chrono::steady_clock::time_point deadline,
                                    const std::function<Result<std::string>()>& work);
 
+// What the child does first, for processes that are forked otherwise: takes the calling process
+// there for good. kPermission without CAP_SYS_ADMIN.
+Result<void> EnterForGood(const NetNs& ns);
+
 // "ipv4/conf/net1/arp_announce" of that namespace, without trailing newline.
 Result<std::string> ReadNetSysctl(const NetNs& ns, const std::string& name);
 

@@ -62,6 +62,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{"ipam/main.cc", "#include <CLI/CLI.hpp>"},
                       Planted{"cni/plugin/add.cc", "#include <netlink/msg.h>"},
                       Planted{"netns/linux_kernel.h", "#include <netlink/msg.h>"},
+                      Planted{"deviceplugin/rdmatest/runs.cc", "#include <infiniband/verbs.h>"},
                       Planted{"netns/base/node.cc", "#include <nlohmann/json.hpp>"},
                       Planted{"cni/state/journal.cc", "#include <lmdb.h>"},
                       Planted{"cni/skel/result.cc", "#include <gtest/gtest.h>"},

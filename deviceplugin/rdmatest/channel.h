@@ -1,0 +1,41 @@
+// Messages over a connected stream socket, to the other end of a test.
+//
+// Ownership: borrows nothing, keeps the descriptor. Threads: one.
+// Errors: kTimeout at the deadline, kIo when the other end has gone, and those of exchange.h;
+// a Trouble that comes is an error itself.
+#pragma once
+
+#include <chrono>
+#include <utility>
+
+#include "deviceplugin/rdmatest/exchange.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead::rdmatest {
+
+using TimePoint = std::chrono::steady_clock::time_point;
+
+class Channel {
+ public:
+  explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
+
+  [[nodiscard]] Result<void> Send(const Message& message, TimePoint deadline) const;
+  [[nodiscard]] Result<Message> Receive(TimePoint deadline) const;
+
+  // The next message, which has to be one of this kind.
+  template <typename Kind>
+  [[nodiscard]] Result<Kind> Expect(TimePoint deadline) const {
+    Message message = RH_TRY(Receive(deadline));
+    if (Kind* wanted = std::get_if<Kind>(&message)) return std::move(*wanted);
+    return Unexpected(message);
+  }
+
+ private:
+  [[nodiscard]] Result<std::string> ReceiveBytes(std::size_t size, TimePoint deadline) const;
+  [[nodiscard]] Result<void> Wait(short events, TimePoint deadline) const;
+  static tl::unexpected<Error> Unexpected(const Message& message);
+
+  UniqueFd fd_;
+};
+
+}  // namespace railhead::rdmatest

@@ -1,0 +1,16 @@
+# libibverbs with its providers, from Debian's static archives: railctl runs in containers and on
+# hosts whose libraries are unknown, and a provider that is loaded at run time is one more of them.
+# Which provider serves a device is decided at run time as ever; RDMA_STATIC_PROVIDERS says which
+# are there (see <infiniband/verbs.h>). NICs that do RoCE, and soft RoCE.
+find_path(IBVERBS_INCLUDE infiniband/verbs.h REQUIRED)
+set(verbs_archives)
+foreach(name bnxt_re-rdmav34 erdma-rdmav34 hns-rdmav34 irdma-rdmav34 mana mlx4 mlx5 ocrdma-rdmav34 qedr-rdmav34
+        rxe-rdmav34 ibverbs nl-route-3 nl-3)
+  find_library(ARCHIVE_${name} lib${name}.a REQUIRED)
+  list(APPEND verbs_archives ${ARCHIVE_${name}})
+endforeach()
+add_library(railhead_ibverbs INTERFACE)
+target_include_directories(railhead_ibverbs SYSTEM INTERFACE ${IBVERBS_INCLUDE})
+target_compile_definitions(railhead_ibverbs INTERFACE
+  RDMA_STATIC_PROVIDERS=bnxt_re,erdma,hns,irdma,mana,mlx4,mlx5,ocrdma,qedr,rxe)
+target_link_libraries(railhead_ibverbs INTERFACE -Wl,--start-group ${verbs_archives} -Wl,--end-group Threads::Threads)
