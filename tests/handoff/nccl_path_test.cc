@@ -16,7 +16,7 @@ class NcclPathTest : public ::testing::Test {
   static NcclNic Nic(const std::string& name, const std::string& address) {
     return {.rdma_device = name, .address = AddressOf(address), .soft_roce = false};
   }
-  NcclView View(const std::vector<NcclNic>& nics) const {
+  [[nodiscard]] NcclView View(const std::vector<NcclNic>& nics) const {
     auto view = NcclViewOf(sysfs_.root(), nics);
     EXPECT_TRUE(view) << Describe(view.error());
     return view.value_or(NcclView{});
