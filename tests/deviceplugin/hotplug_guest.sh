@@ -9,6 +9,10 @@ set -u
 # shellcheck source=tests/deviceplugin/guest_node.sh
 . "$SRC/tests/deviceplugin/guest_node.sh"
 
+# The doctor's verdict on one check, and a text that is in it.
+doctor() { railctl doctor --json | jq -e --arg id "$1" --arg status "$2" --arg text "${3:-}" \
+    '.checks[] | select(.id == $id) | .status == $status and (.found | contains($text))'; }
+
 registered_once() { times 0 '"msg":"registered with kubelet".*"railhead.io/'"$1"'"' 1; }
 
 node() {
@@ -38,8 +42,18 @@ check 'with its driver it is again' offers rail1 3
 echo 0 >/sys/class/net/pf1/device/sriov_numvfs
 check 'VFs that were removed are not offered' offers rail1 0
 check 'railctl tells of them' within 60 sh -c 'railctl health | grep -q "vfCount: PF pf1"'
+check 'the doctor, too' doctor sriov.vfs failure 'pf1'
 check 'VFs are made anew' make_vfs pf1 3
 check 'and offered' offers rail1 3
+
+# On a real sysfs, configuration space and netlink.
+check 'the doctor knows both rails' doctor fabric.rails ok 'rail1: pf1'
+check 'and their VFs' doctor sriov.vfs ok 'pf1 (0000:'
+check 'reads what SR-IOV says of ARI' doctor sriov.ari ok 'ARI'
+check 'asks the PF for the limits of its VFs' doctor sriov.bandwidth note '3 of them without a limit'
+check 'and the port for DCB, which igb has not' doctor qos.pfc skipped 'its driver has no DCB'
+deny 'igb is no RDMA device: that is a failure' railctl doctor --only node.modules
+check 'which can be left out' railctl doctor --skip node.modules
 
 # pf0's neighbours do not notice any of it.
 check 'rail0 is registered once' registered_once rail0
