@@ -63,6 +63,8 @@ struct Rail {
 };
 
 enum class HandoffPolicy : std::uint8_t { kOff, kRequired };
+// When NCCL is given a topology file: where it would misplace a NIC of the pod, or in any case.
+enum class TopologyPolicy : std::uint8_t { kNever, kNeeded, kAlways };
 enum class Delivery : std::uint8_t { kCdi, kMount };
 enum class PoolDevice : std::uint8_t { kVf, kPf };
 
@@ -87,6 +89,7 @@ struct Fabric {
   int conflict_probe_ms = kDefaultConflictProbeMs;  // 0: addresses are used unprobed
   std::optional<bool> rdma_exclusive;               // the RDMA namespace mode that nodes must have
   HandoffPolicy handoff = HandoffPolicy::kRequired;
+  TopologyPolicy handoff_topology = TopologyPolicy::kNeeded;
   // Further lines of nccl.conf: handoff.nccl's, then handoff.env's.
   std::vector<std::pair<std::string, std::string>> handoff_env;
   std::vector<Pool> pools;  // never empty when there are rails

@@ -1,7 +1,9 @@
-// Where the handoff of a sandbox is kept: one nccl.conf, built from all its finished attachments.
+// Where the handoff of a sandbox is kept: nccl.conf and, where NCCL needs one, a topology file, built
+// from all its finished attachments.
 // Threads: thread-safe for different sandboxes; callers hold the sandbox's lock. Errors: kIo.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "netns/base/result.h"
@@ -10,10 +12,16 @@
 namespace railhead {
 
 inline constexpr const char* kNcclConfInContainer = "/etc/nccl.conf";
+// Names in the sandbox's directory.
+inline constexpr const char* kNcclConfName = "nccl.conf";
+inline constexpr const char* kTopologyName = "topology.xml";
 
-Result<void> WriteHandoff(const Root& root, const std::string& container, const std::string& nccl_conf);
+// In one step each; nccl.conf last. Without a topology file, none is left.
+Result<void> WriteHandoff(const Root& root, const std::string& container, const std::string& nccl_conf,
+                          const std::optional<std::string>& topology = std::nullopt);
 Result<void> RemoveHandoff(const Root& root, const std::string& container);
 [[nodiscard]] std::string HandoffPath(const Root& root, const std::string& container);
+[[nodiscard]] std::string TopologyPath(const Root& root, const std::string& container);
 
 // For "delivery": "mount": the file that Allocate mounted by the device's name.
 // In place, since it may be mounted already; a runtime that found it missing

@@ -60,11 +60,7 @@ void AddNics(const Handoff& handoff, Lines& lines) {
   AddGids(handoff.gids, lines);
   lines.AddShared("NCCL_IB_TC", handoff.nics, &HandoffNic::traffic_class);
   lines.AddShared("NCCL_IB_SL", handoff.nics, &HandoffNic::service_level);
-  if (handoff.merge_vfs) lines.Add("NCCL_IB_MERGE_VFS", std::to_string(*handoff.merge_vfs));
-  if (handoff.keep_apart) {
-    lines.Add("NCCL_IB_MERGE_NICS", "0");      // 2.20 to 2.23
-    lines.Add("NCCL_NET_MERGE_LEVEL", "LOC");  // since 2.24
-  }
+  for (const auto& [name, value] : handoff.paths) lines.Add(name, value);
 }
 
 }  // namespace

@@ -24,9 +24,7 @@ using NcclLine = std::pair<std::string, std::string>;
 struct Handoff {
   std::vector<HandoffNic> nics;  // in the order that NCCL_IB_HCA names them
   GidSelection gids;
-  // NCCL_IB_MERGE_VFS, where its default would lead NCCL to a wrong place for one of the NICs.
-  std::optional<int> merge_vfs;
-  bool keep_apart = false;    // NCCL would take several of the NICs for ports of one
+  std::vector<NcclLine> paths;  // what the NICs' places ask for: NcclView::Variables()
   std::string socket_ifname;  // cluster network's interface in the pod; empty: unknown
   std::vector<NcclLine> env;  // the fabric's own lines; they stand for those of the same name
 };

@@ -8,6 +8,7 @@
 
 #include "cni/handoff/files.h"
 #include "cni/handoff/nccl_conf.h"
+#include "cni/handoff/topology_file.h"
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/routing.h"
 #include "cni/state/paths.h"
@@ -212,13 +213,16 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
   return {};
 }
 
-Result<void> CheckCdi(Differences& differences, const Root& root, const AttachedLink& link) {
+// `mounts_topology`: set when the spec mounts a topology file.
+Result<void> CheckCdi(Differences& differences, const Root& root, const AttachedLink& link,
+                      bool& mounts_topology) {
   const std::string path = paths::CdiSpec(root, link.KubeletId());
   const auto spec = RH_TRY(ReadFile(path));
   if (!spec) {
     differences.push_back("the CDI spec " + path + " is missing");
     return {};
   }
+  mounts_topology = mounts_topology || spec->find(kNcclTopologyInContainer) != std::string::npos;
   const std::string node = "/dev/infiniband/" + link.uverbs;
   if (!link.uverbs.empty() && spec->find("\"" + node + "\"") == std::string::npos) {
     differences.push_back("the CDI spec " + path + " does not name " + node);
@@ -231,8 +235,9 @@ Result<void> CheckFiles(Differences& differences, const Root& root, const Journa
   const std::string path = HandoffPath(root, entry.key.container_id);
   const auto conf = RH_TRY(ReadFile(path));
   bool missing = false;
+  bool mounts_topology = false;
   for (const auto& link : entry.links) {
-    RH_TRY(CheckCdi(differences, root, link));
+    RH_TRY(CheckCdi(differences, root, link, mounts_topology));
     if (!link.handoff || !link.gid_index) continue;
     missing = !conf;
     if (missing) continue;
@@ -246,6 +251,9 @@ Result<void> CheckFiles(Differences& differences, const Root& root, const Journa
       CheckValue(differences, path + ": NCCL_IB_GID_INDEX", index, std::to_string(*link.gid_index));
   }
   if (missing) differences.push_back("the handoff file " + path + " is missing");
+  const std::string topology = TopologyPath(root, entry.key.container_id);
+  if (mounts_topology && !Exists(topology))
+    differences.push_back("the handoff file " + topology + " is missing");
   return {};
 }
 

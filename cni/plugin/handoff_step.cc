@@ -1,15 +1,13 @@
 #include "cni/plugin/handoff_step.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <functional>
 #include <iterator>
 #include <map>
 
 #include "cni/handoff/files.h"
-#include "cni/handoff/nccl_conf.h"
-#include "cni/plugin/rdma_step.h"
+#include "cni/handoff/topology_file.h"
+#include "cni/plugin/handoff_content.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
@@ -23,21 +21,6 @@ namespace {
 constexpr auto kSandboxLockLimit = std::chrono::seconds(30);
 constexpr std::size_t kSandboxLocks = 64;
 constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
-
-// The cluster network's interface: where the pod's default route leaves.
-Result<std::string> ClusterInterface(RouteApi& pod) {
-  for (const int family : {AF_INET, AF_INET6}) {
-    const Route* best = nullptr;
-    const auto routes = RH_TRY(pod.ListRoutes(family, kTableMain));
-    for (const auto& route : routes) {
-      const bool is_default = route.destination.length == 0 && route.link != 0;
-      if (is_default && (best == nullptr || route.metric < best->metric)) best = &route;
-    }
-    if (best == nullptr) continue;
-    if (const auto link = RH_TRY(pod.FindLink(best->link)); link) return link->name;
-  }
-  return std::string();
-}
 
 // The finished attachments of the sandbox and this one, in the order of the
 // devices.
@@ -87,70 +70,54 @@ std::vector<std::string> LateVariables(const std::vector<AttachedLink>& links) {
   return variables;
 }
 
-Result<void> WriteCdi(const Root& root, const std::string& container, const std::vector<AttachedLink>& links,
-                      const std::vector<std::string>& variables) {
+// What all containers of the pod are given besides the device.
+struct Shared {
+  std::vector<CdiMount> mounts;
+  std::vector<std::string> late;  // variables
+};
+
+Result<void> WriteCdi(const Root& root, const std::vector<AttachedLink>& links, const Shared& shared) {
   for (const auto& link : links) {
     CdiDevice device{link.KubeletId(), RH_TRY(DeviceNodes(root, link)), {}, {}};
-    if (link.handoff && link.gid_index)
-      device.mounts.push_back({HandoffPath(root, container), kNcclConfInContainer});
-    if (!link.slot.empty()) device.env = variables;
+    if (link.handoff && link.gid_index) device.mounts = shared.mounts;
+    if (!link.slot.empty()) device.env = shared.late;
     RH_TRY(WriteCdiSpec(root, device));
   }
   return {};
 }
 
-// Those of the sandbox's earlier attachments too, when there are slots among them.
-Result<void> WriteCdiOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
-  std::vector<AttachedLink> late;
-  const auto add = [&](const JournalEntry& of) {
-    std::copy_if(of.links.begin(), of.links.end(), std::back_inserter(late),
-                 [](const AttachedLink& link) { return !link.slot.empty(); });
-  };
-  add(entry);
-  if (late.empty()) return WriteCdi(root, entry.key.container_id, entry.links, {});
-  for (const auto& sibling : RH_TRY(journal.OfSandbox(entry.key.container_id))) {
-    if (sibling.phase == Phase::kDone && !(sibling.key == entry.key)) add(sibling);
+// The specs of the sandbox's earlier attachments, too, where what all share is another now.
+Result<void> WriteCdiOf(const Root& root, const Journal& journal, const JournalEntry& entry, bool topology) {
+  const std::string& container = entry.key.container_id;
+  std::vector<AttachedLink> links = entry.links;
+  std::vector<AttachedLink> earlier;
+  for (const auto& sibling : RH_TRY(journal.OfSandbox(container))) {
+    if (sibling.phase != Phase::kDone || sibling.key == entry.key) continue;
+    earlier.insert(earlier.end(), sibling.links.begin(), sibling.links.end());
   }
-  RH_TRY(WriteCdi(root, entry.key.container_id, entry.links, {}));
-  return WriteCdi(root, entry.key.container_id, late, LateVariables(late));
+  Shared shared{{{HandoffPath(root, container), kNcclConfInContainer}}, {}};
+  if (topology) shared.mounts.push_back({TopologyPath(root, container), kNcclTopologyInContainer});
+  const bool late =
+      std::any_of(links.begin(), links.end(), [](const auto& link) { return !link.slot.empty(); });
+  if (late || topology) links.insert(links.end(), earlier.begin(), earlier.end());
+  shared.late = LateVariables(links);
+  return WriteCdi(root, links, shared);
 }
 
-Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const HandoffNic& nic) {
-  auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
-  if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
-  return *std::move(table);
-}
-
-Result<std::string> TextOf(Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
-                           const std::vector<AttachedLink>& links) {
-  Handoff handoff;
-  for (const auto& link : links) {
-    const IpAddress* address = GidAddressOf(link);
-    if (address == nullptr || !link.gid_index) continue;
-    handoff.nics.push_back(
-        {link.rdma_device, *address, *link.gid_index, link.traffic_class, link.service_level});
-  }
-  const auto table_of = [&](const HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
-  handoff.gids = RH_TRY(SelectGids(handoff.nics, table_of));
-  handoff.socket_ifname = RH_TRY(ClusterInterface(*network.pod));
-  const bool is_ours = std::any_of(links.begin(), links.end(), [&](const AttachedLink& link) {
-    return link.pod_name == handoff.socket_ifname;
-  });
-  if (is_ours) handoff.socket_ifname.clear();  // bootstrap traffic does not belong on a rail
-  handoff.env = plan.handoff_env;
-  return NcclConf(handoff);
-}
-
-Result<void> WriteNcclConf(const Root& root, Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
-                           const JournalEntry& entry, const std::vector<AttachedLink>& links) {
-  const std::string text = RH_TRY(TextOf(kernel, network, plan, links));
-  RH_TRY(WriteHandoff(root, entry.key.container_id, text));
+Result<void> WriteFiles(const Root& root, const AttachPlan& plan, const std::string& container,
+                        const HandoffContent& content, const std::vector<AttachedLink>& links) {
+  RH_TRY(WriteHandoff(root, container, content.nccl_conf, content.topology));
   const bool mounted = std::any_of(plan.links.begin(), plan.links.end(), [](const LinkPlan& link) {
     return link.allocation && link.allocation->delivery == Delivery::kMount;
   });
   if (!mounted) return {};
-  for (const auto& link : links) RH_TRY(WriteDeviceHandoff(root, link.device, text));
+  for (const auto& link : links) RH_TRY(WriteDeviceHandoff(root, link.device, content.nccl_conf));
   return {};
+}
+
+Result<void> Finish(const Journal& journal, JournalEntry& entry) {
+  entry.phase = Phase::kDone;
+  return journal.Write(entry);
 }
 
 }  // namespace
@@ -166,17 +133,20 @@ Result<FileLock> LockSandbox(const Root& root, const std::string& container,
 Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel& kernel, PodNetwork& network,
                                const AttachPlan& plan, JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
-  // The shared file last: a NIC that fails on the way is not left in it.
-  RH_TRY_WRAP(WriteCdiOf(root, journal, entry), "writing the CDI spec");
-  // Without an address there is nothing to hand over, and the image keeps its file.
+  // Without an address there is nothing to hand over, and the image keeps its files.
   const bool has_gid = std::any_of(entry.links.begin(), entry.links.end(),
                                    [](const AttachedLink& link) { return link.handoff && link.gid_index; });
-  if (has_gid) {
-    const auto links = RH_TRY(LinksOfSandbox(journal, entry));
-    RH_TRY_WRAP(WriteNcclConf(root, kernel, network, plan, entry, links), "writing the handoff");
+  if (!has_gid) {
+    RH_TRY_WRAP(WriteCdiOf(root, journal, entry, false), "writing the CDI spec");
+    return Finish(journal, entry);
   }
-  entry.phase = Phase::kDone;
-  return journal.Write(entry);
+  const auto links = RH_TRY(LinksOfSandbox(journal, entry));
+  const auto content =
+      RH_TRY_WRAP(HandoffContentOf(root, kernel, network, plan, links), "making the handoff");
+  // The shared files last: a NIC that fails on the way is not left in them.
+  RH_TRY_WRAP(WriteCdiOf(root, journal, entry, content.topology.has_value()), "writing the CDI spec");
+  RH_TRY_WRAP(WriteFiles(root, plan, entry.key.container_id, content, links), "writing the handoff");
+  return Finish(journal, entry);
 }
 
 Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry) {

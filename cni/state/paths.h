@@ -4,7 +4,7 @@
 //     attachments/CONTAINER/NETWORK@IFNAME.json   journal
 //     devices/BDF -> ../attachments/...           which attachment holds a device
 //     locks/NAME.lock                             flock, never removed
-//     handoff/CONTAINER/nccl.conf                 one per sandbox
+//     handoff/CONTAINER/nccl.conf, topology.xml   one per sandbox
 //     handoff-device/BDF/nccl.conf                the same, for "delivery": "mount"
 //     rdma-mode                                   RDMA namespace mode at the first ADD
 //     announce/                                   announcements to repeat, for railheadd

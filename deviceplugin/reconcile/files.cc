@@ -26,7 +26,6 @@ constexpr const char* kNoEntry = "no attachment has it";
 constexpr const char* kHalfWritten = "its writer was killed";
 constexpr std::string_view kCdiPrefix = "railhead-";
 constexpr std::string_view kCdiSuffix = ".json";
-constexpr std::string_view kNcclConf = "nccl.conf";
 
 // Whose entries are on record, of whichever boot.
 struct Owners {
@@ -122,7 +121,8 @@ Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& containe
   bool removed = false;
   const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
   for (const auto& name : names) {
-    if (IsTemporaryOf(name, kNcclConf)) removed = RH_TRY(RemoveFile(In(directory, name))) || removed;
+    if (IsTemporaryOf(name, kNcclConfName) || IsTemporaryOf(name, kTopologyName))
+      removed = RH_TRY(RemoveFile(In(directory, name))) || removed;
   }
   if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
   RH_TRY(RemoveHandoff(pass.root, container));
@@ -135,7 +135,7 @@ void Handoffs(ReconcilePass& pass, const Owners& owners) {
     bool temporary = false;
     if (owned) {
       for (const auto& name : NamesIn(pass, "handoff", paths::HandoffDirectory(pass.root, container))) {
-        temporary = temporary || name != kNcclConf;
+        temporary = temporary || (name != kNcclConfName && name != kTopologyName);
       }
     }
     if (!owned || temporary)

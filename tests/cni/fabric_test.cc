@@ -186,6 +186,8 @@ INSTANTIATE_TEST_SUITE_P(
                 "/addresses/rest: unknown"},
         Refusal{R"({"version":1,"handoff":{"mode":"maybe"},"rails":[{"name":"a","pf":"p"}]})",
                 "/handoff/mode: 'maybe' is not known; required or off"},
+        Refusal{R"({"version":1,"handoff":{"topology":"auto"},"rails":[{"name":"a","pf":"p"}]})",
+                "/handoff/topology: 'auto' is not known; never, needed or always"},
         Refusal{R"({"version":1,"handoff":{"nccl":{"timeout":32}},"rails":[{"name":"a","pf":"p"}]})",
                 "/handoff/nccl/timeout: "},
         Refusal{R"({"version":1,"handoff":{"nccl":{"gdrLevel":"pix"}},"rails":[{"name":"a","pf":"p"}]})",

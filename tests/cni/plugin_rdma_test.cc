@@ -19,6 +19,10 @@ class PluginRdmaTest : public PluginFixture {
     const auto& bdf = vfs_.at(static_cast<std::size_t>(rail)).at(static_cast<std::size_t>(n));
     return nlohmann::json::parse(File("/run/cdi/railhead-" + bdf + ".json"), nullptr, false);
   }
+  void MakeProcessor() {
+    sysfs_.Write("/proc/cpuinfo",
+                 "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n");
+  }
   // A VF that knows RoCE v2 only.
   std::string AnotherKind(const std::string& address) {
     const auto vfs = kernel_.AddPf(
@@ -84,6 +88,62 @@ TEST_F(PluginRdmaTest, AllNicsOfThePodInOneFile) {
     EXPECT_EQ(mounts[0]["hostPath"], sysfs_.directory() + kConf);
     EXPECT_EQ(mounts[0]["containerPath"], "/etc/nccl.conf");
   }
+}
+
+// The second ADD finds that NCCL would misplace its NIC; what is mounted is the same for both.
+TEST_F(PluginRdmaTest, ATopologyFileWhereNcclWouldMisplaceANic) {
+  MakeProcessor();
+  const std::string topology = "/run/railhead/handoff/c1/topology.xml";
+  ASSERT_TRUE(Add({.config = Usual()}));
+  EXPECT_EQ(File(topology), "") << "the PF is where NCCL looks for it";
+  // Its VFs are on the next bus, where no function has the number 0.
+  const auto vfs = kernel_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "mlx5_pf2"},
+                                 {.count = 1, .rdma = "mlx5_next", .offset = 258});
+  const Call second{.ifname = "net2", .config = "\"deviceID\":\"" + vfs[0] + "\"," + Ipam("10.100.0.77/24")};
+  const auto added = Add(second);
+  ASSERT_TRUE(added) << Describe(added.error());
+  const std::string text = File(topology);
+  for (const char* net : {"<net name=\"mlx5_pf0v0\"", "<net name=\"mlx5_next\""})
+    EXPECT_NE(text.find(net), std::string::npos) << text;
+  for (const std::string& device : {vfs_[0][0], vfs[0]}) {
+    const auto spec = nlohmann::json::parse(File("/run/cdi/railhead-" + device + ".json"));
+    const auto mounts = spec["devices"][0]["containerEdits"]["mounts"];
+    ASSERT_EQ(mounts.size(), 2U) << spec;
+    EXPECT_EQ(mounts[1]["hostPath"], sysfs_.directory() + topology);
+    EXPECT_EQ(mounts[1]["containerPath"], "/var/run/nvidia-topologyd/virtualTopology.xml");
+  }
+  EXPECT_TRUE(Check(second));
+  std::filesystem::remove(sysfs_.directory() + topology);
+  const auto checked = Check(second);
+  ASSERT_FALSE(checked);
+  EXPECT_NE(checked.error().message.find("topology.xml is missing"), std::string::npos);
+  ASSERT_TRUE(Del(second));
+  ASSERT_TRUE(Del({.config = Usual()}));
+  EXPECT_FALSE(std::filesystem::exists(sysfs_.directory() + "/run/railhead/handoff/c1"));
+}
+
+// Without which a pod would run with its NICs in the wrong place: ADD says what is missing, and the way out.
+TEST_F(PluginRdmaTest, ATopologyFileThatCannotBeMade) {
+  auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
+  fabric["handoff"]["topology"] = "always";
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());
+  const auto before = World();
+  const auto added = Add({.config = Usual()});
+  ASSERT_FALSE(added);
+  EXPECT_NE(Describe(added.error()).find("/proc/cpuinfo"), std::string::npos) << Describe(added.error());
+  EXPECT_NE(added.error().hint.find("never"), std::string::npos) << Describe(added.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginRdmaTest, ATopologyFileBecauseTheFabricSaysSo) {
+  MakeProcessor();
+  const std::string topology = "/run/railhead/handoff/c1/topology.xml";
+  auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
+  fabric["handoff"]["topology"] = "always";
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());
+  const auto added = Add({.config = Usual()});
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_NE(File(topology).find("mlx5_pf0v0"), std::string::npos);
 }
 
 TEST_F(PluginRdmaTest, OtherPodsAreNotInIt) {

@@ -23,7 +23,7 @@ for pf in pf0 pf1; do
     done
 done
 
-jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 },
+jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 }, handoff: { topology: "always" },
     rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 * (. + 1)), softRoce: true, mtu: 1400,
                           subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
                           nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.99" } } ] }' \
@@ -86,6 +86,11 @@ conf=/run/railhead/handoff/pod1/nccl.conf
 hcas=$(sed -n 's/^NCCL_IB_HCA==//p' "$conf")
 check 'nccl.conf names 8 HCAs and the cluster network' test "$(tr , '\n' <<<"$hcas" | grep -c .)" = 8
 check 'nccl.conf: bootstrap by eth0' grep -qx 'NCCL_SOCKET_IFNAME==eth0' "$conf"
+topology=/run/railhead/handoff/pod1/topology.xml
+check 'the topology file has 8 NICs' test "$(grep -c '<net name="' "$topology")" = 8
+check '... which every device brings along' test "$(cat /run/cdi/railhead-*.json | jq -s --arg path "$topology" '
+    [ .[].devices[].containerEdits.mounts[] | select(.hostPath == $path) | .containerPath ]
+    | unique == ["/var/run/nvidia-topologyd/virtualTopology.xml"] and length == 1')" = true
 check 'each rail has its route' ip -n pod1 route get 10.200.0.254 oif rail1
 check 'CHECK' check_rails pod1 "$UID1"
 

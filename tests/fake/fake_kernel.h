@@ -54,6 +54,7 @@ struct FakeVfSpec {
   std::string rdma = {};  // "{pf}" and "{n}" are replaced
   std::string vendor_driver = {};
   bool up = false;
+  int offset = 16;  // as FakeVfs::offset
 };
 
 struct Announcement {

@@ -45,10 +45,9 @@ TEST(NcclConfTest, ASearchForGids) {
   EXPECT_NE(NcclConf(handoff)->find("=AF_INET6\nNCCL_IB_ADDR_RANGE=fd00::/48\n"), std::string::npos);
 }
 
-TEST(NcclConfTest, WhatNcclWouldMerge) {
+TEST(NcclConfTest, WhatThePlacesAskFor) {
   Handoff handoff = TwoNics();
-  handoff.merge_vfs = 0;
-  handoff.keep_apart = true;
+  handoff.paths = {{"NCCL_IB_MERGE_VFS", "0"}, {"NCCL_IB_MERGE_NICS", "0"}, {"NCCL_NET_MERGE_LEVEL", "LOC"}};
   EXPECT_EQ(*NcclConf(handoff),
             "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\nNCCL_IB_MERGE_VFS=0\n"
             "NCCL_IB_MERGE_NICS=0\nNCCL_NET_MERGE_LEVEL=LOC\n");

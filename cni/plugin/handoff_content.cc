@@ -1,0 +1,105 @@
+#include "cni/plugin/handoff_content.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cni/handoff/nccl_conf.h"
+#include "cni/handoff/nccl_path.h"
+#include "cni/handoff/topology_file.h"
+#include "cni/plugin/rdma_step.h"
+
+namespace railhead {
+namespace {
+
+// The cluster network's interface: where the pod's default route leaves.
+Result<std::string> ClusterInterface(RouteApi& pod) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    const Route* best = nullptr;
+    const auto routes = RH_TRY(pod.ListRoutes(family, kTableMain));
+    for (const auto& route : routes) {
+      const bool is_default = route.destination.length == 0 && route.link != 0;
+      if (is_default && (best == nullptr || route.metric < best->metric)) best = &route;
+    }
+    if (best == nullptr) continue;
+    if (const auto link = RH_TRY(pod.FindLink(best->link)); link) return link->name;
+  }
+  return std::string();
+}
+
+Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const HandoffNic& nic) {
+  auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
+  if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
+  return *std::move(table);
+}
+
+// Of the VF as the pod has it; 0: none.
+std::uint32_t RateOf(const AttachedLink& link) {
+  if (link.vf_change.rate) return link.vf_change.rate->max;
+  return link.host_vf ? link.host_vf->max_tx_rate.value_or(0) : 0;
+}
+
+// Of those that NCCL is told to use.
+struct Nics {
+  std::vector<HandoffNic> handoff;
+  std::vector<NcclNic> places;
+  std::vector<TopologyNic> topology;
+};
+
+Result<Nics> NicsOf(const std::vector<AttachedLink>& links) {
+  Nics nics;
+  for (const auto& link : links) {
+    const IpAddress* address = GidAddressOf(link);
+    if (address == nullptr || !link.gid_index) continue;
+    const auto place = PciAddress::Parse(link.device);
+    if (!place) return Fail(ErrorCode::kMalformed, "the journal has a device " + link.device);
+    nics.handoff.push_back(
+        {link.rdma_device, *address, *link.gid_index, link.traffic_class, link.service_level});
+    // Soft RoCE has no place in PCI, which NCCL takes as it is; the fabric can ask for a file.
+    if (!link.soft_roce) nics.places.push_back({link.rdma_device, *place});
+    nics.topology.push_back({link.rdma_device, *place, RateOf(link)});
+  }
+  return nics;
+}
+
+// Bootstrap traffic does not belong on a rail.
+Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedLink>& links) {
+  std::string name = RH_TRY(ClusterInterface(pod));
+  const bool is_ours = std::any_of(links.begin(), links.end(),
+                                   [&](const AttachedLink& link) { return link.pod_name == name; });
+  return is_ours ? std::string() : name;
+}
+
+Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy policy, const NcclView& view,
+                                              std::vector<TopologyNic> nics) {
+  const bool wanted =
+      policy == TopologyPolicy::kAlways || (policy == TopologyPolicy::kNeeded && view.NeedsTopologyFile());
+  if (!wanted) return std::nullopt;
+  auto text = TopologyText(root, {std::move(nics), std::nullopt});
+  if (text) return *std::move(text);
+  Error error = Wrap(text.error(), "NCCL needs a topology file to find the pod's NICs");
+  if (error.hint.empty()) error.hint = "\"handoff\": {\"topology\": \"never\"} in fabric.json does without";
+  return Fail(std::move(error));
+}
+
+}  // namespace
+
+Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
+                                        const AttachPlan& plan, const std::vector<AttachedLink>& links) {
+  Nics nics = RH_TRY(NicsOf(links));
+  const NcclView view = RH_TRY(NcclViewOf(root, std::move(nics.places)));
+  const auto table_of = [&](const HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
+  Handoff handoff;
+  handoff.gids = RH_TRY(SelectGids(nics.handoff, table_of));
+  handoff.nics = std::move(nics.handoff);
+  handoff.paths = view.Variables();
+  handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, links));
+  handoff.env = plan.handoff_env;
+  HandoffContent content;
+  content.nccl_conf = RH_TRY(NcclConf(handoff));
+  content.topology = RH_TRY(TopologyOf(root, plan.handoff_topology, view, std::move(nics.topology)));
+  return content;
+}
+
+}  // namespace railhead
