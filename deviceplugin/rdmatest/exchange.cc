@@ -48,8 +48,8 @@ void Put(ByteWriter& to, const Run& run) {
 
 void Put(ByteWriter& to, const Trouble& trouble) {
   to.Put(trouble.code);
-  to.PutText(std::string_view(trouble.message).substr(0, kMaxText));
-  to.PutText(std::string_view(trouble.hint).substr(0, kMaxText));
+  to.PutText(trouble.message.substr(0, kMaxText));
+  to.PutText(trouble.hint.substr(0, kMaxText));
 }
 
 template <typename Empty>

@@ -22,8 +22,8 @@ std::string Hex(const std::string& bytes) {
 }
 
 Result<Message> Decode(const std::string& bytes) {
-  const FrameHeader header = RH_TRY(DecodeHeader(std::string_view(bytes).substr(0, kFrameHeader)));
-  return DecodePayload(header, std::string_view(bytes).substr(kFrameHeader));
+  const FrameHeader header = RH_TRY(DecodeHeader(bytes.substr(0, kFrameHeader)));
+  return DecodePayload(header, bytes.substr(kFrameHeader));
 }
 
 const std::vector<Message>& AllMessages() {

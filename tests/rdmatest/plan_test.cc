@@ -55,6 +55,7 @@ Result<TestEnd> Resolve(const std::string& said, std::optional<std::uint64_t> in
 
 std::vector<TestEnd> Ends(const std::vector<std::string>& said) {
   std::vector<TestEnd> ends;
+  ends.reserve(said.size());
   for (const std::string& one : said) ends.push_back(*Resolve(one));
   return ends;
 }
