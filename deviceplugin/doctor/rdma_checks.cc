@@ -18,8 +18,8 @@ std::string HowToChange(const NodeFacts& facts, bool exclusive) {
       "at boot: `options ib_core netns_mode=" + std::string(exclusive ? "0" : "1") + "` in /etc/modprobe.d";
   if (facts.other_namespaces && *facts.other_namespaces == 0) return command + " works now; " + at_boot;
   if (facts.other_namespaces) {
-    return "not now: " + std::to_string(*facts.other_namespaces) +
-           " other network namespaces exist, the kernel answers EBUSY; " + at_boot + ", and reboot";
+    return "not now: there are other network namespaces (" + std::to_string(*facts.other_namespaces) +
+           "), the kernel answers EBUSY; " + at_boot + ", and reboot";
   }
   return command + " while no other network namespace exists, else " + at_boot;
 }

@@ -125,7 +125,8 @@ std::string ReportAsText(const Report& report) {
     }
     counts.push_back(std::string(NameOf(status)) + " " + std::to_string(report.Count(status)));
   }
-  return text + "\n" + std::to_string(report.findings.size()) + " checks: " + Join(counts, ", ") + "; " +
+  return text + "\n" + std::to_string(report.findings.size()) +
+         (report.findings.size() == 1 ? " check: " : " checks: ") + Join(counts, ", ") + "; " +
          Milliseconds(report.elapsed_ms) + "\n";
 }
 

@@ -21,6 +21,7 @@ node() {
     ip link set pf1 up && within 60 is_up pf1 || return
     fabric '. + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
                   health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 }, errorRate: false } }' || return
+    echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >/etc/railhead/topology.json || return
     kubelet_start && daemon_start 0 || return
     within 60 registered_once rail0 && within 60 registered_once rail1
 }
@@ -50,6 +51,8 @@ check 'and offered' offers rail1 3
 check 'the doctor knows both rails' doctor fabric.rails ok 'rail1: pf1'
 check 'and their VFs' doctor sriov.vfs ok 'pf1 (0000:'
 check 'reads what SR-IOV says of ARI' doctor sriov.ari ok 'ARI'
+check 'and that the IOMMU translates' doctor pci.iommu warning 'the IOMMU translates (DMA'
+check 'finds the bridges between NICs and GPUs' doctor pci.acs ok ': no ACS'
 check 'asks the PF for the limits of its VFs' doctor sriov.bandwidth note '3 of them without a limit'
 check 'and the port for DCB, which igb has not' doctor qos.pfc skipped 'its driver has no DCB'
 deny 'igb is no RDMA device: that is a failure' railctl doctor --only node.modules

@@ -138,6 +138,13 @@ TEST(ReportTest, TheWorstFirst) {
       "\n4 checks: failure 1, warning 1, note 0, skipped 1, ok 1; 12 ms\n");
 }
 
+TEST(ReportTest, OneCheck) {
+  const auto report = doctor::RunChecks(GoodNode(), *doctor::SelectChecks({"fabric.valid"}, {}));
+  EXPECT_EQ(ReportAsText(report),
+            "ok       fabric.valid            2 rails\n"
+            "\n1 check: failure 0, warning 0, note 0, skipped 0, ok 1; 0 ms\n");
+}
+
 TEST(ReportTest, Json) {
   doctor::NodeFacts node = GoodNode();
   node.pfs[1].mtu = 1500;

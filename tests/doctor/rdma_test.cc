@@ -38,7 +38,9 @@ TEST(RdmaModeTest, AnotherOneThanStated) {
   // The kernel refuses it while there is any other network namespace.
   node.other_namespaces = 3;
   const auto busy = doctor::CheckRdmaMode(node);
-  EXPECT_NE(busy.Fix().find("not now: 3 other network namespaces"), std::string::npos) << busy.Fix();
+  EXPECT_NE(busy.Fix().find("not now: there are other network namespaces (3), the kernel answers EBUSY"),
+            std::string::npos)
+      << busy.Fix();
   EXPECT_NE(busy.Fix().find("reboot"), std::string::npos) << busy.Fix();
 }
 
