@@ -117,7 +117,7 @@ Verdict CheckGids(const NodeFacts& facts) {
       if (*count == *first) {
         verdict.Ok(text);
       } else {
-        verdict.Warn(text + ", unlike " + first_device,
+        verdict.Warn(std::string(text).append(", unlike ").append(first_device),
                      "do not give pods VFs of both: put the rails into different pools");
       }
     }
