@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <csignal>
+#include <optional>
+#include <string>
 #include <thread>
 
 #include "deviceplugin/rdmatest/end_process.h"

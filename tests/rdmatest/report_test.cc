@@ -4,7 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <numeric>
+#include <string>
+#include <vector>
 
 #include "tests/rdmatest/support.h"
 
