@@ -90,7 +90,7 @@ topology=/run/railhead/handoff/pod1/topology.xml
 check 'the topology file has 8 NICs' test "$(grep -c '<net name="' "$topology")" = 8
 check '... which every device brings along' test "$(cat /run/cdi/railhead-*.json | jq -s --arg path "$topology" '
     [ .[].devices[].containerEdits.mounts[] | select(.hostPath == $path) | .containerPath ]
-    | unique == ["/var/run/nvidia-topologyd/virtualTopology.xml"] and length == 1')" = true
+    | length == 8 and unique == ["/var/run/nvidia-topologyd/virtualTopology.xml"]')" = true
 check 'each rail has its route' ip -n pod1 route get 10.200.0.254 oif rail1
 check 'CHECK' check_rails pod1 "$UID1"
 
