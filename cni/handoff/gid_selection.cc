@@ -2,25 +2,11 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <cstring>
 #include <optional>
 #include <string>
 
 namespace railhead {
 namespace {
-
-constexpr std::size_t kMappedOffset = 12;  // ::ffff:a.b.c.d
-
-bool IsMapped(const IpAddress& gid) {
-  static constexpr std::uint8_t kPrefix[kMappedOffset] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
-  return gid.IsV6() && std::memcmp(gid.Data(), kPrefix, kMappedOffset) == 0;
-}
-
-// The address that a GID stands for.
-IpAddress AddressOf(const IpAddress& gid) {
-  if (!IsMapped(gid)) return gid;
-  return IpAddress::FromBytes(gid.Data() + kMappedOffset, 4).value_or(gid);
-}
 
 // A slot as NCCL sees it; an empty one is the GID of zeros.
 struct Slot {
@@ -35,7 +21,7 @@ std::vector<Slot> SlotsOf(const std::vector<GidEntry>& table) {
   for (const GidEntry& entry : table) {
     const auto index = static_cast<std::size_t>(entry.index);
     if (slots.size() <= index) slots.resize(index + 1);
-    slots[index] = {AddressOf(entry.gid), entry.type};
+    slots[index] = {AddressOfGid(entry.gid), entry.type};
   }
   return slots;
 }

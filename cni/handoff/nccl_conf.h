@@ -25,8 +25,8 @@ struct Handoff {
   std::vector<HandoffNic> nics;  // in the order that NCCL_IB_HCA names them
   GidSelection gids;
   std::vector<NcclLine> paths;  // what the NICs' places ask for: NcclView::Variables()
-  std::string socket_ifname;  // cluster network's interface in the pod; empty: unknown
-  std::vector<NcclLine> env;  // the fabric's own lines; they stand for those of the same name
+  std::string socket_ifname;    // cluster network's interface in the pod; empty: unknown
+  std::vector<NcclLine> env;    // the fabric's own lines; they stand for those of the same name
 };
 
 // kInvalid when a value is too long for NCCL.

@@ -7,6 +7,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/checkpoint.h"
 #include "cni/state/paths.h"
+#include "cni/state/pod_args.h"
 
 namespace railhead {
 namespace {
@@ -59,16 +60,10 @@ Result<Given> DevicesOfPod(const Root& root, const PluginConfig& config, const s
 // kBusy when no daemon answers.
 Result<void> BindLate(const Root& root, const CniRequest& request, Given& given, DeviceChoice& choice) {
   if (given.slots.empty()) return {};
-  const auto argument = [&](const char* name) {
-    const auto found = request.args.find(name);
-    return found == request.args.end() ? std::string() : found->second;
-  };
-  const std::string name = argument("K8S_POD_NAME");
   std::sort(given.slots.begin(), given.slots.end());
   given.slots.erase(std::unique(given.slots.begin(), given.slots.end()), given.slots.end());
-  const auto bindings =
-      RH_TRY(BindSlots(root, {argument(kPodUid), request.container_id, given.slots,
-                              name.empty() ? name : argument("K8S_POD_NAMESPACE") + "/" + name}));
+  const auto bindings = RH_TRY(
+      BindSlots(root, {PodUid(request.args), request.container_id, given.slots, PodName(request.args)}));
   for (const auto& [slot, device] : bindings) {
     const PciAddress address = *PciAddress::Parse(device);
     given.devices.push_back(address);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <iterator>
 #include <map>
 
 #include "cni/handoff/files.h"
@@ -22,17 +21,20 @@ constexpr auto kSandboxLockLimit = std::chrono::seconds(30);
 constexpr std::size_t kSandboxLocks = 64;
 constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
 
-// The finished attachments of the sandbox and this one, in the order of the
-// devices.
-Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const JournalEntry& entry) {
-  std::vector<AttachedLink> links = entry.links;
+// Of the sandbox's other attachments, those that are finished.
+Result<std::vector<AttachedLink>> EarlierLinks(const Journal& journal, const JournalEntry& entry) {
+  std::vector<AttachedLink> links;
   for (const auto& sibling : RH_TRY(journal.OfSandbox(entry.key.container_id))) {
     if (sibling.phase != Phase::kDone || sibling.key == entry.key) continue;
     links.insert(links.end(), sibling.links.begin(), sibling.links.end());
   }
-  // A pod can have NICs that are not for NCCL beside those that are.
-  links.erase(std::remove_if(links.begin(), links.end(), [](const auto& link) { return !link.handoff; }),
-              links.end());
+  return links;
+}
+
+// In the order of the devices. A pod can have NICs that are not for NCCL beside those that are.
+std::vector<AttachedLink> ForNccl(std::vector<AttachedLink> links, const std::vector<AttachedLink>& earlier) {
+  links.insert(links.end(), earlier.begin(), earlier.end());
+  std::erase_if(links, [](const auto& link) { return !link.handoff; });
   std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.device < b.device; });
   return links;
 }
@@ -86,15 +88,9 @@ Result<void> WriteCdi(const Root& root, const std::vector<AttachedLink>& links, 
   return {};
 }
 
-// The specs of the sandbox's earlier attachments, too, where what all share is another now.
-Result<void> WriteCdiOf(const Root& root, const Journal& journal, const JournalEntry& entry, bool topology) {
-  const std::string& container = entry.key.container_id;
-  std::vector<AttachedLink> links = entry.links;
-  std::vector<AttachedLink> earlier;
-  for (const auto& sibling : RH_TRY(journal.OfSandbox(container))) {
-    if (sibling.phase != Phase::kDone || sibling.key == entry.key) continue;
-    earlier.insert(earlier.end(), sibling.links.begin(), sibling.links.end());
-  }
+// The specs of earlier attachments, too, where what all share is another now.
+Result<void> WriteCdiOf(const Root& root, const std::string& container, std::vector<AttachedLink> links,
+                        const std::vector<AttachedLink>& earlier, bool topology) {
   Shared shared{{{HandoffPath(root, container), kNcclConfInContainer}}, {}};
   if (topology) shared.mounts.push_back({TopologyPath(root, container), kNcclTopologyInContainer});
   const bool late =
@@ -132,20 +128,24 @@ Result<FileLock> LockSandbox(const Root& root, const std::string& container,
 
 Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel& kernel, PodNetwork& network,
                                const AttachPlan& plan, JournalEntry& entry) {
-  const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
+  const std::string& container = entry.key.container_id;
+  const FileLock lock = RH_TRY(LockSandbox(root, container, kSandboxLockLimit));
+  const auto earlier = RH_TRY(EarlierLinks(journal, entry));
   // Without an address there is nothing to hand over, and the image keeps its files.
   const bool has_gid = std::any_of(entry.links.begin(), entry.links.end(),
                                    [](const AttachedLink& link) { return link.handoff && link.gid_index; });
   if (!has_gid) {
-    RH_TRY_WRAP(WriteCdiOf(root, journal, entry, false), "writing the CDI spec");
+    const bool topology = Exists(TopologyPath(root, container));
+    RH_TRY_WRAP(WriteCdiOf(root, container, entry.links, earlier, topology), "writing the CDI spec");
     return Finish(journal, entry);
   }
-  const auto links = RH_TRY(LinksOfSandbox(journal, entry));
+  const auto links = ForNccl(entry.links, earlier);
   const auto content =
       RH_TRY_WRAP(HandoffContentOf(root, kernel, network, plan, links), "making the handoff");
   // The shared files last: a NIC that fails on the way is not left in them.
-  RH_TRY_WRAP(WriteCdiOf(root, journal, entry, content.topology.has_value()), "writing the CDI spec");
-  RH_TRY_WRAP(WriteFiles(root, plan, entry.key.container_id, content, links), "writing the handoff");
+  RH_TRY_WRAP(WriteCdiOf(root, container, entry.links, earlier, content.topology.has_value()),
+              "writing the CDI spec");
+  RH_TRY_WRAP(WriteFiles(root, plan, container, content, links), "writing the handoff");
   return Finish(journal, entry);
 }
 

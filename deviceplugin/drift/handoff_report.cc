@@ -8,20 +8,11 @@
 #include "cni/handoff/files.h"
 #include "cni/plugin/differences.h"
 #include "cni/plugin/pod_network.h"
+#include "cni/state/pod_args.h"
 #include "netns/base/files.h"
 
 namespace railhead {
 namespace {
-
-std::string Argument(const JournalEntry& entry, const char* name) {
-  const auto found = entry.cni_args.find(name);
-  return found == entry.cni_args.end() ? std::string() : found->second;
-}
-
-std::string PodOf(const JournalEntry& entry) {
-  const std::string name = Argument(entry, "K8S_POD_NAME");
-  return name.empty() ? name : Argument(entry, "K8S_POD_NAMESPACE") + "/" + name;
-}
 
 bool HasHandoff(const JournalEntry& entry) {
   return entry.handoff_required ||
@@ -29,8 +20,8 @@ bool HasHandoff(const JournalEntry& entry) {
 }
 
 bool IsWanted(const JournalEntry& entry, const std::string& which) {
-  return which.empty() || entry.key.container_id.starts_with(which) || PodOf(entry) == which ||
-         Argument(entry, "K8S_POD_UID") == which || entry.netns == which;
+  return which.empty() || entry.key.container_id.starts_with(which) || PodName(entry.cni_args) == which ||
+         PodUid(entry.cni_args) == which || entry.netns == which;
 }
 
 Result<void> VerifyOne(const Root& root, Kernel& kernel, const JournalEntry& entry,
@@ -58,7 +49,7 @@ Result<std::vector<SandboxHandoff>> FindHandoffs(const Root& root, const std::st
     if (!HasHandoff(entry) || !IsWanted(entry, which)) continue;
     SandboxHandoff& handoff = by_container[entry.key.container_id];
     handoff.container = entry.key.container_id;
-    handoff.pod = PodOf(entry);
+    handoff.pod = PodName(entry.cni_args);
     handoff.netns = entry.netns;
     handoff.attachments.push_back(std::move(entry));
   }

@@ -10,6 +10,7 @@
 #include "cni/state/checkpoint.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
+#include "cni/state/pod_args.h"
 #include "deviceplugin/pools/drivers.h"
 #include "deviceplugin/pools/given_out.h"
 #include "netns/base/files.h"
@@ -18,14 +19,10 @@ namespace railhead {
 namespace {
 
 std::string PodOf(const JournalEntry& entry) {
-  const auto argument = [&](const char* name) {
-    const auto found = entry.cni_args.find(name);
-    return found == entry.cni_args.end() ? std::string() : found->second;
-  };
   std::string container = "container " + entry.key.container_id;
-  const std::string pod = argument("K8S_POD_NAME");
+  const std::string pod = PodName(entry.cni_args);
   if (pod.empty()) return container;
-  return "pod " + argument("K8S_POD_NAMESPACE") + "/" + pod + " (" + container + ")";
+  return "pod " + pod + " (" + container + ")";
 }
 
 // Character devices that some process has open, with that process.

@@ -4,21 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
+#include "cni/state/pod_args.h"
 #include "deviceplugin/health/health_json.h"
 #include "netns/base/node.h"
 
 namespace railhead::railctl {
 namespace {
-
-std::string Argument(const JournalEntry& entry, const char* name) {
-  const auto found = entry.cni_args.find(name);
-  return found == entry.cni_args.end() ? std::string() : found->second;
-}
-
-std::string PodOf(const JournalEntry& entry) {
-  const std::string name = Argument(entry, "K8S_POD_NAME");
-  return name.empty() ? name : Argument(entry, "K8S_POD_NAMESPACE") + "/" + name;
-}
 
 std::string LeakOf(const AddressRecord& record, const AddressHolders& holders, const std::string& boot_id) {
   if (record.state != AddressState::kHeld) return {};
@@ -62,7 +53,7 @@ Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
     KnownAddress known;
     const JournalEntry* entry = record.state == AddressState::kHeld ? holders.Attachment(record) : nullptr;
     known.attached = entry != nullptr;
-    if (entry != nullptr) known.pod = PodOf(*entry);
+    if (entry != nullptr) known.pod = PodName(entry->cni_args);
     known.leak = LeakOf(record, holders, boot_id);
     known.record = std::move(record);
     report.addresses.push_back(std::move(known));

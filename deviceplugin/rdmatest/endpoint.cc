@@ -17,7 +17,6 @@
 namespace railhead::rdmatest {
 namespace {
 
-constexpr std::size_t kV4InGid = 12;
 constexpr char kChooseHint[] = "name it: END@DEVICE";
 
 struct InterfaceFreer {
@@ -105,11 +104,6 @@ Result<void> CheckType(const VerbsDevice& device, const GidEntry& gid) {
 }
 
 }  // namespace
-
-IpAddress AddressOfGid(const IpAddress& gid) {
-  if (gid.IsV4() || gid.Masked(96) != IpAddress::Parse("::ffff:0.0.0.0")) return gid;
-  return *IpAddress::FromBytes(gid.Data() + kV4InGid, 4);
-}
 
 Result<Candidate> PickCandidate(const std::vector<Candidate>& candidates,
                                 const std::optional<IpAddress>& towards) {

@@ -37,7 +37,4 @@ struct Candidate {
 Result<Candidate> PickCandidate(const std::vector<Candidate>& candidates,
                                 const std::optional<IpAddress>& towards);
 
-// a.b.c.d of ::ffff:a.b.c.d, else as it is.
-IpAddress AddressOfGid(const IpAddress& gid);
-
 }  // namespace railhead::rdmatest

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "cni/state/pod_args.h"
 #include "deviceplugin/metrics/http_address.h"
 #include "netns/base/text.h"
 
@@ -13,14 +14,8 @@ namespace {
 constexpr char kFormsHint[] =
     "an end is `host`, a network namespace's path, a container id, NAMESPACE/NAME of a pod, or ADDRESS:PORT";
 
-std::string ArgumentOf(const JournalEntry& entry, const std::string& name) {
-  const auto found = entry.cni_args.find(name);
-  return found == entry.cni_args.end() ? std::string() : found->second;
-}
-
 bool IsPod(const JournalEntry& entry, const std::string& name) {
-  const std::string pod = ArgumentOf(entry, "K8S_POD_NAMESPACE") + "/" + ArgumentOf(entry, "K8S_POD_NAME");
-  return name == pod || name == ArgumentOf(entry, "K8S_POD_UID");
+  return name == PodName(entry.cni_args) || name == PodUid(entry.cni_args);
 }
 
 void AddRails(const JournalEntry& entry, TestEnd* end) {

@@ -17,6 +17,8 @@
 namespace railhead {
 namespace {
 
+constexpr int kMappedBits = 96;  // before the IPv4 address: RFC 4291 section 2.5.5.2
+
 // "fe80:0000:0000:0000:5054:00ff:fe00:0001", as print_gid of
 // drivers/infiniband/core/sysfs.c writes it: eight full groups.
 std::optional<IpAddress> ParseGid(const std::string& text) {
@@ -85,6 +87,11 @@ IpAddress GidOf(const IpAddress& address) {
   bytes[10] = bytes[11] = 0xff;
   std::copy_n(address.Data(), address.Size(), bytes.begin() + 12);
   return *IpAddress::FromBytes(bytes.data(), bytes.size());
+}
+
+IpAddress AddressOfGid(const IpAddress& gid) {
+  if (gid.IsV4() || gid.Masked(kMappedBits) != *IpAddress::Parse("::ffff:0:0")) return gid;
+  return *IpAddress::FromBytes(gid.Data() + kMappedBits / 8, 4);
 }
 
 Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, const std::string& device,

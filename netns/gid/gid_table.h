@@ -31,6 +31,8 @@ struct GidEntry {
 
 // ::ffff:a.b.c.d of an IPv4 address, an IPv6 address as it is.
 IpAddress GidOf(const IpAddress& address);
+// The other way round.
+IpAddress AddressOfGid(const IpAddress& gid);
 
 // The entries in use (empty and hidden ones left out), by
 // /sys/class/infiniband/DEVICE/ports/PORT/{gids,gid_attrs} below `root`.

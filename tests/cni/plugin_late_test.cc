@@ -161,6 +161,27 @@ TEST_F(PluginLateTest, OneSlotFromMultus) {
 
 // kubelet makes another sandbox while the first one is still there: it waits for that, whatever
 // device the daemon names, and nothing of the first one is touched.
+// The variables of the first slot's spec are written again with the second; its mounts stay.
+TEST_F(PluginLateTest, ASlotWithoutHandoffLeavesTheTopologyFileOfTheOthers) {
+  StandInDaemon daemon(sysfs_.root(), Bound());
+  sysfs_.Write("/proc/cpuinfo",
+               "processor\t: 0\nvendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 143\n");
+  auto fabric = nlohmann::json::parse(File("/etc/railhead/fabric.json"));
+  fabric["handoff"]["topology"] = "always";
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric.dump());
+  const std::string args = std::string("K8S_POD_UID=") + kUid;
+  const auto of_slot = [](const char* slot) { return std::string("\"deviceID\":\"") + slot + "\""; };
+  const auto first = Add({.network = "a", .config = of_slot(kSlotA) + "," + Ipam(), .args = args});
+  ASSERT_TRUE(first) << Describe(first.error());
+  ASSERT_EQ(Cdi(kSlotA)["devices"][0]["containerEdits"]["mounts"].size(), 2U);
+  const auto second = Add(
+      {.network = "b", .ifname = "net2", .config = of_slot(kSlotB) + R"(,"handoff":"off")", .args = args});
+  ASSERT_TRUE(second) << Describe(second.error());
+  const auto edits = Cdi(kSlotA)["devices"][0]["containerEdits"];
+  EXPECT_EQ(edits["mounts"].size(), 2U) << edits;
+  EXPECT_EQ(edits["env"][0], "PCIDEVICE_RAILHEAD_IO_ROCE=" + Bdf(0) + "," + Bdf(1));
+}
+
 TEST_F(PluginLateTest, ASlotIsInOneSandboxAtATime) {
   const std::string other = MakePod("pod2");
   Call second = OfPod();

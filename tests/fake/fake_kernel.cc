@@ -104,7 +104,8 @@ std::vector<std::string> FakeKernel::AddPf(const FakeNicSpec& pf, const FakeVfSp
   if (pf.up) (void)state_.Change(netdev, {.up = true});
   std::vector<std::string> addresses;
   if (vfs.count > 0)
-    addresses = sysfs_.AddVfs(pf.address, vfs.count, {.netdev = "", .driver = pf.driver.name, .offset = vfs.offset});
+    addresses =
+        sysfs_.AddVfs(pf.address, vfs.count, {.netdev = "", .driver = pf.driver.name, .offset = vfs.offset});
   for (int n = 0; n < vfs.count; ++n) {
     const auto named = [&](const std::string& pattern) {
       return Replaced(Replaced(pattern, "{pf}", pf.netdev), "{n}", std::to_string(n));
