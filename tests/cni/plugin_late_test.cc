@@ -174,8 +174,10 @@ TEST_F(PluginLateTest, ASlotWithoutHandoffLeavesTheTopologyFileOfTheOthers) {
   const auto first = Add({.network = "a", .config = of_slot(kSlotA) + "," + Ipam(), .args = args});
   ASSERT_TRUE(first) << Describe(first.error());
   ASSERT_EQ(Cdi(kSlotA)["devices"][0]["containerEdits"]["mounts"].size(), 2U);
-  const auto second = Add(
-      {.network = "b", .ifname = "net2", .config = of_slot(kSlotB) + R"(,"handoff":"off")", .args = args});
+  const auto second = Add({.network = "b",
+                           .ifname = "net2",
+                           .config = of_slot(kSlotB) + "," + Ipam("10.200.0.10/24") + R"(,"handoff":"off")",
+                           .args = args});
   ASSERT_TRUE(second) << Describe(second.error());
   const auto edits = Cdi(kSlotA)["devices"][0]["containerEdits"];
   EXPECT_EQ(edits["mounts"].size(), 2U) << edits;
