@@ -13,7 +13,11 @@ struct Slot {
   IpAddress address = *IpAddress::Parse("::");
   std::optional<GidType> type;
 
-  [[nodiscard]] bool IsValid() const { return !address.IsUnspecified() && !address.IsLinkLocal(); }
+  // fe80::/64 and no more: an IPv4 address of 169.254.0.0/16 is one as any other to NCCL.
+  [[nodiscard]] bool IsValid() const {
+    static const IpPrefix link_local = *IpPrefix::Parse("fe80::/64");
+    return !address.IsUnspecified() && !link_local.Contains(address);
+  }
 };
 
 std::vector<Slot> SlotsOf(const std::vector<GidEntry>& table) {

@@ -49,6 +49,12 @@ TEST(NcclPicksTest, Ipv6) {
             5);
 }
 
+TEST(NcclPicksTest, AnIpv4LinkLocalAddressIsAnAddressToNccl) {
+  EXPECT_EQ(
+      NcclPicks({V2(0, "fe80::1"), V1(1, "169.254.0.7"), V2(2, "169.254.0.7")}, Range("169.254.0.0/16")), 2);
+  EXPECT_EQ(NcclPicks({V2(0, "fe80::1"), V2(1, "169.254.0.7"), V2(2, "10.0.0.7")}, Range("0.0.0.0/0")), 1);
+}
+
 TEST(NcclPicksTest, StaysAtTheBeginningWhereNothingFits) {
   EXPECT_EQ(NcclPicks(BothTypes("10.0.0.7"), Range("10.0.1.0/24")), 0);
   EXPECT_EQ(NcclPicks({}, Range("10.0.1.0/24")), 0);
