@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -65,6 +66,15 @@ struct Rail {
 enum class HandoffPolicy : std::uint8_t { kOff, kRequired };
 // When NCCL is given a topology file: where it would misplace a NIC of the pod, or in any case.
 enum class TopologyPolicy : std::uint8_t { kNever, kNeeded, kAlways };
+// Who is told besides NCCL.
+enum class HandoffStack : std::uint8_t { kRccl, kUcx, kNvshmem, kGloo, kOpenMpi };
+// What all pods' handoffs have in common.
+struct HandoffOptions {
+  TopologyPolicy topology = TopologyPolicy::kNeeded;
+  std::set<HandoffStack> stacks = {HandoffStack::kRccl};  // it costs one more mount and takes nothing away
+  // Further lines of nccl.conf: handoff.nccl's, then handoff.env's.
+  std::vector<std::pair<std::string, std::string>> env;
+};
 enum class Delivery : std::uint8_t { kCdi, kMount };
 enum class PoolDevice : std::uint8_t { kVf, kPf };
 
@@ -89,9 +99,7 @@ struct Fabric {
   int conflict_probe_ms = kDefaultConflictProbeMs;  // 0: addresses are used unprobed
   std::optional<bool> rdma_exclusive;               // the RDMA namespace mode that nodes must have
   HandoffPolicy handoff = HandoffPolicy::kRequired;
-  TopologyPolicy handoff_topology = TopologyPolicy::kNeeded;
-  // Further lines of nccl.conf: handoff.nccl's, then handoff.env's.
-  std::vector<std::pair<std::string, std::string>> handoff_env;
+  HandoffOptions handoff_options;
   std::vector<Pool> pools;  // never empty when there are rails
   // addresses.store: JSON as it stands there, railheadd's to read; "": not given.
   std::string address_store;

@@ -158,20 +158,11 @@ HandoffPolicy ReadPolicy(JsonReader& reader, const std::string& key, HandoffPoli
   return fallback;
 }
 
-TopologyPolicy ReadTopologyPolicy(JsonReader& handoff) {
-  const std::string text = handoff.String("topology").value_or("needed");
-  if (text == "never") return TopologyPolicy::kNever;
-  if (text == "always") return TopologyPolicy::kAlways;
-  if (text != "needed") handoff.Fail("topology", "'" + text + "' is not known", "never, needed or always");
-  return TopologyPolicy::kNeeded;
-}
-
 void ReadHandoff(JsonReader& reader, Fabric& fabric) {
   auto handoff = reader.Object("handoff");
   if (!handoff) return;
   fabric.handoff = ReadPolicy(*handoff, "mode", HandoffPolicy::kRequired);
-  fabric.handoff_topology = ReadTopologyPolicy(*handoff);
-  fabric.handoff_env = ReadHandoffLines(*handoff);
+  fabric.handoff_options = ReadHandoffOptions(*handoff);
   handoff->Close();
 }
 

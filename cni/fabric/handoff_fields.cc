@@ -5,6 +5,7 @@
 #include <cctype>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 namespace railhead {
 namespace {
@@ -89,13 +90,45 @@ void ReadEnv(JsonReader& env, Lines& lines) {
   }
 }
 
+TopologyPolicy ReadTopologyPolicy(JsonReader& handoff) {
+  const std::string text = handoff.String("topology").value_or("needed");
+  if (text == "never") return TopologyPolicy::kNever;
+  if (text == "always") return TopologyPolicy::kAlways;
+  if (text != "needed") handoff.Fail("topology", "'" + text + "' is not known", "never, needed or always");
+  return TopologyPolicy::kNeeded;
+}
+
+constexpr std::array kStacks = {std::pair{"rccl", HandoffStack::kRccl}, std::pair{"ucx", HandoffStack::kUcx},
+                                std::pair{"nvshmem", HandoffStack::kNvshmem},
+                                std::pair{"gloo", HandoffStack::kGloo},
+                                std::pair{"openmpi", HandoffStack::kOpenMpi}};
+
+std::set<HandoffStack> ReadStacks(JsonReader& handoff, std::set<HandoffStack> fallback) {
+  const auto names = handoff.Strings("stacks");
+  if (!names) return fallback;
+  std::set<HandoffStack> stacks;
+  for (const auto& name : *names) {
+    const auto* const stack =
+        std::find_if(kStacks.begin(), kStacks.end(), [&](const auto& known) { return name == known.first; });
+    if (stack == kStacks.end()) {
+      handoff.Fail("stacks", "'" + name + "' is not known",
+                   "rccl, ucx, nvshmem, gloo or openmpi; NCCL is told in any case");
+    } else {
+      stacks.insert(stack->second);
+    }
+  }
+  return stacks;
+}
+
 }  // namespace
 
-Lines ReadHandoffLines(JsonReader& handoff) {
-  Lines lines;
-  if (auto nccl = handoff.Object("nccl")) ReadNccl(*nccl, lines);
-  if (auto env = handoff.Object("env")) ReadEnv(*env, lines);
-  return lines;
+HandoffOptions ReadHandoffOptions(JsonReader& handoff) {
+  HandoffOptions options;
+  options.topology = ReadTopologyPolicy(handoff);
+  options.stacks = ReadStacks(handoff, std::move(options.stacks));
+  if (auto nccl = handoff.Object("nccl")) ReadNccl(*nccl, options.env);
+  if (auto env = handoff.Object("env")) ReadEnv(*env, options.env);
+  return options;
 }
 
 }  // namespace railhead

@@ -1,16 +1,13 @@
-// The fields of fabric.json's `handoff` that become lines of nccl.conf: `nccl`, whose values are
-// checked, and `env`, whose lines are taken as they stand.
+// The fields of fabric.json's `handoff` that say what pods are told: `topology`, `stacks`, and the lines
+// of nccl.conf: `nccl`, whose values are checked, and `env`, whose lines are taken as they stand.
 // Threads: pure. Errors stick to the reader.
 #pragma once
 
-#include <string>
-#include <utility>
-#include <vector>
-
+#include "cni/fabric/fabric.h"
 #include "cni/skel/json_reader.h"
 
 namespace railhead {
 
-std::vector<std::pair<std::string, std::string>> ReadHandoffLines(JsonReader& handoff);
+HandoffOptions ReadHandoffOptions(JsonReader& handoff);
 
 }  // namespace railhead

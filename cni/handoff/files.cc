@@ -1,36 +1,49 @@
 #include "cni/handoff/files.h"
 
+#include <algorithm>
+#include <initializer_list>
+
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 
 namespace railhead {
+namespace {
 
-std::string HandoffPath(const Root& root, const std::string& container) {
-  return paths::HandoffDirectory(root, container) + "/" + kNcclConfName;
+// Who finds nccl.conf finds what it goes with, too.
+constexpr std::initializer_list<const char*> kNames = {kTopologyName, kUcxConfName, kNcclConfName};
+
+}  // namespace
+
+bool IsHandoffName(std::string_view name) {
+  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
 }
 
-std::string TopologyPath(const Root& root, const std::string& container) {
-  return paths::HandoffDirectory(root, container) + "/" + kTopologyName;
+std::string HandoffPath(const Root& root, const std::string& container, const std::string& name) {
+  return paths::HandoffDirectory(root, container) + "/" + name;
 }
 
 std::string DeviceHandoffPath(const Root& root, const std::string& bdf) {
   return paths::DeviceHandoffDirectory(root, bdf) + "/nccl.conf";
 }
 
-Result<void> WriteHandoff(const Root& root, const std::string& container, const std::string& nccl_conf,
-                          const std::optional<std::string>& topology) {
+Result<void> WriteHandoff(const Root& root, const std::string& container,
+                          const std::vector<HandoffFile>& files) {
   RH_TRY(MakeDirectories(paths::HandoffDirectory(root, container)));
-  if (topology) {
-    RH_TRY(WriteAtomic(TopologyPath(root, container), *topology, Sync::kVolatile, 0644));
-  } else {
-    RH_TRY(RemoveWritten(TopologyPath(root, container)));
+  for (const char* name : kNames) {
+    const std::string path = HandoffPath(root, container, name);
+    const auto file =
+        std::find_if(files.begin(), files.end(), [&](const HandoffFile& one) { return one.name == name; });
+    if (file == files.end()) {
+      RH_TRY(RemoveWritten(path));
+    } else {
+      RH_TRY(WriteAtomic(path, file->text, Sync::kVolatile, 0644));
+    }
   }
-  return WriteAtomic(HandoffPath(root, container), nccl_conf, Sync::kVolatile, 0644);
+  return {};
 }
 
 Result<void> RemoveHandoff(const Root& root, const std::string& container) {
-  RH_TRY(RemoveWritten(HandoffPath(root, container)));
-  RH_TRY(RemoveWritten(TopologyPath(root, container)));
+  for (const char* name : kNames) RH_TRY(RemoveWritten(HandoffPath(root, container, name)));
   (void)RemoveEmptyDirectory(paths::HandoffDirectory(root, container));
   return {};
 }

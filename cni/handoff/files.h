@@ -1,10 +1,11 @@
-// Where the handoff of a sandbox is kept: nccl.conf and, where NCCL needs one, a topology file, built
-// from all its finished attachments.
+// Where the handoff of a sandbox is kept: nccl.conf, and what other stacks or NCCL itself read besides,
+// built from all its finished attachments.
 // Threads: thread-safe for different sandboxes; callers hold the sandbox's lock. Errors: kIo.
 #pragma once
 
-#include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -12,16 +13,30 @@
 namespace railhead {
 
 inline constexpr const char* kNcclConfInContainer = "/etc/nccl.conf";
+inline constexpr const char* kRcclConfInContainer = "/etc/rccl.conf";
+inline constexpr const char* kUcxDirectoryInContainer = "/etc/ucx";
+inline constexpr const char* kUcxConfInContainer = "/etc/ucx/ucx.conf";
+
 // Names in the sandbox's directory.
 inline constexpr const char* kNcclConfName = "nccl.conf";
 inline constexpr const char* kTopologyName = "topology.xml";
+inline constexpr const char* kUcxConfName = "ucx.conf";
 
-// In one step each; nccl.conf last. Without a topology file, none is left.
-Result<void> WriteHandoff(const Root& root, const std::string& container, const std::string& nccl_conf,
-                          const std::optional<std::string>& topology = std::nullopt);
+// Whether it is one of them.
+[[nodiscard]] bool IsHandoffName(std::string_view name);
+
+struct HandoffFile {
+  std::string name;                       // one of the above
+  std::vector<std::string> in_container;  // where containers see it
+  std::string text;
+};
+
+// Each in one step; nccl.conf last. Of the others, those that are not among `files` are removed.
+Result<void> WriteHandoff(const Root& root, const std::string& container,
+                          const std::vector<HandoffFile>& files);
 Result<void> RemoveHandoff(const Root& root, const std::string& container);
-[[nodiscard]] std::string HandoffPath(const Root& root, const std::string& container);
-[[nodiscard]] std::string TopologyPath(const Root& root, const std::string& container);
+[[nodiscard]] std::string HandoffPath(const Root& root, const std::string& container,
+                                      const std::string& name = kNcclConfName);
 
 // For "delivery": "mount": the file that Allocate mounted by the device's name.
 // In place, since it may be mounted already; a runtime that found it missing

@@ -1,8 +1,8 @@
 #include "cni/handoff/nccl_conf.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "netns/base/text.h"
 
@@ -10,33 +10,30 @@ namespace railhead {
 namespace {
 
 constexpr std::size_t kMaxValue = 1022;
+// NCCL_IB_GID_INDEX where NCCL is to search.
+constexpr const char* kSearches = "-1";
 
 class Lines {
  public:
-  explicit Lines(const std::vector<NcclLine>& env) : env_(env) {}
+  explicit Lines(const std::vector<HandoffLine>& env) : env_(env) {}
 
   // What the fabric has a line of its own for is left to that.
   void Add(std::string name, std::string value) {
-    const auto same = [&](const NcclLine& line) { return line.first == name; };
+    const auto same = [&](const HandoffLine& line) { return line.first == name; };
     if (std::none_of(env_.begin(), env_.end(), same)) lines_.emplace_back(std::move(name), std::move(value));
   }
-  // Of what all NICs have the same value.
-  void AddShared(std::string name, const std::vector<HandoffNic>& nics,
-                 std::optional<int> HandoffNic::*value) {
-    const auto first = nics.front().*value;
-    const bool same =
-        std::all_of(nics.begin(), nics.end(), [&](const HandoffNic& nic) { return nic.*value == first; });
-    if (same && first) Add(std::move(name), std::to_string(*first));
+  void Add(std::string name, std::optional<int> value) {
+    if (value) Add(std::move(name), std::to_string(*value));
   }
-  [[nodiscard]] std::vector<NcclLine> All() const {
-    std::vector<NcclLine> all = lines_;
+  [[nodiscard]] std::vector<HandoffLine> All() const {
+    std::vector<HandoffLine> all = lines_;
     all.insert(all.end(), env_.begin(), env_.end());
     return all;
   }
 
  private:
-  const std::vector<NcclLine>& env_;
-  std::vector<NcclLine> lines_;
+  const std::vector<HandoffLine>& env_;
+  std::vector<HandoffLine> lines_;
 };
 
 void AddGids(const GidSelection& gids, Lines& lines) {
@@ -44,11 +41,11 @@ void AddGids(const GidSelection& gids, Lines& lines) {
     lines.Add("NCCL_IB_GID_INDEX", std::to_string(*index));
     return;
   }
-  const IpPrefix& range = std::get<GidSearch>(gids).range;
+  const auto& search = std::get<GidSearch>(gids);
   // Said though it is the default: the image's own file may have an index.
-  lines.Add("NCCL_IB_GID_INDEX", kNcclSearches);
-  lines.Add("NCCL_IB_ADDR_FAMILY", range.address.Family() == AF_INET ? "AF_INET" : "AF_INET6");
-  lines.Add("NCCL_IB_ADDR_RANGE", range.ToString());
+  lines.Add("NCCL_IB_GID_INDEX", kSearches);
+  lines.Add("NCCL_IB_ADDR_FAMILY", FamilyName(search));
+  lines.Add("NCCL_IB_ADDR_RANGE", search.range.ToString());
   lines.Add("NCCL_IB_ROCE_VERSION_NUM", "2");
 }
 
@@ -58,8 +55,8 @@ void AddNics(const Handoff& handoff, Lines& lines) {
   for (const auto& nic : handoff.nics) names.push_back(nic.rdma_device);
   lines.Add("NCCL_IB_HCA", "=" + Join(names, ","));
   AddGids(handoff.gids, lines);
-  lines.AddShared("NCCL_IB_TC", handoff.nics, &HandoffNic::traffic_class);
-  lines.AddShared("NCCL_IB_SL", handoff.nics, &HandoffNic::service_level);
+  lines.Add("NCCL_IB_TC", SharedValue(handoff.nics, &HandoffNic::traffic_class));
+  lines.Add("NCCL_IB_SL", SharedValue(handoff.nics, &HandoffNic::service_level));
   for (const auto& [name, value] : handoff.paths) lines.Add(name, value);
 }
 
@@ -87,6 +84,17 @@ std::optional<std::string> ValueIn(const std::string& conf, const std::string& v
     return value.starts_with("=") ? value.substr(1) : value;
   }
   return std::nullopt;
+}
+
+std::optional<GidSelection> GidsIn(const std::string& conf) {
+  const auto index = ValueIn(conf, "NCCL_IB_GID_INDEX");
+  if (!index) return std::nullopt;
+  if (*index != kSearches) {
+    const auto number = ParseInt(*index);
+    return number ? std::optional<GidSelection>(static_cast<int>(*number)) : std::nullopt;
+  }
+  const auto range = IpPrefix::Parse(ValueIn(conf, "NCCL_IB_ADDR_RANGE").value_or(""));
+  return range ? std::optional<GidSelection>(GidSearch{*range}) : std::nullopt;
 }
 
 }  // namespace railhead

@@ -10,32 +10,19 @@
 
 #include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
-#include "cni/handoff/gid_selection.h"
-#include "cni/handoff/nic.h"
+#include "cni/handoff/handoff.h"
 #include "netns/base/result.h"
 
 namespace railhead {
 
-using NcclLine = std::pair<std::string, std::string>;
-
-struct Handoff {
-  std::vector<HandoffNic> nics;  // in the order that NCCL_IB_HCA names them
-  GidSelection gids;
-  std::vector<NcclLine> paths;  // what the NICs' places ask for: NcclView::Variables()
-  std::string socket_ifname;    // cluster network's interface in the pod; empty: unknown
-  std::vector<NcclLine> env;    // the fabric's own lines; they stand for those of the same name
-};
-
 // kInvalid when a value is too long for NCCL.
 Result<std::string> NcclConf(const Handoff& handoff);
 
-// NCCL_IB_GID_INDEX where NCCL is to search.
-inline constexpr const char* kNcclSearches = "-1";
-
 // The value of a line; an exact list without its '='. nullopt: there is none.
 std::optional<std::string> ValueIn(const std::string& conf, const std::string& variable);
+
+// What a file of ours says of GIDs: an index, or the search that NCCL makes. nullopt: neither.
+std::optional<GidSelection> GidsIn(const std::string& conf);
 
 }  // namespace railhead

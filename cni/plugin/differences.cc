@@ -3,28 +3,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include "cni/handoff/files.h"
-#include "cni/handoff/nccl_conf.h"
-#include "cni/handoff/topology_file.h"
-#include "cni/plugin/rdma_step.h"
+#include "cni/plugin/handoff_check.h"
 #include "cni/plugin/routing.h"
-#include "cni/state/paths.h"
-#include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {
-
-using Differences = std::vector<std::string>;
-
-void CheckValue(Differences& differences, const std::string& what, const std::string& is,
-                const std::string& should) {
-  if (is != should) differences.push_back(what + " is " + is + ", should be " + should);
-}
 
 void CheckLink(Differences& differences, const Link& now, const AttachedLink& link) {
   if (!now.parent_device.empty())
@@ -188,75 +175,6 @@ Result<void> CheckVf(Differences& differences, const Root& root, RouteApi& host,
   return {};
 }
 
-Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
-                       const AttachedLink& link) {
-  if (link.rdma_device.empty()) return {};
-  if (!link.gid_index) {  // nothing was promised but the device
-    const auto rdma = RH_TRY(kernel.OpenRdma(pod));
-    const auto devices = RH_TRY(rdma->ListDevices());
-    const bool there = std::any_of(devices.begin(), devices.end(),
-                                   [&](const RdmaDevice& device) { return device.name == link.rdma_device; });
-    if (!there) differences.push_back("RDMA device " + link.rdma_device + ": is not visible in the pod");
-    return {};
-  }
-  const IpAddress* address = GidAddressOf(link);
-  if (address == nullptr)
-    return Fail(ErrorCode::kMalformed, "the journal has a GID of " + link.device + " without an address");
-  const auto ready = WaitRdma(root, kernel, link, pod, *address, std::chrono::steady_clock::now());
-  if (!ready) {
-    differences.push_back(Describe(ready.error()));
-    return {};
-  }
-  CheckValue(differences, link.rdma_device + ": GID index of " + address->ToString(),
-             std::to_string(ready->gid.index), std::to_string(*link.gid_index));
-  CheckValue(differences, link.rdma_device + ": uverbs node", ready->uverbs, link.uverbs);
-  return {};
-}
-
-// `mounts_topology`: set when the spec mounts a topology file.
-Result<void> CheckCdi(Differences& differences, const Root& root, const AttachedLink& link,
-                      bool& mounts_topology) {
-  const std::string path = paths::CdiSpec(root, link.KubeletId());
-  const auto spec = RH_TRY(ReadFile(path));
-  if (!spec) {
-    differences.push_back("the CDI spec " + path + " is missing");
-    return {};
-  }
-  mounts_topology = mounts_topology || spec->find(kNcclTopologyInContainer) != std::string::npos;
-  const std::string node = "/dev/infiniband/" + link.uverbs;
-  if (!link.uverbs.empty() && spec->find("\"" + node + "\"") == std::string::npos) {
-    differences.push_back("the CDI spec " + path + " does not name " + node);
-  }
-  return {};
-}
-
-// That containers which start later get the same as those before.
-Result<void> CheckFiles(Differences& differences, const Root& root, const JournalEntry& entry) {
-  const std::string path = HandoffPath(root, entry.key.container_id);
-  const auto conf = RH_TRY(ReadFile(path));
-  bool missing = false;
-  bool mounts_topology = false;
-  for (const auto& link : entry.links) {
-    RH_TRY(CheckCdi(differences, root, link, mounts_topology));
-    if (!link.handoff || !link.gid_index) continue;
-    missing = !conf;
-    if (missing) continue;
-    const auto devices = Split(ValueIn(*conf, "NCCL_IB_HCA").value_or(""), ',');
-    if (std::find(devices.begin(), devices.end(), link.rdma_device) == devices.end()) {
-      differences.push_back("the handoff file " + path + " does not name " + link.rdma_device);
-    }
-    // Where NCCL searches by itself, what it finds is CheckRdma()'s to see.
-    const std::string index = ValueIn(*conf, "NCCL_IB_GID_INDEX").value_or("(absent)");
-    if (index != kNcclSearches)
-      CheckValue(differences, path + ": NCCL_IB_GID_INDEX", index, std::to_string(*link.gid_index));
-  }
-  if (missing) differences.push_back("the handoff file " + path + " is missing");
-  const std::string topology = TopologyPath(root, entry.key.container_id);
-  if (mounts_topology && !Exists(topology))
-    differences.push_back("the handoff file " + topology + " is missing");
-  return {};
-}
-
 Result<void> CheckAttachedLink(Differences& differences, const Root& root, Kernel& kernel,
                                PodNetwork& network, const AttachedLink& link) {
   RH_TRY(CheckVf(differences, root, *network.host, link));
@@ -286,7 +204,7 @@ Result<Differences> FindDifferences(const Root& root, Kernel& kernel, PodNetwork
   for (const auto& link : entry.links) {
     RH_TRY(CheckAttachedLink(differences, root, kernel, network, link));
   }
-  RH_TRY(CheckFiles(differences, root, entry));
+  RH_TRY(CheckHandoff(differences, root, kernel, network.pod_ns, entry));
   return differences;
 }
 
@@ -303,7 +221,7 @@ Result<Differences> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwor
     RH_TRY(CheckAddresses(differences, *network.pod, *now, link));
     RH_TRY(CheckRdma(differences, root, kernel, network.pod_ns, link));
   }
-  RH_TRY(CheckFiles(differences, root, entry));
+  RH_TRY(CheckHandoff(differences, root, kernel, network.pod_ns, entry));
   return differences;
 }
 

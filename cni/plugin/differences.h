@@ -3,9 +3,7 @@
 // Threads: as Kernel; reads only.
 #pragma once
 
-#include <string>
-#include <vector>
-
+#include "cni/plugin/difference_list.h"
 #include "cni/plugin/pod_network.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
@@ -16,12 +14,12 @@ namespace railhead {
 
 // Each difference in words; empty when all is as promised. An error means that it
 // could not be found out.
-Result<std::vector<std::string>> FindDifferences(const Root& root, Kernel& kernel, PodNetwork& network,
-                                                 const JournalEntry& entry);
+Result<Differences> FindDifferences(const Root& root, Kernel& kernel, PodNetwork& network,
+                                    const JournalEntry& entry);
 
 // Of these what a running process that uses the handoff would notice: interface, addresses, RDMA
 // device, port, GID index, uverbs node, CDI spec, nccl.conf.
-Result<std::vector<std::string>> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwork& network,
-                                                  const JournalEntry& entry);
+Result<Differences> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwork& network,
+                                     const JournalEntry& entry);
 
 }  // namespace railhead

@@ -3,11 +3,15 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "cni/handoff/nccl_conf.h"
 #include "cni/handoff/nccl_path.h"
+#include "cni/handoff/stack_variables.h"
 #include "cni/handoff/topology_file.h"
+#include "cni/handoff/ucx_conf.h"
 #include "cni/plugin/rdma_step.h"
 
 namespace railhead {
@@ -83,11 +87,34 @@ Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy p
   return Fail(std::move(error));
 }
 
+void AddVariables(const std::vector<HandoffLine>& lines, std::vector<std::string>& env) {
+  for (const auto& [name, value] : lines) env.push_back(name + "=" + value);
+}
+
+Result<void> AddStacks(const std::set<HandoffStack>& stacks, const Handoff& handoff,
+                       const GidTableReader& table_of, HandoffContent& content) {
+  if (stacks.contains(HandoffStack::kRccl))
+    content.files.front().in_container.emplace_back(kRcclConfInContainer);
+  if (stacks.contains(HandoffStack::kUcx)) {
+    content.files.push_back({kUcxConfName, {kUcxConfInContainer}, RH_TRY(UcxConf(handoff, table_of))});
+    // UCX looks there by itself only where it is installed below /usr.
+    content.env.push_back(std::string("UCX_CONFIG_DIR=") + kUcxDirectoryInContainer);
+  }
+  if (stacks.contains(HandoffStack::kNvshmem)) AddVariables(NvshmemVariables(handoff), content.env);
+  if (stacks.contains(HandoffStack::kGloo)) AddVariables(GlooVariables(handoff), content.env);
+  if (stacks.contains(HandoffStack::kOpenMpi)) AddVariables(OpenMpiVariables(handoff), content.env);
+  return {};
+}
+
 }  // namespace
 
 Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
-                                        const AttachPlan& plan, const std::vector<AttachedLink>& links) {
+                                        const AttachPlan& plan, std::vector<AttachedLink> links) {
+  HandoffContent content;
+  // A pod can have NICs that are not for NCCL beside those that are.
+  std::erase_if(links, [](const auto& link) { return !link.handoff; });
   Nics nics = RH_TRY(NicsOf(links));
+  if (nics.handoff.empty()) return content;
   const NcclView view = RH_TRY(NcclViewOf(root, std::move(nics.places)));
   const auto table_of = [&](const HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
   Handoff handoff;
@@ -95,10 +122,11 @@ Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNet
   handoff.nics = std::move(nics.handoff);
   handoff.paths = view.Variables();
   handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, links));
-  handoff.env = plan.handoff_env;
-  HandoffContent content;
-  content.nccl_conf = RH_TRY(NcclConf(handoff));
-  content.topology = RH_TRY(TopologyOf(root, plan.handoff_topology, view, std::move(nics.topology)));
+  handoff.env = plan.handoff.env;
+  content.files.push_back({kNcclConfName, {kNcclConfInContainer}, RH_TRY(NcclConf(handoff))});
+  RH_TRY(AddStacks(plan.handoff.stacks, handoff, table_of, content));
+  auto topology = RH_TRY(TopologyOf(root, plan.handoff.topology, view, std::move(nics.topology)));
+  if (topology) content.files.push_back({kTopologyName, {kNcclTopologyInContainer}, *std::move(topology)});
   return content;
 }
 

@@ -1,11 +1,11 @@
-// What the pod of a sandbox is told about its NICs: the contents of its handoff files.
+// What the pod of a sandbox is told about its NICs: the files and variables of its containers.
 // Threads: as Kernel; reads only.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "cni/handoff/files.h"
 #include "cni/plugin/plan.h"
 #include "cni/plugin/pod_network.h"
 #include "cni/state/journal.h"
@@ -16,12 +16,13 @@
 namespace railhead {
 
 struct HandoffContent {
-  std::string nccl_conf;
-  std::optional<std::string> topology;  // nullopt: NCCL sees by itself where the NICs are
+  std::vector<HandoffFile> files;  // nccl.conf first
+  std::vector<std::string> env;    // "NAME=value"
 };
 
-// `links`: all of the sandbox's that are for NCCL; at least one has a GID.
+// `links`: all of the sandbox's. Empty when none is for NCCL, or has a GID: then the image keeps its
+// files.
 Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
-                                        const AttachPlan& plan, const std::vector<AttachedLink>& links);
+                                        const AttachPlan& plan, std::vector<AttachedLink> links);
 
 }  // namespace railhead

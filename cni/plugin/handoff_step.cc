@@ -5,7 +5,6 @@
 #include <map>
 
 #include "cni/handoff/files.h"
-#include "cni/handoff/topology_file.h"
 #include "cni/plugin/handoff_content.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
@@ -21,20 +20,13 @@ constexpr auto kSandboxLockLimit = std::chrono::seconds(30);
 constexpr std::size_t kSandboxLocks = 64;
 constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
 
-// Of the sandbox's other attachments, those that are finished.
-Result<std::vector<AttachedLink>> EarlierLinks(const Journal& journal, const JournalEntry& entry) {
-  std::vector<AttachedLink> links;
+// In the order of the devices: this attachment's and those of the sandbox's others that are finished.
+Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const JournalEntry& entry) {
+  std::vector<AttachedLink> links = entry.links;
   for (const auto& sibling : RH_TRY(journal.OfSandbox(entry.key.container_id))) {
     if (sibling.phase != Phase::kDone || sibling.key == entry.key) continue;
     links.insert(links.end(), sibling.links.begin(), sibling.links.end());
   }
-  return links;
-}
-
-// In the order of the devices. A pod can have NICs that are not for NCCL beside those that are.
-std::vector<AttachedLink> ForNccl(std::vector<AttachedLink> links, const std::vector<AttachedLink>& earlier) {
-  links.insert(links.end(), earlier.begin(), earlier.end());
-  std::erase_if(links, [](const auto& link) { return !link.handoff; });
   std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.device < b.device; });
   return links;
 }
@@ -72,42 +64,38 @@ std::vector<std::string> LateVariables(const std::vector<AttachedLink>& links) {
   return variables;
 }
 
-// What all containers of the pod are given besides the device.
-struct Shared {
+// The specs of earlier attachments, too, where what all containers share is another now.
+Result<void> WriteCdi(const Root& root, const std::string& container, const std::vector<AttachedLink>& links,
+                      const HandoffContent& content) {
   std::vector<CdiMount> mounts;
-  std::vector<std::string> late;  // variables
-};
-
-Result<void> WriteCdi(const Root& root, const std::vector<AttachedLink>& links, const Shared& shared) {
+  for (const auto& file : content.files) {
+    for (const auto& inside : file.in_container)
+      mounts.push_back({HandoffPath(root, container, file.name), inside});
+  }
+  const auto late = LateVariables(links);
   for (const auto& link : links) {
     CdiDevice device{link.KubeletId(), RH_TRY(DeviceNodes(root, link)), {}, {}};
-    if (link.handoff && link.gid_index) device.mounts = shared.mounts;
-    if (!link.slot.empty()) device.env = shared.late;
+    if (!link.slot.empty()) device.env = late;
+    if (link.handoff && link.gid_index) {
+      device.mounts = mounts;
+      device.env.insert(device.env.end(), content.env.begin(), content.env.end());
+    }
     RH_TRY(WriteCdiSpec(root, device));
   }
   return {};
 }
 
-// The specs of earlier attachments, too, where what all share is another now.
-Result<void> WriteCdiOf(const Root& root, const std::string& container, std::vector<AttachedLink> links,
-                        const std::vector<AttachedLink>& earlier, bool topology) {
-  Shared shared{{{HandoffPath(root, container), kNcclConfInContainer}}, {}};
-  if (topology) shared.mounts.push_back({TopologyPath(root, container), kNcclTopologyInContainer});
-  const bool late =
-      std::any_of(links.begin(), links.end(), [](const auto& link) { return !link.slot.empty(); });
-  if (late || topology) links.insert(links.end(), earlier.begin(), earlier.end());
-  shared.late = LateVariables(links);
-  return WriteCdi(root, links, shared);
-}
-
 Result<void> WriteFiles(const Root& root, const AttachPlan& plan, const std::string& container,
                         const HandoffContent& content, const std::vector<AttachedLink>& links) {
-  RH_TRY(WriteHandoff(root, container, content.nccl_conf, content.topology));
+  if (content.files.empty()) return {};
+  RH_TRY(WriteHandoff(root, container, content.files));
   const bool mounted = std::any_of(plan.links.begin(), plan.links.end(), [](const LinkPlan& link) {
     return link.allocation && link.allocation->delivery == Delivery::kMount;
   });
   if (!mounted) return {};
-  for (const auto& link : links) RH_TRY(WriteDeviceHandoff(root, link.device, content.nccl_conf));
+  for (const auto& link : links) {
+    if (link.handoff) RH_TRY(WriteDeviceHandoff(root, link.device, content.files.front().text));
+  }
   return {};
 }
 
@@ -130,21 +118,11 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel&
                                const AttachPlan& plan, JournalEntry& entry) {
   const std::string& container = entry.key.container_id;
   const FileLock lock = RH_TRY(LockSandbox(root, container, kSandboxLockLimit));
-  const auto earlier = RH_TRY(EarlierLinks(journal, entry));
-  // Without an address there is nothing to hand over, and the image keeps its files.
-  const bool has_gid = std::any_of(entry.links.begin(), entry.links.end(),
-                                   [](const AttachedLink& link) { return link.handoff && link.gid_index; });
-  if (!has_gid) {
-    const bool topology = Exists(TopologyPath(root, container));
-    RH_TRY_WRAP(WriteCdiOf(root, container, entry.links, earlier, topology), "writing the CDI spec");
-    return Finish(journal, entry);
-  }
-  const auto links = ForNccl(entry.links, earlier);
+  const auto links = RH_TRY(LinksOfSandbox(journal, entry));
   const auto content =
       RH_TRY_WRAP(HandoffContentOf(root, kernel, network, plan, links), "making the handoff");
   // The shared files last: a NIC that fails on the way is not left in them.
-  RH_TRY_WRAP(WriteCdiOf(root, container, entry.links, earlier, content.topology.has_value()),
-              "writing the CDI spec");
+  RH_TRY_WRAP(WriteCdi(root, container, links, content), "writing the CDI spec");
   RH_TRY_WRAP(WriteFiles(root, plan, container, content, links), "writing the handoff");
   return Finish(journal, entry);
 }

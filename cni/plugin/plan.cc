@@ -264,10 +264,7 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniReques
     for (auto& link : plan.links) link.pod_name = request.ifname;
   }
   plan.ipam_type = IpamTypeOf(plan);
-  if (fabric) {
-    plan.handoff_env = fabric->handoff_env;
-    plan.handoff_topology = fabric->handoff_topology;
-  }
+  if (fabric) plan.handoff = fabric->handoff_options;
   if (fabric && fabric->rdma_exclusive) {
     plan.rdma_mode = *fabric->rdma_exclusive ? RdmaNetnsMode::kExclusive : RdmaNetnsMode::kShared;
   }

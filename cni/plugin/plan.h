@@ -55,8 +55,7 @@ struct AttachPlan {
   std::string ipam_type;                   // empty: no addresses
   int conflict_probe_ms = 0;               // 0: off
   std::optional<RdmaNetnsMode> rdma_mode;  // that the fabric demands
-  std::vector<std::pair<std::string, std::string>> handoff_env;
-  TopologyPolicy handoff_topology = TopologyPolicy::kNeeded;
+  HandoffOptions handoff;
 };
 
 // `host` is rtnetlink of the host's namespace. kBusy when a device has no

@@ -1,6 +1,7 @@
 #include "cni/state/cdi_spec.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
@@ -33,11 +34,28 @@ std::string SpecText(const std::string& kind, const CdiDevice& device) {
   return json.dump(2) + "\n";
 }
 
+// May throw json::exception.
+CdiDevice DeviceOf(std::string name, const nlohmann::json& edits) {
+  CdiDevice device;
+  device.name = std::move(name);
+  static const nlohmann::json none = nlohmann::json::array();
+  for (const auto& node : edits.value("deviceNodes", none)) {
+    if (node.contains("hostPath")) {
+      device.renamed_nodes.push_back({node.at("hostPath"), node.at("path")});
+    } else {
+      device.device_nodes.push_back(node.at("path"));
+    }
+  }
+  for (const auto& mount : edits.value("mounts", none))
+    device.mounts.push_back({mount.at("hostPath"), mount.at("containerPath")});
+  device.env = edits.value("env", std::vector<std::string>{});
+  return device;
+}
+
 }  // namespace
 
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device) {
-  RH_TRY(MakeDirectories(paths::CdiDirectory(root)));
-  return WriteAtomic(paths::CdiSpec(root, device.name), SpecText(kCdiKind, device), Sync::kVolatile, 0644);
+  return WriteCdiSpec(paths::CdiSpec(root, device.name), kCdiKind, device);
 }
 
 Result<void> WriteCdiSpec(const std::string& path, const std::string& kind, const CdiDevice& device) {
@@ -46,6 +64,18 @@ Result<void> WriteCdiSpec(const std::string& path, const std::string& kind, cons
   if (before && *before == text) return {};
   RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
   return WriteAtomic(path, text, Sync::kVolatile, 0644);
+}
+
+Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string& name) {
+  const std::string path = paths::CdiSpec(root, name);
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return std::nullopt;
+  try {
+    const auto device = nlohmann::json::parse(*text).at("devices").at(0);
+    return DeviceOf(device.at("name"), device.at("containerEdits"));
+  } catch (const nlohmann::json::exception& error) {
+    return Fail(ErrorCode::kMalformed, path + ": " + error.what(), "delete the pod to attach anew");
+  }
 }
 
 Result<bool> RemoveCdiSpec(const Root& root, const std::string& name) {

@@ -8,8 +8,10 @@
 #include "cni/handoff/files.h"
 #include "cni/plugin/differences.h"
 #include "cni/plugin/pod_network.h"
+#include "cni/state/cdi_spec.h"
 #include "cni/state/pod_args.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -41,6 +43,26 @@ Result<void> VerifyOne(const Root& root, Kernel& kernel, const JournalEntry& ent
   return {};
 }
 
+// The variables are the same in the specs of all devices that are for NCCL.
+Result<std::vector<std::string>> VariablesOf(const Root& root, const SandboxHandoff& handoff) {
+  for (const JournalEntry& entry : handoff.attachments) {
+    for (const AttachedLink& link : entry.links) {
+      if (!link.handoff || !link.gid_index) continue;
+      if (auto spec = RH_TRY(ReadCdiSpec(root, link.KubeletId()))) return std::move(spec->env);
+    }
+  }
+  return std::vector<std::string>();
+}
+
+Result<void> ReadTold(const Root& root, SandboxHandoff& handoff) {
+  const std::string& container = handoff.container;
+  handoff.nccl_conf = RH_TRY(ReadFile(HandoffPath(root, container))).value_or("");
+  handoff.ucx_conf = RH_TRY(ReadFile(HandoffPath(root, container, kUcxConfName))).value_or("");
+  handoff.topology = Exists(HandoffPath(root, container, kTopologyName));
+  handoff.env = RH_TRY(VariablesOf(root, handoff));
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<SandboxHandoff>> FindHandoffs(const Root& root, const std::string& which) {
@@ -55,7 +77,7 @@ Result<std::vector<SandboxHandoff>> FindHandoffs(const Root& root, const std::st
   }
   std::vector<SandboxHandoff> handoffs;
   for (auto& [container, handoff] : by_container) {
-    handoff.nccl_conf = RH_TRY(ReadFile(HandoffPath(root, container))).value_or("");
+    RH_TRY(ReadTold(root, handoff));
     handoffs.push_back(std::move(handoff));
   }
   if (handoffs.empty() && !which.empty()) {
@@ -71,7 +93,10 @@ Result<HandoffVerdict> VerifyHandoff(const Root& root, Kernel& kernel, const San
   for (const JournalEntry& entry : handoff.attachments)
     RH_TRY(VerifyOne(root, kernel, entry, verdict.differences));
   const auto pod = RH_TRY(OpenPodOf(kernel, handoff.attachments.front()));
-  if (pod) verdict.overrides = RH_TRY(FindOverrides(*pod, handoff.nccl_conf));
+  if (!pod) return verdict;
+  verdict.overrides = RH_TRY(FindOverrides(*pod, {{kNcclConfName, handoff.nccl_conf},
+                                                  {kUcxConfName, handoff.ucx_conf},
+                                                  {"the CDI spec", Join(handoff.env, "\n")}}));
   return verdict;
 }
 

@@ -20,7 +20,10 @@ struct SandboxHandoff {
   std::string pod;  // "namespace/name"; "": the runtime did not say
   std::string netns;
   std::vector<JournalEntry> attachments;
-  std::string nccl_conf;  // "": there is no such file
+  std::string nccl_conf;         // "": there is no such file
+  std::string ucx_conf;          // likewise
+  bool topology = false;         // there is a topology file
+  std::vector<std::string> env;  // "NAME=value": what CDI gives the containers
 };
 
 // `which`: a container's id or the beginning of one, a pod as "namespace/name" or by its UID, the path

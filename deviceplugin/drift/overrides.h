@@ -1,5 +1,5 @@
-// Variables in the environment of a pod's processes that win over its nccl.conf: NCCL's parser never
-// replaces what a process has.
+// Variables in the environment of a pod's processes that win over what the pod was told: NCCL's and
+// UCX's files never replace what a process has, and a process can change what it was started with.
 // Threads: any. Errors: kIo, kPermission. Needs the node's /proc and the right to read the pod's.
 #pragma once
 
@@ -13,17 +13,24 @@
 
 namespace railhead {
 
+// Lines NAME=value, and where they are told.
+struct ToldLines {
+  std::string where;  // "nccl.conf"
+  std::string text;
+};
+
 struct Override {
   pid_t pid = 0;
   std::string variable;
-  std::string value;    // the process's
-  std::string in_file;  // what it hides
+  std::string value;  // the process's
+  std::string told;   // what it hides
+  std::string where;
 };
 
-// Of lines of `conf`, those that differ. A process that has ended meanwhile has none.
-Result<std::vector<Override>> FindOverrides(const NetNs& pod, const std::string& conf);
+// Of lines of `told`, those that differ. A process that has ended meanwhile has none.
+Result<std::vector<Override>> FindOverrides(const NetNs& pod, const std::vector<ToldLines>& told);
 
 // Of one process: `environ` as in /proc/PID/environ.
-std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const std::string& conf);
+std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const ToldLines& told);
 
 }  // namespace railhead

@@ -1,10 +1,10 @@
 // railctl handoff: what pods were told about their NICs, and whether it is still so.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <tuple>
 #include <vector>
 
 #include "cni/handoff/files.h"
@@ -49,11 +49,10 @@ nlohmann::json AsJson(const SandboxHandoff& handoff) {
       nics.push_back(std::move(nic));
     }
   }
-  return {{"container", handoff.container},
-          {"pod", handoff.pod},
-          {"netns", handoff.netns},
-          {"nics", std::move(nics)},
-          {"ncclConf", handoff.nccl_conf}};
+  return {{"container", handoff.container}, {"pod", handoff.pod},
+          {"netns", handoff.netns},         {"nics", std::move(nics)},
+          {"ncclConf", handoff.nccl_conf},  {"ucxConf", handoff.ucx_conf},
+          {"topology", handoff.topology},   {"env", handoff.env}};
 }
 
 std::string TitleOf(const SandboxHandoff& handoff) {
@@ -73,14 +72,22 @@ void PrintHandoff(const Root& root, const SandboxHandoff& handoff) {
   PrintTable(rows);
   std::printf("%s%s\n%s", HandoffPath(root, handoff.container).c_str(),
               handoff.nccl_conf.empty() ? " is not there" : ":", handoff.nccl_conf.c_str());
+  if (!handoff.ucx_conf.empty()) {
+    std::printf("%s:\n%s", HandoffPath(root, handoff.container, kUcxConfName).c_str(),
+                handoff.ucx_conf.c_str());
+  }
+  if (!handoff.env.empty())
+    std::printf("variables of its containers:\n%s\n", Join(handoff.env, "\n").c_str());
+  if (handoff.topology)
+    std::printf("a topology file: %s\n", HandoffPath(root, handoff.container, kTopologyName).c_str());
 }
 
 // Of the many processes of a job one line for each value.
-std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> ByValue(
+std::map<std::array<std::string, 4>, std::vector<std::string>> ByValue(
     const std::vector<Override>& overrides) {
-  std::map<std::tuple<std::string, std::string, std::string>, std::vector<std::string>> by_value;
+  std::map<std::array<std::string, 4>, std::vector<std::string>> by_value;
   for (const Override& one : overrides)
-    by_value[{one.variable, one.value, one.in_file}].push_back(std::to_string(one.pid));
+    by_value[{one.variable, one.value, one.told, one.where}].push_back(std::to_string(one.pid));
   return by_value;
 }
 
@@ -89,9 +96,9 @@ void PrintVerdict(const SandboxHandoff& handoff, const HandoffVerdict& verdict) 
               verdict.differences.empty() ? "as it was told" : "not as it was told");
   for (const std::string& difference : verdict.differences) std::printf("  %s\n", difference.c_str());
   for (const auto& [what, pids] : ByValue(verdict.overrides)) {
-    const auto& [variable, value, in_file] = what;
-    std::printf("  %s=%s of process %s wins over nccl.conf's %s\n", variable.c_str(), value.c_str(),
-                Join(pids, ", ").c_str(), in_file.c_str());
+    const auto& [variable, value, told, where] = what;
+    std::printf("  %s=%s of process %s wins over %s of %s\n", variable.c_str(), value.c_str(),
+                Join(pids, ", ").c_str(), told.c_str(), where.c_str());
   }
 }
 
@@ -100,8 +107,11 @@ nlohmann::json AsJson(const SandboxHandoff& handoff, const HandoffVerdict& verdi
   json["differences"] = verdict.differences;
   json["overrides"] = nlohmann::json::array();
   for (const Override& one : verdict.overrides) {
-    json["overrides"].push_back(
-        {{"pid", one.pid}, {"variable", one.variable}, {"value", one.value}, {"inFile", one.in_file}});
+    json["overrides"].push_back({{"pid", one.pid},
+                                 {"variable", one.variable},
+                                 {"value", one.value},
+                                 {"told", one.told},
+                                 {"where", one.where}});
   }
   return json;
 }

@@ -112,6 +112,12 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
   }
 }
 
+// A file of the handoff before it got its name.
+bool IsHalfWritten(std::string_view name) {
+  return name.ends_with(kTemporarySuffix) &&
+         IsHandoffName(name.substr(0, name.size() - kTemporarySuffix.size()));
+}
+
 // With all that is in it, or what a killed writer left there.
 Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& container) {
   const auto lock = LockSandbox(pass.root, container, std::chrono::milliseconds(0));
@@ -121,8 +127,7 @@ Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& containe
   bool removed = false;
   const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
   for (const auto& name : names) {
-    if (IsTemporaryOf(name, kNcclConfName) || IsTemporaryOf(name, kTopologyName))
-      removed = RH_TRY(RemoveFile(In(directory, name))) || removed;
+    if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(In(directory, name))) || removed;
   }
   if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
   RH_TRY(RemoveHandoff(pass.root, container));
@@ -135,7 +140,7 @@ void Handoffs(ReconcilePass& pass, const Owners& owners) {
     bool temporary = false;
     if (owned) {
       for (const auto& name : NamesIn(pass, "handoff", paths::HandoffDirectory(pass.root, container))) {
-        temporary = temporary || (name != kNcclConfName && name != kTopologyName);
+        temporary = temporary || IsHalfWritten(name);
       }
     }
     if (!owned || temporary)

@@ -53,7 +53,7 @@ TEST(FabricTest, ReadsTheDocumentedExample) {
   EXPECT_EQ(rail.exclude[2].ToString(), "10.100.0.64-10.100.0.79");
   EXPECT_EQ(rail.traffic_class, 106);
   EXPECT_EQ(fabric.rest_seconds, 60);
-  EXPECT_EQ(fabric.handoff_env.at(0).second, "INFO");
+  EXPECT_EQ(fabric.handoff_options.env.at(0).second, "INFO");
   EXPECT_EQ(fabric.pools.at(0).device, PoolDevice::kPf);
   EXPECT_EQ(fabric.pools[0].handoff, HandoffPolicy::kOff);
   EXPECT_EQ(fabric.pools[0].delivery, Delivery::kMount);
@@ -79,12 +79,24 @@ TEST(FabricTest, LinesOfTheHandoffInTheFieldsOrderThenTheFiles) {
   const Fabric fabric = Read(WithRail(R"("serviceLevel":5)", R"("handoff":{"env":{"NCCL_DEBUG":"INFO"},
       "nccl":{"gdrLevel":"PXB","crossNic":0,"timeout":22,"adaptiveRouting":true,"splitDataOnQps":false}})"));
   EXPECT_EQ(fabric.rails[0].service_level, 5);
-  EXPECT_EQ(fabric.handoff_env, (Lines{{"NCCL_IB_TIMEOUT", "22"},
-                                       {"NCCL_CROSS_NIC", "0"},
-                                       {"NCCL_IB_SPLIT_DATA_ON_QPS", "0"},
-                                       {"NCCL_IB_ADAPTIVE_ROUTING", "1"},
-                                       {"NCCL_NET_GDR_LEVEL", "PXB"},
-                                       {"NCCL_DEBUG", "INFO"}}));
+  EXPECT_EQ(fabric.handoff_options.env, (Lines{{"NCCL_IB_TIMEOUT", "22"},
+                                               {"NCCL_CROSS_NIC", "0"},
+                                               {"NCCL_IB_SPLIT_DATA_ON_QPS", "0"},
+                                               {"NCCL_IB_ADAPTIVE_ROUTING", "1"},
+                                               {"NCCL_NET_GDR_LEVEL", "PXB"},
+                                               {"NCCL_DEBUG", "INFO"}}));
+}
+
+TEST(FabricTest, StacksBesideNccl) {
+  using Stacks = std::set<HandoffStack>;
+  EXPECT_EQ(Read(WithRail("", "")).handoff_options.stacks, Stacks{HandoffStack::kRccl});
+  EXPECT_EQ(Read(WithRail("", R"("handoff":{"stacks":[]})")).handoff_options.stacks, Stacks{});
+  EXPECT_EQ(Read(WithRail("", R"("handoff":{"stacks":["ucx","nvshmem","gloo","openmpi","rccl"]})"))
+                .handoff_options.stacks.size(),
+            5U);
+  EXPECT_EQ(ErrorOf(WithRail("", R"("handoff":{"stacks":["ucx","nccl"]})")),
+            "f: /handoff/stacks: 'nccl' is not known; rccl, ucx, nvshmem, gloo or openmpi; NCCL is told in "
+            "any case");
 }
 
 struct Refusal {

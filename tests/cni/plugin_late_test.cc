@@ -173,14 +173,14 @@ TEST_F(PluginLateTest, ASlotWithoutHandoffLeavesTheTopologyFileOfTheOthers) {
   const auto of_slot = [](const char* slot) { return std::string("\"deviceID\":\"") + slot + "\""; };
   const auto first = Add({.network = "a", .config = of_slot(kSlotA) + "," + Ipam(), .args = args});
   ASSERT_TRUE(first) << Describe(first.error());
-  ASSERT_EQ(Cdi(kSlotA)["devices"][0]["containerEdits"]["mounts"].size(), 2U);
+  ASSERT_EQ(Cdi(kSlotA)["devices"][0]["containerEdits"]["mounts"].size(), 3U) << "for NCCL, RCCL, and the topology";
   const auto second = Add({.network = "b",
                            .ifname = "net2",
                            .config = of_slot(kSlotB) + "," + Ipam("10.200.0.10/24") + R"(,"handoff":"off")",
                            .args = args});
   ASSERT_TRUE(second) << Describe(second.error());
   const auto edits = Cdi(kSlotA)["devices"][0]["containerEdits"];
-  EXPECT_EQ(edits["mounts"].size(), 2U) << edits;
+  EXPECT_EQ(edits["mounts"].size(), 3U) << edits;
   EXPECT_EQ(edits["env"][0], "PCIDEVICE_RAILHEAD_IO_ROCE=" + Bdf(0) + "," + Bdf(1));
 }
 

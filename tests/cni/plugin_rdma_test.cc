@@ -108,9 +108,9 @@ TEST_F(PluginRdmaTest, ATopologyFileWhereNcclWouldMisplaceANic) {
   for (const std::string& device : {vfs_[0][0], vfs[0]}) {
     const auto spec = nlohmann::json::parse(File("/run/cdi/railhead-" + device + ".json"));
     const auto mounts = spec["devices"][0]["containerEdits"]["mounts"];
-    ASSERT_EQ(mounts.size(), 2U) << spec;
-    EXPECT_EQ(mounts[1]["hostPath"], sysfs_.directory() + topology);
-    EXPECT_EQ(mounts[1]["containerPath"], "/var/run/nvidia-topologyd/virtualTopology.xml");
+    ASSERT_EQ(mounts.size(), 3U) << spec;
+    EXPECT_EQ(mounts[2]["hostPath"], sysfs_.directory() + topology);
+    EXPECT_EQ(mounts[2]["containerPath"], "/var/run/nvidia-topologyd/virtualTopology.xml");
   }
   EXPECT_TRUE(Check(second));
   std::filesystem::remove(sysfs_.directory() + topology);

@@ -107,7 +107,7 @@ TEST(CdiSpecTest, RemovedOnce) {
 
 TEST(HandoffTest, WrittenAndRemoved) {
   const TempRoot temp;
-  ASSERT_TRUE(WriteHandoff(temp.root(), "c1", "A=1\n"));
+  ASSERT_TRUE(WriteHandoff(temp.root(), "c1", {{kNcclConfName, {}, "A=1\n"}}));
   EXPECT_EQ(temp.Read("/run/railhead/handoff/c1/nccl.conf"), "A=1\n");
   const auto mode = std::filesystem::status(HandoffPath(temp.root(), "c1")).permissions();
   EXPECT_NE(mode & std::filesystem::perms::others_read, std::filesystem::perms::none)

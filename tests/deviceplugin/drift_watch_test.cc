@@ -114,13 +114,14 @@ TEST(OverridesTest, WhatDiffersFromTheFile) {
   const std::string conf = "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\n";
   std::string environ = "PATH=/bin|NCCL_IB_GID_INDEX=1|NCCL_IB_TC=106|NCCL_IB_HCA=mlx5|NCCL_DEBUG=INFO|";
   std::replace(environ.begin(), environ.end(), '|', '\0');
-  const auto overrides = OverridesIn(7, environ, conf);
+  const auto overrides = OverridesIn(7, environ, {"nccl.conf", conf});
   ASSERT_EQ(overrides.size(), 2U);
   EXPECT_EQ(overrides[0].variable, "NCCL_IB_HCA");
   EXPECT_EQ(overrides[0].value, "mlx5");
-  EXPECT_EQ(overrides[0].in_file, "=mlx5_4,mlx5_9");
+  EXPECT_EQ(overrides[0].told, "=mlx5_4,mlx5_9");
   EXPECT_EQ(overrides[1].variable, "NCCL_IB_GID_INDEX");
   EXPECT_EQ(overrides[1].pid, 7);
+  EXPECT_EQ(overrides[1].where, "nccl.conf");
 }
 
 }  // namespace

@@ -1,0 +1,17 @@
+// What CHECK and railheadd find not to be as ADD promised it, in words.
+// Threads: values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace railhead {
+
+using Differences = std::vector<std::string>;
+
+inline void CheckValue(Differences& differences, const std::string& what, const std::string& is,
+                       const std::string& should) {
+  if (is != should) differences.push_back(what + " is " + is + ", should be " + should);
+}
+
+}  // namespace railhead

@@ -1,0 +1,119 @@
+// What stacks other than NCCL are told.
+#include <gtest/gtest.h>
+
+#include "cni/handoff/stack_variables.h"
+#include "cni/handoff/ucx_conf.h"
+
+namespace railhead {
+namespace {
+
+IpAddress Ip(const char* text) {
+  return *IpAddress::Parse(text);
+}
+GidEntry Gid(int index, const char* address, GidType type = GidType::kRoceV2) {
+  return {index, GidOf(Ip(address)), type, "net1"};
+}
+
+Handoff TwoNics() {
+  Handoff handoff;
+  handoff.nics = {{"mlx5_4", Ip("10.100.0.7"), 3, 106, 5}, {"mlx5_9", Ip("10.101.0.7"), 3, 106, 5}};
+  handoff.gids = 3;
+  handoff.socket_ifname = "eth0";
+  return handoff;
+}
+
+Handoff DifferentIndices() {
+  Handoff handoff = TwoNics();
+  handoff.nics[1].gid_index = 1;
+  handoff.gids = GidSearch{*IpPrefix::Parse("10.100.0.0/15")};
+  return handoff;
+}
+
+Result<std::vector<GidEntry>> NoTable(const HandoffNic& nic) {
+  ADD_FAILURE() << "the table of " << nic.rdma_device << " is read for nothing";
+  return std::vector<GidEntry>();
+}
+
+TEST(UcxConfTest, Golden) {
+  EXPECT_EQ(
+      *UcxConf(TwoNics(), NoTable),
+      "UCX_NET_DEVICES=mlx5_4:1,mlx5_9:1,eth0\nUCX_IB_GID_INDEX=3\nUCX_IB_TRAFFIC_CLASS=106\nUCX_IB_SL=5\n");
+}
+
+TEST(UcxConfTest, OnlyWhatIsKnownAndTheSameOnAllNics) {
+  Handoff handoff = TwoNics();
+  handoff.socket_ifname.clear();
+  handoff.nics[1].traffic_class.reset();
+  handoff.nics[0].service_level = 1;
+  EXPECT_EQ(*UcxConf(handoff, NoTable), "UCX_NET_DEVICES=mlx5_4:1,mlx5_9:1\nUCX_IB_GID_INDEX=3\n");
+}
+
+TEST(UcxConfTest, NoIndexWhereUcxFindsTheRightOnes) {
+  const auto conf = UcxConf(DifferentIndices(), [](const HandoffNic& nic) -> Result<std::vector<GidEntry>> {
+    if (nic.rdma_device == "mlx5_9") return {{Gid(0, "fe80::1"), Gid(1, "10.101.0.7")}};
+    return {{Gid(0, "fe80::1", GidType::kRoceV1), Gid(1, "fe80::1"), Gid(2, "10.100.0.7", GidType::kRoceV1),
+             Gid(3, "10.100.0.7")}};
+  });
+  ASSERT_TRUE(conf) << Describe(conf.error());
+  EXPECT_EQ(conf->find("GID_INDEX"), std::string::npos) << *conf;
+}
+
+TEST(UcxConfTest, RefusedWhereUcxWouldTakeAnother) {
+  const auto conf = UcxConf(DifferentIndices(), [](const HandoffNic& nic) -> Result<std::vector<GidEntry>> {
+    if (nic.rdma_device == "mlx5_9") return {{Gid(0, "fe80::1"), Gid(1, "10.101.0.7")}};
+    return {{Gid(1, "192.0.2.1"), Gid(3, "10.100.0.7")}};
+  });
+  ASSERT_FALSE(conf);
+  EXPECT_EQ(conf.error().code, ErrorCode::kConflict);
+  EXPECT_NE(conf.error().message.find("10.100.0.7 on mlx5_4"), std::string::npos) << conf.error().message;
+  EXPECT_NE(conf.error().hint.find("index 1: ::ffff:192.0.2.1"), std::string::npos) << conf.error().hint;
+}
+
+TEST(UcxPicksTest, Ipv4ThenGlobalIpv6ThenLinkLocal) {
+  EXPECT_EQ(UcxPicks({Gid(0, "fe80::1"), Gid(1, "fd00::7"), Gid(2, "10.0.0.7"), Gid(3, "10.0.0.8")}), 2);
+  EXPECT_EQ(UcxPicks({Gid(0, "fe80::1"), Gid(1, "fd00::7")}), 1);
+  EXPECT_EQ(UcxPicks({Gid(0, "10.0.0.7", GidType::kRoceV1), Gid(1, "fe80::1")}), 1);
+  EXPECT_EQ(UcxPicks({Gid(0, "10.0.0.7", GidType::kRoceV1)}), std::nullopt);
+}
+
+using Lines = std::vector<HandoffLine>;
+
+TEST(NvshmemTest, AnIndexAndTheClusterNetwork) {
+  EXPECT_EQ(NvshmemVariables(TwoNics()), (Lines{{"NVSHMEM_IB_GID_INDEX", "3"},
+                                                {"NVSHMEM_IB_TRAFFIC_CLASS", "106"},
+                                                {"NVSHMEM_IB_SL", "5"},
+                                                {"NVSHMEM_BOOTSTRAP_UID_SOCK_IFNAME", "=eth0"}}));
+  EXPECT_EQ(NvshmemVariables({}), Lines{});
+}
+
+TEST(NvshmemTest, TheSearchIsNccls) {
+  const auto lines = NvshmemVariables(DifferentIndices());
+  ASSERT_GE(lines.size(), 4U);
+  EXPECT_EQ(Lines(lines.begin(), lines.begin() + 4), (Lines{{"NVSHMEM_IB_GID_INDEX", "-1"},
+                                                            {"NVSHMEM_IB_ADDR_FAMILY", "AF_INET"},
+                                                            {"NVSHMEM_IB_ADDR_RANGE", "10.100.0.0/15"},
+                                                            {"NVSHMEM_IB_ROCE_VERSION_NUM", "2"}}));
+}
+
+TEST(NvshmemTest, DevicesThatUdevRenamed) {
+  Handoff handoff = TwoNics();
+  handoff.nics[0].rdma_device = "rocep67s0v0";
+  handoff.nics[1].rdma_device = "rocep131s0v0";
+  EXPECT_EQ(NvshmemVariables(handoff).front(), (HandoffLine{"NVSHMEM_HCA_PREFIX", "rocep"}));
+  handoff.nics[1].rdma_device = "mlx5_9";
+  EXPECT_EQ(NvshmemVariables(handoff).front().first, "NVSHMEM_IB_GID_INDEX") << "nothing in common";
+}
+
+TEST(SocketsTest, OnlyOnTheClusterNetwork) {
+  EXPECT_EQ(GlooVariables(TwoNics()), (Lines{{"GLOO_SOCKET_IFNAME", "eth0"}, {"TP_SOCKET_IFNAME", "eth0"}}));
+  EXPECT_EQ(OpenMpiVariables(TwoNics()), (Lines{{"OMPI_MCA_btl_tcp_if_include", "eth0"},
+                                                {"OMPI_MCA_oob_tcp_if_include", "eth0"},
+                                                {"PRTE_MCA_prte_if_include", "eth0"}}));
+  Handoff unknown = TwoNics();
+  unknown.socket_ifname.clear();
+  EXPECT_TRUE(GlooVariables(unknown).empty());
+  EXPECT_TRUE(OpenMpiVariables(unknown).empty());
+}
+
+}  // namespace
+}  // namespace railhead
