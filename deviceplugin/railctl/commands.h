@@ -21,6 +21,7 @@ inline constexpr int kChangesNeeded = 4;  // vfs plan: there is something to do
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
 int Complain(const Error& error, int status);
 
+void AddCompletionCommand(CLI::App* app, int* status);
 // config check, config migrate
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddDoctorCommand(CLI::App* app, const Root& root, int* status);

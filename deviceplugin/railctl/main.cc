@@ -18,8 +18,10 @@ int Main(int argc, char** argv) {
   int status = kDone;
   CLI::App app("railctl: what Railhead does on this node");
   app.set_version_flag("--version", std::string("railctl ") + RAILHEAD_VERSION);
+  app.set_help_all_flag("--help-all", "Print the help of all commands and exit");
   app.require_subcommand(1);
   app.footer(kFooter);
+  AddCompletionCommand(&app, &status);
   AddConfigCommand(&app, root, &status);
   AddDoctorCommand(&app, root, &status);
   AddHandoffCommand(&app, root, &status);

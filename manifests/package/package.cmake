@@ -1,0 +1,39 @@
+# `cmake --install build/release`, and packages of it: `cpack --config build/release/CPackConfig.cmake`.
+#
+#   /usr/bin                    railheadd, railctl
+#   RAILHEAD_CNI_DIR            railhead, railhead-ipam (/opt/cni/bin, where container runtimes look; Debian's
+#                               own containerd looks into /usr/lib/cni)
+#   /usr/lib/systemd/system     railheadd.service
+#   /usr/lib/tmpfiles.d         directories below /run
+#   /usr/share/man/man8, completions of bash, zsh and fish, /usr/share/doc/railhead
+# Programs are installed as they are built; pages and completions are made of them (generate.cmake).
+set(RAILHEAD_CNI_DIR /opt/cni/bin CACHE STRING "Where the CNI plugins are installed")
+set(RAILHEAD_UNIT_DIR lib/systemd/system CACHE STRING "Where the systemd unit is installed")
+set(package_dir ${CMAKE_CURRENT_LIST_DIR})
+
+install(TARGETS railheadd railctl RUNTIME DESTINATION bin)
+install(TARGETS railhead railhead-ipam RUNTIME DESTINATION ${RAILHEAD_CNI_DIR})
+install(FILES ${CMAKE_SOURCE_DIR}/manifests/railheadd.service DESTINATION ${RAILHEAD_UNIT_DIR})
+install(FILES ${package_dir}/railhead.tmpfiles DESTINATION lib/tmpfiles.d RENAME railhead.conf)
+install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/railhead RENAME copyright)
+install(FILES ${CMAKE_SOURCE_DIR}/manifests/examples/fabric.json DESTINATION share/doc/railhead/examples)
+install(CODE "set(RAILHEAD_BIN \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\")")
+install(SCRIPT ${package_dir}/generate.cmake)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_NAME railhead)
+set(CPACK_PACKAGE_VENDOR Railhead)
+set(CPACK_PACKAGE_CONTACT "The Railhead authors <railhead@localhost>")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "SR-IOV RoCE networking for GPU pods")
+set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_SET_DESTDIR ON)  # RAILHEAD_CNI_DIR is absolute
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION net)
+set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "kmod, rdma-core")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION
+    " railheadd gives the VFs of RoCE NICs to kubelet, the CNI plugins railhead and railhead-ipam move them into\n pods with addresses of the rails' subnets, and tell NCCL which devices and GIDs to use.")
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_EXTRA ${package_dir}/postinst ${package_dir}/prerm ${package_dir}/postrm)
+include(CPack)
