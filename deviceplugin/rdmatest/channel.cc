@@ -11,6 +11,8 @@ namespace railhead::rdmatest {
 namespace {
 
 constexpr std::chrono::milliseconds kLongestPoll{60'000};
+// For the rest of a message whose beginning has come.
+constexpr std::chrono::seconds kTroubleLimit{1};
 
 tl::unexpected<Error> Gone() {
   return Fail(ErrorCode::kIo, "the other end of the test has gone", "what railctl says there tells why");
@@ -73,6 +75,20 @@ Result<Message> Channel::Receive(TimePoint deadline) const {
   Message message = RH_TRY(DecodePayload(header, payload));
   if (const Trouble* trouble = std::get_if<Trouble>(&message)) return Fail(ErrorOf(*trouble));
   return message;
+}
+
+Result<void> Channel::StillThere() const {
+  std::string first(kFrameHeader, '\0');
+  const ssize_t got = recv(fd_.get(), first.data(), first.size(), MSG_PEEK | MSG_DONTWAIT);
+  if (got < 0 && (errno == EAGAIN || errno == EINTR)) return {};
+  if (got < 0 && errno != ECONNRESET) return FailSys(errno, "looking for the other end of the test");
+  if (got <= 0) return Gone();
+  // Half a header: the rest is under way, or never comes, which the next look or the run's limit tells.
+  if (static_cast<std::size_t>(got) < first.size()) return {};
+  const FrameHeader header = RH_TRY(DecodeHeader(first));
+  if (!IsTrouble(header)) return {};
+  RH_TRY(Receive(std::chrono::steady_clock::now() + kTroubleLimit));
+  return {};
 }
 
 tl::unexpected<Error> Channel::Unexpected(const Message& message) {

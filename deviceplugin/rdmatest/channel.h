@@ -22,6 +22,10 @@ class Channel {
   [[nodiscard]] Result<void> Send(const Message& message, TimePoint deadline) const;
   [[nodiscard]] Result<Message> Receive(TimePoint deadline) const;
 
+  // Whether the other end is still there and well, without waiting: an error once it has gone, or has
+  // said what its trouble is. Any other message stays where it is.
+  [[nodiscard]] Result<void> StillThere() const;
+
   // The next message, which has to be one of this kind.
   template <typename Kind>
   [[nodiscard]] Result<Kind> Expect(TimePoint deadline) const {

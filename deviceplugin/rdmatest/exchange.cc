@@ -169,6 +169,10 @@ Result<Message> DecodePayload(const FrameHeader& header, std::string_view payloa
   return *std::move(message);
 }
 
+bool IsTrouble(const FrameHeader& header) {
+  return static_cast<Kind>(header.kind) == Kind::kTrouble;
+}
+
 Result<void> CheckHello(const Hello& hello) {
   if (!IsUsableGid(hello.gid)) return Malformed("a hello with GID " + hello.gid.ToString());
   if (hello.size < kMinSize || hello.size > kMaxSize) {

@@ -89,6 +89,7 @@ struct FrameHeader {
 // `bytes` are kFrameHeader bytes.
 Result<FrameHeader> DecodeHeader(std::string_view bytes);
 Result<Message> DecodePayload(const FrameHeader& header, std::string_view payload);
+bool IsTrouble(const FrameHeader& header);
 
 // What each end checks before it uses what it was told.
 Result<void> CheckHello(const Hello& hello);

@@ -37,7 +37,8 @@ class Slot {
 // What is in flight, and how long nothing has happened.
 class Flight {
  public:
-  Flight(QueuePair& pair, Clock::duration stall) : pair_(pair), stall_(stall) {}
+  // `limits` outlive it.
+  Flight(QueuePair& pair, const RunLimits& limits) : pair_(pair), limits_(limits) {}
 
   void Sent() { ++sending_; }
   [[nodiscard]] int sending() const { return sending_; }
@@ -79,17 +80,18 @@ class Flight {
   }
   Result<void> Rest() {
     (void)sched_yield();
+    RH_TRY(limits_.still_there());
     const auto now = Clock::now();
     if (!quiet_since_) quiet_since_ = now;
-    if (now - *quiet_since_ < stall_) return {};
-    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(stall_).count();
+    if (now - *quiet_since_ < limits_.stall) return {};
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(limits_.stall).count();
     return Fail(ErrorCode::kTimeout,
                 "nothing has come from the other end for " + std::to_string(seconds) + " s",
                 "its process has stopped, or packets are lost on the way back");
   }
 
   QueuePair& pair_;
-  Clock::duration stall_;
+  const RunLimits& limits_;
   std::optional<Clock::time_point> quiet_since_;
   int idle_ = 0;
   int sending_ = 0;
@@ -111,7 +113,7 @@ Result<Latency> Measure(const RunLimits& limits, const Trip& trip) {
 }  // namespace
 
 Result<Bandwidth> DriveWriteBandwidth(QueuePair& pair, std::size_t size, int depth, const RunLimits& limits) {
-  Flight flight(pair, limits.stall);
+  Flight flight(pair, limits);
   Bandwidth done;
   const auto start = Clock::now();
   const auto end = start + limits.duration;
@@ -132,7 +134,7 @@ void ClearMail(QueuePair& pair, std::size_t mail) {
 }
 
 Result<Latency> DriveWriteLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits) {
-  Flight flight(pair, limits.stall);
+  Flight flight(pair, limits);
   Slot out(pair, mail + kOut);
   const Slot in(pair, mail + kIn);
   const auto write = [&](std::uint64_t message) -> Result<void> {
@@ -154,7 +156,7 @@ Result<Latency> DriveWriteLatency(QueuePair& pair, std::size_t mail, const RunLi
 }
 
 Result<void> AnswerWriteLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits) {
-  Flight flight(pair, limits.stall);
+  Flight flight(pair, limits);
   Slot out(pair, mail + kOut);
   const Slot in(pair, mail + kIn);
   for (std::uint64_t number = 1;; ++number) {
@@ -176,7 +178,7 @@ Result<void> ArmReceive(QueuePair& pair, std::size_t mail) {
 }
 
 Result<Latency> DriveSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits) {
-  Flight flight(pair, limits.stall);
+  Flight flight(pair, limits);
   Slot out(pair, mail + kOut);
   const auto send = [&](std::uint64_t message) -> Result<void> {
     out.Store(message);
@@ -199,7 +201,7 @@ Result<Latency> DriveSendLatency(QueuePair& pair, std::size_t mail, const RunLim
 }
 
 Result<void> AnswerSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits) {
-  Flight flight(pair, limits.stall);
+  Flight flight(pair, limits);
   Slot out(pair, mail + kOut);
   const Slot in(pair, mail + kIn);
   for (;;) {

@@ -2,12 +2,14 @@
 //
 // The starting end drives, the other one answers. Both busy-wait, as programs with such NICs do,
 // and give the CPU away when nothing has come for a while. Ping-pong messages have 8 bytes.
-// Threads: one. Errors: those of the queue pair; kTimeout when nothing has happened for `stall`,
-// which is to be longer than the device's own retries, so that their error comes first.
+// Threads: one. Errors: those of the queue pair and of `still_there`, as an end that waits for data
+// sees nothing of the other one's going; kTimeout when nothing has happened for `stall`, which is to
+// be longer than the device's own retries, so that their error comes first.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 
 #include "deviceplugin/rdmatest/statistics.h"
 #include "netns/base/result.h"
@@ -18,6 +20,8 @@ namespace railhead::rdmatest {
 struct RunLimits {
   std::chrono::steady_clock::duration duration{};
   std::chrono::steady_clock::duration stall{};
+  // Asked again and again while nothing comes; its error ends the run.
+  std::function<Result<void>()> still_there;
 };
 
 // Writes of `size` bytes, `depth` in flight. The other end has nothing to do.

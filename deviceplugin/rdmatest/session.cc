@@ -23,8 +23,10 @@ std::chrono::seconds StallOf(int timeout) {
   return std::chrono::ceil<std::chrono::seconds>(kRetriesAndFirst * one) + kSlack;
 }
 
-RunLimits LimitsOf(const Hello& hello) {
-  return {std::chrono::seconds(hello.seconds), StallOf(hello.timeout)};
+// `channel` outlives them.
+RunLimits LimitsOf(const Hello& hello, const Channel& channel) {
+  return {std::chrono::seconds(hello.seconds), StallOf(hello.timeout),
+          [&channel] { return channel.StillThere(); }};
 }
 
 TimePoint HandshakeEnd() {
@@ -66,7 +68,7 @@ Result<void> StartRun(const Channel& channel, RunKind kind, const Hello& hello) 
 }
 
 Result<void> Measure(const Channel& channel, QueuePair& pair, const Hello& hello, Outcome* outcome) {
-  const RunLimits limits = LimitsOf(hello);
+  const RunLimits limits = LimitsOf(hello, channel);
   const std::size_t mail = MailOf(hello);
   RH_TRY(StartRun(channel, RunKind::kWriteBandwidth, hello));
   outcome->write = RH_TRY(DriveWriteBandwidth(pair, hello.size, hello.depth, limits));
@@ -123,9 +125,9 @@ Result<void> AnswerRun(const Channel& channel, QueuePair& pair, const Hello& hel
     case RunKind::kWriteBandwidth:
       return {};
     case RunKind::kWriteLatency:
-      return AnswerWriteLatency(pair, mail, LimitsOf(hello));
+      return AnswerWriteLatency(pair, mail, LimitsOf(hello, channel));
     case RunKind::kSendLatency:
-      return AnswerSendLatency(pair, mail, LimitsOf(hello));
+      return AnswerSendLatency(pair, mail, LimitsOf(hello, channel));
   }
   return {};
 }

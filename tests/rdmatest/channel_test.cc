@@ -91,6 +91,33 @@ TEST_F(ChannelTest, TroubleIsAnError) {
   EXPECT_EQ(Describe(received.error()), "the other end: port down; cable");
 }
 
+TEST_F(ChannelTest, WhoIsQuietIsStillThere) {
+  EXPECT_TRUE(channel_->StillThere());
+  FarSays(EncodeMessage(End{}));
+  far_.Reset();
+  EXPECT_TRUE(channel_->StillThere()) << "its last word is to be heard first";
+  EXPECT_TRUE(channel_->Expect<End>(Late())) << "and is still there to be heard";
+  const auto gone = channel_->StillThere();
+  ASSERT_FALSE(gone);
+  EXPECT_TRUE(IsSecondHand(gone.error()));
+}
+
+TEST_F(ChannelTest, TroubleIsHeardWithoutWaitingForIt) {
+  const std::string said =
+      EncodeMessage(Trouble{static_cast<std::uint8_t>(ErrorCode::kUnavailable), "port down", "cable"});
+  FarSays(said.substr(0, 3));
+  EXPECT_TRUE(channel_->StillThere()) << "it may be anything";
+  FarSays(said.substr(3));
+  const auto troubled = channel_->StillThere();
+  ASSERT_FALSE(troubled);
+  EXPECT_EQ(Describe(troubled.error()), "the other end: port down; cable");
+}
+
+TEST_F(ChannelTest, WhatIsNoFrameIsNoOtherEnd) {
+  FarSays("SSH-2.0-OpenSSH_9.2\r\n");
+  EXPECT_EQ(channel_->StillThere().error().code, ErrorCode::kMalformed);
+}
+
 TEST_F(ChannelTest, AnotherMessageThanExpected) {
   FarSays(EncodeMessage(End{}));
   EXPECT_EQ(channel_->Expect<Ready>(Late()).error().code, ErrorCode::kMalformed);

@@ -79,9 +79,27 @@ check '... which is pod2' tested --arg device "$(jq -r '.links[0].rdmaDevice' /r
     '.tests[0].toEnd.device == $device'
 printf 'GET / HTTP/1.0\r\n\r\n' >/dev/tcp/127.0.0.1/7471
 check 'a peer of another kind is refused, and said so' within 60 grep -q 'no frame of ours' /tmp/listened
+# A starting end that goes in the midst of a run, in which the other end only watches its memory:
+# unless that looks at the connection, too, it goes on so for two minutes (timeout 22).
+say() { printf '%b' "$(tr -d ' ' <<<"$*" | sed 's/../\\x&/g')" >&"$to"; }
+go_in_a_run() {
+    local device answers gid=00000000000000000000ffff0a6400c8 # 10.100.0.200, the host's VF
+    device=$(jq -r '.links[0].rdmaDevice' /run/railhead/attachments/pod2/*)
+    answers=$((12 + 49 + ${#device} + 12 + 12)) # an endpoint, two times ready
+    exec {to}<>/dev/tcp/127.0.0.1/7471 || return
+    say 52485254 0001 0001 00000022 0005 7261696c30 $gid 00001000 0004 0001 16 00 00 &&
+        say 52485254 0001 0002 00000031 00000011 00123456 $gid 01020304 1122334455667788 0000000000003000 0400 0000 00 &&
+        say 52485254 0001 0003 00000001 02 &&
+        [ "$(timeout 60 head -c "$answers" <&"$to" | wc -c)" = "$answers" ]
+    local status=$?
+    exec {to}>&-
+    return "$status"
+}
+check 'a starting end that goes in the midst of a run' go_in_a_run
+check '... is noticed at once' within 60 grep -q 'the other end of the test has gone' /tmp/listened
 kill -INT "$listener"
 wait "$listener"
-check 'an interrupt ends it' grep -q '2 tests, 1 failed' /tmp/listened
+check 'an interrupt ends it' grep -q '3 tests, 2 failed' /tmp/listened
 deny 'nobody listens' rdma_test "${gently[@]}" pod1 127.0.0.1:7471
 check '... and that is said' grep -q 'connecting to 127.0.0.1:7471: Connection refused' /tmp/error
 
