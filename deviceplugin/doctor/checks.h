@@ -9,6 +9,7 @@
 #include <span>
 #include <string_view>
 
+#include "deviceplugin/doctor/fact_kinds.h"
 #include "deviceplugin/doctor/facts.h"
 #include "deviceplugin/doctor/finding.h"
 
@@ -18,6 +19,7 @@ struct Check {
   std::string_view id;
   std::string_view title;
   std::string_view why;
+  FactKinds facts;  // what judge() looks at
   Verdict (*judge)(const NodeFacts&);
 };
 

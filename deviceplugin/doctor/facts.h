@@ -22,6 +22,8 @@
 
 namespace railhead::doctor {
 
+inline constexpr const char* kNotAskedFor = "was not asked for";
+
 template <typename T>
 class Fact {
  public:
@@ -50,7 +52,7 @@ class Fact {
 
  private:
   std::optional<T> value_;
-  std::string why_ = "was not asked for";
+  std::string why_ = kNotAskedFor;
 };
 
 // The beginning of the GID table of an RDMA device's port 1.
@@ -152,7 +154,7 @@ struct NodeFacts {
   bool sriovdp_config = false;        // there is a config.json instead
   std::optional<Error> fabric_error;  // it is there, and wrong
   std::vector<PfFacts> pfs;           // in PCI order
-  std::string pfs_unknown;            // why they could not be read; "": they were
+  std::string pfs_unknown;            // why they are not known; "": they were read
   Fact<std::vector<AcceleratorFacts>> accelerators;
   Fact<std::vector<BridgeFacts>> bridges;
   Fact<bool> rdma_exclusive;

@@ -45,16 +45,17 @@ KernelQuestions QuestionsFor(const Root& root) {
   return kernel;
 }
 
-NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
+NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel, FactKinds kinds) {
+  kinds = kinds.WithTheirOwn();
   NodeFacts facts;
   facts.node = NodeName(root).value_or("");
   ReadTheFabric(root, &facts);
-  ReadRdma(root, kernel, &facts);
-  ReadPfs(root, kernel, &facts);
-  ReadPci(root, &facts);
-  ReadProcesses(root, &facts);
-  ReadGpuDriver(root, &facts);
-  ReadRuntime(root, &facts);
+  ReadRdma(root, kernel, kinds, &facts);
+  ReadPfs(root, kernel, kinds, &facts);
+  ReadPci(root, kinds, &facts);
+  if (kinds.Has(FactKind::kProcesses)) ReadProcesses(root, &facts);
+  if (kinds.Has(FactKind::kGpuDriver)) ReadGpuDriver(root, &facts);
+  ReadRuntime(root, kinds, &facts);
   return facts;
 }
 

@@ -64,11 +64,7 @@ Fact<std::string> ReadMemlock(const std::string& path) {
   return Fact<std::string>::Unknown("its limits cannot be read");
 }
 
-}  // namespace
-
-void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts) {
-  facts->rdma_exclusive = ReadMode(root);
-  facts->rdma_order = Fact<std::vector<std::string>>::Of(kernel.rdma_order());
+void ReadFunctions(const Root& root, NodeFacts* facts) {
   const std::string directory = root.Path("/sys/class/infiniband/");
   const auto devices = ListRdmaDevices(root);
   for (const std::string& name : devices.value_or(std::vector<std::string>{})) {
@@ -76,6 +72,16 @@ void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts)
     if (!link || !*link) continue;
     if (const auto function = FunctionIn(**link)) facts->rdma_functions[name] = *function;
   }
+}
+
+}  // namespace
+
+void ReadRdma(const Root& root, const KernelQuestions& kernel, FactKinds kinds, NodeFacts* facts) {
+  if (kinds.Has(FactKind::kRdmaMode)) facts->rdma_exclusive = ReadMode(root);
+  if (kinds.Has(FactKind::kRdmaOrder))
+    facts->rdma_order = Fact<std::vector<std::string>>::Of(kernel.rdma_order());
+  if (kinds.Has(FactKind::kRdmaDevices)) ReadFunctions(root, facts);
+  if (!kinds.Has(FactKind::kModules)) return;
   facts->verbs = Exists(root.Path("/sys/class/infiniband_verbs"));
   facts->rdma_cm = Exists(root.Path("/sys/class/misc/rdma_cm"));
   facts->rxe = Exists(root.Path("/sys/module/rdma_rxe"));

@@ -79,7 +79,8 @@ Fact<std::string> IommuOf(const Root& root, const PciAddress& address) {
   return Fact<std::string>::Of(ReadAttribute(root.Path(path)), "there is no " + path);
 }
 
-void ReadPci(const Root& root, NodeFacts* facts) {
+void ReadPci(const Root& root, FactKinds kinds, NodeFacts* facts) {
+  if (!kinds.Has(FactKind::kAccelerators)) return;
   const auto accelerators = FindAccelerators(root, *facts);
   if (!accelerators) {
     facts->accelerators = Fact<std::vector<AcceleratorFacts>>::Unknown(Describe(accelerators.error()));
@@ -88,8 +89,10 @@ void ReadPci(const Root& root, NodeFacts* facts) {
   }
   std::vector<AcceleratorFacts> list;
   for (const Accelerator& one : *accelerators)
-    list.push_back({one.address, one.vendor, one.driver, IommuOf(root, one.address)});
+    list.push_back({one.address, one.vendor, one.driver,
+                    kinds.Has(FactKind::kIommu) ? IommuOf(root, one.address) : Fact<std::string>()});
   facts->accelerators = std::move(list);
+  if (!kinds.Has(FactKind::kBridges)) return;
   facts->bridges = Fact<std::vector<BridgeFacts>>::Of(ReadBridges(root, *accelerators, facts->pfs));
 }
 

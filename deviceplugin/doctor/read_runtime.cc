@@ -78,14 +78,16 @@ Fact<std::vector<CniUse>> ReadCni(const Root& root) {
 
 }  // namespace
 
-void ReadRuntime(const Root& root, NodeFacts* facts) {
-  std::vector<std::string> running;
-  if (facts->runtimes) {
-    for (const ProcessFacts& process : *facts->runtimes) running.push_back(process.name);
+void ReadRuntime(const Root& root, FactKinds kinds, NodeFacts* facts) {
+  if (kinds.Has(FactKind::kCdi)) {
+    std::vector<std::string> running;
+    if (facts->runtimes) {
+      for (const ProcessFacts& process : *facts->runtimes) running.push_back(process.name);
+    }
+    facts->cdi = ReadCdiSwitch(root, running);
   }
-  facts->cdi = ReadCdiSwitch(root, running);
-  facts->plugin_sockets = ReadSockets(root);
-  facts->cni = ReadCni(root);
+  if (kinds.Has(FactKind::kSockets)) facts->plugin_sockets = ReadSockets(root);
+  if (kinds.Has(FactKind::kCni)) facts->cni = ReadCni(root);
 }
 
 }  // namespace railhead::doctor

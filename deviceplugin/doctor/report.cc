@@ -85,6 +85,12 @@ int Report::Count(Status status) const {
   }));
 }
 
+FactKinds FactsFor(const std::vector<const Check*>& checks) {
+  FactKinds kinds;
+  for (const Check* check : checks) kinds.Add(check->facts);
+  return kinds;
+}
+
 Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks) {
   Report report;
   report.node = facts.node;

@@ -30,6 +30,9 @@ struct Report {
   [[nodiscard]] int Count(Status status) const;
 };
 
+// All that they look at.
+FactKinds FactsFor(const std::vector<const Check*>& checks);
+
 Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks);
 
 nlohmann::json ReportAsJson(const Report& report);

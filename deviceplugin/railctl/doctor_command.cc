@@ -42,7 +42,8 @@ int Run(const Root& root, const Options& options) {
   const auto checks = doctor::SelectChecks(options.only, options.skip);
   if (!checks) return Complain(checks.error(), kUsage);
   if (options.list) return List(options.json);
-  auto report = doctor::RunChecks(doctor::ReadFacts(root, doctor::QuestionsFor(root)), *checks);
+  const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root), doctor::FactsFor(*checks));
+  auto report = doctor::RunChecks(facts, *checks);
   report.elapsed_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   if (options.json) {
