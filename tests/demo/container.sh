@@ -34,9 +34,12 @@ container_bind() {
     local from=$1 to=$2 options=$3 parent=${2%/*} cover
     if [ ! -e "$to" ]; then
         cover=$container_dir/cover${parent//\//-}
-        mkdir -p "$cover/up" "$cover/work" &&
-            mount -t overlay overlay -o "lowerdir=$parent,upperdir=$cover/up,workdir=$cover/work" "$parent" &&
-            if [ -d "$from" ]; then mkdir -p "$to"; else : >"$to"; fi || return
+        # Once: a second cover would hide what is bound into the first.
+        if [ ! -d "$cover" ]; then
+            mkdir -p "$cover/up" "$cover/work" &&
+                mount -t overlay overlay -o "lowerdir=$parent,upperdir=$cover/up,workdir=$cover/work" "$parent" || return
+        fi
+        if [ -d "$from" ]; then mkdir -p "$to"; else : >"$to"; fi || return
     fi
     mount --bind "$from" "$to" || return
     case ,$options, in *,ro,*) mount -o remount,bind,ro "$to" ;; esac
