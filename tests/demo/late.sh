@@ -60,6 +60,8 @@ run_pod() { # GPU
     held beside "the VF is on the switch of the pod's GPU, whichever GPU it is" one_row "$1"
     held devices "the container has its variable, its device nodes and no others" sees_its_devices
     held conf "its nccl.conf has the GID of its own address" sees_its_conf
+    railctl handoff show "$sandbox" | show
+    if held verify "railctl handoff verify: its NIC is as it was told" railctl handoff verify "$sandbox"; then show </tmp/held.log; fi
     sandboxes+=("$sandbox")
 }
 

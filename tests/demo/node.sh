@@ -79,6 +79,7 @@ show_pod() {
     step "the handoff: CDI specs on the node, nccl.conf as the container sees it"
     local spec
     for spec in /run/cdi/*.json; do [ ! -e "$spec" ] || jq -c . "$spec" | show; done
+    railctl handoff show "$POD" | show
 }
 
 main() {
@@ -95,6 +96,7 @@ main() {
     container_exec cat /etc/nccl.conf | show
     need "nccl.conf can be read" read_nccl_conf
     held handoff "nccl.conf names the pod's HCAs and the GID of its address" handoff_is_right
+    if held verify "railctl handoff verify: the pod's NICs are as it was told" railctl handoff verify "$POD"; then show </tmp/held.log; fi
     reach attached
     network
     held check "CNI CHECK finds all as ADD left it" check_pod
