@@ -28,6 +28,8 @@ void AddDoctorCommand(CLI::App* app, const Root& root, int* status);
 // handoff show, handoff verify
 void AddHandoffCommand(CLI::App* app, const Root& root, int* status);
 void AddHealthCommand(CLI::App* app, const Root& root, int* status);
+// install cni, install config
+void AddInstallCommand(CLI::App* app, const Root& root, int* status);
 // ipam list, show, check, events, blocks, release, export
 void AddIpamCommand(CLI::App* app, const Root& root, int* status);
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);

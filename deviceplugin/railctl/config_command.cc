@@ -1,20 +1,14 @@
 // railctl config check, railctl config migrate.
 #include <cstdio>
-#include <iterator>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "cni/fabric/fabric.h"
-#include "cni/skel/json_reader.h"
-#include "deviceplugin/health/rules.h"
 #include "deviceplugin/pools/config_check.h"
 #include "deviceplugin/pools/migrate.h"
 #include "deviceplugin/pools/sriovdp_config.h"
-#include "deviceplugin/provision/settings.h"
 #include "deviceplugin/railctl/commands.h"
+#include "deviceplugin/railctl/config_errors.h"
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
 
@@ -34,17 +28,6 @@ Result<HostNetwork> AskHostNetwork(const Root& root) {
   return ReadHostNetwork(*route);
 }
 
-// Of fabric.json's object "health", whatever else is wrong beside it.
-void AddHealthErrors(const std::string& text, const std::string& path, std::vector<Error>* errors) {
-  const auto document = JsonDocument::Parse(text, path);
-  if (!document) return;  // the fabric's reader says so
-  const auto* health = document->Root().Raw("health");
-  if (health == nullptr) return;
-  std::vector<Error> of_health;
-  (void)ParseHealthRules(health->dump(), path, &of_health);
-  std::move(of_health.begin(), of_health.end(), std::back_inserter(*errors));
-}
-
 // All that is wrong with the file by itself, on whatever node it is.
 std::vector<Error> ErrorsIn(const Root& root, const ConfigSource& source) {
   std::vector<Error> errors;
@@ -55,14 +38,7 @@ std::vector<Error> ErrorsIn(const Root& root, const ConfigSource& source) {
     (void)ParseSriovdpConfig(**text, path, source.resource_prefix, &errors);
     return errors;
   }
-  const auto fabric = ParseFabric(**text, path, &errors);
-  AddHealthErrors(**text, path, &errors);
-  // It names rails: without them all of it would be wrong.
-  if (!fabric) return errors;
-  std::vector<Error> of_provision;
-  (void)ReadProvisionSettings(*fabric, path, &of_provision);
-  std::move(of_provision.begin(), of_provision.end(), std::back_inserter(errors));
-  return errors;
+  return ErrorsInFabric(**text, path);
 }
 
 Result<Plan> PlanOf(const Root& root, const ConfigSource& source) {
@@ -70,38 +46,13 @@ Result<Plan> PlanOf(const Root& root, const ConfigSource& source) {
   return MakePlan(root, source, host, DdpOfKernel(root));
 }
 
-nlohmann::ordered_json AsJson(const Error& error) {
-  nlohmann::ordered_json json;
-  json["code"] = std::string(NameOf(error.code));
-  json["message"] = error.message;
-  if (!error.hint.empty()) json["hint"] = error.hint;
-  return json;
-}
-
-// "error" is the first of "errors", for scripts that know of no more.
-void PrintErrorsAsJson(const std::vector<Error>& errors) {
-  nlohmann::ordered_json json;
-  json["ok"] = false;
-  json["error"] = AsJson(errors.front());
-  json["errors"] = nlohmann::ordered_json::array();
-  for (const Error& error : errors) json["errors"].push_back(AsJson(error));
-  // A message may quote a file's bytes.
-  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  (void)std::printf("%s\n", text.c_str());
-}
-
-int Refuse(const std::vector<Error>& errors, const Arguments& arguments) {
-  if (arguments.json) PrintErrorsAsJson(errors);
-  for (const Error& error : errors) (void)Complain(error, kBadConfig);
-  return kBadConfig;
-}
-
 int Check(const Root& root, const Arguments& arguments) {
   const auto source = TellConfig(root, arguments.file, arguments.prefix);
-  if (!source) return Refuse({source.error()}, arguments);
-  if (const auto errors = ErrorsIn(root, *source); !errors.empty()) return Refuse(errors, arguments);
+  if (!source) return Refuse({source.error()}, arguments.json, kBadConfig);
+  if (const auto errors = ErrorsIn(root, *source); !errors.empty())
+    return Refuse(errors, arguments.json, kBadConfig);
   const auto plan = PlanOf(root, *source);
-  if (!plan) return Refuse({plan.error()}, arguments);
+  if (!plan) return Refuse({plan.error()}, arguments.json, kBadConfig);
   if (arguments.json) {
     (void)std::printf("{\"ok\": true, \"plan\": %s}\n", PlanAsJson(*plan).c_str());
   } else {

@@ -26,6 +26,7 @@ int Main(int argc, char** argv) {
   AddDoctorCommand(&app, root, &status);
   AddHandoffCommand(&app, root, &status);
   AddHealthCommand(&app, root, &status);
+  AddInstallCommand(&app, root, &status);
   AddIpamCommand(&app, root, &status);
   AddRdmaTestCommand(&app, root, &status);
   AddTopoCommand(&app, root, &status);

@@ -1,0 +1,75 @@
+#include "deviceplugin/railctl/config_errors.h"
+
+#include <cstdio>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "cni/skel/json_reader.h"
+#include "deviceplugin/health/rules.h"
+#include "deviceplugin/pools/fabric_pools.h"
+#include "deviceplugin/provision/settings.h"
+#include "deviceplugin/railctl/commands.h"
+
+namespace railhead::railctl {
+namespace {
+
+// Of fabric.json's object "health", whatever else is wrong beside it.
+void AddHealthErrors(const std::string& text, const std::string& path, std::vector<Error>* errors) {
+  const auto document = JsonDocument::Parse(text, path);
+  if (!document) return;  // the fabric's reader says so
+  const auto* health = document->Root().Raw("health");
+  if (health == nullptr) return;
+  std::vector<Error> of_health;
+  (void)ParseHealthRules(health->dump(), path, &of_health);
+  std::move(of_health.begin(), of_health.end(), std::back_inserter(*errors));
+}
+
+nlohmann::ordered_json AsJson(const Error& error) {
+  nlohmann::ordered_json json;
+  json["code"] = std::string(NameOf(error.code));
+  json["message"] = error.message;
+  if (!error.hint.empty()) json["hint"] = error.hint;
+  return json;
+}
+
+// "error" is the first of "errors", for scripts that know of no more.
+void PrintErrorsAsJson(const std::vector<Error>& errors) {
+  nlohmann::ordered_json json;
+  json["ok"] = false;
+  json["error"] = AsJson(errors.front());
+  json["errors"] = nlohmann::ordered_json::array();
+  for (const Error& error : errors) json["errors"].push_back(AsJson(error));
+  // A message may quote a file's bytes.
+  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  (void)std::printf("%s\n", text.c_str());
+}
+
+}  // namespace
+
+std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what) {
+  std::vector<Error> errors;
+  const auto fabric = ParseFabric(text, what, &errors);
+  // Text that is no JSON at all is not in the list.
+  if (!fabric && errors.empty()) return {fabric.error()};
+  AddHealthErrors(text, what, &errors);
+  // It names rails: without them all of it would be wrong.
+  if (!fabric) return errors;
+  std::vector<Error> of_provision;
+  (void)ReadProvisionSettings(*fabric, what, &of_provision);
+  std::move(of_provision.begin(), of_provision.end(), std::back_inserter(errors));
+  // What railheadd cannot do is so on a node without NICs, too.
+  if (const auto resources = ResourcesOfFabric(*fabric, Inventory{}); !resources) {
+    errors.push_back(Wrap(resources.error(), what));
+  }
+  return errors;
+}
+
+int Refuse(const std::vector<Error>& errors, bool json, int status) {
+  if (json) PrintErrorsAsJson(errors);
+  for (const Error& error : errors) (void)Complain(error, status);
+  return status;
+}
+
+}  // namespace railhead::railctl
