@@ -21,7 +21,7 @@ RAILHEAD_PACKAGES=(
     libboost-dev libssl-dev libyaml-cpp-dev
     # tests, guests, demo
     containernetworking-plugins kmod cpio xz-utils zstd tcpdump iproute2 iputils-ping jq shellcheck
-    strace python3 util-linux openssl etcd-server ucx-utils openmpi-bin help2man zsh fish
+    strace python3 python3-yaml util-linux openssl etcd-server ucx-utils openmpi-bin help2man zsh fish
 )
 RAILHEAD_QEMU=qemu-system-x86
 RAILHEAD_QEMU_MIN=1:8

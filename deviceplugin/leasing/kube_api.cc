@@ -53,10 +53,11 @@ Error ErrorOf(const HttpAnswer& answer, const Refusal& refusal) {
       break;
     case 403:
       error.code = ErrorCode::kPermission;
-      error.hint = "apply manifests/leasing.yaml, and bind its role railhead-leasing to this user";
+      error.hint =
+          "apply manifests/components/kubernetes-store, and bind its role railhead-leasing to this user";
       break;
     case 404:
-      error.hint = "apply manifests/leasing.yaml: the API server does not know the resource";
+      error.hint = "apply manifests/components/kubernetes-store: the API server does not know the resource";
       break;
     case 409:
       error.code = ErrorCode::kConflict;

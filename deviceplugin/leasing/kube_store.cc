@@ -25,7 +25,8 @@ std::string ResourcePath(Kind kind) {
 
 Error Malformed(const std::string& why) {
   return {ErrorCode::kMalformed, "the Kubernetes API's answer: " + why,
-          "see that manifests/leasing.yaml of this version is applied, and that nothing else writes its "
+          "see that manifests/components/kubernetes-store of this version is applied, and that nothing else "
+          "writes its "
           "resources",
           0};
 }

@@ -1,5 +1,5 @@
 // ClusterStore on the Kubernetes API: custom resources of railhead.io/v1alpha1, AddressBlock and
-// NodeAddresses, both without a namespace (manifests/leasing.yaml). An entry's value is the
+// NodeAddresses, both without a namespace (manifests/components/kubernetes-store). An entry's value is the
 // object's `spec`; its revision is the object's uid and resourceVersion.
 //
 // An update that changes nothing leaves the revision, as the API has it.

@@ -16,7 +16,7 @@ install(TARGETS railhead railhead-ipam RUNTIME DESTINATION ${RAILHEAD_CNI_DIR})
 install(FILES ${CMAKE_SOURCE_DIR}/manifests/railheadd.service DESTINATION ${RAILHEAD_UNIT_DIR})
 install(FILES ${package_dir}/railhead.tmpfiles DESTINATION lib/tmpfiles.d RENAME railhead.conf)
 install(FILES ${CMAKE_SOURCE_DIR}/LICENSE DESTINATION share/doc/railhead RENAME copyright)
-install(FILES ${CMAKE_SOURCE_DIR}/manifests/examples/fabric.json DESTINATION share/doc/railhead/examples)
+install(FILES ${CMAKE_SOURCE_DIR}/manifests/base/fabric.json DESTINATION share/doc/railhead/examples)
 install(CODE "set(RAILHEAD_BIN \"${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\")")
 install(SCRIPT ${package_dir}/generate.cmake)
 

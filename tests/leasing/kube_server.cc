@@ -90,8 +90,10 @@ void KubeServer::AwaitReady() {
 }
 
 void KubeServer::ApplyManifest() {
-  const std::string all = ReadFileAt(std::string(SOURCE_DIR) + "/manifests/leasing.yaml");
+  const std::string directory = std::string(SOURCE_DIR) + "/manifests/components/kubernetes-store/";
   const std::string separator = "\n---\n";
+  const std::string all =
+      ReadFileAt(directory + "crds.yaml") + separator + ReadFileAt(directory + "role.yaml");
   for (std::size_t at = 0; at < all.size();) {
     const std::size_t end = std::min(all.find(separator, at), all.size());
     const std::string one = all.substr(at, end - at);

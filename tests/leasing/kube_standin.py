@@ -1,8 +1,8 @@
 #!/usr/bin/python3
 """kube_standin.py - as much of the Kubernetes API as leasing uses, in memory, for tests.
 
-The two resources of manifests/leasing.yaml over HTTPS: create, get, list (limit, continue, label
-selectors, resourceVersion), update, delete with preconditions, delete of all, watch. One
+The two resources of manifests/components/kubernetes-store over HTTPS, with their schemas: create, get,
+list (limit, continue, label selectors, resourceVersion), update, delete with preconditions, delete of all, watch. One
 counter gives every change its resourceVersion, as etcd does. Who asks is known by bearer tokens
 (TOKENS: a CSV as kube-apiserver takes it) or by a client certificate of AUTHORITY; only railheadd's
 service account and system:masters may do anything. Where the real server answers a refusal,
@@ -18,13 +18,19 @@ import json
 import os
 import re
 import ssl
+import sys
 import threading
 import urllib.parse
 import uuid
 from datetime import datetime, timezone
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+sys.dont_write_bytecode = True  # the sources are not the place for it
+import crd_schema  # noqa: E402
+
 GROUP = 'railhead.io/v1alpha1'
+HERE = os.path.dirname(os.path.abspath(__file__))
+SCHEMAS = crd_schema.schemas(f'{HERE}/../../manifests/components/kubernetes-store/crds.yaml')
 KINDS = {'addressblocks': 'AddressBlock', 'nodeaddresses': 'NodeAddresses'}
 ALLOWED_USER = 'system:serviceaccount:kube-system:railheadd'
 NAME = re.compile(r'^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$')
@@ -197,6 +203,8 @@ def check(resource, sent):
         raise Refusal(422, 'Invalid', f'metadata.name: Invalid value: "{name}"', name)
     if not isinstance(sent.get('spec'), dict):
         raise Refusal(422, 'Invalid', f'{KINDS[resource]} "{name}" is invalid: spec: Required value', name)
+    for path, why in crd_schema.problems(SCHEMAS[resource], sent):
+        raise Refusal(422, 'Invalid', f'{KINDS[resource]} "{name}" is invalid: {path}: Invalid value: {why}', name)
     for label, value in (sent['metadata'].get('labels') or {}).items():
         if not re.match(r'^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$', value):
             raise Refusal(422, 'Invalid', f'metadata.labels: Invalid value: "{label}={value}"', name)

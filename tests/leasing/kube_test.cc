@@ -8,6 +8,7 @@
 
 #include "deviceplugin/leasing/kube_names.h"
 #include "deviceplugin/leasing/kube_store.h"
+#include "ipam/lease/cluster_records.h"
 #include "tests/leasing/kube_server.h"
 #include "tests/leasing/scripted_server.h"
 
@@ -118,8 +119,41 @@ TEST_P(KubeServerTest, AnUnknownResourceIsNoEmptyList) {
   KubeAccess access = server_.AdminAccess();
   access.endpoint.path = "/apis/nobody.example/v1";
   auto store = MakeKubeStore(access, kTimeout);
-  ExpectError(store->Get(LeaseKey::Node("node0")).error(), ErrorCode::kInvalid, "manifests/leasing.yaml");
-  ExpectError(store->Nodes("", 1).error(), ErrorCode::kInvalid, "manifests/leasing.yaml");
+  ExpectError(store->Get(LeaseKey::Node("node0")).error(), ErrorCode::kInvalid,
+              "manifests/components/kubernetes-store");
+  ExpectError(store->Nodes("", 1).error(), ErrorCode::kInvalid, "manifests/components/kubernetes-store");
+}
+
+TEST_P(KubeServerTest, TheSchemasTakeOurRecords) {
+  const BlockRecord block{"node0", "instance", "nonce", true};
+  const NodeRecord node{"i", "p", "s", "m", "b", 7, {{kPool, {0, kLayoutIndex - 1}}}, "node1"};
+  const std::vector<std::pair<LeaseKey, std::string>> records = {
+      {LeaseKey::Block(kPool, 0), Encode(block)},
+      {LeaseKey::Block("fd00:1::/64", kLayoutIndex), EncodeLayout(64)},
+      {LeaseKey::Node("node0.example"), Encode(node)}};
+  for (const auto& [key, value] : records) {
+    auto made = store_->Create(key, value);
+    EXPECT_TRUE(made) << Describe(made.error());
+  }
+}
+
+// A list ends at what it cannot read.
+TEST_P(KubeServerTest, TheSchemasRefuseWhatNobodyCanRead) {
+  auto made = store_->Create(LeaseKey::Block(kPool, 1), R"({"node":"n1","state":"leased"})");
+  ASSERT_TRUE(made) << Describe(made.error());
+  for (const char* value : {R"({"node":"n1","state":"lost"})", R"({"node":1})",
+                            R"({"node":"n1","blockSize":64})", R"({"blockSize":0})"}) {
+    auto changed = store_->Update(*made, value);
+    ASSERT_FALSE(changed) << value;
+    EXPECT_EQ(changed.error().code, ErrorCode::kInvalid) << Describe(changed.error());
+  }
+  EXPECT_FALSE(store_->Create(LeaseKey::Node("node0"), R"({"blocks":{"10.100.0.0/16":["1"]}})"));
+  const Json foreign = {{"apiVersion", "railhead.io/v1alpha1"},
+                        {"kind", "AddressBlock"},
+                        {"metadata", {{"name", "mine"}}},
+                        {"spec", {{"node", "n1"}}}};
+  EXPECT_THROW(server_.Admin("POST", kBlockPath, foreign.dump()), std::runtime_error);
+  EXPECT_EQ(store_->Blocks(kPool, 0, 10)->size(), 1U);
 }
 
 std::vector<KubeServer::Kind> Kinds() {
@@ -212,10 +246,10 @@ INSTANTIATE_TEST_SUITE_P(
     Kinds, KubeAnswerTest,
     ::testing::Values(
         BadAnswer{"NoJson", 200, "<html>", ErrorCode::kMalformed, "no valid JSON"},
-        BadAnswer{"NoObject", 200, R"({"kind":"Status"})", ErrorCode::kMalformed, "leasing.yaml"},
+        BadAnswer{"NoObject", 200, R"({"kind":"Status"})", ErrorCode::kMalformed, "kubernetes-store"},
         BadAnswer{"OtherName", 200,
                   R"({"metadata":{"name":"x","uid":"u","resourceVersion":"1"},"items":[{}],"spec":{}})",
-                  ErrorCode::kMalformed, "leasing.yaml"},
+                  ErrorCode::kMalformed, "kubernetes-store"},
         BadAnswer{"TooMany", 429, R"({"message":"slow down"})", ErrorCode::kUnavailable, "after 7 s"},
         BadAnswer{"Internal", 500, R"({"message":"etcd is away"})", ErrorCode::kUnavailable, "etcd is away"},
         BadAnswer{"Timeout", 504, R"({"reason":"Timeout","message":"too slow"})", ErrorCode::kTimeout,
@@ -223,7 +257,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadAnswer{"Unprocessable", 422, R"({"reason":"Invalid","message":"bad spec"})", ErrorCode::kInvalid,
                   "bad spec"},
         BadAnswer{"Elsewhere", 302, "", ErrorCode::kMalformed, "302"},
-        BadAnswer{"NoApi", 404, "404 page not found", ErrorCode::kInvalid, "leasing.yaml"}),
+        BadAnswer{"NoApi", 404, "404 page not found", ErrorCode::kInvalid, "kubernetes-store"}),
     [](const auto& named) { return named.param.name; });
 
 TEST(KubeAnswersTest, WhatTheServerDropsIsAnError) {
