@@ -173,7 +173,8 @@ TEST_F(PluginLateTest, ASlotWithoutHandoffLeavesTheTopologyFileOfTheOthers) {
   const auto of_slot = [](const char* slot) { return std::string("\"deviceID\":\"") + slot + "\""; };
   const auto first = Add({.network = "a", .config = of_slot(kSlotA) + "," + Ipam(), .args = args});
   ASSERT_TRUE(first) << Describe(first.error());
-  ASSERT_EQ(Cdi(kSlotA)["devices"][0]["containerEdits"]["mounts"].size(), 3U) << "for NCCL, RCCL, and the topology";
+  ASSERT_EQ(Cdi(kSlotA)["devices"][0]["containerEdits"]["mounts"].size(), 3U)
+      << "for NCCL, RCCL, and the topology";
   const auto second = Add({.network = "b",
                            .ifname = "net2",
                            .config = of_slot(kSlotB) + "," + Ipam("10.200.0.10/24") + R"(,"handoff":"off")",
