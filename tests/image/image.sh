@@ -63,6 +63,16 @@ done
 jq -e '[.packages[].SPDXID] as $ids | [.relationships[].relatedSpdxElement] | all(. as $id | $ids | index($id))' "$bill" >/dev/null ||
     fail "a relationship to a package that is not there"
 
+# The Dockerfile makes the same, as far as can be seen without an engine: run its commands here.
+dockerfile=$repo/manifests/image/Dockerfile
+mkdir "$work/docker"
+sed -n '/^RUN /,/[^\\]$/p' "$dockerfile" | sed 's/^RUN //' >"$work/docker.sh"
+(cd "$work/docker" && bash -e "$work/docker.sh")
+for program in $(sed -n 's|^COPY \(railhead.*\) /usr/bin/$|\1|p' "$dockerfile"); do cp "$build/bin/$program" "$work/docker/usr/bin/"; done
+difference=$(diff -r --no-dereference "$work/root" "$work/docker" | grep -v ': railhead$' || true)
+[ "$difference" = '' ] || fail "the Dockerfile makes another image: $difference"
+[ "$(sed -n 's/^ENTRYPOINT //p' "$dockerfile" | jq -c .)" = "$(jq -c .config.Entrypoint "$config")" ] || fail "the Dockerfile has another entry point"
+
 # Mistakes are told.
 mkdir "$work/empty"
 if "$repo/manifests/image/build.py" --build "$work/empty" --out "$work/x.tar" 2>"$work/error"; then fail "built from nothing"; fi
