@@ -1,0 +1,41 @@
+#!/usr/bin/python3
+"""containers.py RENDERING NODE - the DaemonSet's containers as kubelet would start them, for a script: JSON.
+
+[{"name", "init", "command": [...], "env": {...}, "add": "NET_ADMIN,...", "mounts": [{"from", "to", "readOnly"}],
+  "probes": {"startupProbe": "http://..."}}]; "from" is a path of the host, or "configMap:NAME".
+"""
+import json
+import re
+import sys
+
+import yaml
+
+
+def variables(container, node):
+    fields = {'spec.nodeName': node}
+    return {one['name']: one.get('value') or fields[one['valueFrom']['fieldRef']['fieldPath']] for one in container.get('env', [])}
+
+
+def started(container, init, volumes, node):
+    env = variables(container, node)
+    words = [re.sub(r'\$\((\w+)\)', lambda name: env[name[1]], word) for word in container['command'] + container.get('args', [])]
+    gets = {probe: container[probe]['httpGet'] for probe in ('startupProbe', 'livenessProbe', 'readinessProbe') if probe in container}
+    return {
+        'name': container['name'], 'init': init, 'command': words, 'env': env,
+        'add': ','.join(container['securityContext']['capabilities'].get('add', [])),
+        'mounts': [{'from': volumes[mount['name']], 'to': mount['mountPath'], 'readOnly': mount.get('readOnly', False)}
+                   for mount in container['volumeMounts']],
+        'probes': {probe: f'http://{get["host"]}:{get["port"]}{get["path"]}' for probe, get in gets.items()}}
+
+
+def main():
+    with open(sys.argv[1], encoding='utf-8') as file:
+        daemonset, = (one for one in yaml.safe_load_all(file) if one['kind'] == 'DaemonSet')
+    pod = daemonset['spec']['template']['spec']
+    volumes = {volume['name']: volume['hostPath']['path'] if 'hostPath' in volume else f'configMap:{volume["configMap"]["name"]}'
+               for volume in pod['volumes']}
+    print(json.dumps([started(container, init, volumes, sys.argv[2]) for init, containers in
+                      ((True, pod['initContainers']), (False, pod['containers'])) for container in containers]))
+
+
+main()
