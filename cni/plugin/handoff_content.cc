@@ -88,7 +88,7 @@ Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy p
 }
 
 void AddVariables(const std::vector<HandoffLine>& lines, std::vector<std::string>& env) {
-  for (const auto& [name, value] : lines) env.push_back(name + "=" + value);
+  for (const auto& [name, value] : lines) env.push_back(std::string(name).append("=").append(value));
 }
 
 Result<void> AddStacks(const std::set<HandoffStack>& stacks, const Handoff& handoff,
@@ -96,7 +96,9 @@ Result<void> AddStacks(const std::set<HandoffStack>& stacks, const Handoff& hand
   if (stacks.contains(HandoffStack::kRccl))
     content.files.front().in_container.emplace_back(kRcclConfInContainer);
   if (stacks.contains(HandoffStack::kUcx)) {
-    content.files.push_back({kUcxConfName, {kUcxConfInContainer}, RH_TRY(UcxConf(handoff, table_of))});
+    // Apart: a return out of braces leaks what they have made.
+    auto conf = RH_TRY(UcxConf(handoff, table_of));
+    content.files.push_back({kUcxConfName, {kUcxConfInContainer}, std::move(conf)});
     // UCX looks there by itself only where it is installed below /usr.
     content.env.push_back(std::string("UCX_CONFIG_DIR=") + kUcxDirectoryInContainer);
   }
@@ -123,7 +125,8 @@ Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNet
   handoff.paths = view.Variables();
   handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, links));
   handoff.env = plan.handoff.env;
-  content.files.push_back({kNcclConfName, {kNcclConfInContainer}, RH_TRY(NcclConf(handoff))});
+  auto conf = RH_TRY(NcclConf(handoff));
+  content.files.push_back({kNcclConfName, {kNcclConfInContainer}, std::move(conf)});
   RH_TRY(AddStacks(plan.handoff.stacks, handoff, table_of, content));
   auto topology = RH_TRY(TopologyOf(root, plan.handoff.topology, view, std::move(nics.topology)));
   if (topology) content.files.push_back({kTopologyName, {kNcclTopologyInContainer}, *std::move(topology)});
