@@ -125,7 +125,11 @@ std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32
     connected.scope =
         address.address.IsV6() ? RouteScope::kUniverse : RouteScope::kLink;  // IPv6 has no scopes
     if (!address.address.IsV6()) connected.source = address.address;
-    routes.push_back(connected);
+    // Of addresses of one subnet the first one's serves all: the kernel refuses another with EEXIST.
+    const bool there = std::any_of(routes.begin(), routes.end(), [&](const Route& route) {
+      return route.destination == connected.destination;
+    });
+    if (!there) routes.push_back(connected);
   }
   for (const auto& wanted : addressing.routes) {
     Route route;

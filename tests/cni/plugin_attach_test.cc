@@ -253,6 +253,18 @@ TEST_F(PluginAttachTest, IPv6AndBothFamilies) {
   RoundTrip(Device() + "," + Ipam("fd00:100::10/64"));
 }
 
+TEST_F(PluginAttachTest, TwoAddressesOfOneSubnetHaveOneConnectedRoute) {
+  const std::string ipam =
+      R"(,"ipam":{"type":"test-ipam","address":["10.100.0.10/24","fd00:100::10/64","10.100.0.11/24","fd00:100::11/64"]})";
+  RoundTrip(Device() + ipam);
+  ASSERT_TRUE(Add({.config = Device() + ipam}));
+  std::multiset<std::string> connected;
+  for (const Route& route : kernel_.state().Namespace(pod_)->routes) {
+    if (route.table != kTableMain && !route.gateway) connected.insert(route.destination.ToString());
+  }
+  EXPECT_EQ(connected, (std::multiset<std::string>{"10.100.0.0/24", "fd00:100::/64"}));
+}
+
 // All that CNI 1.1 says of a route reaches the kernel, the result and CHECK.
 TEST_F(PluginAttachTest, RoutesOfTheIpamPluginAreTakenAsTheyAre) {
   const std::string ipam =
