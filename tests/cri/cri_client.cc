@@ -76,8 +76,9 @@ cri::PodSandboxConfig Config(const PodSpec& pod) {
 
 cri::ContainerConfig Config(const PodSpec& pod, const ContainerSpec& container) {
   cri::ContainerConfig config;
+  const unsigned attempt = pod.attempt + container.restarts;  // kubelet counts them together
   config.mutable_metadata()->set_name(container.name);
-  config.mutable_metadata()->set_attempt(pod.attempt);
+  config.mutable_metadata()->set_attempt(attempt);
   config.mutable_image()->set_image(container.image);
   for (const std::string& word : container.command) config.add_command(word);
   for (const auto& [name, value] : container.env) {
@@ -88,7 +89,7 @@ cri::ContainerConfig Config(const PodSpec& pod, const ContainerSpec& container) 
   for (const std::string& device : container.cdi_devices) config.add_cdi_devices()->set_name(device);
   config.mutable_annotations()->insert(container.annotations.begin(), container.annotations.end());
   (*config.mutable_labels())["io.kubernetes.container.name"] = container.name;
-  config.set_log_path(container.name + "_" + std::to_string(pod.attempt) + ".log");
+  config.set_log_path(container.name + "_" + std::to_string(attempt) + ".log");
   auto* namespaces = config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
   namespaces->set_network(pod.host_network ? cri::NODE : cri::POD);
   namespaces->set_pid(cri::CONTAINER);

@@ -35,6 +35,7 @@ struct ContainerSpec {
   std::map<std::string, std::string> env;
   std::vector<std::string> cdi_devices;  // "railhead.io/nic=0000:43:10.0"
   std::map<std::string, std::string> annotations;
+  unsigned restarts = 0;  // of it in this sandbox
 };
 
 struct ContainerView {

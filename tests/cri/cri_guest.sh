@@ -1,9 +1,10 @@
 #!/bin/bash
 # Runs in the guest: tests/cri/run.sh tests/cri/cri_guest.sh
 #
-# A pod with two VFs on a real container runtime, the VFs chained behind the cluster's
+# Pods with two VFs on a real container runtime, the VFs chained behind the cluster's
 # network: Allocate by railheadd, sandbox with CNI ADD, PreStartContainer, CreateContainer
-# with CDI names, as kubelet does it. What is checked is what the container itself says.
+# with CDI names, as kubelet does it: one container; an init container and two others, of
+# which one starts again. What is checked is what the containers themselves say.
 set -u
 # shellcheck source=tests/vm/lib.sh
 . "$SRC/tests/vm/lib.sh"
@@ -12,7 +13,7 @@ set -u
 # shellcheck source=tests/cri/pod.sh
 . "$SRC/tests/cri/pod.sh"
 readonly KUBELET=/var/lib/kubelet/device-plugins RESOURCE=railhead.io/roce
-readonly POD_UID=11111111-2222-3333-4444-555555555555
+readonly POD_UID=11111111-2222-3333-4444-555555555555 SEVERAL_UID=66666666-7777-8888-9999-000000000000
 pod=(--name train --uid "$POD_UID" --log-directory "$POD_LOGS/train")
 
 # ---- the node ----------------------------------------------------------------------------
@@ -24,7 +25,7 @@ node() {
         for vf in 0 1; do give_vf_mac "$pf" "$vf" "02:00:00:00:0${pf#pf}:0$vf" || return; done
     done
     mkdir -p /etc/railhead /etc/cni/net.d "$KUBELET"
-    jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50, restSeconds: 0 },
+    jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50, restSeconds: 0 }, handoff: { topology: "always" },
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 * (. + 1)), softRoce: true,
                               subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
                               nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.13" } } ] }' >/etc/railhead/fabric.json
@@ -41,14 +42,13 @@ END
 }
 
 # Admission: Allocate, and the checkpoint that kubelet writes before it makes the sandbox.
-admit() {
-    kubelet-standin allocate --dir "$KUBELET" "$RESOURCE" 2 >/tmp/allocate || return
-    mapfile -t devices < <(jq -r '.devices | sort | .[]' /tmp/allocate)
-    jq --arg uid "$POD_UID" --arg resource "$RESOURCE" '{ Data: { PodDeviceEntries: [ { PodUID: $uid, ContainerName: "main",
-        ResourceName: $resource, DeviceIDs: { "-1": .devices }, AllocResp: "" } ], RegisteredDevices: {} }, Checksum: 1 }' \
-        /tmp/allocate >"$KUBELET/kubelet_internal_checkpoint"
-    allocated=()
+admit() { kubelet-standin admit --dir "$KUBELET" "$@" >/tmp/admitted; } # --uid UID RESOURCE CONTAINER=COUNT...
+# is_given CONTAINER: what it was given, in devices and allocated.
+is_given() {
     local word
+    jq -e --arg container "$1" --arg resource "$RESOURCE" '.[$container][$resource]' /tmp/admitted >/tmp/allocate || return
+    mapfile -t devices < <(jq -r '.devices | sort | .[]' /tmp/allocate)
+    allocated=()
     while read -r word; do allocated+=(--cdi "$word"); done < <(jq -r '.response.cdi_devices[]?' /tmp/allocate)
     while read -r word; do allocated+=(--env "$word"); done < <(jq -r '.response.envs | to_entries[] | "\(.key)=\(.value)"' /tmp/allocate)
 }
@@ -72,8 +72,8 @@ sees_everything() { # what every sandbox of this pod gives its container
     check '... it may open each of them' seen 'all(.devices[]; .character and .opens)'
     check '... it has eth0 and a VF on each rail, with their addresses' seen '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]
         and (.rail0[0] | startswith("10.100.0.")) and (.rail1[0] | startswith("10.200.0."))'
-    check '... nccl.conf is the one of its sandbox' conf_is_the_sandboxs
-    check '... and cannot be written' seen '.ncclConfWritable == false'
+    check '... nccl.conf, rccl.conf and the topology file are those of its sandbox' files_are_the_sandboxs
+    check '... and cannot be written' seen '[.files[] | (.text | length) > 0 and .writable == false] == [true, true, true]'
     check '... it bootstraps by eth0' seen '.ncclConf | index("NCCL_SOCKET_IFNAME==eth0")'
     check '... its HCAs belong to the rails' seen '[.hcas[].netdev] == ["rail0", "rail1"] and all(.hcas[]; .type == "RoCE v2")'
     check '... the GID index finds their addresses' gids_are_addresses 2
@@ -82,7 +82,8 @@ sees_everything() { # what every sandbox of this pod gives its container
 devices=() allocated=() sandbox=''
 need 'PFs, VFs, railheadd' node
 need 'the container runtime' runtime_start bridge host-local
-need 'Allocate' admit
+need 'Allocate' admit --uid "$POD_UID" "$RESOURCE" main=2
+need '... of two VFs' is_given main
 before=$(world)
 
 deny 'PreStartContainer before the sandbox is refused' prestart
@@ -127,6 +128,52 @@ deny 'PreStartContainer refuses it' prestart
 deny '... and so does the runtime' container main --host-network "${allocated[@]}"
 check '... for CDI names that nobody defined' grep -q 'unresolvable CDI devices' /tmp/error
 check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
+
+# ---- several containers --------------------------------------------------------------------
+# What the init container had, the others are given: kubelet does so.
+pod=(--name several --uid "$SEVERAL_UID" --log-directory "$POD_LOGS/several")
+containers=(setup main beside)
+shared_as_kubelet_does() {
+    jq -e --arg resource "$RESOURCE" '[.beside, .main, .setup | .[$resource].devices] as [$beside, $main, $setup]
+        | ($main | length == 1) and ($beside | length == 1) and ($main + $beside | sort) == ($setup | sort)' /tmp/admitted
+}
+prestart_of() { is_given "$1" && prestart; }        # CONTAINER
+prestart_refuses() { is_given "$1" && ! prestart; } # CONTAINER
+starts() { # CONTAINER [OPTION...]
+    check "PreStartContainer of $1" prestart_of "$1"
+    check '... the container' container "$1" "${allocated[@]}" "${@:2}"
+}
+of_the_same_files() { files_are_the_sandboxs && seen --slurpfile first /tmp/first '.files == $first[0].files'; }
+sees_its_device() {
+    check '... its files are those of the first container, byte by byte' of_the_same_files
+    check '... each names both VFs' seen '[.files[].text | [scan("rxe_[a-z0-9]+")] | unique | length] == [2, 2, 2]'
+    check '... of device nodes it has rdma_cm and one uverbs' seen \
+        '[.devices[].path | sub("[0-9]+$"; "")] == ["/dev/infiniband/rdma_cm", "/dev/infiniband/uverbs"]'
+    check '... which it may open' seen 'all(.devices[]; .opens)'
+    check '... its variable names its VF' seen --arg id "${devices[0]}" '.env.PCIDEVICE_RAILHEAD_IO_ROCE == $id'
+}
+of_the_stayer() { cri-pod output "$stayer" >/tmp/seen && jq -e .hcas /tmp/seen; }
+
+check 'Allocate for an init container and two others' admit --uid "$SEVERAL_UID" --init setup "$RESOURCE" setup=2 main=1 beside=1
+check '... which get what the init container had' shared_as_kubelet_does
+for name in "${containers[@]}"; do check "PreStartContainer of $name is refused before the sandbox" prestart_refuses "$name"; done
+check 'the sandbox' cri-pod sandbox "${pod[@]}"
+sandbox=$(tail -n 1 /tmp/check.log)
+starts setup
+cp /tmp/seen /tmp/first
+sees_everything
+starts main --detach -- /show --stay
+stayer=$(cat /tmp/seen)
+check '... stays' within 60 of_the_stayer
+sees_its_device
+starts beside
+sees_its_device
+check 'the one that stayed ends' cri-pod stop "$stayer"
+starts main --restarts 1
+sees_its_device
+check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
+for name in "${containers[@]}"; do check "PreStartContainer of $name is refused without a sandbox" prestart_refuses "$name"; done
+
 check 'all is as it was before the first pod' as_before
 runtime_stop
 finish

@@ -49,7 +49,7 @@ sees_everything() { # VFS
     check '... they are those of the node' numbers_are_the_nodes $((count + 1))
     check '... it may open each of them' seen 'all(.devices[]; .character and .opens)'
     check '... it has eth0 and the rails of its VFs' rails_are_the_pfs
-    check '... nccl.conf is the one of its sandbox' conf_is_the_sandboxs
+    check '... nccl.conf is the one of its sandbox' files_are_the_sandboxs
     check '... its HCAs belong to its rails' seen '([.hcas[].netdev] | sort) == [.interfaces | keys[] | select(startswith("rail"))]
         and all(.hcas[]; .type == "RoCE v2")'
     check '... the GID index finds their addresses' gids_are_addresses "$count"

@@ -17,6 +17,7 @@ namespace railhead::testing {
 namespace {
 
 constexpr int kFailed = 125;
+constexpr std::chrono::seconds kGrace(30);
 
 struct Options {
   std::string socket = "/run/containerd/containerd.sock";
@@ -130,6 +131,7 @@ void ContainerOptions(CLI::App* command, Options* options) {
       ->allow_extra_args(false);
   command->add_option("--annotation", options->annotations, "NAME=VALUE; may be repeated")
       ->allow_extra_args(false);
+  command->add_option("--restarts", container->restarts, "How often it was restarted in this sandbox");
   command->add_flag("--detach", options->detach, "Print the container's id and leave it running");
   command->add_option("command", container->command, "Instead of the image's own command");
 }
@@ -149,6 +151,8 @@ int Main(int argc, char** argv) {
   CLI::App* container = app.add_subcommand("container", "Run a container in it, print what it wrote");
   CLI::App* output = app.add_subcommand("output", "Print what a container has written so far");
   output->add_option("id", options.id)->required();
+  CLI::App* stop = app.add_subcommand("stop", "End a container, and leave it to be removed with its sandbox");
+  stop->add_option("id", options.id)->required();
   CLI::App* remove = app.add_subcommand("remove", "Stop and remove a sandbox, CNI DEL included");
   CLI::App* address = app.add_subcommand("address", "Print the sandbox's address of eth0");
   CLI::App* list = app.add_subcommand("list", "Print the ids of all sandboxes");
@@ -174,6 +178,7 @@ int Main(int argc, char** argv) {
   if (sandbox->parsed()) return PrintResult(client.RunPodSandbox(options.pod));
   if (container->parsed()) return Container(&client, options, options.sandbox);
   if (output->parsed()) return PrintResult(ReadOutput(&client, options.id));
+  if (stop->parsed()) return Done(client.StopContainer(options.id, kGrace));
   if (remove->parsed()) return Done(RemovePod(&client, options.sandbox));
   if (address->parsed()) return PrintResult(client.PodAddress(options.sandbox));
   return list->parsed() ? ListSandboxes(&client) : 2;

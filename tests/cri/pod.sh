@@ -41,7 +41,16 @@ numbers_are_the_nodes() {
     done < <(jq -r '.devices[] | "\(.path) \(.number)"' /tmp/seen)
     [ "$count" = "$1" ] || { echo "$count device nodes, not $1"; return 1; }
 }
-conf_is_the_sandboxs() { jq -r '.ncclConf[]' /tmp/seen | diff "/run/railhead/handoff/$sandbox/nccl.conf" -; }
+# files_are_the_sandboxs: what NCCL reads is, byte by byte, what ADD has written, where it has.
+files_are_the_sandboxs() {
+    file_is_the_sandboxs nccl.conf /etc/nccl.conf && file_is_the_sandboxs nccl.conf /etc/rccl.conf &&
+        file_is_the_sandboxs topology.xml /var/run/nvidia-topologyd/virtualTopology.xml
+}
+file_is_the_sandboxs() { # NAME PATH
+    local file=/run/railhead/handoff/$sandbox/$1
+    if [ ! -e "$file" ]; then seen --arg path "$2" '.files[$path].text == null'; return; fi
+    seen -j --arg path "$2" '.files[$path].text' | cmp - "$file"
+}
 # gids_are_addresses COUNT: the GID at the index that nccl.conf gives is the IPv4 address of
 # that HCA's interface.
 gids_are_addresses() {

@@ -129,6 +129,21 @@ TEST_F(PodRunTest, TheNextSandboxOfAPodHasOtherLogs) {
   EXPECT_NE(runtime_.LastContainer().config().metadata().attempt(), first.config().metadata().attempt());
 }
 
+// kubelet keeps the one that has ended beside the one that it starts.
+TEST_F(PodRunTest, ARestartedContainerIsAnotherOne) {
+  runtime_.Behave({.ends = false});
+  ContainerSpec container = Container();
+  ASSERT_TRUE(StartContainer(&client_, "s", Pod(), container));
+  const auto first = runtime_.LastContainer();
+  container.restarts = 1;
+  ASSERT_TRUE(StartContainer(&client_, "s", Pod(), container));
+  const auto second = runtime_.LastContainer();
+  EXPECT_EQ(second.config().metadata().name(), first.config().metadata().name());
+  EXPECT_EQ(second.config().metadata().attempt(), 1U);
+  EXPECT_NE(second.config().log_path(), first.config().log_path());
+  EXPECT_EQ(runtime_.Containers().size(), 2U);
+}
+
 TEST_F(PodRunTest, RemovingMayComeTwice) {
   const auto sandbox = client_.RunPodSandbox(Pod());
   ASSERT_TRUE(RemovePod(&client_, sandbox.value()));

@@ -5,9 +5,10 @@
 //   env         variables PCIDEVICE_* and NCCL_*
 //   devices     nodes in /dev/infiniband and /dev/vfio: numbers, and whether open(2) for
 //               reading and writing succeeds, which the device cgroup decides
-//   ncclConf    the lines of /etc/nccl.conf, null without it; ncclConfWritable
-//   interfaces  with their IPv4 addresses
-//   hcas        RDMA devices that NCCL_IB_HCA of nccl.conf names: netdev, GID and type at
+//   ncclConf    the lines of /etc/nccl.conf, null without it
+//   files       NCCL's and RCCL's file and the topology file as they stand, by path: text, null without it;
+//   writable interfaces  with their IPv4 addresses hcas        RDMA devices that NCCL_IB_HCA of nccl.conf
+//   names: netdev, GID and type at
 //               NCCL_IB_GID_INDEX, from the container's own /sys
 // exit status: 0, or 1 when something there could not be read (message on stderr).
 // With --stay it prints and then waits for SIGTERM.
@@ -36,6 +37,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 constexpr const char* kNcclConf = "/etc/nccl.conf";
+constexpr const char* kRcclConf = "/etc/rccl.conf";
+constexpr const char* kNcclTopology = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
 Json Variables(char** environment) {
   Json env = Json::object();
@@ -119,6 +122,12 @@ Json Hcas(const std::vector<std::string>& lines) {
   return hcas;
 }
 
+Result<Json> File(const std::string& path) {
+  const auto text = RH_TRY(ReadFile(path));
+  const UniqueFd writable(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  return Json{{"text", text ? Json(*text) : Json(nullptr)}, {"writable", writable.valid()}};
+}
+
 Result<Json> Everything(char** environment) {
   Json all{{"env", Variables(environment)}};
   all["devices"] = RH_TRY(Nodes());
@@ -126,8 +135,7 @@ Result<Json> Everything(char** environment) {
   std::vector<std::string> lines = conf ? Split(*conf, '\n') : std::vector<std::string>();
   while (!lines.empty() && lines.back().empty()) lines.pop_back();
   all["ncclConf"] = conf ? Json(lines) : Json(nullptr);
-  const UniqueFd writable(::open(kNcclConf, O_WRONLY | O_CLOEXEC));
-  all["ncclConfWritable"] = writable.valid();
+  for (const char* path : {kNcclConf, kRcclConf, kNcclTopology}) all["files"][path] = RH_TRY(File(path));
   all["interfaces"] = RH_TRY(Interfaces());
   all["hcas"] = Hcas(lines);
   return all;

@@ -39,7 +39,7 @@ sees_its_devices() {
     [ "$(vfs | wc -l)" = 1 ] || { echo "its variable: $(vfs)"; return 1; }
     numbers_are_the_nodes 2 && seen 'all(.devices[]; .character and .opens)' && rails_are_the_pfs
 }
-sees_its_conf() { conf_is_the_sandboxs && gids_are_addresses 1; }
+sees_its_conf() { files_are_the_sandboxs && gids_are_addresses 1; }
 on() { local path; path=$(switch_of "$1") && echo "${path##*/}"; } # PCI: its switch
 one_row() { # GPU: of the table of where things are
     local vf state=FAIL

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
@@ -51,6 +52,14 @@ Json ToJson(const SeenAllocation& seen) {
   return {{"devices", seen.ids}, {"response", response}};
 }
 
+Json ToJson(const DeviceManager::Allocations& given) {
+  Json containers = Json::object();
+  for (const auto& [container, resources] : given) {
+    for (const auto& [resource, seen] : resources) containers[container][resource] = ToJson(seen);
+  }
+  return containers;
+}
+
 Json Failed(const Error& error) {
   return {{"ok", false}, {"error", Describe(error)}};
 }
@@ -64,6 +73,17 @@ Json Answered(const Result<T>& result) {
   }
 }
 
+std::vector<PodContainer> ContainersOf(const Json& request, const std::string& resource) {
+  const auto init = request.value("init", std::vector<std::string>{});
+  const Json counts = request.value("containers", Json::object());
+  std::vector<PodContainer> containers;
+  for (const auto& [name, count] : counts.items()) {
+    const bool is_init = std::find(init.begin(), init.end(), name) != init.end();
+    containers.push_back({name, {{resource, count.get<std::size_t>()}}, is_init});
+  }
+  return containers;
+}
+
 Json Execute(DeviceManager* manager, const Json& request) {
   const std::string command = request.value("command", "");
   const std::string resource = request.value("resource", "");
@@ -74,6 +94,8 @@ Json Execute(DeviceManager* manager, const Json& request) {
     return Answered(manager->Devices(resource, request.value("count", 0U), deadline));
   }
   if (command == "allocate") return Answered(manager->Allocate(resource, request.value("count", 0U)));
+  if (command == "admit")
+    return Answered(manager->Admit(request.value("uid", ""), ContainersOf(request, resource)));
   if (command == "prestart") return Answered(manager->PreStart(resource, ids));
   if (command == "release") {
     manager->Release(resource, ids);
@@ -119,12 +141,32 @@ int Ask(const std::string& directory, const Json& request, bool print) {
   return 0;
 }
 
+// "": it is CONTAINER=COUNT.
+std::string CheckCount(const std::string& text) {
+  const std::size_t equals = text.find('=');
+  const bool good = equals != std::string::npos && equals > 0 && equals + 1 < text.size() &&
+                    text.find_first_not_of("0123456789", equals + 1) == std::string::npos;
+  return good ? "" : "'" + text + "' is not CONTAINER=COUNT";
+}
+
+Json Counts(const std::vector<std::string>& texts) {
+  Json counts = Json::object();
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.find('=');
+    counts[text.substr(0, equals)] = std::stoul(text.substr(equals + 1));
+  }
+  return counts;
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("kubelet-standin: kubelet's device manager, without the rest of kubelet");
   app.require_subcommand(1);
   std::string directory;
   std::string resource;
   std::vector<std::string> ids;
+  std::string uid;
+  std::vector<std::string> containers;
+  std::vector<std::string> init;
   unsigned count = 0;
   double timeout = 30;
   const auto command = [&](const char* name, const char* what) {
@@ -143,6 +185,11 @@ int Main(int argc, char** argv) {
       command("allocate", "Allocate devices as for a container, print kubelet's view of the answer");
   allocate->add_option("resource", resource)->required();
   allocate->add_option("count", count)->required()->check(CLI::PositiveNumber);
+  CLI::App* admit = command("admit", "Allocate for each container of a pod, and remember it: kubelet's view");
+  admit->add_option("--uid", uid, "The pod's")->required();
+  admit->add_option("--init", init, "A container that is an init container")->allow_extra_args(false);
+  admit->add_option("resource", resource)->required();
+  admit->add_option("containers", containers, "CONTAINER=COUNT")->required()->check(CheckCount);
   CLI::App* prestart = command("prestart", "Call PreStartContainer, if the plugin asked for it");
   prestart->add_option("resource", resource)->required();
   prestart->add_option("ids", ids)->required();
@@ -157,11 +204,16 @@ int Main(int argc, char** argv) {
   }
   if (serve->parsed()) return Serve(directory);
   Json request{{"resource", resource}, {"ids", ids}, {"count", count}};
-  for (const CLI::App* sub : {devices, allocate, prestart, release, restart}) {
+  for (const CLI::App* sub : {devices, allocate, admit, prestart, release, restart}) {
     if (sub->parsed()) request["command"] = sub->get_name();
   }
+  if (admit->parsed()) {
+    request["uid"] = uid;
+    request["init"] = init;
+    request["containers"] = Counts(containers);
+  }
   if (devices->parsed()) request["timeout_ms"] = static_cast<int>(timeout * 1000);
-  return Ask(directory, request, devices->parsed() || allocate->parsed());
+  return Ask(directory, request, devices->parsed() || allocate->parsed() || admit->parsed());
 }
 
 }  // namespace
