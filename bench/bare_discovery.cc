@@ -62,6 +62,14 @@ class Reader {
   ssize_t size_ = 0;
 };
 
+void ReadVfLinks(int at, Reader* reader) {
+  std::array<char, 32> link{};
+  for (int n = 0;; ++n) {
+    (void)std::snprintf(link.data(), link.size(), "virtfn%d", n);
+    if (!reader->Link(at, link.data())) return;
+  }
+}
+
 void ReadFunction(int at, Reader* reader, BareDiscovery* done) {
   if (!reader->Attribute(at, "class") || !reader->StartsWith("0x02")) return;
   ++done->functions;
@@ -69,11 +77,7 @@ void ReadFunction(int at, Reader* reader, BareDiscovery* done) {
   (void)reader->Link(at, "driver");
   if (!reader->Link(at, "physfn")) {
     for (const char* name : {"sriov_totalvfs", "sriov_numvfs"}) (void)reader->Attribute(at, name);
-    std::array<char, 32> link{};
-    for (int n = 0;; ++n) {
-      (void)std::snprintf(link.data(), link.size(), "virtfn%d", n);
-      if (!reader->Link(at, link.data())) break;
-    }
+    ReadVfLinks(at, reader);
   }
   const auto netdev = reader->FirstIn(at, "net");
   std::array<char, 300> type{};
@@ -82,20 +86,54 @@ void ReadFunction(int at, Reader* reader, BareDiscovery* done) {
   (void)reader->FirstIn(at, "infiniband");
 }
 
+// Of what the doctor looks at; most functions are VFs, which are known by one link.
+void ReadForDoctor(int at, Reader* reader, BareDiscovery* done) {
+  if (reader->Link(at, "physfn") || !reader->Attribute(at, "class") || !reader->StartsWith("0x02")) return;
+  ++done->functions;
+  ReadVfLinks(at, reader);
+  (void)reader->FirstIn(at, "infiniband");
+}
+
+// Calls `read` with each entry of the directory and the directory it is in.
+template <typename Read>
+Result<void> ForEach(const std::string& path, const Read& read) {
+  const Directory directory = OpenDirectory(AT_FDCWD, path.c_str());
+  if (!directory) return FailSys(errno, "listing " + path);
+  while (const dirent* entry = ::readdir(directory.get())) {
+    if (entry->d_name[0] != '.') read(::dirfd(directory.get()), &entry->d_name[0]);
+  }
+  return {};
+}
+
+// The same with the directories in it, open.
+template <typename Read>
+Result<void> ForEachDirectory(const std::string& path, const Read& read) {
+  return ForEach(path, [&](int at, const char* name) {
+    const UniqueFd entry(::openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (entry.valid()) read(entry.get());
+  });
+}
+
 }  // namespace
 
 Result<BareDiscovery> ReadBare(const Root& root) {
-  const std::string path = root.Path("/sys/bus/pci/devices");
-  const Directory directory = OpenDirectory(AT_FDCWD, path.c_str());
-  if (!directory) return FailSys(errno, "listing " + path);
   BareDiscovery done;
   Reader reader(&done);
-  while (const dirent* entry = ::readdir(directory.get())) {
-    if (entry->d_name[0] == '.') continue;
-    const UniqueFd function(
-        ::openat(::dirfd(directory.get()), &entry->d_name[0], O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (function.valid()) ReadFunction(function.get(), &reader, &done);
-  }
+  RH_TRY(ForEachDirectory(root.Path("/sys/bus/pci/devices"),
+                          [&](int function) { ReadFunction(function, &reader, &done); }));
+  return done;
+}
+
+Result<BareDiscovery> ReadBareForDoctor(const Root& root) {
+  BareDiscovery done;
+  Reader reader(&done);
+  RH_TRY(ForEachDirectory(root.Path("/sys/bus/pci/devices"),
+                          [&](int function) { ReadForDoctor(function, &reader, &done); }));
+  RH_TRY(ForEach(root.Path("/sys/class/infiniband"),
+                 [&](int at, const char* name) { (void)reader.Link(at, name); }));
+  RH_TRY(ForEachDirectory(root.Path("/proc"), [&](int process) {
+    if (reader.Link(process, "ns/net")) (void)reader.Attribute(process, "comm");
+  }));
   return done;
 }
 

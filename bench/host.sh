@@ -33,7 +33,8 @@ while getopts b:n:s:o:r flag; do
 done
 [ -n "$bin" ] || usage
 readonly PEERS=/usr/lib/cni
-for program in "$bin/railhead" "$bin/railhead-ipam" "$bin/bare_attach" "$bin/railhead_bench" "$PEERS/host-device"; do
+for program in "$bin/railhead" "$bin/railhead-ipam" "$bin/bare_attach" "$bin/railhead_bench" \
+    "$bin/railhead_handoff_bench" "$PEERS/host-device"; do
     [ -x "$program" ] || die "there is no $program: run bench/run.sh, which builds and installs what is needed"
 done
 
@@ -75,6 +76,9 @@ echo node0 >"$work/root/etc/railhead/node-name"
     --programs "$bin" --peers "$PEERS" --root "$work/root" --scratch "$work/scratch" \
     --device "bare=vf0,${bdfs[0]},pf0,0" --device "railhead=vf1,${bdfs[1]},pf0,1" \
     --device "host-device=vf2,${bdfs[2]},pf0,2"
+
+mkdir "$work/handoff"
+"$bin/railhead_handoff_bench" --directory "$work/handoff" --programs "$bin" --out "$lines" --rounds "$rounds"
 
 # The daemon, registered with a kubelet and idle.
 if [ -x "$bin/railheadd" ] && [ -x "$bin/kubelet-standin" ]; then

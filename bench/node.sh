@@ -1,12 +1,13 @@
 #!/bin/bash
 # node.sh - the part of the benchmarks about railheadd with 1,024 VFs: looking at the node,
-# Allocate, preferred allocation, memory, idle time, hot plug.  bench/run.sh calls it.
+# Allocate, preferred allocation, memory, idle time, hot plug; and about railctl doctor
+# there.  bench/run.sh calls it.
 # Needs root.
 #
 # usage: node.sh -b BIN [-n VFS] [-d ROUNDS] [-a ROUNDS] [-i SECONDS] [-o FILE] [-r]
 #   -b BIN      directory of the project's programs
 #   -n VFS      on each of eight PFs (default 128)
-#   -d ROUNDS   of discovery (default 30); a third of it of hot plug
+#   -d ROUNDS   of discovery and doctor (default 30); a third of it of hot plug
 #   -a ROUNDS   of Allocate and preferred allocation (default 2000)
 #   -i SECONDS  of watching the idle daemon (default 90)
 #   -o FILE     append the measurements to FILE
@@ -37,7 +38,7 @@ while getopts b:n:d:a:i:o:r flag; do
     esac
 done
 [ -n "$bin" ] || usage
-for program in railheadd railhead_node_bench railhead_bench; do
+for program in railheadd railctl railhead_node_bench railhead_bench; do
     [ -x "$bin/$program" ] || die "there is no $bin/$program: run bench/run.sh, which builds it"
 done
 
@@ -79,4 +80,5 @@ ln -s "$disk/b" "$work/b/var/lib/railhead"
     --changes $((discoveries / 3 + 1)) --idle "$idle"
 "$bench" daemon --late --root "$work/b" --vfs-per-pf "$vfs" --out "$lines" --program "$bin/railheadd" \
     --changes $((discoveries / 10 + 1)) --idle $((idle / 3))
+"$bench" doctor --root "$work/a" --out "$lines" --program "$bin/railctl" --rounds "$discoveries"
 [ -z "$report" ] || "$bin/railhead_bench" report --no-host --no-guest --no-ipam "$lines"

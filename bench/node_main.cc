@@ -6,7 +6,9 @@
 #include <cstdio>
 #include <string>
 
+#include "bench/doctor_tree.h"
 #include "bench/node_daemon.h"
+#include "bench/node_doctor.h"
 #include "bench/node_tree.h"
 #include "bench/node_work.h"
 #include "bench/record.h"
@@ -49,6 +51,14 @@ Result<void> MeasureDaemon(CommandLine& line) {
   return record.AppendTo(line.out);
 }
 
+// Last: what it adds to the tree is more than railheadd is measured with.
+Result<void> MeasureCommand(const CommandLine& line) {
+  AddFactsForDoctor(line.root);
+  Record record;
+  RH_TRY(MeasureDoctor(Root(line.root), line.daemon.program, line.rounds.discovery, &record));
+  return record.AppendTo(line.out);
+}
+
 int Main(int argc, char** argv) {
   CLI::App app("railhead_node_bench: measures railheadd with many VFs; bench/run.sh uses it");
   app.require_subcommand(1);
@@ -74,14 +84,20 @@ int Main(int argc, char** argv) {
   daemon->add_option("--preferences", line.daemon.preferences)->check(CLI::PositiveNumber);
   daemon->add_option("--changes", line.daemon.changes)->check(CLI::PositiveNumber);
   daemon->add_option("--idle", line.idle_seconds, "Seconds")->check(CLI::NonNegativeNumber);
+  auto* doctor = app.add_subcommand("doctor", "railctl doctor; changes the tree");
+  doctor->add_option("--root", line.root, "Where the node's tree is")->required();
+  doctor->add_option("--out", line.out, "File to append to")->required();
+  doctor->add_option("--program", line.daemon.program, "railctl")->required();
+  doctor->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const auto done = tree->parsed()   ? MakeTree(line)
-                    : work->parsed() ? MeasureWork(line)
-                                     : MeasureDaemon(line);
+  const auto done = tree->parsed()     ? MakeTree(line)
+                    : work->parsed()   ? MeasureWork(line)
+                    : doctor->parsed() ? MeasureCommand(line)
+                                       : MeasureDaemon(line);
   if (done) return 0;
   (void)std::fprintf(stderr, "railhead_node_bench: %s\n", Describe(done.error()).c_str());
   return 1;

@@ -7,6 +7,7 @@ namespace railhead::bench {
 
 // Who.
 inline constexpr const char* kDaemonName = "railheadd";
+inline constexpr const char* kRailctl = "railctl";
 inline constexpr const char* kBareReading = "bare reading";
 inline constexpr const char* kDurableWrite = "one durable write";
 inline constexpr const char* kOnDisk = "railheadd, on disk";
@@ -40,5 +41,9 @@ inline constexpr const char* kThreads = "threads";
 inline constexpr const char* kIdleCpu = "idle CPU";
 inline constexpr const char* kWakeups = "wake-ups";
 inline constexpr const char* kHotPlug = "change to new list";
+inline constexpr const char* kDoctor = "doctor";
+inline constexpr const char* kDoctorFiles = "doctor's files read";
+inline constexpr const char* kDoctorOne = "doctor, one check of PFs";
+inline constexpr const char* kDoctorStart = "doctor --list: start and end";
 
 }  // namespace railhead::bench

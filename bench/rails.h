@@ -12,6 +12,8 @@ namespace railhead::bench {
 inline constexpr const char* kRailheadProbing = "railhead, conflict detection";
 inline constexpr const char* kOneEntry = "1 entry";
 inline constexpr const char* kManyEntries = "1000 entries";
+// As AddPhases() calls a phase that railhead logs.
+inline constexpr const char* kHandoffPhase = "- handoff";
 
 // One unmeasured round and `rounds` measured ones. Every ADD and DEL is checked, outside
 // of the measured time: all devices in the pod with carrier, address, rule and route, and back

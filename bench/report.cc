@@ -74,6 +74,13 @@ std::string AttachTable(const Record& record, const std::string& group, const st
   return table + "\n";
 }
 
+std::string HandoffTable(const Record& record) {
+  const Series* time = record.Find(kHandoff, kRailhead, "ADD");
+  if (time == nullptr) return {};
+  return Text("The handoff in an ADD of eight VFs beside the kernel (n = %zu)\n  ", time->values.size()) +
+         Spread(time) + " ms\n\n";
+}
+
 std::string DaemonTable(const Record& record) {
   const Series* resident = record.Find(kDaemon, "railheadd", "resident");
   if (resident == nullptr) return {};
@@ -95,7 +102,7 @@ std::string PercentileHead() {
 std::string Tables(const Record& record) {
   return StartupTable(record, kStartup, "Start-up on this machine: CNI_COMMAND=VERSION") +
          AttachTable(record, kStandIns, "Stand-ins (veth) in namespaces on this machine") +
-         DaemonTable(record) + NodeTable(record) + IpamTable(record) +
+         HandoffTable(record) + DaemonTable(record) + NodeTable(record) + IpamTable(record) +
          StartupTable(record, kGuestStartup, "Start-up in the guest (emulated)") +
          AttachTable(record, kVf, "VFs with VLAN in the guest (emulated)") +
          AttachTable(record, kVfRxe, "VFs with VLAN and soft RoCE in the guest (emulated)") +

@@ -13,6 +13,7 @@ inline constexpr const char* kStartup = "startup";
 inline constexpr const char* kStandIns = "stand-ins";
 inline constexpr const char* kDaemon = "daemon";
 inline constexpr const char* kGuestStartup = "guest-startup";
+inline constexpr const char* kHandoff = "handoff";
 inline constexpr const char* kVf = "vf";
 inline constexpr const char* kVfRxe = "vf-rxe";
 inline constexpr const char* kRails = "rails";

@@ -18,10 +18,12 @@ constexpr double kChainFactor = 3;
 constexpr double kBatchFactor = 1.25;
 constexpr double kEightChainsFactor = 4;
 constexpr double kJournalFactor = 1.1;
+constexpr double kHandoffMs = 2;
 constexpr double kPluginMb = 3;
 constexpr double kDaemonMb = 20;
 // railheadd with 1,024 VFs.
 constexpr double kDiscoveryMs = 60;
+constexpr double kDoctorMs = 200;
 constexpr double kAllocateUs = 100;
 constexpr double kPreferUs = 1000;
 constexpr double kIdlePercent = 0.1;
@@ -98,6 +100,18 @@ Verdict Faster(const Record& record, std::string budget, const char* group, cons
                 ratio >= factor);
 }
 
+// The budget was set on the machine of the start-up budget.
+Verdict Handoff(const Record& record, const std::string& where, const Series* phase, const char* startup) {
+  const std::string budget = "handoff of eight VFs < 2 ms beside the kernel, " + where;
+  const Series* base = record.Find(startup, kTrue, "start-up");
+  if (phase == nullptr || base == nullptr) return NotMeasured(budget);
+  const double limit = kHandoffMs * std::max(1.0, base->Median() / kReferenceTrueMs);
+  return Judged(budget,
+                Number(phase->Median()) + " ms; budget " + Number(limit) + " ms on a machine that takes " +
+                    Number(base->Median()) + " ms for /bin/true",
+                phase->Median() < limit);
+}
+
 void JudgeRails(const Record& record, std::vector<Verdict>& verdicts) {
   verdicts.push_back(
       Within(record, "ADD of eight VFs <= 1.25 x two ip -batch", kRails, kRailhead, kIpBatch, kBatchFactor));
@@ -107,6 +121,8 @@ void JudgeRails(const Record& record, std::vector<Verdict>& verdicts) {
                             kRails, kRailhead, kHostDevice, kEightChainsFactor));
   verdicts.push_back(Within(record, "ADD with 1,000 journal entries within 10 % of that with 1", kJournal,
                             kManyEntries, kOneEntry, kJournalFactor));
+  verdicts.push_back(Handoff(record, "with soft RoCE in the guest",
+                             record.Find(kRailsRxe, kHandoffPhase, "ADD"), kGuestStartup));
 }
 
 Verdict Startup(const Record& record, const std::string& who) {
@@ -128,6 +144,7 @@ Verdict Below(const std::string& budget, const Series* series, double limit) {
 }
 
 void JudgeHost(const Record& record, std::vector<Verdict>& verdicts) {
+  verdicts.push_back(Handoff(record, "on this machine", record.Find(kHandoff, kRailhead, "ADD"), kStartup));
   for (const char* who : {kRailhead, kIpam}) verdicts.push_back(Startup(record, who));
   for (const char* who : {kRailhead, kIpam}) {
     verdicts.push_back(
@@ -146,6 +163,19 @@ Verdict Discovery(const Record& record) {
                 Number(time->Median()) + " ms, " + Number(time->Median() / bare->Median()) +
                     " x reading the same files and no more (" + Number(bare->Median()) + " ms)",
                 time->Median() < kDiscoveryMs);
+}
+
+Verdict Doctor(const Record& record) {
+  const std::string budget = "railctl doctor with 1,024 VFs < 200 ms";
+  const Series* time = record.Find(kNode, kRailctl, kDoctor);
+  const Series* start = record.Find(kNode, kRailctl, kDoctorStart);
+  const Series* bare = record.Find(kNode, kBareReading, kDoctor);
+  if (time == nullptr || start == nullptr || bare == nullptr) return NotMeasured(budget);
+  return Judged(budget,
+                Number(time->Median()) + " ms, of it " + Number(start->Median()) +
+                    " ms start and end of the process; reading what most files are of and no more: " +
+                    Number(bare->Median()) + " ms",
+                time->Median() < kDoctorMs);
 }
 
 // Its own work: what it takes where a durable write is free.
@@ -196,6 +226,7 @@ void JudgeNode(const Record& record, std::vector<Verdict>& verdicts) {
                              record.Find(kNode, kDaemonName, kIdleCpu), 1, kIdlePercent));
   verdicts.push_back(BelowAt("a change of the node told to kubelet < 1 s (max)",
                              record.Find(kNode, kDaemonName, kHotPlug), 1, kHotPlugMs));
+  verdicts.push_back(Doctor(record));
   SayHowMany(record, first, verdicts);
 }
 
