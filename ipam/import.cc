@@ -86,7 +86,8 @@ Result<OwnerClaim> ClaimFor(const ImportedAddress& imported) {
   spec.subnet = imported.subnet;
   OwnerClaim claim;
   claim.owner = imported.owner;
-  AddressPool pool{imported.subnet.ToString(), RH_TRY(RangeSet::Make(spec)), {}};
+  auto ranges = RH_TRY(RangeSet::Make(spec));
+  AddressPool pool{imported.subnet.ToString(), std::move(ranges), {}};
   if (!pool.ranges.Contains(imported.address))
     return Fail(ErrorCode::kInvalid, imported.address.ToString() + " is no host's address in " + pool.name);
   claim.pools.push_back(std::move(pool));

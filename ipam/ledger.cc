@@ -28,8 +28,9 @@ std::uint64_t RestMilliseconds(const AddressPool& pool) {
 Result<std::optional<AddressRange>> StoredRuns::AtOrBefore(const IpAddress& address) {
   const auto found = RH_TRY(txn_.AtOrBefore(prefix_ + Encode(address)));
   if (!found || !StartsWith(found->key, prefix_)) return std::nullopt;
-  return AddressRange{RH_TRY(DecodeAddress(std::string_view(found->key).substr(prefix_.size()))),
-                      RH_TRY(DecodeAddress(found->value))};
+  const auto first = RH_TRY(DecodeAddress(std::string_view(found->key).substr(prefix_.size())));
+  const auto last = RH_TRY(DecodeAddress(found->value));
+  return AddressRange{first, last};
 }
 
 Result<void> StoredRuns::Put(const AddressRange& run) {

@@ -45,7 +45,8 @@ Result<std::map<PoolAddress, std::string>> OwnerEntries(const LmdbTxn& txn,
   const auto entries = RH_TRY(txn.Under(AllOwnersPrefix()));
   for (const KeyValue& entry : entries) {
     const auto end = entry.key.rfind('\0');
-    const PoolAddress at{entry.key.substr(end + 1), RH_TRY(DecodeAddress(entry.value))};
+    const auto address = RH_TRY(DecodeAddress(entry.value));
+    const PoolAddress at{entry.key.substr(end + 1), address};
     if (!owners.emplace(at, entry.key.substr(0, end + 1)).second) {
       findings.push_back(NameOf(at) + " has two owners");
     }

@@ -74,7 +74,9 @@ Result<void> WriteCdi(const Root& root, const std::string& container, const std:
   }
   const auto late = LateVariables(links);
   for (const auto& link : links) {
-    CdiDevice device{link.KubeletId(), RH_TRY(DeviceNodes(root, link)), {}, {}};
+    CdiDevice device;
+    device.name = link.KubeletId();
+    device.device_nodes = RH_TRY(DeviceNodes(root, link));
     if (!link.slot.empty()) device.env = late;
     if (link.handoff && link.gid_index) {
       device.mounts = mounts;

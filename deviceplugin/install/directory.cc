@@ -64,7 +64,8 @@ Result<std::vector<InstalledFile>> InstallDirectory::Put(const std::vector<FileT
   std::vector<InstalledFile> done;
   std::vector<FileContent> changed;
   for (const FileToInstall& file : files) {
-    done.push_back({file.name, RH_TRY(Compare(file, mode))});
+    const auto outcome = RH_TRY(Compare(file, mode));
+    done.push_back({file.name, outcome});
     if (done.back().outcome != InstallOutcome::kUnchanged) {
       changed.push_back({PathOf(file.name), file.content});
     } else {

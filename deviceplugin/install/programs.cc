@@ -48,7 +48,8 @@ Result<std::vector<InstalledProgram>> InstallPrograms(const ProgramOrder& order)
     const std::string ours = order.from + "/" + name;
     const std::string hosts = directory.PathOf(name);
     files.push_back(RH_TRY(ReadProgram(ours, name)));
-    InstalledProgram program{name, InstallOutcome::kUnchanged, RH_TRY(OurVersion(ours, name)),
+    const auto version = RH_TRY(OurVersion(ours, name));
+    InstalledProgram program{name, InstallOutcome::kUnchanged, version,
                              AskVersion(hosts, name, kAnswerWithin)};
     if (!order.force) RH_TRY(RefuseOlder(program, hosts));
     programs.push_back(std::move(program));

@@ -137,7 +137,8 @@ class Node {
   Result<PfPlan> Compare(const PfOfRail& pf) {
     const auto device = RH_TRY(FindPciDevice(root_, pf.device.address));
     if (!device) return Fail(ErrorCode::kNotFound, "PF " + pf.device.address.ToString() + " has disappeared");
-    return Compare({pf.rail, *device}, RH_TRY(ReadHostLinks(host_)));
+    const auto links = RH_TRY(ReadHostLinks(host_));
+    return Compare({pf.rail, *device}, links);
   }
 
   Result<void> Judge(PfPlan& plan) {

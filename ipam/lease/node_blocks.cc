@@ -52,7 +52,8 @@ Result<NodeBlock> DecodeBlock(std::string_view key, std::string_view value) {
   const bool known = state >= static_cast<std::uint64_t>(BlockState::kClaiming) &&
                      state <= static_cast<std::uint64_t>(BlockState::kLost);
   if (!reader.Done() || !name.Done() || !known) return Fail(Malformed("block"));
-  block.range = {RH_TRY(DecodeAddress(first)), RH_TRY(DecodeAddress(last))};
+  block.range.first = RH_TRY(DecodeAddress(first));
+  block.range.last = RH_TRY(DecodeAddress(last));
   return block;
 }
 

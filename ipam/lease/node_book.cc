@@ -42,7 +42,8 @@ Result<bool> EndRests(LmdbTxn& txn, const std::vector<NodeBlock>& blocks, std::c
     if (!subnet) continue;
     RangeSpec all;
     all.subnet = *subnet;
-    const AddressPool pool{.name = name, .ranges = RH_TRY(RangeSet::Make(all)), .rest = rest};
+    auto ranges = RH_TRY(RangeSet::Make(all));
+    const AddressPool pool{.name = name, .ranges = std::move(ranges), .rest = rest};
     woken += RH_TRY(ledger.Wake(pool, kWakeLimit));
   }
   if (woken == 0) return false;
