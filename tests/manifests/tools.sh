@@ -25,11 +25,12 @@ if complete; then echo "$final"; exit; fi
 rm -rf "$cache"/.build-*                 # of one that was killed: this one holds the lock
 work=$(mktemp -d "$cache/.build-XXXXXX")
 trap 'rm -rf "$work"' EXIT
-# Where this machine gets Debian from.
-# shellcheck disable=SC2016 # apt's own placeholders
-mirror=$(apt-get indextargets --format '$(REPO_URI) $(ORIGIN)' 'Created-By: Packages' |
-    awk '$2 == "Debian" && $1 !~ /security/ { print $1; exit }')
-[ -n "$mirror" ] || die "apt's lists name no Debian mirror: run 'apt-get update' first"
+# Where this machine gets Debian from; it may have thrown apt's lists away.
+# shellcheck source=tests/setup.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../setup.sh"
+[ -n "$(railhead_targets)" ] || railhead_apt update
+mirror=$(railhead_targets | awk '$2 == "bookworm" { print $1; exit }')
+[ -n "$mirror" ] || die "apt knows no source of Debian 12 (bookworm), from which $SUITE could be had"
 apt=$work/apt
 mkdir -p "$apt"/none.d "$apt"/lists/partial "$apt"/cache/archives/partial "$work"/{debs,root,bin}
 : >"$apt/status"
