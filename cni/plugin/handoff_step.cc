@@ -23,8 +23,8 @@ constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
 // In the order of the devices: this attachment's and those of the sandbox's others that are finished.
 Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const JournalEntry& entry) {
   std::vector<AttachedLink> links = entry.links;
-  for (const auto& sibling : RH_TRY(journal.OfSandbox(entry.key.container_id))) {
-    if (sibling.phase != Phase::kDone || sibling.key == entry.key) continue;
+  for (const auto& sibling : RH_TRY(journal.SiblingsOf(entry.key))) {
+    if (sibling.phase != Phase::kDone) continue;
     links.insert(links.end(), sibling.links.begin(), sibling.links.end());
   }
   std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.device < b.device; });
@@ -135,9 +135,7 @@ Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const Jou
     RH_TRY(RemoveCdiSpec(root, link.KubeletId()));
     RH_TRY(ClearDeviceHandoff(root, link.device));
   }
-  const auto all = RH_TRY(journal.OfSandbox(entry.key.container_id));
-  const bool last =
-      std::all_of(all.begin(), all.end(), [&](const JournalEntry& other) { return other.key == entry.key; });
+  const bool last = RH_TRY(journal.SiblingsOf(entry.key)).empty();
   return last ? RemoveHandoff(root, entry.key.container_id) : Result<void>();
 }
 

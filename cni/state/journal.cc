@@ -75,15 +75,25 @@ Result<std::optional<JournalEntry>> Journal::FindByDevice(const std::string& dev
   return std::nullopt;
 }
 
-Result<std::vector<JournalEntry>> Journal::OfSandbox(const std::string& container_id) const {
+Result<std::vector<JournalEntry>> Journal::ReadSandbox(const std::string& container_id,
+                                                       const std::string& but) const {
   std::vector<JournalEntry> entries;
   const auto names = RH_TRY(ListDirectory(DirectoryOf(container_id)));
   for (const auto& name : names.value_or(std::vector<std::string>{})) {
     if (!name.ends_with(kSuffix)) continue;  // a temporary file
-    if (auto entry = RH_TRY(Read(DirectoryOf(container_id) + "/" + name)); entry)
-      entries.push_back(std::move(*entry));
+    const std::string path = DirectoryOf(container_id).append("/").append(name);
+    if (path == but) continue;
+    if (auto entry = RH_TRY(Read(path)); entry) entries.push_back(std::move(*entry));
   }
   return entries;
+}
+
+Result<std::vector<JournalEntry>> Journal::OfSandbox(const std::string& container_id) const {
+  return ReadSandbox(container_id, "");
+}
+
+Result<std::vector<JournalEntry>> Journal::SiblingsOf(const AttachmentKey& key) const {
+  return ReadSandbox(key.container_id, PathOf(key));
 }
 
 Result<std::vector<JournalEntry>> Journal::All() const {

@@ -149,6 +149,8 @@ class Journal {
   [[nodiscard]] Result<std::optional<JournalEntry>> FindByDevice(const std::string& device) const;
   // All entries of one sandbox, by network and interface name.
   [[nodiscard]] Result<std::vector<JournalEntry>> OfSandbox(const std::string& container_id) const;
+  // Those besides the caller's own, which is not read: of several devices it is long.
+  [[nodiscard]] Result<std::vector<JournalEntry>> SiblingsOf(const AttachmentKey& key) const;
   [[nodiscard]] Result<std::vector<JournalEntry>> All() const;
 
   // Writes the entry, then the links of its devices.
@@ -179,6 +181,9 @@ class Journal {
  private:
   [[nodiscard]] std::string DirectoryOf(const std::string& container_id) const;
   [[nodiscard]] Result<std::optional<JournalEntry>> Read(const std::string& path) const;
+  // `but`: a path that is left out.
+  [[nodiscard]] Result<std::vector<JournalEntry>> ReadSandbox(const std::string& container_id,
+                                                              const std::string& but) const;
   [[nodiscard]] Result<void> ScanSandbox(const std::string& container_id, const std::string& boot_id,
                                          JournalScan& scan) const;
 

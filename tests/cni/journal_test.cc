@@ -139,6 +139,13 @@ TEST_F(JournalTest, SiblingsShareASandbox) {
   EXPECT_EQ((*entries)[0].key.network, "rail0");
   EXPECT_EQ((*entries)[1].key.network, "rail1");
   EXPECT_EQ(journal_.All()->size(), 3U);
+  // Its own entry is not even read.
+  temp_.Write("/run/railhead/attachments/c1/rail0@net1.json", "damaged");
+  const auto siblings = journal_.SiblingsOf(Entry().key);
+  ASSERT_TRUE(siblings);
+  ASSERT_EQ(siblings->size(), 1U);
+  EXPECT_EQ((*siblings)[0].key.network, "rail1");
+  EXPECT_FALSE(journal_.OfSandbox("c1"));
   ASSERT_TRUE(journal_.Remove(Entry()));
   EXPECT_EQ(journal_.OfSandbox("c1")->size(), 1U);
   EXPECT_TRUE(journal_.OfSandbox("c3")->empty());
