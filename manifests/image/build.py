@@ -15,6 +15,7 @@ Prints one line of JSON: name, digest, bytes.
 exit status: 0; 1 something is missing or not as it should be, with the reason on stderr; 2 wrong command line.
 """
 import argparse
+import datetime
 import gzip
 import hashlib
 import io
@@ -208,6 +209,18 @@ def version_of(build):
     return found.group(1)
 
 
+def origin():
+    """Commit and time that the image is of; an archive of the sources has none, and takes SOURCE_DATE_EPOCH."""
+    epoch = os.environ.get("SOURCE_DATE_EPOCH")
+    try:
+        revision, committed = output("git", "-C", str(REPO), "log", "-1", "--format=%H %ct").split()
+    except Failure:
+        revision, committed = "unknown", "0"
+    epoch = int(epoch or committed)
+    when = datetime.datetime.fromtimestamp(epoch, datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return revision, epoch, when
+
+
 def make(options):
     build = options.build
     programs = [build / "bin" / name for name in PROGRAMS]
@@ -218,8 +231,7 @@ def make(options):
     name = options.name or "railhead:" + version
     if ":" not in name.rsplit("/", 1)[-1]:
         raise Failure(f"--name {name} has no tag: NAME:TAG")
-    revision, epoch, when = output("git", "-C", str(REPO), "log", "-1", "--format=%H %ct %cI").split()
-    epoch = int(os.environ.get("SOURCE_DATE_EPOCH", epoch))
+    revision, epoch, when = origin()
     bill = sbom.spdx(build, PROGRAMS, version, revision, when)
     labels = {
         "org.opencontainers.image.title": "railhead",

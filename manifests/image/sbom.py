@@ -3,7 +3,6 @@
 What is in the programs is asked of the build itself: the archives and headers that ninja's targets were made
 from, and of dpkg, whose packages they are. So a library that is added is in it without being named here.
 """
-import datetime
 import json
 import re
 import subprocess
@@ -115,13 +114,8 @@ def spdx(build, targets, version, revision, when):
         "name": f"railhead-{version}",
         # The same for the same contents.
         "documentNamespace": "urn:uuid:" + str(uuid.uuid5(uuid.NAMESPACE_OID, json.dumps([version, revision, packages], sort_keys=True))),
-        "creationInfo": {"created": utc(when), "creators": ["Tool: manifests/image/sbom.py"]},
+        "creationInfo": {"created": when, "creators": ["Tool: manifests/image/sbom.py"]},
         "packages": [own] + [debian_package(name, packages[name]) for name in sorted(packages)],
         "relationships": [{"spdxElementId": a, "relationshipType": kind, "relatedSpdxElement": b} for a, kind, b in relationships],
     }
     return json.dumps(document, indent=1, sort_keys=True).encode() + b"\n"
-
-
-def utc(when):
-    """As SPDX has it: YYYY-MM-DDThh:mm:ssZ."""
-    return datetime.datetime.fromisoformat(when).astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -73,6 +73,12 @@ difference=$(diff -r --no-dereference "$work/root" "$work/docker" | grep -v ': r
 [ "$difference" = '' ] || fail "the Dockerfile makes another image: $difference"
 [ "$(sed -n 's/^ENTRYPOINT //p' "$dockerfile" | jq -c .)" = "$(jq -c .config.Entrypoint "$config")" ] || fail "the Dockerfile has another entry point"
 
+# Sources without a repository, as in an archive.
+GIT_DIR=$work/none SOURCE_DATE_EPOCH=1700000000 "$repo/manifests/image/build.py" --build "$build" --out "$work/archive.tar" >"$work/archive.json" ||
+    fail "no image of sources without a repository"
+jq -e '.creationInfo.created == "2023-11-14T22:13:20Z" and (.packages[] | select(.name == "railhead") | .sourceInfo == "commit unknown")' \
+    "$work/archive.tar.spdx.json" >/dev/null || fail "the bill of materials of sources without a repository"
+
 # Mistakes are told.
 mkdir "$work/empty"
 if "$repo/manifests/image/build.py" --build "$work/empty" --out "$work/x.tar" 2>"$work/error"; then fail "built from nothing"; fi
