@@ -10,7 +10,6 @@
 // A lookup's absence is nullopt; deleting what is not there returns false.
 #pragma once
 
-#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -19,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "netns/base/poll_pause.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
 #include "netns/nl/link.h"
@@ -143,12 +143,12 @@ class Kernel {
   // here works by ReadGids; LinuxKernel's looks at the likely slots first.
   virtual Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device,
                                                   const GidWanted& wanted, Deadline deadline) {
-    for (auto pause = kFirstPoll;; pause = std::min(2 * pause, kLastPoll)) {
+    for (PollPause pause;;) {
       const bool last = std::chrono::steady_clock::now() >= deadline;
       const auto table = RH_TRY(ReadGids(ns, device));
       const auto found = table ? FindGid(*table, wanted) : std::nullopt;
       if (found || last) return found;
-      std::this_thread::sleep_for(pause);
+      std::this_thread::sleep_for(pause.Next());
     }
   }
   // One gratuitous ARP or unsolicited NA per address. The link must be ready
@@ -179,10 +179,6 @@ class Kernel {
   // Binds a device that no driver is bound to: what a RebindDriver() that was
   // killed half-way left.
   virtual Result<void> BindDriver(const std::string& bdf, const std::string& driver) = 0;
-
- protected:
-  static constexpr std::chrono::milliseconds kFirstPoll{1};
-  static constexpr std::chrono::milliseconds kLastPoll{20};
 };
 
 }  // namespace railhead

@@ -1,10 +1,10 @@
 #include "netns/linux_kernel.h"
 
-#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
 
+#include "netns/base/poll_pause.h"
 #include "netns/nl/gratuitous_arp.h"
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/netlink_route.h"
@@ -59,7 +59,7 @@ Result<std::optional<std::vector<GidEntry>>> LinuxKernel::ReadGids(const NetNs& 
 Result<std::optional<GidEntry>> LinuxKernel::WaitGid(const NetNs& ns, const std::string& device,
                                                      const GidWanted& wanted, Deadline deadline) {
   int looks = 0;
-  for (auto pause = kFirstPoll;; pause = std::min(2 * pause, kLastPoll)) {
+  for (PollPause pause;;) {
     const bool last = std::chrono::steady_clock::now() >= deadline;
     const bool thorough = last || ++looks % kLooksPerThoroughOne == 0;
     const auto table = RH_TRY(ReadGidTable(root_, device, kPort, thorough ? kAllSlots : kLikelySlots));
@@ -67,7 +67,7 @@ Result<std::optional<GidEntry>> LinuxKernel::WaitGid(const NetNs& ns, const std:
     if (!table) return Kernel::WaitGid(ns, device, wanted, deadline);
     const auto found = FindGid(*table, wanted);
     if (found || last) return found;
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(pause.Next());
   }
 }
 

@@ -6,6 +6,7 @@
 
 #include "cni/plugin/home.h"
 #include "cni/plugin/rdma_step.h"
+#include "netns/base/poll_pause.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -13,7 +14,6 @@ namespace railhead {
 namespace {
 
 constexpr auto kRebindLimit = std::chrono::seconds(10);
-constexpr auto kRebindPoll = std::chrono::milliseconds(5);
 constexpr int kAnswerOwn = 1;  // arp_ignore: only for addresses of the asked interface
 constexpr int kAnswerNone = 8;
 
@@ -74,7 +74,7 @@ Result<void> Attachment::SetMac(Work& work) {
   }
   RH_TRY(kernel_.RebindDriver(plan.bdf));
   const auto deadline = std::chrono::steady_clock::now() + kRebindLimit;
-  for (;;) {
+  for (PollPause pause;;) {
     for (const auto& name : RH_TRY(NetdevsOf(root_, plan.device.address))) {
       const auto found = RH_TRY(network_.host->FindLink(name));
       if (!found) continue;
@@ -85,7 +85,7 @@ Result<void> Attachment::SetMac(Work& work) {
       return Fail(ErrorCode::kTimeout,
                   "device " + plan.bdf + " has no interface after its driver was bound again");
     }
-    std::this_thread::sleep_for(kRebindPoll);
+    std::this_thread::sleep_for(pause.Next());
   }
 }
 

@@ -11,13 +11,12 @@
 
 #include "cni/plugin/host_device.h"
 #include "cni/plugin/release.h"
+#include "netns/base/poll_pause.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {
 
-constexpr auto kFirstPause = std::chrono::milliseconds(5);
-constexpr auto kLastPause = std::chrono::milliseconds(100);
 // Who does not want to wait for a DEL still has to wait for those who only look.
 constexpr auto kShortestLockWait = std::chrono::milliseconds(500);
 
@@ -148,11 +147,11 @@ Result<DeviceLocks> ClaimDevices(const Root& root, Kernel& kernel, const Journal
   for (const auto& device : choice.devices) devices.insert(device.ToString());
   // A slot can be in one sandbox at a time, like a device.
   for (const auto& [device, slot] : choice.slots) devices.insert(slot);
-  for (auto pause = kFirstPause;; pause = std::min(2 * pause, kLastPause)) {
+  for (PollPause pause;;) {
     auto locks = TryOnce(root, claim, choice, devices, deadline);
     const bool last = std::chrono::steady_clock::now() >= deadline;
     if (locks || locks.error().code != ErrorCode::kBusy || last) return locks;
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(pause.Next());
   }
 }
 

@@ -7,12 +7,11 @@
 
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/routing.h"
+#include "netns/base/poll_pause.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {
-
-constexpr auto kPoll = std::chrono::milliseconds(5);
 
 // The sockets that one way home needs.
 struct Way {
@@ -123,7 +122,7 @@ Result<std::optional<PciDevice>> FindFunction(const Way& way, const AttachedLink
 // nullopt: the device has no netdev any more (VF removed, driver unbound or replaced),
 // so nothing of it can be restored.
 Result<std::optional<Link>> AwaitOnHost(const Way& way, const AttachedLink& link) {
-  for (;;) {
+  for (PollPause pause;;) {
     if (auto found = RH_TRY(FindOnHost(way, link)); found) return found;
     const auto device = RH_TRY(FindFunction(way, link));
     if (!device || !device->driver) return std::nullopt;
@@ -132,7 +131,7 @@ Result<std::optional<Link>> AwaitOnHost(const Way& way, const AttachedLink& link
       return Fail(ErrorCode::kBusy, "device " + link.device + " has not come back from its pod's namespace",
                   "a process may still keep that namespace alive: end it and DEL is retried");
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(pause.Next());
   }
 }
 

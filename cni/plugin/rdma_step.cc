@@ -5,6 +5,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
+#include "netns/base/poll_pause.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {
@@ -12,8 +13,6 @@ namespace {
 
 constexpr auto kRdmaLockLimit = std::chrono::seconds(30);
 constexpr auto kLeavingLimit = std::chrono::seconds(5);
-constexpr auto kFirstPoll = std::chrono::milliseconds(1);
-constexpr auto kLastPoll = std::chrono::milliseconds(20);
 
 // Moving a device takes its uverbs minor away and gives it the lowest free one:
 // two moves at once swap nodes (drivers/infiniband/core/uverbs_main.c).
@@ -56,11 +55,11 @@ Error NotReady(const AttachedLink& link, const IpAddress& address, bool active,
 Result<void> MakeRxe(Kernel& kernel, const AttachedLink& link, const NetNs& pod, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
   const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLeavingLimit);
-  for (auto pause = kFirstPoll;; pause = std::min(pause * 2, kLastPoll)) {
+  for (PollPause pause;;) {
     auto made = rdma->AddRxe(link.rdma_device, link.pod_name);
     if (made || made.error().code != ErrorCode::kExists) return made;
     if (std::chrono::steady_clock::now() >= until) return made;
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(pause.Next());
   }
 }
 
@@ -115,7 +114,7 @@ Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink&
                            const IpAddress& address, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
   const GidWanted wanted{GidOf(address), GidType::kRoceV2, link.pod_name};
-  for (auto pause = kFirstPoll;; pause = std::min(pause * 2, kLastPoll)) {
+  for (PollPause pause;;) {
     const auto gid = RH_TRY(kernel.WaitGid(pod, link.rdma_device, wanted, deadline));
     const bool active = RH_TRY(IsActive(root, *rdma, link.rdma_device));
     const auto uverbs = RH_TRY(UverbsOf(root, link.rdma_device));
@@ -123,7 +122,7 @@ Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink&
     if (!gid || std::chrono::steady_clock::now() >= deadline) {
       return Fail(NotReady(link, address, active, RH_TRY(kernel.ReadGids(pod, link.rdma_device))));
     }
-    std::this_thread::sleep_for(pause);
+    std::this_thread::sleep_for(pause.Next());
   }
 }
 

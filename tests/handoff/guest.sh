@@ -206,8 +206,8 @@ never=$!
 check 'an ADD whose address goes while it waits' lose_address pod5 10.100.0.105/24
 check '... and another one' lose_address pod6 10.100.0.106/24
 check 'the PF is up again' pf_up
-check '... verify of the pod that was there' within 60 verify pod1
-check '... its data moves' moves pod1 net1 pod2 net1
+for i in 1 2; do check "... verify of pod$i, that was there" within 60 verify "pod$i"; done
+check '... their data moves' moves pod1 net1 pod2 net1
 check '... the first ADD has made the RDMA device' within 60 has_rxe pf0v2
 check '... and waits for the GID' kill -0 "$late"
 began=${EPOCHREALTIME/./}

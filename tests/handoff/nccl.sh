@@ -96,10 +96,10 @@ moves_once() {
     client=$2
     if [ "$1" != host ]; then client=$(hca_on "$1" "$2") && client="$client $(nccl_index "$1" "$client")" || return; fi
     meet=$(ip -4 -n "$3" -j address show dev "$(told "$3" NCCL_SOCKET_IFNAME)" | jq -r '.[0].addr_info[0].local')
-    inside "$3" timeout 60 ib_write_bw "${gentle[@]}" -d "${server% *}" -x "${server#* }" >/tmp/server.log 2>&1 &
+    inside "$3" timeout 120 ib_write_bw "${gentle[@]}" -d "${server% *}" -x "${server#* }" >/tmp/server.log 2>&1 &
     server=$!
     if within 60 listens "$3" 18515; then
-        inside "$1" timeout 60 ib_write_bw "${gentle[@]}" -d "${client% *}" -x "${client#* }" "$meet" >/tmp/client.log 2>&1
+        inside "$1" timeout 120 ib_write_bw "${gentle[@]}" -d "${client% *}" -x "${client#* }" "$meet" >/tmp/client.log 2>&1
         status=$?
     fi
     [ "$status" = 0 ] || kill "$server" 2>/dev/null
