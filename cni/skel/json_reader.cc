@@ -141,12 +141,13 @@ std::vector<std::string> JsonReader::Keys() const {
 }
 
 const Json* JsonReader::Find(const std::string& key) {
-  known_.push_back(key);
+  Ignore(key);
   return Has(key) ? &(*value_)[key] : nullptr;
 }
 
 void JsonReader::Ignore(const std::string& key) {
-  known_.push_back(key);
+  // What has several forms is read several times.
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
 }
 
 const Json* JsonReader::Raw(const std::string& key) {

@@ -3,7 +3,6 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdint>
-#include <map>
 #include <utility>
 
 #include "deviceplugin/daemon/go_flags.h"
@@ -40,9 +39,10 @@ void AddRegistration(CLI::App& app, CommandLine* line) {
   app.add_option("--kubelet-dir", line->kubelet_directory, "Directory of kubelet.sock")
       ->check(IsAbsolute)
       ->capture_default_str();
-  app.add_option("--registration", line->registry,
-                 "legacy (Register on kubelet.sock: any kubelet) or registry (kubelet's plugin watcher)")
-      ->transform(CLI::CheckedTransformer(std::map<std::string, bool>{{"legacy", false}, {"registry", true}}))
+  app.add_option_function<std::string>(
+         "--registration", [line](const std::string& word) { line->registry = word == "registry"; },
+         "legacy (Register on kubelet.sock: any kubelet) or registry (kubelet's plugin watcher)")
+      ->check(CLI::IsMember({"legacy", "registry"}))
       ->default_str("legacy");
   app.add_option("--registry-dir", line->registry_directory,
                  "Directory that kubelet's plugin watcher looks into")
@@ -54,9 +54,11 @@ void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) 
   app.add_option("--log-level", line->log_level, "debug, info, warning or error")
       ->check(CLI::IsMember({"debug", "info", "warning", "error"}))
       ->capture_default_str();
-  app.add_option("--log-format", line->log_format, "json (one object per line) or text")
-      ->transform(CLI::CheckedTransformer(
-          std::map<std::string, LogFormat>{{"json", LogFormat::kJson}, {"text", LogFormat::kText}}))
+  const auto set_format = [line](const std::string& word) {
+    line->log_format = word == "text" ? LogFormat::kText : LogFormat::kJson;
+  };
+  app.add_option_function<std::string>("--log-format", set_format, "json (one object per line) or text")
+      ->check(CLI::IsMember({"json", "text"}))
       ->default_str("json");
   app.add_option("--http-address", *http_address,
                  "Where /metrics, /healthz and /readyz are served, IP:PORT; \"\": nowhere")

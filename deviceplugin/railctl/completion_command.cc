@@ -1,6 +1,5 @@
 // railctl completion: scripts by which shells complete railctl's command line.
 #include <cstdio>
-#include <map>
 #include <memory>
 #include <string>
 
@@ -11,15 +10,15 @@ namespace railhead::railctl {
 
 void AddCompletionCommand(CLI::App* app, int* status) {
   CLI::App* command = app->add_subcommand("completion", "print a script by which a shell completes railctl");
-  auto shell = std::make_shared<Shell>(Shell::kBash);
-  static const std::map<std::string, Shell> shells = {
-      {"bash", Shell::kBash}, {"zsh", Shell::kZsh}, {"fish", Shell::kFish}};
+  auto shell = std::make_shared<std::string>();
   command->add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()
-      ->type_name("")
-      ->transform(CLI::CheckedTransformer(shells));
+      ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   command->callback([app, status, shell] {
-    const std::string script = CompletionScript(*app, "railctl", *shell);
+    Shell kind = Shell::kBash;
+    if (*shell == "zsh") kind = Shell::kZsh;
+    if (*shell == "fish") kind = Shell::kFish;
+    const std::string script = CompletionScript(*app, "railctl", kind);
     *status = std::fputs(script.c_str(), stdout) < 0 ? kFailed : kDone;
   });
 }

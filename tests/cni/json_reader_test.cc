@@ -125,6 +125,7 @@ TEST(JsonReaderTest, PointersCountListItems) {
 TEST(JsonReaderTest, UnknownFieldsNameTheNearest) {
   const auto close = [](const std::string& text) {
     return ReadError(text, [](JsonReader& reader) {
+      (void)reader.Raw("vlan");
       (void)reader.Int("vlan", 0, 4094);
       (void)reader.String("mac");
       reader.Ignore("ipam");

@@ -22,6 +22,9 @@ TEST_F(ProcessTest, HelpAndVersion) {
   EXPECT_EQ(help->Wait(), 0);
   EXPECT_NE(help->out().find("--kubelet-dir"), std::string::npos);
   EXPECT_NE(help->out().find("Exit status"), std::string::npos);
+  // Words, not what they are in memory.
+  EXPECT_NE(help->out().find("--log-format TEXT:{json,text}=json"), std::string::npos) << help->out();
+  EXPECT_EQ(help->out().find('\0'), std::string::npos);
   const auto version = Run({"--version"});
   EXPECT_EQ(version->Wait(), 0);
   EXPECT_EQ(version->out(), std::string("railheadd ") + RAILHEAD_VERSION + "\n");
@@ -31,6 +34,8 @@ TEST_F(ProcessTest, AWrongCommandLineIsStatus2) {
   for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--nonsense"},
                                                     {"--fabric", "relative.json"},
                                                     {"--fabric", "/a", "--config-file", "/b"},
+                                                    {"--log-format", "xml"},
+                                                    {"--registration", "1"},
                                                     {"--log-level", "loud"}}) {
     const auto child = Run(arguments);
     EXPECT_EQ(child->Wait(), 2) << arguments[0];
