@@ -1,6 +1,5 @@
 #include "deviceplugin/leasing/lease_check.h"
 
-#include "cni/fabric/fabric.h"
 #include "deviceplugin/leasing/lease_plan.h"
 #include "deviceplugin/leasing/store_factory.h"
 
@@ -11,13 +10,16 @@ std::pair<std::string, std::string> StoreOf(const LeaseStoreConfig& store) {
   return {"kubernetes", store.kubernetes};
 }
 
-Result<void> CheckLeasing(const Root& root, const std::string& fabric_path) {
-  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
-  if (!fabric) return {};
-  const auto plan = RH_TRY(CheckLeases(*fabric, fabric_path));
+Result<void> CheckLeasing(const Fabric& fabric, const std::string& what) {
+  const auto plan = RH_TRY(CheckLeases(fabric, what));
   if (!plan) return {};
   const auto [type, settings] = StoreOf(plan->store);
   return CheckStoreSettings(type, settings, plan->where + "/" + type);
+}
+
+Result<void> CheckLeasing(const Root& root, const std::string& fabric_path) {
+  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
+  return fabric ? CheckLeasing(*fabric, fabric_path) : Result<void>();
 }
 
 }  // namespace railhead

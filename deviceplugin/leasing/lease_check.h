@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "cni/fabric/fabric.h"
 #include "ipam/lease/settings.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -14,7 +15,9 @@ namespace railhead {
 // The kind of store, as MakeClusterStore() knows it, and its own settings.
 std::pair<std::string, std::string> StoreOf(const LeaseStoreConfig& store);
 
-// Asks nobody. Well without a fabric, and with one that leases nothing.
+// Asks nobody. Well with a fabric that leases nothing. `what` names its file in messages.
+Result<void> CheckLeasing(const Fabric& fabric, const std::string& what);
+// The same of a file; well without one, too.
 Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
 
 }  // namespace railhead

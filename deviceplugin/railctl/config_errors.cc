@@ -8,6 +8,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/skel/json_reader.h"
 #include "deviceplugin/health/rules.h"
+#include "deviceplugin/leasing/lease_check.h"
 #include "deviceplugin/pools/fabric_pools.h"
 #include "deviceplugin/provision/settings.h"
 #include "deviceplugin/railctl/commands.h"
@@ -59,6 +60,7 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   std::vector<Error> of_provision;
   (void)ReadProvisionSettings(*fabric, what, &of_provision);
   std::move(of_provision.begin(), of_provision.end(), std::back_inserter(errors));
+  if (const auto leasing = CheckLeasing(*fabric, what); !leasing) errors.push_back(leasing.error());
   // What railheadd cannot do is so on a node without NICs, too.
   if (const auto resources = ResourcesOfFabric(*fabric, Inventory{}); !resources) {
     errors.push_back(Wrap(resources.error(), what));

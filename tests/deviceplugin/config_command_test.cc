@@ -53,6 +53,25 @@ TEST_F(ConfigCommandTest, CheckLooksAtTheRulesOfHealthToo) {
   EXPECT_NE(checked.err.find("/health/intervalSeconds"), std::string::npos) << checked.err;
 }
 
+// railheadd would not start with any of them.
+TEST_F(ConfigCommandTest, CheckLooksAtTheClusterStoreToo) {
+  const auto check = [&](const std::string& store) {
+    sysfs_.Write(
+        "/fabric.json",
+        R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "subnet": "10.0.0.0/16"}], "addresses": {)"
+        R"("store": )" +
+            store + "}}");
+    return Railctl("config check /fabric.json");
+  };
+  EXPECT_EQ(check(R"({"type": "etcd", "etcd": {"endpoints": ["http://etcd:2379"]}})").status, 0);
+  const Ended block = check(R"({"type": "node", "blockLength": 64})");
+  EXPECT_EQ(block.status, 3);
+  EXPECT_NE(block.err.find("blockLength: unknown field"), std::string::npos) << block.err;
+  const Ended etcd = check(R"({"type": "etcd", "etcd": {"endpoint": ["http://etcd:2379"]}})");
+  EXPECT_EQ(etcd.status, 3);
+  EXPECT_NE(etcd.err.find("/addresses/store/etcd"), std::string::npos) << etcd.err;
+}
+
 TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
   sysfs_.Write("/config.json", kGood);
   const Ended text = Railctl("config check /config.json --resource-prefix x.io");
