@@ -2,8 +2,8 @@
 // checked, nothing looked up.
 //
 // It describes one address, or one for each of several sets of ranges, or, with `links`,
-// one for each of several interfaces of the same attachment. Fields and their meaning: docs/interfaces.md,
-// "CNI IPAM configuration of railhead-ipam". Errors: kMalformed, kInvalid with the JSON pointer and what to
+// one for each of several interfaces of the same attachment. Fields and their meaning: docs/reference/cni.md,
+// section `railhead-ipam`. Errors: kMalformed, kInvalid with the JSON pointer and what to
 // do. Threads: pure.
 #pragma once
 

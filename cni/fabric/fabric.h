@@ -1,6 +1,6 @@
 // fabric.json: the fabric, described once, read by all parts.
 //
-// The shape is documented in docs/interfaces.md. Reading checks everything that
+// The shape is documented in docs/reference/fabric.md. Reading checks everything that
 // can be known without this node's hardware: ranges, that subnet, gateway,
 // ranges and exclusions fit, names unique, ranges of different nodes disjoint.
 // Which PF a rail is on this node is answered by RailOfPf().

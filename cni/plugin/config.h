@@ -1,7 +1,7 @@
 // The network configuration of `railhead`, typed and validated; nothing is
 // looked up and nothing touched.
 //
-// Fields and their meaning: docs/interfaces.md. Absent is nullopt and differs
+// Fields and their meaning: docs/reference/cni.md. Absent is nullopt and differs
 // from 0: an absent vlan is not touched, "vlan": 0 clears it.
 // Threads: value.
 #pragma once

@@ -18,7 +18,8 @@ Verdict CheckFabric(const NodeFacts& facts) {
         "there is no fabric.json; railheadd goes by sriov-network-device-plugin's configuration",
         "railctl config migrate makes a fabric.json of it");
   }
-  return verdict.Fail("there is no " + std::string(kFabricPath), "describe the fabric: docs/interfaces.md");
+  return verdict.Fail("there is no " + std::string(kFabricPath),
+                      "describe the fabric: docs/reference/fabric.md");
 }
 
 Verdict CheckRails(const NodeFacts& facts) {

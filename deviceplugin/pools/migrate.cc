@@ -46,7 +46,7 @@ class Migrator {
     if (pools_.empty()) {
       return Fail(ErrorCode::kUnsupported,
                   "migrating " + what + ": no resource can be carried over: " + Join(notes_, "; "),
-                  "stay with --config-file, or write fabric.json by hand (docs/interfaces.md)");
+                  "stay with --config-file, or write fabric.json by hand (docs/reference/fabric.md)");
     }
     Json fabric;
     fabric["version"] = 1;

@@ -76,9 +76,10 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNe
     RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, ddp, &plan));
     return plan;
   }
-  return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
-              "write the fabric there (docs/interfaces.md), name it with --fabric, or name a config.json of "
-              "sriov-network-device-plugin with --config-file");
+  return Fail(
+      ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+      "write the fabric there (docs/reference/fabric.md), name it with --fabric, or name a config.json of "
+      "sriov-network-device-plugin with --config-file");
 }
 
 std::string PlanAsJson(const Plan& plan) {

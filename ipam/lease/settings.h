@@ -1,6 +1,6 @@
 // What leasing needs to know: who this node is, which subnets, how long everything takes.
 //
-// ParseLeaseSettings() reads fabric.json's `addresses.store` (docs/interfaces.md), whose parts of
+// ParseLeaseSettings() reads fabric.json's `addresses.store` (docs/reference/fabric.md), whose parts of
 // one kind of store only, `etcd` and `kubernetes`, are passed on as they stand.
 // Errors: kInvalid with the JSON pointer. Threads: immutable values.
 #pragma once

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""check.py BIN [--write] - docs/reference/ has every option that there is, and none that there is not.
+
+Held against: the parsers in the programs of BIN (keys, types, ranges, choices, what is required), their --help, and the
+sources (defaults, variables, paths, names in Kubernetes, fields of CRDs). Then a fault of each class is planted
+into the pages, and has to be found.
+
+--write makes the tables of docs/reference/programs.md anew.
+exit status: 0, or 1 with what is wrong
+"""
+
+import pathlib
+import re
+import sys
+import tempfile
+
+sys.dont_write_bytecode = True  # the sources are not the place for it
+import pages
+import parsers
+import programs
+import sources
+from planted import PLANTED
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+FOLDER = ROOT / "docs/reference"
+TYPES = {"an integer": "integer", "true or false": "bool", "an object": "object", "a list of strings": "list of strings",
+         "a list of objects": "list of objects", "a list of lists of objects": "list of lists of objects"}
+NO_LIMIT = 2**62
+
+
+def same_names(where, listed, there):
+    """What one of the two lacks."""
+    wrong = [f"{where} lacks `{name}`" for name in sorted(set(there) - set(listed))]
+    wrong += [f"{where} has `{name}`, which is not there" for name in sorted(set(listed) - set(there))]
+    return wrong + [f"{where} has `{name}` twice" for name in sorted({n for n in listed if listed.count(n) > 1})]
+
+
+def wrong_type(key, cell):
+    """What the parser says otherwise than the cell; "": nothing."""
+    if key.wanted == "a string" and re.search(r"\b(integer|bool|object|list)\b", cell):
+        return "is a string"
+    if key.wanted in TYPES and not re.search(rf"\b{TYPES[key.wanted]}\b", cell):
+        return f"is {key.wanted}"
+    if key.wanted == "an object" and "list of" in cell:
+        return "is an object"
+    if key.span:
+        least, most = key.span
+        span = f"from {least}" if most > NO_LIMIT else f"{least}..{most}"
+        if not re.search(rf"(?<![\d.]){re.escape(span)}(?!\d)", cell):
+            return f"is {span}"
+    if key.words and key.words != set(pages.CODE.findall(cell)):
+        return f"is one of {', '.join(sorted(key.words))}"
+    return ""
+
+
+def keys_wrong(text, facts):
+    wrong = []
+    for (page, section), keys in facts.items():
+        where = f"{page}, {section}"
+        rows = pages.sections(text[page]).get(section, [])
+        wrong += same_names(where, pages.names(rows), keys)
+        for row in rows:
+            for key in (keys[name] for name in row.names if name in keys):
+                if problem := wrong_type(key, row.cells[1]):
+                    wrong.append(f"{where}: `{row.names[0]}` {problem}, not '{row.cells[1]}'")
+                if key.required != row.cells[2].startswith("required"):
+                    wrong.append(f"{where}: `{row.names[0]}` is{'' if key.required else ' not'} required")
+    return wrong
+
+
+def defaults_wrong(text, source):
+    wrong = []
+    for (page, section, name), (file, expression) in sources.DEFAULTS.items():
+        rows = [row for row in pages.sections(text[page]).get(section, []) if name in row.names]
+        default = source.default(file, expression)
+        if not default:
+            wrong.append(f"{file}: the default of {name} is not found by {expression}")
+        elif not rows or not re.search(rf"(?<![\w.]){re.escape(default)}(?![\w.])", rows[0].cells[2]):
+            wrong.append(f"{page}, {section}: the default of `{name}` is {default}")
+    return wrong
+
+
+def lists_wrong(text, source):
+    """Tables whose names are those of a list in the sources."""
+    def listed(page, section):
+        return pages.names(pages.sections(text[page]).get(section, []))
+
+    wrong = []
+    for page, section, there in [("README.md", "Variables of the environment", source.variables()),
+                                 ("cni.md", "Variables of the environment", source.cni_variables()),
+                                 ("cni.md", "CNI_ARGS", source.cni_args()),
+                                 ("cni.md", "`runtimeConfig`", source.runtime_config())]:
+        column = [row.names[0] for row in pages.sections(text[page]).get(section, []) if row.names]
+        wrong += same_names(f"{page}, {section}", column, there)
+    codes = [row.cells[0] for row in pages.sections(text["cni.md"]).get("Error codes", [])]
+    wrong += same_names("cni.md, Error codes", codes, source.error_codes())
+    for kind, fields in source.crd_fields().items():
+        wrong += same_names(f"kubernetes.md, {kind}", listed("kubernetes.md", kind), fields)
+    lacking = [name for name in source.kubernetes_names() if f"`{name}`" not in text["kubernetes.md"]]
+    return wrong + [f"kubernetes.md lacks `{name}`" for name in sorted(lacking)]
+
+
+def paths_wrong(text, source):
+    """The paths of the sources are in the table of docs/interfaces.md, and the other way round."""
+    rows = pages.sections(text["../interfaces.md"]).get("Interfaces: files, formats, names", [])
+    told = [name for row in rows for cell in row.cells for name in pages.CODE.findall(cell)]
+    listed = {re.split(r"[A-Z*{]", name)[0] for name in told if name.startswith("/")}
+    there = source.paths()
+    wrong = [f"../interfaces.md lacks `{path}`" for path in sorted(there)
+             if not any(name.startswith(path.rstrip("/")) or path.startswith(name) for name in listed)]
+    return wrong + [f"../interfaces.md has `{name}`, which is not there" for name in sorted(listed)
+                    if not any(name.startswith(path.rstrip("/")) or path.startswith(name) for path in there)]
+
+
+def all_wrong(text, facts, source, generated):
+    wrong = keys_wrong(text, facts) + defaults_wrong(text, source) + lists_wrong(text, source)
+    wrong += paths_wrong(text, source)
+    if generated not in text["programs.md"]:
+        wrong.append("programs.md is not what --help says: tests/lint/reference/check.py BIN --write")
+    return wrong
+
+
+def not_found(text, *known):
+    """The planted faults that nothing was said of."""
+    missed = []
+    for page, old, new, word in PLANTED:
+        faulty = text | {page: text[page].replace(old, new, 1)}
+        if faulty[page] == text[page]:
+            missed.append(f"planted.py: nothing planted into {page}: there is no '{old}'")
+        elif not any(word in said for said in all_wrong(faulty, *known)):
+            missed.append(f"planted.py: '{new}' in {page} is not found")
+    return missed
+
+
+def main():
+    binaries, write = pathlib.Path(sys.argv[1]).resolve(), "--write" in sys.argv[2:]
+    text = {file.name: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
+    text["../interfaces.md"] = (ROOT / "docs/interfaces.md").read_text(encoding="utf-8")
+    with tempfile.TemporaryDirectory() as root:
+        run = parsers.Programs(binaries, root)
+        if write:
+            (FOLDER / "programs.md").write_text(programs.rewritten(text["programs.md"], run), encoding="utf-8")
+            return 0
+        known = parsers.collect(run), sources.Sources(ROOT), programs.tables(run)
+    wrong = all_wrong(text, *known) or not_found(text, *known)
+    print("\n".join(wrong), file=sys.stderr)
+    if not wrong:
+        print(f"{sum(map(len, known[0].values()))} keys are those of the parsers; {len(PLANTED)} planted faults are found")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""docs/reference/programs.md: its tables, made of what --help prints."""
+
+import re
+
+BEGIN = "<!-- from --help, by `tests/lint/reference/check.py BIN --write` -->"
+END = "<!-- end -->"
+OPTION = re.compile(r"(?P<name>\S+?)(?: (?P<type>[A-Z]+))??(?::(?P<check>\{[^}]*\}|\w+ in \[[^\]]*\]))?"
+                    r"(?:=(?P<default>\S*))?(?P<many> \.\.\.)?(?P<required> REQUIRED)?(?: Excludes: (?P<not>.*))?")
+EVERYWHERE = {"-h,--help", "--help-all", "--version"}
+COLUMN = 30  # where CLI11 begins descriptions
+
+
+def blocks(text):
+    """{heading: [(names, description)]} of a --help, and what follows them."""
+    found, heading, rest = {}, "", []
+    for line in text.splitlines():
+        if re.fullmatch(r"(Options|Positionals|Subcommands):", line):
+            heading = line[:-1]
+            found[heading] = []
+        elif heading and line.startswith(" " * COLUMN) and found[heading]:
+            names, said = found[heading][-1]
+            found[heading][-1] = (names, f"{said} {line.strip()}".strip())
+        elif heading and line.startswith("  "):
+            names, _, said = line.strip().partition("  ")
+            found[heading].append((names, said.strip()))
+        elif line:
+            rest.append(line)
+    return found, rest
+
+
+def option_row(names, said):
+    parts = OPTION.fullmatch(names)
+    if not parts:
+        raise RuntimeError(f"this option of --help is not understood: {names}")
+    value = f"`{parts['type']}`" if parts["type"] else ""
+    if parts["check"]:
+        span = re.search(r"\[(\S+) - (\S+)\]", parts["check"])
+        words = ", ".join(f"`{word}`" for word in parts["check"].strip("{}").split(","))
+        value = f"{span[1]}..{span[2]}" if span else words
+    if parts["many"]:
+        value += ", one or more"
+    default = "required" if parts["required"] else f"`{parts['default']}`" if parts["default"] else ""
+    said = said.replace("|", "\\|").replace("<", "\\<")
+    if parts["not"]:
+        said += f"; not with {', '.join(f'`{other}`' for other in parts['not'].split())}"
+    return f"| `{parts['name']}` | {value} | {default} | {said} |"
+
+
+def command_section(name, text):
+    found, rest = blocks(text)
+    usage = next(line for line in rest if line.startswith("Usage: "))
+    usage = re.sub(r"^Usage: (\S*/\w+)?", "", usage.replace("[OPTIONS]", "")).split()
+    command = name.split()
+    arguments = [word for word in usage if word not in command]
+    lines = [f"### {name}", "", f"`{' '.join(command + arguments)}`: {rest[0].removeprefix(name + ': ')}."]
+    options = [option for heading in ("Positionals", "Options") for option in found.get(heading, [])
+               if option[0] not in EVERYWHERE]
+    if options:
+        lines += ["", "| option | value | default | what |", "|---|---|---|---|"]
+        lines += [option_row(*option) for option in options]
+    status = " ".join(line for line in rest if line.startswith("Exit status"))
+    return lines, status
+
+
+def walk(programs, command, of_all):
+    """The sections of a command, or of those below it; the exit statuses `of_all` are not said again."""
+    text = programs.run(*command, "--help").stdout
+    inner = blocks(text)[0].get("Subcommands", [])
+    if inner:
+        return [line for name, _ in inner for line in walk(programs, [*command, name.split()[0]], of_all)]
+    section, status = command_section(" ".join(command), text)
+    return [*section, "", *([] if status == of_all else [status, ""])]
+
+
+def tables(programs):
+    """What stands between BEGIN and END."""
+    _, of_all = command_section("railctl", programs.run("railctl", "--help").stdout)
+    lines = [*walk(programs, ["railheadd"], ""), "### railctl", "", of_all, "", *walk(programs, ["railctl"], of_all)]
+    return "\n".join(lines).strip()
+
+
+def rewritten(page, programs):
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n\n{tables(programs)}\n\n{END}{after}"

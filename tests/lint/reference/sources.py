@@ -1,0 +1,109 @@
+"""What only the sources tell: defaults, variables, paths, names in Kubernetes, fields of CRDs."""
+
+import functools
+import pathlib
+import re
+
+import yaml
+
+ROOMS = ["cni", "ipam", "deviceplugin"]
+# Where a default stands: page, section, key -> file, expression.
+DEFAULTS = {
+    ("fabric.md", "`rails[]`", "softRoce"): ("cni/fabric/fabric.h", r"soft_roce = (\w+);"),
+    ("fabric.md", "`rails[]`", "vlanQoS"): ("cni/fabric/fabric_reader.cc", r'"vlanQoS", 0, 7\)\.value_or\((\d+)\)'),
+    ("fabric.md", "`rails[]`", "table"): ("cni/fabric/fabric.h", r"kFirstRailTable = (\d+)"),
+    ("fabric.md", "`addresses`", "policy"): ("cni/fabric/fabric_reader.cc", r'"policy"\)\.value_or\("(\w+)"\)'),
+    ("fabric.md", "`addresses`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
+    ("fabric.md", "`addresses`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
+    ("fabric.md", "`addresses`", "conflictProbeMs"): ("cni/fabric/fabric.h", r"kDefaultConflictProbeMs = (\d+)"),
+    ("fabric.md", "`addresses.store`", "type"): ("ipam/lease/settings.cc", r'"type"\)\.value_or\("(\w+)"\)'),
+    ("fabric.md", "`addresses.store`", "blockSize"): ("ipam/lease/settings.h", r"block_size = (\d+);"),
+    ("fabric.md", "`addresses.store`", "renewSeconds"): ("ipam/lease/settings.h", r"renew = std::chrono::(\w+\(\d+\))"),
+    ("fabric.md", "`addresses.store`", "fenceSeconds"): ("ipam/lease/settings.h", r"fence = std::chrono::(\w+\(\d+\))"),
+    ("fabric.md", "`addresses.store`", "reclaimSeconds"):
+        ("ipam/lease/settings.h", r"reclaim = std::chrono::(\w+\(\d+\))"),
+    ("fabric.md", "`addresses.store.etcd`", "prefix"): ("deviceplugin/leasing/etcd_config.h", r'prefix = "([^"]+)"'),
+    ("fabric.md", "`addresses.store.etcd`", "timeoutSeconds"):
+        ("deviceplugin/leasing/etcd_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+    ("fabric.md", "`addresses.store.kubernetes`", "timeoutSeconds"):
+        ("deviceplugin/leasing/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+    ("fabric.md", "`handoff`", "topology"): ("cni/fabric/handoff_fields.cc", r'"topology"\)\.value_or\("(\w+)"\)'),
+    ("fabric.md", "`health`", "intervalSeconds"): ("deviceplugin/health/rules.h", r" interval\{(\d+)\}"),
+    ("fabric.md", "`health`", "vfSeconds"): ("deviceplugin/health/rules.h", r"vf_interval\{(\d+)\}"),
+    ("fabric.md", "`health`", "counterSeconds"): ("deviceplugin/health/rules.h", r"counter_interval\{(\d+)\}"),
+    ("fabric.md", "`health.RULE`", "reporters"): ("deviceplugin/health/rules.cc", r'reporters = \{("\w+")\}'),
+    ("fabric.md", "`provision`", "atStart"): ("deviceplugin/provision/settings.cc", r'"atStart"\)\.value_or\((\w+)\)'),
+    ("cni.md", "`railhead`", "announce"): ("cni/plugin/config.cc", r'"announce"\)\.value_or\((\w+)\)'),
+    ("cni.md", "`railhead`", "gatewayCheck"): ("cni/plugin/config.cc", r'"gatewayCheck"\)\.value_or\((\w+)\)'),
+    ("cni.md", "`railhead`", "waitSeconds"): ("cni/plugin/config.h", r" wait_seconds = (\d+);"),
+    ("cni.md", "`railhead`", "homeWaitSeconds"): ("cni/plugin/config.h", r"home_wait_seconds = (\d+);"),
+    ("cni.md", "`railhead`", "fabric"): ("cni/fabric/fabric.h", r'kFabricPath = "([^"]+)"'),
+    ("cni.md", "`railhead`", "ipam"): ("cni/plugin/config.h", r'kOwnIpam = "([^"]+)"'),
+    ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
+    ("cni.md", "`railhead-ipam`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
+}
+SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
+# Paths of other programs, told where they are used.
+FOREIGN_PATH = re.compile(r"/etc/(containerd|crio|cni|cdi|ucx$)|/var/lib/rancher|/run/secrets|\\")
+
+
+class Sources:
+    def __init__(self, root):
+        self.root = pathlib.Path(root)
+        files = [file for room in ROOMS for file in sorted((self.root / room).rglob("*.[ch]*"))]
+        self.text = {str(file.relative_to(self.root)): file.read_text(encoding="utf-8") for file in files}
+        self.manifests = "\n".join(file.read_text(encoding="utf-8")
+                                   for folder in ("base", "components") for file in
+                                   sorted((self.root / "manifests" / folder).rglob("*.yaml")))
+
+    @functools.cache
+    def all(self, expression, within=""):
+        return {word for file, text in self.text.items() if file.startswith(within)
+                for groups in re.findall(expression, text)
+                for word in ([groups] if isinstance(groups, str) else groups) if word}
+
+    def default(self, file, expression):
+        """What the default is; "" where the expression finds nothing any more."""
+        found = re.search(expression, self.text.get(file, ""))
+        if not found:
+            return ""
+        time = re.fullmatch(r"(\w+)\((\d+)\)", found.group(1))
+        return str(SECONDS[time.group(1)] * int(time.group(2))) if time else found.group(1)
+
+    def variables(self):
+        return self.all(r'(?:getenv|Environment|Take)\("([A-Z_]+)"\)')
+
+    def cni_variables(self):
+        return self.all(r'get\("(CNI_\w+)"\)', "cni/skel/")
+
+    def cni_args(self):
+        return self.all(r'"(K8S_[A-Z_]+)"|\bargs\.find\("([A-Z]+)"\)')
+
+    def runtime_config(self):
+        keys = self.all(r'\*?\bruntime(?:->\w+\(|, )"(\w+)"')
+        return keys | ({"ips"} if self.all(r"(ReadIps\(\*runtime\))") else set())
+
+    def error_codes(self):
+        return self.all(r"kCni\w+ = (\d+);", "cni/skel/cni_error.h")
+
+    def paths(self):
+        found = self.all(r'"((?:/run|/var/run|/var/lib|/opt|/etc)/[^" ]+)"')
+        return {path for path in found if not FOREIGN_PATH.search(path)}
+
+    @functools.cache
+    def kubernetes_names(self):
+        """Names with a domain that the code or the manifests use, but for examples' resources."""
+        text = "\n".join(self.text.values()) + self.manifests
+        found = set(re.findall(r"((?:railhead|k8s\.v1\.cni\.cncf)\.io/[A-Za-z][A-Za-z0-9]*)", text))
+        return {name for name in found if not re.fullmatch(r"railhead\.io/(rail\d+|v1alpha1)", name)}
+
+    @functools.cache
+    def crd_fields(self):
+        """{kind: {field: description of its type}}"""
+        file = self.root / "manifests/components/kubernetes-store/crds.yaml"
+        kinds = {}
+        for crd in yaml.safe_load_all(file.read_text(encoding="utf-8")):
+            schema = crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]
+            fields = schema["properties"]["spec"]["properties"]
+            kinds[crd["spec"]["names"]["kind"]] = {f"spec.{name}": field for name, field in fields.items()}
+        return kinds
