@@ -1,6 +1,7 @@
 #!/bin/bash
 # commands.sh RAILCTL - each `railctl ...` in README.md and docs/ is a command of that program, with
-# options that it has. Looked at are code spans that begin with railctl, and lines of code blocks.
+# options that it has. Looked at are code spans that begin with railctl, and lines of code blocks, also where kubectl
+# or ssh runs it.
 set -euo pipefail
 railctl=$1
 cd "$(dirname "$0")/../.."
@@ -13,6 +14,7 @@ commands() {
         fenced || /^    / {
             line = $0
             sub(/^ *([^ ]*[$#] )?/, "", line)
+            sub(/^(kubectl|ssh) .*[ \/]railctl /, "railctl ", line)
             if (line ~ /^railctl /) print FILENAME ":" FNR "\t" line
             next
         }
