@@ -2,17 +2,20 @@
 """check.py BIN [--write] - docs/reference/ has every option that there is, and none that there is not.
 
 Held against: the parsers in the programs of BIN (keys, types, ranges, choices, what is required), their --help, and the
-sources (defaults, variables, paths, names in Kubernetes, fields of CRDs). Then a fault of each class is planted
+sources (defaults, variables, paths, names in Kubernetes, fields of CRDs). The documents' examples of fabric.json
+are given to railctl. Then a fault of each class is planted
 into the pages, and has to be found.
 
 --write makes the tables of docs/reference/programs.md anew.
 exit status: 0, or 1 with what is wrong
 """
 
+import json
 import pathlib
 import re
 import sys
 import tempfile
+import textwrap
 
 sys.dont_write_bytecode = True  # the sources are not the place for it
 import pages
@@ -112,6 +115,22 @@ def paths_wrong(text, source):
                     if not any(name.startswith(path.rstrip("/")) or path.startswith(name) for path in there)]
 
 
+def examples(files):
+    """[(file, fabric)] of the documents' examples."""
+    found = []
+    for file in files:
+        for block in re.findall(r"^ *```json\n(.*?)^ *```", file.read_text(encoding="utf-8"), re.S | re.M):
+            if '"rails"' in block and '"version"' in block:
+                found.append((file.relative_to(ROOT), json.loads(textwrap.dedent(block))))
+    return found
+
+
+def examples_wrong(run):
+    found = examples([ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))])
+    wrong = [f"{file}: {at}: {message}" for file, fabric in found for at, message, _ in run.errors("fabric", fabric)]
+    return wrong if len(found) >= 3 else [*wrong, f"only {len(found)} examples of fabric.json are found"]
+
+
 def all_wrong(text, facts, source, generated):
     wrong = keys_wrong(text, facts) + defaults_wrong(text, source) + lists_wrong(text, source)
     wrong += paths_wrong(text, source)
@@ -142,7 +161,8 @@ def main():
             (FOLDER / "programs.md").write_text(programs.rewritten(text["programs.md"], run), encoding="utf-8")
             return 0
         known = parsers.collect(run), sources.Sources(ROOT), programs.tables(run)
-    wrong = all_wrong(text, *known) or not_found(text, *known)
+        wrong = examples_wrong(run)
+    wrong = wrong or all_wrong(text, *known) or not_found(text, *known)
     print("\n".join(wrong), file=sys.stderr)
     if not wrong:
         print(f"{sum(map(len, known[0].values()))} keys are those of the parsers; {len(PLANTED)} planted faults are found")
