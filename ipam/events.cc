@@ -15,7 +15,7 @@ using bytes::Text;
 constexpr char kCounterTable = 'Q';
 constexpr char kEventTable = 'E';
 
-Error Malformed(std::string_view what) {
+Error MalformedEvent(std::string_view what) {
   return {ErrorCode::kIo, "address store: malformed " + std::string(what),
           "the store was written by a newer version or is damaged: restore it from a backup", 0};
 }
@@ -63,7 +63,7 @@ Result<PoolCounters> DecodeCounters(std::string_view bytes) {
   counters.rest_shortened = reader.Number();
   counters.exhausted = reader.Number();
   counters.quarantined = reader.Number();
-  if (!reader.Done()) return Fail(Malformed("counters"));
+  if (!reader.Done()) return Fail(MalformedEvent("counters"));
   return counters;
 }
 
@@ -92,7 +92,7 @@ Result<AddressEvent> DecodeEvent(std::string_view key, std::string_view bytes) {
   event.ms = reader.Number();
   event.store_ms = reader.Number();
   event.wall_seconds = static_cast<std::int64_t>(reader.Number());
-  if (!number.Done() || !reader.Done() || kind < 1 || kind > 4) return Fail(Malformed("event"));
+  if (!number.Done() || !reader.Done() || kind < 1 || kind > 4) return Fail(MalformedEvent("event"));
   return event;
 }
 

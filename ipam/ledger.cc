@@ -15,10 +15,6 @@ Error Contradiction(const std::string& what) {
   return {ErrorCode::kIo, "address store: " + what, "the store is damaged: restore it from a backup", 0};
 }
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 std::uint64_t RestMilliseconds(const AddressPool& pool) {
   return Milliseconds(pool.rest);
 }
@@ -27,7 +23,7 @@ std::uint64_t RestMilliseconds(const AddressPool& pool) {
 
 Result<std::optional<AddressRange>> StoredRuns::AtOrBefore(const IpAddress& address) {
   const auto found = RH_TRY(txn_.AtOrBefore(prefix_ + Encode(address)));
-  if (!found || !StartsWith(found->key, prefix_)) return std::nullopt;
+  if (!found || !found->key.starts_with(prefix_)) return std::nullopt;
   const auto first = RH_TRY(DecodeAddress(std::string_view(found->key).substr(prefix_.size())));
   const auto last = RH_TRY(DecodeAddress(found->value));
   return AddressRange{first, last};
@@ -154,7 +150,7 @@ Result<std::size_t> AddressLedger::WakeQueue(const AddressPool& pool, const std:
   StoredRuns runs(*txn_, pool.name);
   for (std::size_t woken = 0; woken < limit; ++woken) {
     const auto oldest = RH_TRY(txn_->AtOrAfter(prefix));
-    if (!oldest || !StartsWith(oldest->key, prefix)) return woken;
+    if (!oldest || !oldest->key.starts_with(prefix)) return woken;
     const RestEntry entry = RH_TRY(DecodeRestKey(pool.name, oldest->key));
     if (store_ms_ < entry.at_ms + after_ms) return woken;
     const auto record = RH_TRY(RecordOf(pool.name, entry.address));
@@ -218,7 +214,7 @@ Result<std::optional<AddressRecord>> AddressLedger::RestedLongest(const AddressP
   const std::string prefix = RestPrefix(pool.name);
   for (std::string at = prefix;;) {
     const auto entry = RH_TRY(txn_->AtOrAfter(at));
-    if (!entry || !StartsWith(entry->key, prefix)) return std::nullopt;
+    if (!entry || !entry->key.starts_with(prefix)) return std::nullopt;
     const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
     if (pool.ranges.Contains(rest.address)) return RecordOf(pool.name, rest.address);
     at = entry->key + '\0';

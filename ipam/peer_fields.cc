@@ -7,7 +7,7 @@
 namespace railhead {
 namespace {
 
-constexpr const char* kWhat = "network configuration: ";
+constexpr const char* kPeerField = "network configuration: ";
 // Of host-local, then of whereabouts.
 constexpr const char* kWithoutEffect[] = {"dataDir",
                                           "configuration_path",
@@ -56,7 +56,7 @@ std::optional<RangeFields> ReadWhereaboutsRange(JsonReader& reader) {
                 "write 10.0.0.0/24, or 10.0.0.10-10.0.0.20/24 for these of it");
     return std::nullopt;
   }
-  range->where = kWhat + reader.pointer();
+  range->where = kPeerField + reader.pointer();
   if (!range->first) range->first = first;
   if (!range->last) range->last = last;
   return range;

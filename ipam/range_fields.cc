@@ -5,7 +5,7 @@
 namespace railhead {
 namespace {
 
-constexpr const char* kWhat = "network configuration: ";
+constexpr const char* kRangeField = "network configuration: ";
 
 RangeFields ReadRangeOfSet(JsonReader& entry) {
   auto range = ReadRange(entry);
@@ -54,7 +54,7 @@ std::vector<AddressRange> ReadExclude(JsonReader& reader, const std::string& key
 
 std::optional<RangeFields> ReadRange(JsonReader& reader) {
   RangeFields range;
-  range.where = kWhat + reader.pointer();
+  range.where = kRangeField + reader.pointer();
   const auto subnet = ReadPrefix(reader, "subnet");
   if (subnet && subnet->Network() != *subnet) {
     reader.Fail("subnet", "'" + subnet->ToString() + "' has host bits set",

@@ -10,10 +10,6 @@ namespace {
 
 constexpr std::uint64_t kMillisecondsPerSecond = 1000;
 
-bool StartsWith(std::string_view text, std::string_view prefix) {
-  return text.substr(0, prefix.size()) == prefix;
-}
-
 Result<std::uint64_t> CountQuarantined(const LmdbTxn& txn, const AddressPool& pool) {
   std::uint64_t count = 0;
   const auto entries = RH_TRY(txn.Under(QuarantinePrefix(pool.name)));
@@ -66,7 +62,7 @@ Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std:
   std::uint64_t first_ms = 0;
   for (std::string at = prefix;;) {
     const auto entry = RH_TRY(txn.AtOrAfter(at));
-    if (!entry || !StartsWith(entry->key, prefix)) break;
+    if (!entry || !entry->key.starts_with(prefix)) break;
     const RestEntry rest = RH_TRY(DecodeRestKey(pool.name, entry->key));
     if (pool.ranges.Contains(rest.address) && resting++ == 0) first_ms = rest.at_ms + rest_ms;
     at = entry->key + '\0';

@@ -18,7 +18,7 @@ std::string PrefixOf(const std::vector<HandoffNic>& nics) {
   return prefix;
 }
 
-void AddGids(const GidSelection& gids, std::vector<HandoffLine>& lines) {
+void AddUcxGids(const GidSelection& gids, std::vector<HandoffLine>& lines) {
   if (const int* index = std::get_if<int>(&gids)) {
     lines.emplace_back("NVSHMEM_IB_GID_INDEX", std::to_string(*index));
     return;
@@ -37,7 +37,7 @@ std::vector<HandoffLine> NvshmemVariables(const Handoff& handoff) {
   if (handoff.nics.empty()) return lines;
   const std::string prefix = PrefixOf(handoff.nics);
   if (!prefix.empty() && !prefix.starts_with("mlx5")) lines.emplace_back("NVSHMEM_HCA_PREFIX", prefix);
-  AddGids(handoff.gids, lines);
+  AddUcxGids(handoff.gids, lines);
   if (const auto tc = SharedValue(handoff.nics, &HandoffNic::traffic_class))
     lines.emplace_back("NVSHMEM_IB_TRAFFIC_CLASS", std::to_string(*tc));
   if (const auto sl = SharedValue(handoff.nics, &HandoffNic::service_level))

@@ -54,7 +54,7 @@ const std::vector<Harm>& Harms() {
   return harms;
 }
 
-constexpr std::string_view kBridgeClass = "0x0604";
+constexpr std::string_view kBridgeClassText = "0x0604";
 
 bool IsHex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
@@ -72,7 +72,7 @@ bool IsClass(const std::string& text) {
   return text.size() == 8 && text.starts_with("0x") && IsHex(text.substr(2));
 }
 
-bool IsAccelerator(const std::string* class_text) {
+bool NamesAccelerator(const std::string* class_text) {
   return class_text != nullptr && (class_text->starts_with("0x03") || class_text->starts_with("0x12"));
 }
 
@@ -215,7 +215,7 @@ class Checker {
   // NCCL looks for others only below what it takes for a switch (ncclTopoAddPci).
   void CheckPci(const TopologyElement& pci) {
     const std::string* class_text = pci.Find("class");
-    const bool bridge = class_text != nullptr && class_text->starts_with(kBridgeClass);
+    const bool bridge = class_text != nullptr && class_text->starts_with(kBridgeClassText);
     const auto count = [&](std::string_view name) {
       return std::count_if(pci.children.begin(), pci.children.end(),
                            [&](std::size_t child) { return elements_[child].name == name; });
@@ -223,7 +223,7 @@ class Checker {
     if (count("pci") > 0 && !bridge) Say(pci, "is no bridge, but has functions below it");
     if (count("nic") > 0 && bridge) Say(pci, "is a bridge, but has a <nic>");
     if (count("nic") > 1) Say(pci, "has two <nic>");
-    if (count("nic") > 0 && IsAccelerator(class_text)) Say(pci, "is an accelerator, but has a <nic>");
+    if (count("nic") > 0 && NamesAccelerator(class_text)) Say(pci, "is an accelerator, but has a <nic>");
     const std::string* busid = pci.Find("busid");
     const bool real = busid != nullptr && !busid->starts_with("ffff:ff:");
     if (!bridge || !real) return;
@@ -239,7 +239,7 @@ class Checker {
     const std::string* busid = element.name == "pci" ? element.Find("busid") : nullptr;
     const std::string* class_text = element.Find("class");
     if (busid == nullptr || !IsBusid(*busid) || class_text == nullptr) return std::nullopt;
-    if (IsAccelerator(class_text)) return std::nullopt;
+    if (NamesAccelerator(class_text)) return std::nullopt;
     return busid->substr(0, busid->size() - 1);
   }
 

@@ -45,7 +45,7 @@ bool Await(int fd, short events, Clock::time_point until) {
   return ::poll(&polled, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
 }
 
-Result<void> Send(const std::string& path, int fd, std::string_view text, Clock::time_point until) {
+Result<void> SendLine(const std::string& path, int fd, std::string_view text, Clock::time_point until) {
   while (!text.empty()) {
     if (!Await(fd, POLLOUT, until)) return NoAnswer(path, "it does not read");
     const ssize_t n = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
@@ -76,7 +76,7 @@ Result<Bindings> BindSlots(const Root& root, const BindRequest& request) {
   const std::string path = paths::BindSocket(root);
   const auto until = Clock::now() + kLimit;
   const UniqueFd fd = RH_TRY(Connect(path));
-  RH_TRY(Send(path, fd.get(), FormatBindRequest(request), until));
+  RH_TRY(SendLine(path, fd.get(), FormatBindRequest(request), until));
   return ParseBindAnswer(RH_TRY(ReadLine(path, fd.get(), until)), request);
 }
 

@@ -43,7 +43,7 @@ std::string RequestName(const AttachmentKey& key) {
   return name.data();
 }
 
-Result<void> Send(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& entry) {
+Result<void> SendOnce(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& entry) {
   const auto pod = RH_TRY(kernel.OpenRoute(pod_ns));
   for (const auto& attached : entry.links) {
     if (attached.user_space || attached.addresses.empty()) continue;
@@ -153,7 +153,7 @@ Result<Repeated> AnnounceAgain(const Root& root, Kernel& kernel, const Attachmen
   if (!entry || entry->phase != Phase::kDone || DevicesOf(*entry) != DevicesOf(*seen)) return Repeated::kGone;
   const auto pod_ns = kernel.OpenNetns(entry->netns);
   if (!pod_ns || pod_ns->inode() != entry->netns_inode) return Repeated::kGone;
-  RH_TRY_WRAP(Send(kernel, *pod_ns, *entry), "announcing the addresses of " + key.ToString() + " again");
+  RH_TRY_WRAP(SendOnce(kernel, *pod_ns, *entry), "announcing the addresses of " + key.ToString() + " again");
   return Repeated::kSent;
 }
 

@@ -8,7 +8,7 @@
 namespace railhead {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 std::optional<int> SmallInt(JsonReader& reader, const std::string& key) {
   const auto value = reader.Int(key, 0, INT_MAX);
@@ -30,12 +30,12 @@ IpPrefix Prefix(JsonReader& reader, const std::string& key) {
   return prefix.value_or(IpPrefix{});
 }
 
-void SetIf(Json& json, const char* key, const std::optional<int>& value) {
+void SetIf(OrderedJson& json, const char* key, const std::optional<int>& value) {
   if (value) json[key] = *value;
 }
 
-Json InterfaceJson(const CniInterface& interface, bool v11) {
-  Json json;
+OrderedJson InterfaceJson(const CniInterface& interface, bool v11) {
+  OrderedJson json;
   json["name"] = interface.name;
   if (!interface.mac.empty()) json["mac"] = interface.mac;
   if (v11) SetIf(json, "mtu", interface.mtu);
@@ -45,8 +45,8 @@ Json InterfaceJson(const CniInterface& interface, bool v11) {
   return json;
 }
 
-Json IpJson(const CniIp& ip, bool with_version) {
-  Json json;
+OrderedJson IpJson(const CniIp& ip, bool with_version) {
+  OrderedJson json;
   if (with_version) json["version"] = ip.address.address.IsV6() ? "6" : "4";
   SetIf(json, "interface", ip.interface);
   json["address"] = ip.address.ToString();
@@ -54,8 +54,8 @@ Json IpJson(const CniIp& ip, bool with_version) {
   return json;
 }
 
-Json RouteJson(const CniRoute& route, bool v11) {
-  Json json;
+OrderedJson RouteJson(const CniRoute& route, bool v11) {
+  OrderedJson json;
   json["dst"] = route.destination.ToString();
   if (route.gateway) json["gw"] = route.gateway->ToString();
   if (v11) {
@@ -107,7 +107,7 @@ Result<CniResult> ParseCniResult(const std::string& text, const std::string& wha
 std::string CniResultJson(const CniResult& result, const std::string& cni_version) {
   const bool v11 = cni_version == "1.1.0";
   const bool with_version = cni_version.starts_with("0.");
-  Json json;
+  OrderedJson json;
   json["cniVersion"] = cni_version;
   if (!result.interfaces.empty()) {
     for (const auto& interface : result.interfaces)
@@ -115,8 +115,8 @@ std::string CniResultJson(const CniResult& result, const std::string& cni_versio
   }
   for (const auto& ip : result.ips) json["ips"].push_back(IpJson(ip, with_version));
   for (const auto& route : result.routes) json["routes"].push_back(RouteJson(route, v11));
-  json["dns"] = result.dns.empty() ? Json::object() : Json::parse(result.dns, nullptr, false);
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  json["dns"] = result.dns.empty() ? OrderedJson::object() : OrderedJson::parse(result.dns, nullptr, false);
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 }  // namespace railhead

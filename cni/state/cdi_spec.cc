@@ -10,8 +10,9 @@ namespace railhead {
 
 namespace {
 
+using Json = nlohmann::ordered_json;
+
 std::string SpecText(const std::string& kind, const CdiDevice& device) {
-  using Json = nlohmann::ordered_json;
   Json edits = Json::object();
   for (const auto& path : device.device_nodes)
     edits["deviceNodes"].push_back({{"path", path}, {"permissions", "rw"}});

@@ -96,6 +96,12 @@ Result<std::vector<JournalEntry>> Journal::SiblingsOf(const AttachmentKey& key) 
   return ReadSandbox(key.container_id, PathOf(key));
 }
 
+std::set<std::string> Journal::HeldDevices() const {
+  const auto names = ListDirectory(paths::Devices(root_));
+  if (!names || !*names) return {};
+  return {(*names)->begin(), (*names)->end()};
+}
+
 Result<std::vector<JournalEntry>> Journal::All() const {
   std::vector<JournalEntry> all;
   const auto containers = RH_TRY(ListDirectory(paths::Attachments(root_)));

@@ -152,6 +152,9 @@ class Journal {
   // Those besides the caller's own, which is not read: of several devices it is long.
   [[nodiscard]] Result<std::vector<JournalEntry>> SiblingsOf(const AttachmentKey& key) const;
   [[nodiscard]] Result<std::vector<JournalEntry>> All() const;
+  // Devices and slots that an entry holds, by their links alone: cheap, for who shows it.
+  // A journal that cannot be listed is as if empty.
+  [[nodiscard]] std::set<std::string> HeldDevices() const;
 
   // Writes the entry, then the links of its devices.
   [[nodiscard]] Result<void> Write(const JournalEntry& entry) const;

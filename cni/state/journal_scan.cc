@@ -15,7 +15,7 @@
 namespace railhead {
 namespace {
 
-constexpr std::string_view kSuffix = ".json";
+constexpr std::string_view kEntrySuffix = ".json";
 
 bool Has(const JournalEntry& entry, const std::string& device) {
   return std::any_of(entry.links.begin(), entry.links.end(),
@@ -45,7 +45,7 @@ Result<void> Journal::ScanSandbox(const std::string& container_id, const std::st
   for (const auto& name : *names) {
     std::string path = directory;
     path.append("/").append(name);
-    if (!name.ends_with(kSuffix)) {
+    if (!name.ends_with(kEntrySuffix)) {
       scan.remains.push_back(path);
       continue;
     }
@@ -100,7 +100,7 @@ Result<bool> Journal::HoldsDevice(const std::string& device) const {
 Result<bool> Journal::HoldsSandbox(const std::string& container_id) const {
   const auto names = RH_TRY(ListDirectory(DirectoryOf(container_id)));
   return names && std::any_of(names->begin(), names->end(),
-                              [](const std::string& name) { return name.ends_with(kSuffix); });
+                              [](const std::string& name) { return name.ends_with(kEntrySuffix); });
 }
 
 Result<bool> Journal::RemoveLoose(const std::string& device) const {

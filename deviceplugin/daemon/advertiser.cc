@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
+#include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/pools/given_out.h"
 #include "deviceplugin/pools/pf_memory.h"
@@ -32,13 +33,6 @@ std::map<std::string, std::set<std::string>> DevicesOf(const Plan& plan) {
     for (const PoolMember& member : pool->members) ids.insert(member.function.id);
   }
   return devices;
-}
-
-// By their journal entries. One that cannot be listed is as if it were at home.
-std::set<std::string> DevicesInPods(const Root& root) {
-  const auto names = ListDirectory(paths::Devices(root));
-  if (!names || !*names) return {};
-  return {(*names)->begin(), (*names)->end()};
 }
 
 std::vector<std::string> Without(const std::set<std::string>& all, const std::set<std::string>& these) {
@@ -318,7 +312,7 @@ void Advertiser::LookAtHealth() {
     return;
   }
   next_tick_ = Clock::now() + health_->rules().interval;
-  const auto in_use = DevicesInPods(options_.root);
+  const auto in_use = Journal(options_.root).HeldDevices();
   const HealthTick tick = health_->Tick(
       functions_, [&](const std::string& id) { return in_use.contains(id); }, HealthTime::Now());
   const bool flipped = std::any_of(tick.changes.begin(), tick.changes.end(),

@@ -26,13 +26,6 @@ struct Devices {
   [[nodiscard]] std::uint64_t Free() const { return count[0][0] + count[1][0]; }
 };
 
-// By their journal entries. A directory that cannot be listed is empty, as for the advertiser.
-std::set<std::string> DevicesInPods(const Root& root) {
-  const auto names = ListDirectory(paths::Devices(root));
-  if (!names || !*names) return {};
-  return {(*names)->begin(), (*names)->end()};
-}
-
 Devices Count(const ResourcePool& pool, const std::set<std::string>* unhealthy,
               const std::set<std::string>& in_pods) {
   Devices devices;
@@ -52,7 +45,7 @@ void AppendBuild(Exposition* page) {
 
 void AppendDevices(Exposition* page, const MetricsSources& sources) {
   const Offer offer = sources.activity->offer();
-  const auto in_pods = DevicesInPods(sources.root);
+  const auto in_pods = Journal(sources.root).HeldDevices();
   std::vector<std::pair<const ResourcePool*, Devices>> pools;
   pools.reserve(offer.pools.size());
   for (const auto& pool : offer.pools)

@@ -13,7 +13,7 @@
 namespace railhead {
 namespace {
 
-bool HasHandoff(const JournalEntry& entry) {
+bool IsHandedOver(const JournalEntry& entry) {
   return entry.phase == Phase::kDone &&
          std::any_of(entry.links.begin(), entry.links.end(),
                      [](const auto& link) { return link.handoff && link.gid_index; });
@@ -39,7 +39,7 @@ Result<std::string> DriftWatch::DriftOf(const Journal& journal, const JournalEnt
   const auto locks = DeviceLocks::Acquire(root_, DevicesOf(entry), std::chrono::milliseconds(0));
   if (!locks) return std::string();
   const auto now = RH_TRY(journal.Find(entry.key));
-  return now && HasHandoff(*now) ? Differences(*now) : std::string();
+  return now && IsHandedOver(*now) ? Differences(*now) : std::string();
 }
 
 DriftReport DriftWatch::Look() {
@@ -51,7 +51,7 @@ DriftReport DriftWatch::Look() {
     return report;
   }
   for (const JournalEntry& entry : *entries) {
-    if (!HasHandoff(entry)) continue;
+    if (!IsHandedOver(entry)) continue;
     if (stopped_) return {};
     ++report.watched;
     auto drift = DriftOf(journal, entry);

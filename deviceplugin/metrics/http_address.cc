@@ -13,7 +13,7 @@
 namespace railhead {
 namespace {
 
-tl::unexpected<Error> Refuse(const std::string& text, const std::string& why) {
+tl::unexpected<Error> RefuseAddress(const std::string& text, const std::string& why) {
   return Fail(ErrorCode::kInvalid, "the HTTP address '" + text + "' " + why,
               "give ADDRESS:PORT, for example 127.0.0.1:9917 or [::1]:9917");
 }
@@ -36,9 +36,9 @@ HttpAddress Pack(const Address& address) {
 
 Result<HttpAddress> ParseHttpAddress(const std::string& text) {
   const std::size_t colon = text.rfind(':');
-  if (colon == std::string::npos) return Refuse(text, "has no port");
+  if (colon == std::string::npos) return RefuseAddress(text, "has no port");
   const auto port = ParsePort(text.substr(colon + 1));
-  if (!port) return Refuse(text, "has no port between 0 and 65535");
+  if (!port) return RefuseAddress(text, "has no port between 0 and 65535");
   const std::string host = text.substr(0, colon);
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
     sockaddr_in6 address{};
@@ -46,13 +46,13 @@ Result<HttpAddress> ParseHttpAddress(const std::string& text) {
     address.sin6_port = htons(*port);
     if (::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &address.sin6_addr) == 1)
       return Pack(address);
-    return Refuse(text, "names no IPv6 address");
+    return RefuseAddress(text, "names no IPv6 address");
   }
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(*port);
   if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1) return Pack(address);
-  return Refuse(text, "names no IP address");
+  return RefuseAddress(text, "names no IP address");
 }
 
 std::string ToString(const HttpAddress& address) {

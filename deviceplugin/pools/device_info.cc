@@ -10,12 +10,12 @@
 namespace railhead {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kVersion = "1.1.0";
 
-Json PciInfo(const NicFunction& function) {
-  Json json;
+OrderedJson PciInfo(const NicFunction& function) {
+  OrderedJson json;
   json["type"] = "pci";
   json["version"] = kVersion;
   json["pci"]["pci-address"] = function.address.ToString();  // of a slot, the id is another
@@ -24,7 +24,7 @@ Json PciInfo(const NicFunction& function) {
   return json;
 }
 
-Result<Json> VdpaInfo(const Root& root, const NicFunction& function, VdpaType type) {
+Result<OrderedJson> VdpaInfo(const Root& root, const NicFunction& function, VdpaType type) {
   const auto devices = RH_TRY(ListVdpaDevices(root));
   const auto found = std::find_if(devices.begin(), devices.end(), [&](const VdpaDevice& device) {
     return device.parent == function.id && device.type == type;
@@ -34,7 +34,7 @@ Result<Json> VdpaInfo(const Root& root, const NicFunction& function, VdpaType ty
                 "describing " + function.id + " for Multus: it has no vDPA device of type " + NameOf(type),
                 "compare `vdpa dev show`");
   }
-  Json json;
+  OrderedJson json;
   json["type"] = "vdpa";
   json["version"] = kVersion;
   json["vdpa"]["parent-device"] = found->name;
@@ -58,9 +58,10 @@ Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const P
   if (function.kind != FunctionKind::kNetwork) return {};
   const VdpaType vdpa =
       member.selector < spec.selectors.size() ? spec.selectors[member.selector].vdpa : VdpaType::kNone;
-  const Json json = vdpa == VdpaType::kNone ? PciInfo(function) : RH_TRY(VdpaInfo(root, function, vdpa));
+  const OrderedJson json =
+      vdpa == VdpaType::kNone ? PciInfo(function) : RH_TRY(VdpaInfo(root, function, vdpa));
   const std::string path = DeviceInfoPath(root, spec.resource, function.id);
-  const std::string content = json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  const std::string content = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   const auto before = ReadFile(path);
   if (before && *before == content) return {};
   RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));

@@ -14,7 +14,7 @@
 namespace railhead {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 class Migrator {
  public:
@@ -34,7 +34,7 @@ class Migrator {
     NoteWhatIsShared(rails, spec.resource);
     if (!spec.additional_info.empty()) Note("additionalInfo is left out: fabric.json has no such thing");
     if (spec.exclude_topology) Note("excludeTopology is left out: devices tell their NUMA node");
-    Json pool;
+    OrderedJson pool;
     pool["resource"] = spec.resource;
     pool["rails"] = rails;
     // Without RDMA there is nothing for NCCL to know, and no GID to wait for.
@@ -48,7 +48,7 @@ class Migrator {
                   "migrating " + what + ": no resource can be carried over: " + Join(notes_, "; "),
                   "stay with --config-file, or write fabric.json by hand (docs/reference/fabric.md)");
     }
-    Json fabric;
+    OrderedJson fabric;
     fabric["version"] = 1;
     fabric["rails"] = rails_;
     fabric["pools"] = pools_;
@@ -127,7 +127,7 @@ class Migrator {
   const std::string& RailOf(const std::string& pf) {
     auto [found, made] = rail_of_.try_emplace(ToLower(pf), "rail" + std::to_string(rail_of_.size()));
     if (made) {
-      Json rail;
+      OrderedJson rail;
       rail["name"] = found->second;
       rail["pf"] = pf;
       rails_.push_back(std::move(rail));
@@ -147,8 +147,8 @@ class Migrator {
 
   std::string where_;
   std::vector<std::string> notes_;
-  Json rails_ = Json::array();
-  Json pools_ = Json::array();
+  OrderedJson rails_ = OrderedJson::array();
+  OrderedJson pools_ = OrderedJson::array();
   std::map<std::string, std::string> rail_of_;  // PF in lower case -> rail
   std::map<std::string, std::string> pool_of_;  // rail -> the first resource over it
 };

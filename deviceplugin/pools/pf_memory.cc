@@ -14,7 +14,7 @@ using Json = nlohmann::json;
 using Known = std::map<std::string, NicFunction>;  // only the parts that the file has
 
 constexpr const char* kDirectory = "/run/railhead";
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kFileVersion = 1;
 
 std::string MemoryPath(const Root& root) {
   return root.Path(kDirectory) + "/pfs.json";
@@ -24,7 +24,7 @@ Known ParseMemory(const std::string& text) {
   const auto document = JsonDocument::Parse(text, "pfs.json", kMaxFileSize);
   if (!document) return {};
   JsonReader reader = document->Root();
-  if (!reader.Int("version", kVersion, kVersion)) return {};
+  if (!reader.Int("version", kFileVersion, kFileVersion)) return {};
   Known known;
   for (JsonReader& entry : reader.Objects("pfs")) {
     NicFunction pf;
@@ -50,7 +50,7 @@ bool IsSamePf(const NicFunction& before, const NicFunction& now) {
 }
 
 std::string MemoryAsText(const Known& known) {
-  Json json = {{"version", kVersion}, {"pfs", Json::array()}};
+  Json json = {{"version", kFileVersion}, {"pfs", Json::array()}};
   for (const auto& [id, pf] : known) {
     json["pfs"].push_back({{"pf", id},
                            {"driver", pf.driver},

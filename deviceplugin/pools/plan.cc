@@ -12,7 +12,7 @@
 namespace railhead {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using OrderedJson = nlohmann::ordered_json;
 
 Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std::string& path,
                         const DdpLookup& ddp, Plan* plan) {
@@ -45,13 +45,13 @@ Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan
   return {};
 }
 
-Json Facts(const NicFunction& function) {
-  Json json;
+OrderedJson Facts(const NicFunction& function) {
+  OrderedJson json;
   json["id"] = function.id;
   json["pf"] = function.pf.ToString();
   json["pfName"] = function.pf_name;
-  json["vf"] = function.is_vf ? Json(function.vf_index) : Json(nullptr);
-  json["numa"] = function.numa_node ? Json(*function.numa_node) : Json(nullptr);
+  json["vf"] = function.is_vf ? OrderedJson(function.vf_index) : OrderedJson(nullptr);
+  json["numa"] = function.numa_node ? OrderedJson(*function.numa_node) : OrderedJson(nullptr);
   json["driver"] = function.driver;
   json["rdmaDevice"] = function.rdma_device;
   return json;
@@ -83,36 +83,36 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNe
 }
 
 std::string PlanAsJson(const Plan& plan) {
-  Json json;
+  OrderedJson json;
   json["config"] = plan.config_path;
-  json["resources"] = Json::array();
+  json["resources"] = OrderedJson::array();
   for (const auto& pool : plan.pools) {
-    Json resource;
+    OrderedJson resource;
     resource["resource"] = pool->spec.resource;
     resource["handoff"] = pool->spec.handoff == HandoffPolicy::kRequired ? "required" : "off";
     resource["delivery"] = pool->spec.delivery == Delivery::kCdi ? "cdi" : "mount";
-    resource["devices"] = Json::array();
+    resource["devices"] = OrderedJson::array();
     for (const PoolMember& member : pool->members) {
-      Json device = Facts(member.function);
+      OrderedJson device = Facts(member.function);
       device["rail"] = member.rail;
       resource["devices"].push_back(std::move(device));
     }
     json["resources"].push_back(std::move(resource));
   }
-  json["notAdvertised"] = Json::array();
+  json["notAdvertised"] = OrderedJson::array();
   for (const NicFunction& function : plan.inventory->functions) {
     const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
                                   [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
     if (used) continue;
-    Json device = Facts(function);
+    OrderedJson device = Facts(function);
     device["because"] = WhyInNoPool(plan.pools, *plan.inventory, function);
     json["notAdvertised"].push_back(std::move(device));
   }
   json["absentRails"] = plan.absent_rails;
-  json["warnings"] = Json::array();
+  json["warnings"] = OrderedJson::array();
   for (const Error& warning : plan.warnings) json["warnings"].push_back(warning.message);
   // Names of devices are whatever bytes their maker chose.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 }  // namespace railhead

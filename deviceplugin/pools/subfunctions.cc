@@ -15,7 +15,7 @@
 namespace railhead {
 namespace {
 
-constexpr const char* kDevices = "/sys/bus/auxiliary/devices";
+constexpr const char* kAuxiliaryDevices = "/sys/bus/auxiliary/devices";
 constexpr const char* kSubfunction = "sf";
 
 Result<std::vector<std::string>> NamesIn(const std::string& path) {
@@ -42,7 +42,7 @@ const NicFunction* FindFunction(const std::vector<NicFunction>& functions, const
 
 Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const std::string& name,
                              const NicFunction& parent) {
-  const std::string path = root.Path(kDevices) + "/" + name;
+  const std::string path = root.Path(kAuxiliaryDevices) + "/" + name;
   NicFunction function;
   function.kind = FunctionKind::kAuxiliary;
   function.id = name;
@@ -74,13 +74,13 @@ Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const s
 Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCarriers& host,
                                                   const std::vector<NicFunction>& functions) {
   std::vector<NicFunction> subfunctions;
-  const auto names = RH_TRY(NamesIn(root.Path(kDevices)));
+  const auto names = RH_TRY(NamesIn(root.Path(kAuxiliaryDevices)));
   if (names.empty()) return subfunctions;
   const auto records = RH_TRY(NamesIn(paths::Allocations(root)));
   for (const std::string& name : names) {
     const std::string_view type = AuxTypeOf(name);
     if (type.empty()) continue;
-    const std::string path = root.Path(kDevices) + "/" + name;
+    const std::string path = root.Path(kAuxiliaryDevices) + "/" + name;
     // The network device of one that is in a pod cannot be seen; its allocation can.
     const bool own_netdev = type == kSubfunction || Exists(path + "/net") ||
                             std::binary_search(records.begin(), records.end(), name + ".json");

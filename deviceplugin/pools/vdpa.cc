@@ -8,7 +8,7 @@
 namespace railhead {
 namespace {
 
-constexpr const char* kDevices = "/sys/bus/vdpa/devices";
+constexpr const char* kVdpaDevices = "/sys/bus/vdpa/devices";
 constexpr std::string_view kNodePrefix = "vhost-vdpa-";
 
 // The last part of a path, which is cut off.
@@ -29,11 +29,11 @@ VdpaType TypeOfDriver(const std::string& driver) {
 
 Result<std::vector<VdpaDevice>> ListVdpaDevices(const Root& root) {
   std::vector<VdpaDevice> devices;
-  const auto names = RH_TRY(ListDirectory(root.Path(kDevices)));
+  const auto names = RH_TRY(ListDirectory(root.Path(kVdpaDevices)));
   if (!names) return devices;
   devices.reserve(names->size());
   for (const std::string& name : *names) {
-    const std::string path = root.Path(kDevices) + "/" + name;
+    const std::string path = root.Path(kVdpaDevices) + "/" + name;
     auto target = RH_TRY(ReadLink(path));
     if (!target) continue;  // removed under us
     VdpaDevice device;

@@ -15,7 +15,7 @@
 namespace railhead::railctl {
 namespace {
 
-struct Arguments {
+struct ConfigArguments {
   std::string file;
   std::string prefix = kSriovdpPrefix;
   bool json = false;
@@ -46,7 +46,7 @@ Result<Plan> PlanOf(const Root& root, const ConfigSource& source) {
   return MakePlan(root, source, host, DdpOfKernel(root));
 }
 
-int Check(const Root& root, const Arguments& arguments) {
+int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   const auto source = TellConfig(root, arguments.file, arguments.prefix);
   if (!source) return Refuse({source.error()}, arguments.json, kBadConfig);
   if (const auto errors = ErrorsIn(root, *source); !errors.empty())
@@ -63,7 +63,7 @@ int Check(const Root& root, const Arguments& arguments) {
   return kDone;
 }
 
-int Migrate(const Root& root, const Arguments& arguments) {
+int Migrate(const Root& root, const ConfigArguments& arguments) {
   const auto text = ReadFile(root.Path(arguments.file));
   if (!text) return Complain(text.error(), kFailed);
   if (!*text) {
@@ -81,7 +81,7 @@ int Migrate(const Root& root, const Arguments& arguments) {
   return kDone;
 }
 
-void AddFile(CLI::App* command, Arguments* arguments, const char* what) {
+void AddFile(CLI::App* command, ConfigArguments* arguments, const char* what) {
   command->add_option("FILE", arguments->file, what)->required();
   command->add_option("--resource-prefix", arguments->prefix, "Prefix of resources without resourcePrefix")
       ->capture_default_str();
@@ -93,14 +93,14 @@ void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* config = app->add_subcommand("config", "Check or migrate a configuration");
   config->require_subcommand(1);
 
-  const auto check_arguments = std::make_shared<Arguments>();
+  const auto check_arguments = std::make_shared<ConfigArguments>();
   CLI::App* check = config->add_subcommand(
       "check", "Say what is wrong with a configuration, or which devices of this node its resources get");
   AddFile(check, check_arguments.get(), "fabric.json, or sriov-network-device-plugin's config.json");
   check->add_flag("--json", check_arguments->json, "Print JSON");
-  check->callback([&root, status, check_arguments] { *status = Check(root, *check_arguments); });
+  check->callback([&root, status, check_arguments] { *status = CheckConfig(root, *check_arguments); });
 
-  const auto migrate_arguments = std::make_shared<Arguments>();
+  const auto migrate_arguments = std::make_shared<ConfigArguments>();
   CLI::App* migrate = config->add_subcommand(
       "migrate", "Print a fabric.json to begin with; what it lacks is told on standard error");
   AddFile(migrate, migrate_arguments.get(), "sriov-network-device-plugin's config.json");

@@ -14,7 +14,7 @@
 namespace railhead::railctl {
 namespace {
 
-struct Options {
+struct DoctorOptions {
   bool json = false;
   bool list = false;
   bool strict = false;
@@ -22,7 +22,7 @@ struct Options {
   std::vector<std::string> skip;
 };
 
-int List(bool as_json) {
+int ListChecks(bool as_json) {
   if (as_json) {
     nlohmann::json checks = nlohmann::json::array();
     for (const doctor::Check& check : doctor::AllChecks())
@@ -37,11 +37,11 @@ int List(bool as_json) {
   return kDone;
 }
 
-int Run(const Root& root, const Options& options) {
+int RunDoctor(const Root& root, const DoctorOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto checks = doctor::SelectChecks(options.only, options.skip);
   if (!checks) return Complain(checks.error(), kUsage);
-  if (options.list) return List(options.json);
+  if (options.list) return ListChecks(options.json);
   const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root), doctor::FactsFor(*checks));
   auto report = doctor::RunChecks(facts, *checks);
   report.elapsed_ms =
@@ -58,7 +58,7 @@ int Run(const Root& root, const Options& options) {
 }  // namespace
 
 void AddDoctorCommand(CLI::App* app, const Root& root, int* status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DoctorOptions>();
   CLI::App* command =
       app->add_subcommand("doctor", "what of this node is not as RoCE training needs it, and what to do");
   command->add_flag("--json", options->json, "as JSON");
@@ -71,7 +71,7 @@ void AddDoctorCommand(CLI::App* app, const Root& root, int* status) {
       "Exit status: 0 no failure; 1 a failure, with --strict also a warning; 2 wrong command line. Changes "
       "nothing. Run it as root on the host, or with hostPID and hostNetwork: what cannot be seen is "
       "skipped.");
-  command->callback([options, &root, status] { *status = Run(root, *options); });
+  command->callback([options, &root, status] { *status = RunDoctor(root, *options); });
 }
 
 }  // namespace railhead::railctl

@@ -17,7 +17,7 @@
 namespace railhead::railctl {
 namespace {
 
-struct Options {
+struct HandoffArguments {
   bool json = false;
   std::string which;
 };
@@ -116,7 +116,7 @@ nlohmann::json AsJson(const SandboxHandoff& handoff, const HandoffVerdict& verdi
   return json;
 }
 
-int Show(const Root& root, const Options& options) {
+int ShowHandoff(const Root& root, const HandoffArguments& options) {
   const auto handoffs = FindHandoffs(root, options.which);
   if (!handoffs) return Complain(handoffs.error(), kFailed);
   if (options.json) {
@@ -129,7 +129,7 @@ int Show(const Root& root, const Options& options) {
   return kDone;
 }
 
-int Verify(const Root& root, const Options& options) {
+int Verify(const Root& root, const HandoffArguments& options) {
   const auto handoffs = FindHandoffs(root, options.which);
   if (!handoffs) return Complain(handoffs.error(), kFailed);
   LinuxKernel kernel(root);
@@ -149,11 +149,11 @@ int Verify(const Root& root, const Options& options) {
   return well ? kDone : kFailed;
 }
 
-using Action = int (*)(const Root& root, const Options& options);
+using Action = int (*)(const Root& root, const HandoffArguments& options);
 
 void AddAction(CLI::App* handoff, const char* name, const char* help, Action action, const Root& root,
                int* status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HandoffArguments>();
   CLI::App* command = handoff->add_subcommand(name, help);
   command->add_flag("--json", options->json, "for scripts");
   command
@@ -169,7 +169,7 @@ void AddAction(CLI::App* handoff, const char* name, const char* help, Action act
 void AddHandoffCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* handoff = app->add_subcommand("handoff", "what pods were told about their NICs");
   handoff->require_subcommand(1);
-  AddAction(handoff, "show", "the NICs of each pod, and its nccl.conf", Show, root, status);
+  AddAction(handoff, "show", "the NICs of each pod, and its nccl.conf", ShowHandoff, root, status);
   AddAction(handoff, "verify",
             "compare it with the kernel as of now, and with what the pod's processes have in their "
             "environment; exit status 1: something is not as it was told",

@@ -13,7 +13,7 @@
 namespace railhead::railctl {
 namespace {
 
-struct Options {
+struct HealthArguments {
   bool json = false;
   bool history = false;
   std::string device;
@@ -89,7 +89,7 @@ Result<void> Select(const std::string& device, HealthState* state) {
   return {};
 }
 
-int Run(const Root& root, const Options& options) {
+int RunHealth(const Root& root, const HealthArguments& options) {
   auto state = ReadHealthState(root);
   if (!state) return Complain(state.error(), kFailed);
   if (!*state) {
@@ -115,13 +115,13 @@ int Run(const Root& root, const Options& options) {
 }  // namespace
 
 void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<HealthArguments>();
   CLI::App* command = app->add_subcommand("health", "which devices are well, since when, and why not");
   command->add_flag("--json", options->json, "as JSON");
   command->add_flag("--history", options->history, "the newest changes instead, oldest first");
   command->add_option("device", options->device, "only this one: 0000:43:10.0");
   command->footer("Exit status 1 when a device is Unhealthy.");
-  command->callback([options, &root, status] { *status = Run(root, *options); });
+  command->callback([options, &root, status] { *status = RunHealth(root, *options); });
 }
 
 }  // namespace railhead::railctl

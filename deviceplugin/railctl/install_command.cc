@@ -29,7 +29,7 @@ struct CniArguments {
   bool json = false;
 };
 
-struct ConfigArguments {
+struct InstallConfigArguments {
   std::string from;
   std::string to = "/etc/railhead";
   std::optional<std::string> node_name;
@@ -97,7 +97,7 @@ std::vector<Error> ErrorsInTopology(const std::string& text, const std::string& 
 }
 
 // What is to be put there; `errors` has what is wrong with it.
-Result<std::vector<FileToInstall>> ReadConfig(const Root& root, const ConfigArguments& arguments,
+Result<std::vector<FileToInstall>> ReadConfig(const Root& root, const InstallConfigArguments& arguments,
                                               std::vector<Error>* errors) {
   std::vector<FileToInstall> files;
   const std::string from = root.Path(arguments.from);
@@ -115,7 +115,7 @@ Result<std::vector<FileToInstall>> ReadConfig(const Root& root, const ConfigArgu
   return files;
 }
 
-void PrintFiles(const std::vector<InstalledFile>& files, const ConfigArguments& arguments) {
+void PrintFiles(const std::vector<InstalledFile>& files, const InstallConfigArguments& arguments) {
   if (!arguments.json) {
     std::vector<Row> rows{{"FILE", "WHAT"}};
     for (const auto& file : files) rows.push_back({file.name, std::string(NameOf(file.outcome))});
@@ -128,7 +128,7 @@ void PrintFiles(const std::vector<InstalledFile>& files, const ConfigArguments& 
   PrintJson(json);
 }
 
-int InstallConfig(const Root& root, const ConfigArguments& arguments) {
+int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   std::vector<Error> errors;
   const auto files = ReadConfig(root, arguments, &errors);
   if (!files) return Refuse({files.error()}, arguments.json, kFailed);
@@ -157,7 +157,7 @@ void AddCni(CLI::App* install, const Root& root, int* status) {
 }
 
 void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
-  const auto arguments = std::make_shared<ConfigArguments>();
+  const auto arguments = std::make_shared<InstallConfigArguments>();
   CLI::App* config = install->add_subcommand(
       "config", "Check fabric.json and topology.json and put them where all parts of Railhead read them");
   config->add_option("--from", arguments->from, "Directory of fabric.json and, optionally, topology.json")

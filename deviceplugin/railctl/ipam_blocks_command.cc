@@ -44,7 +44,7 @@ Result<Lease> ReadLease(const Root& root) {
   return lease;
 }
 
-void Print(const Lease& lease) {
+void PrintLease(const Lease& lease) {
   if (!lease.node) {
     (void)std::printf(
         "this node leases nothing: its rails have ranges of their own, or railheadd has not run yet\n");
@@ -77,10 +77,10 @@ void PrintAsJson(const Lease& lease) {
   PrintJson(json);
 }
 
-int Run(const Root& root, bool as_json) {
+int RunBlocks(const Root& root, bool as_json) {
   const auto lease = ReadLease(root);
   if (!lease) return Complain(lease.error(), kFailed);
-  as_json ? PrintAsJson(*lease) : Print(*lease);
+  as_json ? PrintAsJson(*lease) : PrintLease(*lease);
   return lease->invalid.empty() ? kDone : kFailed;
 }
 
@@ -91,7 +91,7 @@ void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status) {
   CLI::App* blocks = ipam->add_subcommand("blocks", "what this node leases of the rails' subnets");
   blocks->add_flag("--json", *as_json, "as JSON");
   blocks->footer("Exit status 1 when nothing may be given from them now.");
-  blocks->callback([as_json, &root, status] { *status = Run(root, *as_json); });
+  blocks->callback([as_json, &root, status] { *status = RunBlocks(root, *as_json); });
 }
 
 }  // namespace railhead::railctl

@@ -13,7 +13,7 @@
 namespace railhead::railctl {
 namespace {
 
-struct Options {
+struct IpamOptions {
   bool json = false;
   bool force = false;
   std::string pool;
@@ -24,22 +24,22 @@ bool Matches(const KnownAddress& known, const std::string& which) {
   return known.record.address.ToString() == which || known.record.owner.container.rfind(which, 0) == 0;
 }
 
-void Print(const std::vector<KnownAddress>& addresses, bool as_json) {
+void PrintAddresses(const std::vector<KnownAddress>& addresses, bool as_json) {
   if (!as_json) return PrintTable(AsRows(addresses));
   nlohmann::json list = nlohmann::json::array();
   for (const KnownAddress& known : addresses) list.push_back(AsJson(known));
   PrintJson({{"addresses", std::move(list)}});
 }
 
-int List(const AddressReport& report, const Options& options) {
+int ListAddresses(const AddressReport& report, const IpamOptions& options) {
   std::vector<KnownAddress> chosen = report.addresses;
   if (!options.pool.empty())
     std::erase_if(chosen, [&](const KnownAddress& known) { return known.record.pool != options.pool; });
-  Print(chosen, options.json);
+  PrintAddresses(chosen, options.json);
   return kDone;
 }
 
-int Show(const AddressReport& report, const Options& options) {
+int ShowAddress(const AddressReport& report, const IpamOptions& options) {
   std::vector<KnownAddress> chosen = report.addresses;
   std::erase_if(chosen, [&](const KnownAddress& known) { return !Matches(known, options.which); });
   if (chosen.empty()) {
@@ -47,11 +47,11 @@ int Show(const AddressReport& report, const Options& options) {
                      "an address that is free is not in it; all that is: railctl ipam list", 0},
                     kFailed);
   }
-  Print(chosen, options.json);
+  PrintAddresses(chosen, options.json);
   return kDone;
 }
 
-int Check(const AddressReport& report, const Options& options) {
+int CheckAddresses(const AddressReport& report, const IpamOptions& options) {
   std::vector<KnownAddress> leaked = report.addresses;
   std::erase_if(leaked, [](const KnownAddress& known) { return known.leak.empty(); });
   if (options.json) {
@@ -75,8 +75,8 @@ int Check(const AddressReport& report, const Options& options) {
   return report.damage.empty() && leaked.empty() ? kDone : kFailed;
 }
 
-int Export(const AddressReport& report, const Options& /*options*/) {
-  Print(report.addresses, true);
+int Export(const AddressReport& report, const IpamOptions& /*options*/) {
+  PrintAddresses(report.addresses, true);
   return kDone;
 }
 
@@ -105,7 +105,7 @@ int Events(const Root& root, bool as_json) {
 }
 
 // What is in use is released only by force: the next pod would get its address.
-Result<void> Release(const Root& root, const AddressReport& report, const Options& options) {
+Result<void> Release(const Root& root, const AddressReport& report, const IpamOptions& options) {
   const auto known =
       std::find_if(report.addresses.begin(), report.addresses.end(), [&](const KnownAddress& one) {
         return one.record.address.ToString() == options.which && one.record.state == AddressState::kHeld;
@@ -134,9 +134,9 @@ Result<void> Release(const Root& root, const AddressReport& report, const Option
   return {};
 }
 
-using Act = std::function<int(const AddressReport& report, const Options& options)>;
+using Act = std::function<int(const AddressReport& report, const IpamOptions& options)>;
 
-int Run(const Root& root, const Options& options, const Act& act) {
+int RunIpam(const Root& root, const IpamOptions& options, const Act& act) {
   const auto report = ReportAddresses(root);
   if (!report) return Complain(report.error(), kFailed);
   // No store: nothing is held.
@@ -149,22 +149,23 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* ipam = app->add_subcommand("ipam", "which addresses of the rails are whose");
   ipam->require_subcommand(1);
   const auto add = [&](const char* name, const char* what, Act act) {
-    auto options = std::make_shared<Options>();
+    auto options = std::make_shared<IpamOptions>();
     CLI::App* command = ipam->add_subcommand(name, what);
-    command->callback([options, &root, status, act = std::move(act)] { *status = Run(root, *options, act); });
+    command->callback(
+        [options, &root, status, act = std::move(act)] { *status = RunIpam(root, *options, act); });
     return std::pair(command, options);
   };
   const auto with_json = [](const auto& one) {
     one.first->add_flag("--json", one.second->json, "as JSON");
     return one;
   };
-  const auto list = with_json(add("list", "held and resting addresses, with their holders", List));
+  const auto list = with_json(add("list", "held and resting addresses, with their holders", ListAddresses));
   list.first->add_option("--pool", list.second->pool, "only this subnet: 10.100.0.0/16");
-  const auto show = with_json(add("show", "one address, or all of a container", Show));
+  const auto show = with_json(add("show", "one address, or all of a container", ShowAddress));
   show.first->add_option("which", show.second->which, "address, or container id (or its beginning)")
       ->required();
-  const auto check =
-      with_json(add("check", "contradictions in the store, and addresses that nobody can have", Check));
+  const auto check = with_json(
+      add("check", "contradictions in the store, and addresses that nobody can have", CheckAddresses));
   check.first->footer("Exit status 1 when anything was found.");
   add("export", "all of it as JSON", Export);
   auto events_as_json = std::make_shared<bool>(false);
@@ -175,7 +176,7 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
   const auto release = add("release", "lets a held address rest",
-                           [&root](const AddressReport& report, const Options& options) {
+                           [&root](const AddressReport& report, const IpamOptions& options) {
                              const auto done = Release(root, report, options);
                              return done ? kDone : Complain(done.error(), kFailed);
                            });

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMaxFile = std::size_t{64} << 20;
 
-struct Options {
+struct ImportOptions {
   std::string network;
   std::string directory = "/var/lib/cni/networks";
   std::vector<std::string> subnets;
@@ -37,7 +37,7 @@ Result<ImportOutcome> Take(const Root& root, const std::vector<ImportedAddress>&
   return Import(store, addresses, here, std::chrono::hours(away_hours), now);
 }
 
-Result<ImportOutcome> FromHostLocal(const Root& root, const Options& options) {
+Result<ImportOutcome> FromHostLocal(const Root& root, const ImportOptions& options) {
   std::vector<IpPrefix> subnets;
   for (const std::string& text : options.subnets) {
     const auto subnet = IpPrefix::Parse(text);
@@ -52,7 +52,7 @@ Result<ImportOutcome> FromHostLocal(const Root& root, const Options& options) {
 }
 
 // Its pools are the whole cluster's.
-Result<ImportOutcome> FromWhereabouts(const Root& root, const Options& options) {
+Result<ImportOutcome> FromWhereabouts(const Root& root, const ImportOptions& options) {
   const auto text = RH_TRY(ReadFile(options.file, kMaxFile));
   if (!text) return Fail(ErrorCode::kNotFound, "there is no file " + options.file);
   const auto addresses = RH_TRY(ReadWhereabouts(*text, options.file, options.network));
@@ -65,11 +65,11 @@ Result<ImportOutcome> FromWhereabouts(const Root& root, const Options& options) 
   return Take(root, addresses, here, options.away_hours);
 }
 
-using From = Result<ImportOutcome> (*)(const Root& root, const Options& options);
+using From = Result<ImportOutcome> (*)(const Root& root, const ImportOptions& options);
 
 void AddFrom(CLI::App* import, const char* name, const char* what, const Root& root, int* status, From from,
-             const std::function<void(CLI::App*, Options*)>& add_options) {
-  auto options = std::make_shared<Options>();
+             const std::function<void(CLI::App*, ImportOptions*)>& add_options) {
+  auto options = std::make_shared<ImportOptions>();
   CLI::App* command = import->add_subcommand(name, what);
   command->add_option("--network", options->network, "name of the CNI network, as it will be")->required();
   add_options(command, options.get());
@@ -88,13 +88,13 @@ void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
       "Run it after the configuration was changed and before pods are made; again, it changes nothing.");
   AddFrom(
       import, "host-local", "from its directory on this node", root, status, FromHostLocal,
-      [](CLI::App* command, Options* options) {
+      [](CLI::App* command, ImportOptions* options) {
         command->add_option("--subnet", options->subnets, "of the network's ranges; may be repeated")
             ->required();
         command->add_option("--directory", options->directory, "host-local's dataDir")->capture_default_str();
       });
   AddFrom(import, "whereabouts", "from its IPPools, as JSON", root, status, FromWhereabouts,
-          [](CLI::App* command, Options* options) {
+          [](CLI::App* command, ImportOptions* options) {
             command
                 ->add_option("file", options->file,
                              "kubectl get ippools.whereabouts.cni.cncf.io -A -o json >FILE")

@@ -19,7 +19,7 @@ using rdmatest::Interrupts;
 using rdmatest::TestEnd;
 using rdmatest::TestRecord;
 
-struct Options {
+struct RdmaTestOptions {
   std::vector<std::string> ends;
   rdmatest::TestParameters parameters;
   rdmatest::PlanOptions plan;
@@ -52,7 +52,7 @@ void TellProgress(const TestRecord& record) {
   }
 }
 
-int Test(const Root& root, const Options& options) {
+int Test(const Root& root, const RdmaTestOptions& options) {
   const auto ends = ResolveEnds(root, options.ends);
   if (!ends) return Complain(ends.error(), kFailed);
   const auto tests = rdmatest::PlanTests(*ends, options.plan);
@@ -84,7 +84,7 @@ int Test(const Root& root, const Options& options) {
   return well ? kDone : kFailed;
 }
 
-int Serve(const Root& root, const Options& options) {
+int Serve(const Root& root, const RdmaTestOptions& options) {
   if (options.ends.size() != 1) {
     return Complain({ErrorCode::kInvalid, "--listen answers with one end of this node", "", 0}, kUsage);
   }
@@ -109,7 +109,7 @@ int Serve(const Root& root, const Options& options) {
   return served->tests > 0 && served->failed == 0 ? kDone : kFailed;
 }
 
-void AddRanges(CLI::App* command, Options* options) {
+void AddRanges(CLI::App* command, RdmaTestOptions* options) {
   command->add_option("--size", options->parameters.size, "bytes of one write of the bandwidth run")
       ->check(CLI::Range(rdmatest::kMinSize, rdmatest::kMaxSize))
       ->capture_default_str();
@@ -135,7 +135,7 @@ void AddRanges(CLI::App* command, Options* options) {
 }  // namespace
 
 void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RdmaTestOptions>();
   CLI::App* command =
       app->add_subcommand("rdma-test", "RDMA bandwidth and latency between pods, host and other nodes");
   command

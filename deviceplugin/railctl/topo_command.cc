@@ -11,7 +11,7 @@
 namespace railhead::railctl {
 namespace {
 
-struct Options {
+struct TopoOptions {
   bool json = false;
   std::string svg;
 };
@@ -29,7 +29,7 @@ Result<void> WritePicture(const NodeReport& report, const std::string& path) {
   return {};
 }
 
-int Show(const Root& root, const Options& options) {
+int ShowTopology(const Root& root, const TopoOptions& options) {
   const auto report = ReadNodeReport(root);
   if (!report) return Complain(report.error(), StatusOf(report.error()));
   if (!options.svg.empty()) {
@@ -46,14 +46,14 @@ int Show(const Root& root, const Options& options) {
 }  // namespace
 
 void AddTopoCommand(CLI::App* app, const Root& root, int* status) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TopoOptions>();
   CLI::App* command = app->add_subcommand(
       "topo", "how near NICs and accelerators are to each other; rails, VLANs, VFs free and in use");
   command->add_flag("--json", options->json,
                     "JSON; its \"paths\" have the shape of /etc/railhead/topology.json");
   command->add_option("--svg", options->svg, "write a picture of the node to FILE (-: standard output)")
       ->type_name("FILE");
-  command->callback([&root, status, options] { *status = Show(root, *options); });
+  command->callback([&root, status, options] { *status = ShowTopology(root, *options); });
 }
 
 }  // namespace railhead::railctl

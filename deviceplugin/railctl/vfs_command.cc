@@ -12,14 +12,14 @@
 namespace railhead::railctl {
 namespace {
 
-struct Arguments {
+struct VfsArguments {
   std::string fabric = kFabricPath;
   std::optional<std::string> rail;
   bool json = false;
 };
 
 // What fabric.json says, or the status to exit with.
-std::optional<Provision> Read(const Root& root, const Arguments& arguments, int* status) {
+std::optional<Provision> Read(const Root& root, const VfsArguments& arguments, int* status) {
   auto provision = ReadProvision(root, arguments.fabric);
   if (!provision) {
     *status = Complain(provision.error(), kBadConfig);
@@ -34,7 +34,7 @@ std::optional<Provision> Read(const Root& root, const Arguments& arguments, int*
   return **std::move(provision);
 }
 
-int Plan(const Root& root, const Arguments& arguments) {
+int Plan(const Root& root, const VfsArguments& arguments) {
   int status = kDone;
   const auto provision = Read(root, arguments, &status);
   if (!provision) return status;
@@ -46,7 +46,7 @@ int Plan(const Root& root, const Arguments& arguments) {
   return plan->NothingToDo() ? kDone : kChangesNeeded;
 }
 
-int Apply(const Root& root, const Arguments& arguments) {
+int Apply(const Root& root, const VfsArguments& arguments) {
   int status = kDone;
   const auto provision = Read(root, arguments, &status);
   if (!provision) return status;
@@ -58,7 +58,7 @@ int Apply(const Root& root, const Arguments& arguments) {
   return outcome->Failed() ? kFailed : kDone;
 }
 
-void AddOptions(CLI::App* command, Arguments* arguments) {
+void AddOptions(CLI::App* command, VfsArguments* arguments) {
   command->add_option("--fabric", arguments->fabric, "fabric.json")->capture_default_str();
   command->add_option("--rail", arguments->rail, "only the PF of this rail");
   command->add_flag("--json", arguments->json, "Print JSON");
@@ -70,13 +70,13 @@ void AddVfsCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* vfs = app->add_subcommand("vfs", "Bring the PFs to the VFs that fabric.json states");
   vfs->require_subcommand(1);
 
-  const auto plan_arguments = std::make_shared<Arguments>();
+  const auto plan_arguments = std::make_shared<VfsArguments>();
   CLI::App* plan = vfs->add_subcommand("plan", "Say what would be changed; touches nothing");
   AddOptions(plan, plan_arguments.get());
   plan->footer("Exit status: 0 nothing is to be done; 4 something is; 1 something is, and is refused.");
   plan->callback([&root, status, plan_arguments] { *status = Plan(root, *plan_arguments); });
 
-  const auto apply_arguments = std::make_shared<Arguments>();
+  const auto apply_arguments = std::make_shared<VfsArguments>();
   CLI::App* apply = vfs->add_subcommand("apply", "Do it, for every PF none of whose VFs is in use");
   AddOptions(apply, apply_arguments.get());
   apply->footer("Exit status: 0 all PFs are as stated; 1 one was refused or failed.");

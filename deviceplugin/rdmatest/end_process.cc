@@ -18,7 +18,7 @@
 namespace railhead::rdmatest {
 namespace {
 
-constexpr std::size_t kMaxText = UINT16_MAX;
+constexpr std::size_t kMaxReport = UINT16_MAX;
 
 std::string EncodeResult(const Result<std::string>& result) {
   ByteWriter to;
@@ -37,14 +37,14 @@ std::string EncodeResult(const Result<std::string>& result) {
 Result<std::string> DecodeResult(const std::string& bytes) {
   ByteReader from(bytes);
   if (from.Get<std::uint8_t>() == 1) {
-    std::string value = from.GetText(kMaxText);
+    std::string value = from.GetText(kMaxReport);
     if (from.Whole()) return value;
   } else {
     Error error;
     error.code = static_cast<ErrorCode>(from.Get<std::uint8_t>());
     error.sys_errno = static_cast<int>(from.Get<std::uint32_t>());
-    error.message = from.GetText(kMaxText);
-    error.hint = from.GetText(kMaxText);
+    error.message = from.GetText(kMaxReport);
+    error.hint = from.GetText(kMaxReport);
     if (from.Whole()) return Fail(std::move(error));
   }
   return Fail(ErrorCode::kInternal, "the process of one end has died", "look at the kernel's log for it");

@@ -8,7 +8,7 @@
 namespace railhead::rdmatest {
 namespace {
 
-constexpr std::size_t kMaxName = 64;
+constexpr std::size_t kMaxDeviceName = 64;
 
 void Put(ByteWriter& to, double number) {
   to.Put(std::bit_cast<std::uint64_t>(number));
@@ -24,7 +24,7 @@ void Put(ByteWriter& to, const UsedEnd& end) {
 }
 UsedEnd GetEnd(ByteReader& from) {
   UsedEnd end;
-  end.device = from.GetText(kMaxName);
+  end.device = from.GetText(kMaxDeviceName);
   end.gid_index = static_cast<int>(from.Get<std::uint32_t>());
   end.gid = from.GetGid();
   return end;

@@ -67,7 +67,7 @@ Result<void> StartRun(const Channel& channel, RunKind kind, const Hello& hello) 
   return {};
 }
 
-Result<void> Measure(const Channel& channel, QueuePair& pair, const Hello& hello, Outcome* outcome) {
+Result<void> MeasureWith(const Channel& channel, QueuePair& pair, const Hello& hello, Outcome* outcome) {
   const RunLimits limits = LimitsOf(hello, channel);
   const std::size_t mail = MailOf(hello);
   RH_TRY(StartRun(channel, RunKind::kWriteBandwidth, hello));
@@ -112,7 +112,7 @@ Result<Outcome> Start(const Channel& channel, const TestParameters& parameters, 
   outcome.to = UsedOf(peer);
   outcome.mtu = pair.mtu();
   outcome.traffic_class = hello.traffic_class;
-  RH_TRY(Measure(channel, pair, hello, &outcome));
+  RH_TRY(MeasureWith(channel, pair, hello, &outcome));
   return outcome;
 }
 

@@ -12,7 +12,7 @@
 namespace railhead {
 namespace {
 
-constexpr const char* kWhat = "address";
+constexpr const char* kAddress = "address";
 
 std::string Shown(const AddressRecord& record) {
   return record.address.ToString() + " of " + record.owner.container + "/" + record.owner.network + "@" +
@@ -59,8 +59,8 @@ Result<std::vector<AddressRecord>> ReleaseOrphans(const ReconcilePass& pass, con
 }
 
 void Report(ReconcilePass& pass, const char* reason, const Result<std::vector<AddressRecord>>& released) {
-  if (!released) return pass.Add(kWhat, "", reason, Fail(released.error()));
-  for (const auto& record : *released) pass.Add(kWhat, Shown(record), reason, true);
+  if (!released) return pass.Add(kAddress, "", reason, Fail(released.error()));
+  for (const auto& record : *released) pass.Add(kAddress, Shown(record), reason, true);
 }
 
 }  // namespace

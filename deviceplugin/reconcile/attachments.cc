@@ -12,7 +12,7 @@
 namespace railhead {
 namespace {
 
-constexpr const char* kWhat = "attachment";
+constexpr const char* kAttachment = "attachment";
 
 bool HasUserSpaceDevice(const JournalEntry& entry) {
   for (const auto& link : entry.links) {
@@ -94,7 +94,7 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
     if (pass.stopped) return;
     const auto verdict = Judge(pass, entry);
     if (!verdict) {
-      pass.Add(kWhat, entry.key.ToString(), "cannot be judged", Fail(verdict.error()));
+      pass.Add(kAttachment, entry.key.ToString(), "cannot be judged", Fail(verdict.error()));
       continue;
     }
     if (verdict->reason.empty()) continue;
@@ -103,12 +103,12 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
       still_gone[entry.key] = since == pods_gone.end() ? now : since->second;
       if (now - still_gone[entry.key] < pass.options.pod_gone) continue;
     }
-    pass.Add(kWhat, entry.key.ToString(), verdict->reason, End(pass, entry));
+    pass.Add(kAttachment, entry.key.ToString(), verdict->reason, End(pass, entry));
   }
   pods_gone = std::move(still_gone);
   for (const auto& entry : scan.earlier) {
     if (pass.stopped) return;
-    pass.Add(kWhat, entry.key.ToString(), "is of an earlier boot", EndEarlier(pass, entry));
+    pass.Add(kAttachment, entry.key.ToString(), "is of an earlier boot", EndEarlier(pass, entry));
   }
 }
 

@@ -52,16 +52,6 @@ bool IsTemporaryOf(std::string_view file, std::string_view name) {
   return file.starts_with(name) && file.substr(name.size()) == kTemporarySuffix;
 }
 
-std::string In(std::string directory, std::string_view name) {
-  return directory.append("/").append(name);
-}
-
-std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory) {
-  const auto names = ListDirectory(directory);
-  if (!names) pass.Add(what, directory, "cannot be read", Fail(names.error()));
-  return names ? names->value_or(std::vector<std::string>{}) : std::vector<std::string>{};
-}
-
 void Journals(ReconcilePass& pass, const JournalScan& scan) {
   for (const auto& path : scan.remains) {
     if (!IsOld(pass, path)) continue;
@@ -105,7 +95,7 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
     const auto remove = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {file->id}));
       if (!locks) return false;
-      if (file->temporary) return RH_TRY(RemoveFile(In(directory, name)));
+      if (file->temporary) return RH_TRY(RemoveFile(directory + "/" + name));
       return RH_TRY(pass.journal.HoldsDevice(file->id)) ? false : RH_TRY(RemoveCdiSpec(pass.root, file->id));
     };
     pass.Add("cdi-spec", name, file->temporary ? kHalfWritten : kNoEntry, remove());
@@ -127,7 +117,7 @@ Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& containe
   bool removed = false;
   const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
   for (const auto& name : names) {
-    if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(In(directory, name))) || removed;
+    if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(directory + "/" + name)) || removed;
   }
   if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
   RH_TRY(RemoveHandoff(pass.root, container));
@@ -171,7 +161,7 @@ void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
 void Announcements(ReconcilePass& pass) {
   const std::string directory = paths::Announcements(pass.root);
   for (const auto& name : NamesIn(pass, "announcement", directory)) {
-    const std::string path = In(directory, name);
+    const std::string path = directory + "/" + name;
     const auto remove = [&]() -> Result<bool> {
       const auto key = RH_TRY(ReadRepeatRequest(path));
       const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
@@ -188,6 +178,12 @@ bool IsOld(const ReconcilePass& pass, const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) return false;
   return std::time(nullptr) - status.st_mtim.tv_sec >= pass.options.remains_age.count();
+}
+
+std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory) {
+  const auto names = ListDirectory(directory);
+  if (!names) pass.Add(what, directory, "cannot be read", Fail(names.error()));
+  return names ? names->value_or(std::vector<std::string>{}) : std::vector<std::string>{};
 }
 
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {

@@ -50,30 +50,20 @@ Result<bool> RemoveAbandoned(const std::string& path) {
   return same ? RemoveFile(path) : false;
 }
 
-std::string In(std::string directory, std::string_view name) {
-  return directory.append("/").append(name);
-}
-
-std::vector<std::string> NamesIn(ReconcilePass& pass, const std::string& directory) {
-  const auto names = ListDirectory(directory);
-  if (!names) pass.Add("half-written", directory, "cannot be read", Fail(names.error()));
-  return names ? names->value_or(std::vector<std::string>{}) : std::vector<std::string>{};
-}
-
 }  // namespace
 
 void ReconcileHalfWritten(ReconcilePass& pass) {
   for (const Place& place : PlacesOf(pass.root)) {
-    for (const std::string& name : NamesIn(pass, place.directory)) {
-      const std::string path = In(place.directory, name);
+    for (const std::string& name : NamesIn(pass, "half-written", place.directory)) {
+      const std::string path = place.directory + "/" + name;
       if (IsTemporaryIn(place, name)) pass.Add("half-written", path, kKilled, RemoveAbandoned(path));
     }
   }
   // A socket's writer holds no lock, but has it renamed within milliseconds.
   const std::string socket = paths::BindSocket(pass.root);
   const std::string directory = socket.substr(0, socket.rfind('/'));
-  for (const std::string& name : NamesIn(pass, directory)) {
-    const std::string path = In(directory, name);
+  for (const std::string& name : NamesIn(pass, "half-written", directory)) {
+    const std::string path = directory + "/" + name;
     if (path.starts_with(socket + ".") && IsOld(pass, path))
       pass.Add("half-written", path, kKilled, RemoveFile(path));
   }

@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "cni/plugin/locks.h"
 #include "cni/state/journal.h"
@@ -44,6 +45,10 @@ inline Result<std::optional<DeviceLocks>> TryLock(const Root& root, const std::s
   if (locks.error().code == ErrorCode::kTimeout) return std::nullopt;
   return Fail(locks.error());
 }
+
+// What is in a directory. One that cannot be listed is reported (of the kind `what`), and
+// as if empty.
+std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory);
 
 // Whether it is too old to be still in the making.
 bool IsOld(const ReconcilePass& pass, const std::string& path);

@@ -15,7 +15,7 @@ using bytes::Text;
 
 constexpr char kBlockTable = 'B';
 
-Error Malformed(std::string_view what) {
+Error MalformedBlocks(std::string_view what) {
   return {ErrorCode::kIo, "address store: malformed " + std::string(what) + " record",
           "the store was written by a newer version or is damaged: restore it from a backup", 0};
 }
@@ -35,7 +35,7 @@ std::string Encode(const NodeBlock& block) {
 Result<NodeBlock> DecodeBlock(std::string_view key, std::string_view value) {
   NodeBlock block;
   const auto end_of_pool = key.find('\0');
-  if (end_of_pool == std::string_view::npos) return Fail(Malformed("block"));
+  if (end_of_pool == std::string_view::npos) return Fail(MalformedBlocks("block"));
   block.pool = key.substr(1, end_of_pool - 1);
   Reader name(key.substr(end_of_pool + 1));
   block.index = name.Number();
@@ -51,7 +51,7 @@ Result<NodeBlock> DecodeBlock(std::string_view key, std::string_view value) {
   block.seen_with = reader.Number();
   const bool known = state >= static_cast<std::uint64_t>(BlockState::kClaiming) &&
                      state <= static_cast<std::uint64_t>(BlockState::kLost);
-  if (!reader.Done() || !name.Done() || !known) return Fail(Malformed("block"));
+  if (!reader.Done() || !name.Done() || !known) return Fail(MalformedBlocks("block"));
   block.range.first = RH_TRY(DecodeAddress(first));
   block.range.last = RH_TRY(DecodeAddress(last));
   return block;
@@ -144,7 +144,7 @@ Result<std::optional<NodeLease>> ReadNodeLease(const LmdbTxn& txn) {
   lease.boot_id = reader.Text();
   lease.renewed_ms = reader.Number();
   lease.fence_ms = reader.Number();
-  if (!reader.Done()) return Fail(Malformed("lease"));
+  if (!reader.Done()) return Fail(MalformedBlocks("lease"));
   return lease;
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::int64_t kMaxBlockSize = 65536;
+constexpr std::int64_t kMaxConfiguredBlock = 65536;
 constexpr std::int64_t kMaxLowWater = std::int64_t{1} << 20;
 constexpr std::int64_t kMaxRenewSeconds = 3600;
 constexpr std::int64_t kMaxSeconds = std::int64_t{365} * 24 * 3600;
@@ -54,7 +54,7 @@ Result<LeaseStoreConfig> ParseLeaseSettings(const std::string& json, const std::
   } else if (type != "node") {
     reader.Fail("type", "'" + type + "' is not known", "node, etcd or kubernetes");
   }
-  const auto size = reader.Int("blockSize", 1, kMaxBlockSize);
+  const auto size = reader.Int("blockSize", 1, kMaxConfiguredBlock);
   config.block_size = static_cast<std::uint64_t>(size.value_or(64));
   if (!std::has_single_bit(config.block_size))
     reader.Fail("blockSize", std::to_string(config.block_size) + " is no power of two", "such as 64");

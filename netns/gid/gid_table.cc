@@ -36,7 +36,7 @@ std::optional<GidType> ParseType(const std::string& text) {
   return std::nullopt;
 }
 
-std::string NameOf(GidType type) {
+std::string TypeName(GidType type) {
   switch (type) {
     case GidType::kRoceV1:
       return "RoCE v1";
@@ -123,7 +123,7 @@ std::string Describe(const std::vector<GidEntry>& table) {
   lines.reserve(table.size());
   for (const GidEntry& entry : table) {
     lines.push_back("index " + std::to_string(entry.index) + ": " + entry.gid.ToString() + " " +
-                    NameOf(entry.type) + " " + entry.netdev);
+                    TypeName(entry.type) + " " + entry.netdev);
   }
   return Join(lines, "\n");
 }

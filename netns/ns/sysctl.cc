@@ -14,7 +14,7 @@
 namespace railhead {
 namespace {
 
-std::string NameOf(const std::string& path) {
+std::string FileName(const std::string& path) {
   std::string name = path;
   for (char& c : name) {
     if (c == '/') {
@@ -66,7 +66,7 @@ Result<std::vector<UniqueFd>> OpenAll(const NetNs& ns, const std::vector<std::st
       UniqueFd fd(open(("/proc/sys/" + path).c_str(), flags | O_CLOEXEC));
       const bool absent = !fd.valid() && (errno == ENOENT || errno == ENOTDIR);
       if (!fd.valid() && (!absent || flags == O_WRONLY)) {
-        return Fail(SysctlError(errno, std::string(doing) + " sysctl " + NameOf(path)));
+        return Fail(SysctlError(errno, std::string(doing) + " sysctl " + FileName(path)));
       }
       files.push_back(std::move(fd));
     }
@@ -102,7 +102,7 @@ Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
       values.emplace_back();
       continue;
     }
-    values.emplace_back(RH_TRY(ReadWhole(files[i].get(), "reading sysctl " + NameOf(paths[i]))));
+    values.emplace_back(RH_TRY(ReadWhole(files[i].get(), "reading sysctl " + FileName(paths[i]))));
   }
   return values;
 }
@@ -115,7 +115,7 @@ Result<void> WriteSysctls(const NetNs& ns, const std::vector<std::pair<std::stri
   const std::vector<UniqueFd> files = RH_TRY(OpenAll(ns, paths, O_WRONLY, "setting"));
   for (std::size_t i = 0; i < values.size(); ++i) {
     const auto& [path, value] = values[i];
-    const std::string what = "setting sysctl " + NameOf(path) + " to \"" + value + "\"";
+    const std::string what = "setting sysctl " + FileName(path) + " to \"" + value + "\"";
     // One write: the kernel takes each as a whole value. It would take none at all
     // for success.
     if (value.empty()) return Fail(SysctlError(EINVAL, what));

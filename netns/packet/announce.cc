@@ -11,7 +11,7 @@
 namespace railhead {
 namespace {
 
-Result<void> Send(int fd, int index, const std::vector<std::uint8_t>& frame) {
+Result<void> SendFrame(int fd, int index, const std::vector<std::uint8_t>& frame) {
   sockaddr_ll to{};
   to.sll_family = AF_PACKET;
   to.sll_ifindex = index;
@@ -40,7 +40,7 @@ Result<void> Announce(const NetNs& ns, int index, const MacAddress& mac,
   RH_TRY_WRAP(OpenSocketsIn(ns, open), "announcing addresses in " + ns.path());
   for (const IpAddress& address : addresses) {
     const auto frame = address.IsV4() ? GratuitousArp(mac, address) : UnsolicitedAdvertisement(mac, address);
-    RH_TRY_WRAP(Send(fd.get(), index, frame),
+    RH_TRY_WRAP(SendFrame(fd.get(), index, frame),
                 "announcing " + address.ToString() + " on interface " + std::to_string(index));
   }
   return {};

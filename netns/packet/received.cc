@@ -11,7 +11,7 @@ constexpr std::size_t kEthernet = 14;
 constexpr std::size_t kArp = 28;
 constexpr std::size_t kIpv6 = 40;
 constexpr std::size_t kMessage = 24;  // solicitation or advertisement without options
-constexpr std::uint8_t kIcmpV6 = 58;
+constexpr std::uint8_t kNextIcmpV6 = 58;
 constexpr std::uint8_t kSolicitation = 135;
 constexpr std::uint8_t kAdvertisement = 136;
 constexpr std::uint8_t kSourceLinkLayer = 1;
@@ -36,7 +36,7 @@ bool IsStation(const MacAddress& mac) {
   return !mac.IsZero() && !mac.IsMulticast();
 }
 
-std::uint32_t Sum(View bytes) {
+std::uint32_t SumOf(View bytes) {
   std::uint32_t sum = 0;
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     sum += i % 2 == 0 ? std::uint32_t{bytes[i]} << 8U : bytes[i];
@@ -46,8 +46,8 @@ std::uint32_t Sum(View bytes) {
 
 // RFC 4443 section 2.3; `ip` is the whole IPv6 header. At most 64 KiB: no overflow.
 bool ChecksumIsRight(View ip, View message) {
-  std::uint32_t sum = Sum(ip.subspan(8, 32)) + Sum(message);
-  sum += static_cast<std::uint32_t>(message.size()) + kIcmpV6;
+  std::uint32_t sum = SumOf(ip.subspan(8, 32)) + SumOf(message);
+  sum += static_cast<std::uint32_t>(message.size()) + kNextIcmpV6;
   while (sum > 0xffff) sum = (sum & 0xffffU) + (sum >> 16U);
   return sum == 0xffff;
 }
@@ -55,7 +55,7 @@ bool ChecksumIsRight(View ip, View message) {
 // The ICMPv6 message of an IPv6 packet without extension headers; empty: it is none.
 // What follows the packet is padding of short frames.
 View IcmpMessage(View packet) {
-  if (packet.size() < kIpv6 || packet[0] >> 4U != 6 || packet[6] != kIcmpV6) return {};
+  if (packet.size() < kIpv6 || packet[0] >> 4U != 6 || packet[6] != kNextIcmpV6) return {};
   const std::size_t size = At16(packet, 4);
   if (size < kMessage || size > packet.size() - kIpv6) return {};
   return packet.subspan(kIpv6, size);

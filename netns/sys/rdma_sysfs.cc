@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::string_view kInfiniband = "/sys/class/infiniband";
 
-std::string DevicePath(const Root& root, std::string_view ibdev) {
+std::string RdmaDevicePath(const Root& root, std::string_view ibdev) {
   return root.Path(kInfiniband) + "/" + std::string(ibdev);
 }
 
 std::string PortPath(const Root& root, std::string_view ibdev, int port) {
-  return DevicePath(root, ibdev) + "/ports/" + std::to_string(port);
+  return RdmaDevicePath(root, ibdev) + "/ports/" + std::to_string(port);
 }
 
 // The first entry of a directory whose name begins with `prefix`.
@@ -93,7 +93,7 @@ Result<std::optional<LinkLayer>> LinkLayerOf(const Root& root, std::string_view 
 }
 
 Result<std::optional<std::string>> RxeParentOf(const Root& root, std::string_view ibdev) {
-  return ReadAttribute(DevicePath(root, ibdev) + "/parent");
+  return ReadAttribute(RdmaDevicePath(root, ibdev) + "/parent");
 }
 
 Result<std::vector<std::string>> RxeDevicesOf(const Root& root, std::string_view netdev) {
