@@ -56,6 +56,7 @@ plant kubernetes-store $store/role.yaml 's/verbs: .*/verbs: ["*"]/' "more than R
 # JSON, by itself and for our programs.
 plant minimal overlays/minimal/fabric.json 's/"version": 1,/"version": 1/' 'fabric.json'
 plant minimal overlays/minimal/fabric.json 's/"pf": 0/"pf": 0, "vlam": 1/' 'vlam'
+plant minimal overlays/minimal/fabric.json 's/, "subnet".*26//' 'requires a handoff'
 plant etcd-store overlays/etcd-store/fabric.json 's/"endpoints"/"endpoint"/' 'endpoint'
 plant minimal $networks 's/"type": "railhead"/"type": "railhead", "vlam": 1/' 'vlam'
 # Examples.

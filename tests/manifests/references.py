@@ -43,6 +43,7 @@ class Rendering:
             yield from self.of_role(role)
         for network in self.of_kind('NetworkAttachmentDefinition'):
             yield from self.of_network(network)
+        yield from self.of_addresses()
         yield from self.of_store()
 
     # ---- the DaemonSet -----------------------------------------------------------------
@@ -131,6 +132,16 @@ class Rendering:
         resource = network['metadata'].get('annotations', {}).get(RESOURCE_NAME)
         if resource and resource not in self.resources():
             yield f'network {name}: no pool of the fabric is {resource}'
+
+    def of_addresses(self):
+        """A pool that requires a handoff starts no pod whose NIC has no address, and ours have no other IPAM."""
+        fabric = self.fabric()
+        rails = {rail['name']: rail for rail in fabric.get('rails', [])}
+        mode = fabric.get('handoff', {}).get('mode', 'required')
+        for pool in fabric.get('pools', [{}]):
+            for name in pool.get('rails', rails) if pool.get('handoff', mode) == 'required' else []:
+                if name in rails and 'subnet' not in rails[name]:
+                    yield f'fabric: {name} has no subnet, and its pool requires a handoff'
 
     def of_store(self):
         store = self.fabric().get('addresses', {}).get('store', {})
