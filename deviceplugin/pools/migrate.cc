@@ -19,21 +19,26 @@ using OrderedJson = nlohmann::ordered_json;
 class Migrator {
  public:
   void Add(const ResourceSpec& spec, std::size_t index) {
-    where_ = "/resourceList/" + std::to_string(index) + " (" + spec.resource + "): ";
+    resource_ = index;
+    selector_.reset();
+    done_.resources.push_back(spec.resource);
     if (const std::string why = WhyNotAtAll(spec); !why.empty()) {
-      Note("left out: " + why + "; keep config.json for it");
-      return;
+      return Note({}, true, "left out: " + why + "; keep config.json for it");
     }
     std::vector<std::string> rails;
     bool rdma = false;
-    for (const Selector& selector : spec.selectors) {
-      AddRailsOf(selector, &rails);
-      rdma = rdma || selector.is_rdma.value_or(false);
+    for (std::size_t i = 0; i < spec.selectors.size(); ++i) {
+      selector_ = i;
+      AddRailsOf(spec.selectors[i], &rails);
+      rdma = rdma || spec.selectors[i].is_rdma.value_or(false);
     }
+    selector_.reset();
     if (rails.empty()) return;
     NoteWhatIsShared(rails, spec.resource);
-    if (!spec.additional_info.empty()) Note("additionalInfo is left out: fabric.json has no such thing");
-    if (spec.exclude_topology) Note("excludeTopology is left out: devices tell their NUMA node");
+    if (!spec.additional_info.empty())
+      Note({"additionalInfo"}, true, "additionalInfo is left out: fabric.json has no such thing");
+    if (spec.exclude_topology)
+      Note({"excludeTopology"}, true, "excludeTopology is left out: devices tell their NUMA node");
     OrderedJson pool;
     pool["resource"] = spec.resource;
     pool["rails"] = rails;
@@ -42,32 +47,25 @@ class Migrator {
     pools_.push_back(std::move(pool));
   }
 
-  Result<Migration> Finish(const std::string& what) {
-    if (pools_.empty()) {
-      return Fail(ErrorCode::kUnsupported,
-                  "migrating " + what + ": no resource can be carried over: " + Join(notes_, "; "),
-                  "stay with --config-file, or write fabric.json by hand (docs/reference/fabric.md)");
-    }
+  Result<ResourceMigration> Finish(const std::string& what) {
+    if (pools_.empty()) return std::move(done_);
     OrderedJson fabric;
     fabric["version"] = 1;
     fabric["rails"] = rails_;
     fabric["pools"] = pools_;
-    where_ = "/rails: ";
-    Note(
-        "to be filled in by you, since config.json does not say it: each rail's vlan, mtu, subnet, gateway, "
-        "routes and nodeRanges or nodeBlock; without a subnet addresses come from the ipam of the network "
-        "configuration");
-    Migration migration{fabric.dump(2) + "\n", std::move(notes_)};
+    done_.fabric = fabric.dump(2) + "\n";
     // Both files have rules of their own for names.
-    if (const auto read = ParseFabric(migration.fabric, "the fabric.json made of it"); !read) {
+    if (const auto read = ParseFabric(done_.fabric, "the fabric.json made of it"); !read) {
       return Fail(ErrorCode::kUnsupported, "migrating " + what + ": " + read.error().message,
                   read.error().hint);
     }
-    return migration;
+    return std::move(done_);
   }
 
  private:
-  void Note(const std::string& text) { notes_.push_back(where_ + text); }
+  void Note(std::vector<std::string> keys, bool lost, std::string text) {
+    done_.notes.push_back({resource_, selector_, std::move(keys), lost, std::move(text)});
+  }
 
   static std::string WhyNotAtAll(const ResourceSpec& spec) {
     if (spec.kind == FunctionKind::kAccelerator) return "accelerators are on no rail";
@@ -97,15 +95,17 @@ class Migrator {
     const bool by_name = !selector.pf_names.empty();
     const std::vector<PfRange>& pfs = by_name ? selector.pf_names : selector.root_devices;
     if (pfs.empty()) {
-      Note("a selector without pfNames and rootDevices is left out");
+      Note({}, true, "a selector without pfNames and rootDevices is left out");
       return;
     }
     if (by_name && !selector.root_devices.empty()) {
-      Note("rootDevices beside pfNames are left out: the rail is found by the PF's name");
+      Note({"rootDevices"}, false,
+           "rootDevices beside pfNames are left out: the rail is found by the PF's name");
     }
     for (const PfRange& range : pfs) {
       if (!range.vfs.empty()) {
-        Note("the range of VFs of " + range.pf + " is left out: a pool takes all VFs of its rails");
+        Note({by_name ? "pfNames" : "rootDevices"}, true,
+             "the range of VFs of " + range.pf + " is left out: a pool takes all VFs of its rails");
       }
       const std::string& rail = RailOf(range.pf);
       if (std::find(rails->begin(), rails->end(), rail) == rails->end()) rails->push_back(rail);
@@ -114,14 +114,19 @@ class Migrator {
   }
 
   void NoteFilters(const Selector& selector) {
-    std::vector<std::string> keys;
-    if (!selector.vendors.empty()) keys.emplace_back("vendors");
-    if (!selector.devices.empty()) keys.emplace_back("devices");
-    if (!selector.drivers.empty()) keys.emplace_back("drivers");
-    if (!selector.pci_addresses.empty()) keys.emplace_back("pciAddresses");
-    if (!selector.acpi_indexes.empty()) keys.emplace_back("acpiIndexes");
-    if (!selector.link_types.empty()) keys.emplace_back("linkTypes");
-    if (!keys.empty()) Note(Join(keys, ", ") + " left out: a pool takes all VFs of its rails");
+    // The functions of one PF are alike in these.
+    std::vector<std::string> same;
+    if (!selector.vendors.empty()) same.emplace_back("vendors");
+    if (!selector.devices.empty()) same.emplace_back("devices");
+    if (!selector.drivers.empty()) same.emplace_back("drivers");
+    if (!selector.link_types.empty()) same.emplace_back("linkTypes");
+    std::vector<std::string> some;
+    if (!selector.pci_addresses.empty()) some.emplace_back("pciAddresses");
+    if (!selector.acpi_indexes.empty()) some.emplace_back("acpiIndexes");
+    for (const auto* keys : {&same, &some}) {
+      if (!keys->empty())
+        Note(*keys, keys == &some, Join(*keys, ", ") + " left out: a pool takes all VFs of its rails");
+    }
   }
 
   const std::string& RailOf(const std::string& pf) {
@@ -139,14 +144,16 @@ class Migrator {
     for (const std::string& rail : rails) {
       const auto [first, made] = pool_of_.try_emplace(rail, resource);
       if (!made) {
-        Note(rail + " is in the pool " + first->second +
-             ", too, which takes all of its VFs: make one pool of both, " + "or stay with config.json");
+        Note({"resourceName"}, true,
+             rail + " is in the pool " + first->second +
+                 ", too, which takes all of its VFs: make one pool of both, or stay with config.json");
       }
     }
   }
 
-  std::string where_;
-  std::vector<std::string> notes_;
+  std::size_t resource_ = 0;
+  std::optional<std::size_t> selector_;
+  ResourceMigration done_;
   OrderedJson rails_ = OrderedJson::array();
   OrderedJson pools_ = OrderedJson::array();
   std::map<std::string, std::string> rail_of_;  // PF in lower case -> rail
@@ -155,12 +162,33 @@ class Migrator {
 
 }  // namespace
 
-Result<Migration> MigrateSriovdpConfig(std::string_view text, const std::string& what,
-                                       const std::string& default_prefix) {
+Result<ResourceMigration> MigrateResources(std::string_view text, const std::string& what,
+                                           const std::string& default_prefix) {
   const auto specs = RH_TRY(ParseSriovdpConfig(text, what, default_prefix));
   Migrator migrator;
   for (std::size_t index = 0; index < specs.size(); ++index) migrator.Add(specs[index], index);
   return migrator.Finish(what);
+}
+
+Result<Migration> MigrateSriovdpConfig(std::string_view text, const std::string& what,
+                                       const std::string& default_prefix) {
+  auto resources = RH_TRY(MigrateResources(text, what, default_prefix));
+  Migration migration;
+  for (const ResourceNote& note : resources.notes) {
+    migration.notes.push_back("/resourceList/" + std::to_string(note.resource) + " (" +
+                              resources.resources[note.resource] + "): " + note.text);
+  }
+  if (resources.fabric.empty()) {
+    return Fail(ErrorCode::kUnsupported,
+                "migrating " + what + ": no resource can be carried over: " + Join(migration.notes, "; "),
+                "stay with --config-file, or write fabric.json by hand (docs/reference/fabric.md)");
+  }
+  migration.fabric = std::move(resources.fabric);
+  migration.notes.emplace_back(
+      "/rails: to be filled in by you, since config.json does not say it: each rail's vlan, mtu, subnet, "
+      "gateway, routes and nodeRanges or nodeBlock; without a subnet addresses come from the ipam of the "
+      "network configuration");
+  return migration;
 }
 
 }  // namespace railhead

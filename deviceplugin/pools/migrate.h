@@ -3,10 +3,12 @@
 // The PFs that pfNames and rootDevices name become rails, in the order in which they are
 // named, and the resources pools over them. Nothing is made up: VLANs, subnets and MTUs
 // are in no config.json and are left out. What cannot be carried over is told.
-// Threads: pure function. Errors: those of ParseSriovdpConfig(), and kUnsupported, with
-// all the reasons, when no resource names a PF.
+// Threads: pure functions. Errors: those of ParseSriovdpConfig(); kUnsupported when fabric.json has
+// other rules for a name, and from MigrateSriovdpConfig(), with all the reasons, when no resource names a PF.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,8 +17,26 @@
 
 namespace railhead {
 
+struct ResourceNote {
+  std::size_t resource = 0;             // its place in resourceList
+  std::optional<std::size_t> selector;  // its place among the resource's; nullopt: not of a selector
+  std::vector<std::string> keys;        // of the resource, or of the selector; none: all of it
+  // Whether what the config.json asks for is lost: other devices are given, or none.
+  bool lost = false;
+  std::string text;
+};
+
+struct ResourceMigration {
+  std::string fabric;                  // which ParseFabric() takes; "" when no resource names a PF
+  std::vector<std::string> resources;  // full names, in the order of resourceList
+  std::vector<ResourceNote> notes;
+};
+
+Result<ResourceMigration> MigrateResources(std::string_view text, const std::string& what,
+                                           const std::string& default_prefix);
+
 struct Migration {
-  std::string fabric;  // fabric.json, which ParseFabric() takes
+  std::string fabric;
   // What was left behind or has to be filled in, a line each: "/resourceList/0
   // (intel.com/net): ...".
   std::vector<std::string> notes;
