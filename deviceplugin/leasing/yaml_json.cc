@@ -65,17 +65,39 @@ class Converter {
   int nodes_ = 0;
 };
 
-}  // namespace
+std::vector<YAML::Node> OnlyOne(const std::string& yaml) {
+  return {YAML::Load(yaml)};
+}
 
-Result<std::string> YamlToJson(const std::string& yaml, const std::string& what) {
+std::vector<YAML::Node> All(const std::string& yaml) {
+  return YAML::LoadAll(yaml);
+}
+
+template <typename Load>
+Result<std::vector<std::string>> Convert(const std::string& yaml, const std::string& what, Load load) {
   try {
-    const auto json = Converter().Convert(YAML::Load(yaml), 0);
-    if (!json) return Fail(ErrorCode::kMalformed, what + ": nested too deeply, or too large");
-    return json->dump(-1, ' ', false, Json::error_handler_t::replace);
+    Converter converter;
+    std::vector<std::string> texts;
+    for (const YAML::Node& document : load(yaml)) {
+      const auto json = converter.Convert(document, 0);
+      if (!json) return Fail(ErrorCode::kMalformed, what + ": nested too deeply, or too large");
+      texts.push_back(json->dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+    return texts;
   } catch (const YAML::Exception& error) {
     return Fail(ErrorCode::kMalformed,
                 what + ":" + std::to_string(error.mark.line + 1) + ": no YAML: " + error.msg);
   }
+}
+
+}  // namespace
+
+Result<std::string> YamlToJson(const std::string& yaml, const std::string& what) {
+  return std::move(RH_TRY(Convert(yaml, what, OnlyOne)).front());
+}
+
+Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, const std::string& what) {
+  return Convert(yaml, what, All);
 }
 
 }  // namespace railhead
