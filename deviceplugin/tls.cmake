@@ -8,7 +8,7 @@ find_library(ARCHIVE_crypto libcrypto.a REQUIRED)
 add_library(railhead_tls INTERFACE)
 target_include_directories(railhead_tls SYSTEM INTERFACE ${BOOST_INCLUDE} ${OPENSSL_INCLUDE})
 target_link_libraries(railhead_tls INTERFACE ${ARCHIVE_ssl} ${ARCHIVE_crypto} Threads::Threads ${CMAKE_DL_LIBS})
-# kubeconfig files are YAML.
+# kubeconfig files and Kubernetes' objects are YAML.
 find_path(YAML_INCLUDE yaml-cpp/yaml.h REQUIRED)
 find_library(ARCHIVE_yaml libyaml-cpp.a REQUIRED)
 add_library(railhead_yaml INTERFACE)

@@ -16,7 +16,7 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;         // could not be done, or what was checked is not well
 inline constexpr int kUsage = 2;          // wrong command line
 inline constexpr int kBadConfig = 3;      // a configuration is missing or wrong
-inline constexpr int kChangesNeeded = 4;  // vfs plan: there is something to do
+inline constexpr int kChangesNeeded = 4;  // vfs plan, migrate: there is something to do
 
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
 int Complain(const Error& error, int status);
@@ -35,6 +35,8 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status);
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);
 // ipam import host-local, whereabouts
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status);
+// migrate
+void AddMigrateCommand(CLI::App* app, const Root& root, int* status);
 // rdma-test
 void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status);
 void AddTopoCommand(CLI::App* app, const Root& root, int* status);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit status: 0 done; 1 it could not be done, or what was checked is not well; 2 wrong command line; "
-    "3 a configuration is missing or wrong; 4 vfs plan: there is something to do.";
+    "3 a configuration is missing or wrong; 4 vfs plan, migrate: there is something to do.";
 
 int Main(int argc, char** argv) {
   const char* prefix = std::getenv("RAILHEAD_ROOT");
@@ -28,6 +28,7 @@ int Main(int argc, char** argv) {
   AddHealthCommand(&app, root, &status);
   AddInstallCommand(&app, root, &status);
   AddIpamCommand(&app, root, &status);
+  AddMigrateCommand(&app, root, &status);
   AddRdmaTestCommand(&app, root, &status);
   AddTopoCommand(&app, root, &status);
   AddVfsCommand(&app, root, &status);

@@ -1,0 +1,49 @@
+// The documents that a migration starts from, told apart by what they say of themselves.
+//
+// sriov-network-device-plugin's config.json, alone or in a ConfigMap (the SR-IOV operator's has an entry
+// for each node); NetworkAttachmentDefinitions; lists of these, as kubectl prints them. JSON or YAML.
+// Threads: pure functions. Errors: kMalformed, kInvalid with document, key and, of broken JSON, the byte.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+
+namespace railhead::migrate {
+
+inline constexpr std::size_t kMaxDocument = std::size_t{16} << 20;
+
+struct DeviceConfig {
+  std::string source;  // "cm.yaml: ConfigMap kube-system/sriovdp: config.json"
+  std::string entry;   // of a ConfigMap; "": the document itself
+  std::string text;
+};
+
+struct NetworkDefinition {
+  std::string source;
+  std::string space;  // its namespace; "": not given
+  std::string name;
+  nlohmann::json object;  // with the JSON of /spec/config in place of its text
+};
+
+// What host-local has given on a node.
+struct HeldAddresses {
+  std::string source;  // its directory
+  std::string network;
+  std::vector<IpAddress> addresses;
+};
+
+struct Documents {
+  std::vector<DeviceConfig> device_configs;
+  std::vector<NetworkDefinition> networks;
+  std::vector<HeldAddresses> held;
+  std::vector<std::string> untouched;  // what is none of these, a line each
+};
+
+// Adds what is in `text`, which `what` names in errors and in the report.
+Result<void> AddDocuments(const std::string& text, const std::string& what, Documents* documents);
+
+}  // namespace railhead::migrate
