@@ -71,7 +71,7 @@ void RefuseBesideRail(JsonReader& reader) {
 PoolFields ReadLink(JsonReader& entry, const PoolFields& common) {
   const std::string ifname = entry.RequiredString("ifname");
   if (!ifname.empty() && !IsInterfaceName(ifname)) {
-    entry.Fail("ifname", "is no interface name", "1 to 15 characters, no '/', ':' or blanks");
+    entry.Fail("ifname", "is no interface name", "1 to 15 characters, no '/', ':', '%' or blanks");
   }
   PoolFields pool = ReadShared(entry);
   pool.ifname = ifname;

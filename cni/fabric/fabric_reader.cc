@@ -132,6 +132,11 @@ void ReadAddressing(JsonReader& reader, Rail& rail) {
 Rail ReadRail(JsonReader& reader, std::size_t position) {
   Rail rail;
   rail.name = reader.RequiredString("name");
+  // Interfaces are called after it, and it stands in labels of metrics and in logs.
+  if (std::any_of(rail.name.begin(), rail.name.end(),
+                  [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; })) {
+    reader.Fail("name", "holds a blank, a '/' or a control character", "for example rail0");
+  }
   ReadPf(reader, rail);
   if (const auto vlan = reader.Int("vlan", 0, 4094); vlan) rail.vlan = static_cast<int>(*vlan);
   rail.vlan_qos = static_cast<int>(reader.Int("vlanQoS", 0, 7).value_or(0));
@@ -169,6 +174,10 @@ void ReadHandoff(JsonReader& reader, Fabric& fabric) {
 bool IsResourceName(const std::string& text) {
   const auto slash = text.find('/');
   if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() || text.size() > 200) return false;
+  // Sockets and files are called after it, too: neither part is "..".
+  for (const std::size_t end : {std::size_t{0}, slash - 1, slash + 1, text.size() - 1}) {
+    if (std::isalnum(static_cast<unsigned char>(text[end])) == 0) return false;
+  }
   return std::all_of(text.begin(), text.end(),
                      [](unsigned char c) {
                        return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';

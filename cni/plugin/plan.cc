@@ -6,13 +6,12 @@
 #include <tuple>
 
 #include "cni/plugin/host_device.h"
+#include "cni/skel/plugin.h"
 #include "netns/base/text.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {
 namespace {
-
-constexpr std::size_t kMaxIfname = 15;  // IFNAMSIZ - 1
 
 // What all links of one ADD are resolved against.
 struct Facts {
@@ -199,9 +198,7 @@ Result<void> NameByRail(std::vector<LinkPlan>& links) {
     link.pod_name = !link.rail   ? "nic" + std::to_string(number)
                     : number > 0 ? link.rail->name + "-" + std::to_string(number)
                                  : link.rail->name;
-    const bool bad = link.pod_name.size() > kMaxIfname || link.pod_name == "lo" ||
-                     link.pod_name.find_first_of("/: \t") != std::string::npos;
-    if (bad) {
+    if (!IsInterfaceName(link.pod_name) || link.pod_name == "lo") {
       return Fail(ErrorCode::kInvalid,
                   "'" + link.pod_name + "', from rail '" + link.RailName() + "', is no interface name",
                   "interfaces are called after their rails: give the rail a name of at most 13 characters");

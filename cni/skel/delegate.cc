@@ -25,7 +25,7 @@ namespace railhead {
 namespace {
 
 Result<std::string> FindPlugin(const CniRequest& request, const std::string& type) {
-  if (type.empty() || type.find('/') != std::string::npos) {
+  if (type.empty() || type[0] == '.' || type.find('/') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "'" + type + "' is no plugin name", "name the plugin without a path");
   }
   for (const auto& directory : request.path) {

@@ -12,8 +12,9 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Finds what nlohmann::json passes over in silence: duplicate keys; and bounds
-// the depth before the recursive parser sees the text.
+// Finds what nlohmann::json passes over in silence: duplicate keys, and NUL characters, behind which
+// the kernel would not see the rest of a path; and bounds the depth before the recursive parser sees the
+// text.
 class StrictCheck : public nlohmann::json_sax<Json> {
  public:
   bool null() override { return true; }
@@ -21,13 +22,22 @@ class StrictCheck : public nlohmann::json_sax<Json> {
   bool number_integer(number_integer_t) override { return true; }
   bool number_unsigned(number_unsigned_t) override { return true; }
   bool number_float(number_float_t, const string_t&) override { return true; }
-  bool string(string_t&) override { return true; }
+  bool string(string_t& text) override {
+    if (text.find('\0') == std::string::npos) return true;
+    error_ = "field '" + field_ + "' holds a NUL character";
+    return false;
+  }
   bool binary(binary_t&) override { return true; }
   bool start_object(std::size_t) override {
     keys_.emplace_back();
     return Deeper();
   }
   bool key(string_t& name) override {
+    field_ = name;
+    if (name.find('\0') != std::string::npos) {
+      error_ = "the name of a field holds a NUL character";
+      return false;
+    }
     if (keys_.back().insert(name).second) return true;
     error_ = "field '" + name + "' is there twice";
     return false;
@@ -59,6 +69,7 @@ class StrictCheck : public nlohmann::json_sax<Json> {
   }
   std::vector<std::set<std::string>> keys_;
   int depth_ = 0;
+  std::string field_;  // the latest
   std::string error_;
 };
 

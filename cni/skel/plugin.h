@@ -39,7 +39,8 @@ struct CniRequest {
   bool netns_override = false;              // CNI_NETNS_OVERRIDE: the plugin's own namespace is allowed
 };
 
-// What CNI_IFNAME may be: 1 to 15 characters, no '/', ':', blank or NUL, not "." or "..".
+// What CNI_IFNAME may be: 1 to 15 ASCII characters, no '/', ':', '%', blank or control character, not "." or
+// "..".
 bool IsInterfaceName(std::string_view text);
 
 // An attachment that GC must leave alone.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <climits>
 #include <string_view>
 
 #include "cni/skel/cni_error.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr const char* kValidAttachments = "cni.dev/valid-attachments";
 constexpr std::size_t kMaxInterfaceName = 15;  // IFNAMSIZ less the terminator
 constexpr std::size_t kMaxName = 128;          // of a network or container id: they become file names
+constexpr std::size_t kMaxPodName = 253;       // Kubernetes' own limit (DNS-1123 subdomain)
 
 // What a call is about.
 enum class Subject { kUnknown, kPlugin, kNetwork, kContainer };
@@ -30,8 +32,8 @@ tl::unexpected<CniFailure> Refuse(int code, std::string message, std::string hin
 }
 
 // SPEC.md: starts with an alphanumeric, then alphanumerics, '_', '.', '-'.
-bool IsIdentifier(std::string_view text) {
-  if (text.empty() || text.size() > kMaxName || std::isalnum(static_cast<unsigned char>(text[0])) == 0)
+bool IsIdentifier(std::string_view text, std::size_t longest = kMaxName) {
+  if (text.empty() || text.size() > longest || std::isalnum(static_cast<unsigned char>(text[0])) == 0)
     return false;
   return std::all_of(text.begin(), text.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
@@ -55,7 +57,20 @@ tl::expected<void, CniFailure> ReadArgs(const std::string& text, CniRequest& req
     }
     request.args[pair.substr(0, equals)] = pair.substr(equals + 1);
   }
+  // What becomes a path below kubelet's, or stands in logs.
+  for (const char* name : {"K8S_POD_UID", "K8S_POD_NAME", "K8S_POD_NAMESPACE"}) {
+    const auto found = request.args.find(name);
+    if (found == request.args.end() || found->second.empty() || IsIdentifier(found->second, kMaxPodName))
+      continue;
+    return Refuse(kCniBadEnvironment, std::string("CNI_ARGS ") + name + " " + Quoted(found->second) +
+                                          " is no name of Kubernetes");
+  }
   return {};
+}
+
+bool IsAbsolutePath(std::string_view text) {
+  return text.starts_with('/') && text.size() < PATH_MAX &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= ' ' && c != 0x7f; });
 }
 
 tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
@@ -66,10 +81,15 @@ tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
   }
   if (!IsInterfaceName(request.ifname)) {
     return Refuse(kCniBadEnvironment, "CNI_IFNAME " + Quoted(request.ifname) + " is no interface name",
-                  "1 to 15 characters, no '/', ':' or blanks");
+                  "1 to 15 ASCII characters, no '/', ':', '%', blanks or control characters");
   }
   if (request.netns.empty() && request.command != "DEL") {
     return Refuse(kCniBadEnvironment, "CNI_NETNS is not set", "it is required for " + request.command);
+  }
+  // DEL works from the journal: it is not kept from it by a path that it does not need.
+  if (request.command != "DEL" && !IsAbsolutePath(request.netns)) {
+    return Refuse(kCniBadEnvironment, "CNI_NETNS " + Quoted(request.netns) + " is no absolute path",
+                  "for example /var/run/netns/NAME");
   }
   return {};
 }
@@ -78,8 +98,10 @@ tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
 
 bool IsInterfaceName(std::string_view text) {
   if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
+  // The kernel takes any other bytes, but names stand in files of JSON, which is UTF-8.
+  // '%': to rename to "net%d" would be to ask for a number (net/core/dev.c, dev_get_valid_name).
   return std::none_of(text.begin(), text.end(), [](unsigned char c) {
-    return c == '\0' || c == '/' || c == ':' || std::isspace(c) != 0;
+    return c <= ' ' || c >= 0x7f || c == '/' || c == ':' || c == '%';
   });
 }
 
