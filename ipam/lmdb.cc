@@ -53,9 +53,10 @@ std::string BytesOf(const MDB_val& value) {
 
 Result<LmdbEnv> LmdbEnv::Open(const std::string& path, Mode mode) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) == 0) {
-    // LMDB would take an empty file for a new one, and a device for a file.
+  if (::lstat(path.c_str(), &status) == 0) {
+    // LMDB would take an empty file for a new one, and a device, or what a link leads to, for the store.
     if (!S_ISREG(status.st_mode)) return Fail(Damaged(path, "not a regular file"));
+    if (status.st_nlink > 1) return Fail(Damaged(path, "it has other names, too"));
     if (status.st_size == 0) return Fail(Damaged(path, "empty"));
   } else if (errno != ENOENT || mode == Mode::kExisting) {
     return FailSys(errno, "opening address store " + path);

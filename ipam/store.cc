@@ -14,6 +14,7 @@
 #include "ipam/ledger.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {
@@ -106,6 +107,7 @@ Result<ClockReading> ReadClocks(const Root& root) {
 Result<AddressStore> AddressStore::Open(const Root& root) {
   const std::string directory = root.Path(kDirectory);
   const std::string path = directory + std::string(kStoreFile);
+  RH_TRY(MakeStateFolder(root, directory));
   FileLock lock = RH_TRY(FileLock::Acquire(directory + std::string(kLockFile), kLockLimit));
   LmdbEnv env =
       Exists(path) ? RH_TRY(LmdbEnv::Open(path, LmdbEnv::Mode::kExisting)) : RH_TRY(Create(root, path));
@@ -118,6 +120,7 @@ Result<std::optional<AddressStore>> AddressStore::OpenExisting(const Root& root)
 }
 
 Result<void> AddressStore::CheckPlace(const Root& root) {
+  RH_TRY(CheckStateFolder(root, root.Path(kDirectory)));
   std::string path = root.Path(kDirectory);
   while (!Exists(path)) {
     const std::size_t slash = path.rfind('/');

@@ -5,6 +5,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -28,7 +29,7 @@ std::string DeviceHandoffPath(const Root& root, const std::string& bdf) {
 
 Result<void> WriteHandoff(const Root& root, const std::string& container,
                           const std::vector<HandoffFile>& files) {
-  RH_TRY(MakeDirectories(paths::HandoffDirectory(root, container)));
+  RH_TRY(MakeStateFolder(root, paths::HandoffDirectory(root, container)));
   for (const char* name : kNames) {
     const std::string path = HandoffPath(root, container, name);
     const auto file =
@@ -43,18 +44,20 @@ Result<void> WriteHandoff(const Root& root, const std::string& container,
 }
 
 Result<void> RemoveHandoff(const Root& root, const std::string& container) {
+  RH_TRY(CheckStateFolder(root, paths::HandoffDirectory(root, container)));
   for (const char* name : kNames) RH_TRY(RemoveWritten(HandoffPath(root, container, name)));
   (void)RemoveEmptyDirectory(paths::HandoffDirectory(root, container));
   return {};
 }
 
 Result<void> WriteDeviceHandoff(const Root& root, const std::string& bdf, const std::string& nccl_conf) {
-  RH_TRY(MakeDirectories(paths::DeviceHandoffDirectory(root, bdf)));
+  RH_TRY(MakeStateFolder(root, paths::DeviceHandoffDirectory(root, bdf)));
   (void)RemoveEmptyDirectory(DeviceHandoffPath(root, bdf));
   return WriteInPlace(DeviceHandoffPath(root, bdf), nccl_conf);
 }
 
 Result<void> ClearDeviceHandoff(const Root& root, const std::string& bdf) {
+  RH_TRY(CheckStateFolder(root, paths::DeviceHandoffDirectory(root, bdf)));
   // What a runtime made of a mount source that never came.
   (void)RemoveEmptyDirectory(DeviceHandoffPath(root, bdf));
   if (!Exists(DeviceHandoffPath(root, bdf))) return {};

@@ -11,6 +11,7 @@
 #include "cni/plugin/release.h"
 #include "cni/skel/result.h"
 #include "cni/state/attach_log.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/undo_stack.h"
 
 namespace railhead {
@@ -212,6 +213,7 @@ Attempt Next(const Attempt& before, Attempt now) {
 
 Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   PhaseClock clock;
+  RH_TRY(CheckStateFolders(root_));
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
   const DeviceChoice choice = RH_TRY(ChooseDevices(root_, request, config));
   if (choice.devices.empty()) return CniResultJson(RH_TRY(PreviousResult(config)), request.cni_version);

@@ -36,6 +36,8 @@ Result<UniqueFd> Connect(const std::string& path) {
   if (!fd.valid()) return FailSys(errno, "opening a socket");
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return NoAnswer(path, std::strerror(errno));  // NOLINT(concurrency-mt-unsafe): one thread
+  // Its answer says which device is moved.
+  if (!IsPeerTrusted(fd.get())) return NoAnswer(path, "who listens there is not root");
   return fd;
 }
 

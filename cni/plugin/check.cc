@@ -6,6 +6,7 @@
 #include "cni/plugin/plugin.h"
 #include "cni/plugin/pod_network.h"
 #include "cni/skel/result.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -28,6 +29,7 @@ Result<void> CheckPrevious(std::vector<std::string>& differences, const std::str
 }  // namespace
 
 Result<void> RailheadPlugin::Check(const CniRequest& request) {
+  RH_TRY(CheckStateFolders(root_));
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
   const AttachmentKey key{request.network, request.container_id, request.ifname};
   const auto entry = RH_TRY(journal_.Find(key));

@@ -2,6 +2,7 @@
 #include "cni/plugin/locks.h"
 #include "cni/plugin/plugin.h"
 #include "cni/plugin/release.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -35,6 +36,7 @@ Result<void> RailheadPlugin::Release(const CniRequest& request, const Attachment
 }
 
 Result<void> RailheadPlugin::Del(const CniRequest& request) {
+  RH_TRY(CheckStateFolders(root_));
   const AttachmentKey key{request.network, request.container_id, request.ifname};
   if (RH_TRY(journal_.Find(key))) return Release(request, key);
   RH_TRY(journal_.RemoveHalf(key));

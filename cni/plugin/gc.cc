@@ -4,6 +4,7 @@
 
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/plugin.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -35,6 +36,7 @@ CniRequest WithLinksOf(const CniRequest& request, const std::vector<JournalEntry
 // Of this network only: what the runtime does not know as valid is released as by DEL.
 // All are tried; the first failure is told.
 Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) {
+  RH_TRY(CheckStateFolders(root_));
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
   const JournalScan scan = RH_TRY(journal_.Scan());
   std::optional<Error> first;

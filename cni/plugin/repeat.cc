@@ -20,6 +20,7 @@
 #include "cni/plugin/release.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
@@ -164,7 +165,7 @@ void RepeatLater(const Root& root, Kernel& kernel, const AttachmentKey& key) {
 
 Result<void> WriteRepeatRequest(const Root& root, const AttachmentKey& key) {
   const std::string directory = paths::Announcements(root);
-  RH_TRY(MakeDirectories(directory, 0700));
+  RH_TRY(MakeStateFolder(root, directory, 0700));
   const std::string text = key.network + "\n" + key.container_id + "\n" + key.ifname + "\n";
   return WriteAtomic(directory + "/" + RequestName(key), text, Sync::kVolatile);
 }

@@ -7,6 +7,7 @@
 #include "cni/plugin/rdma_mode.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
@@ -48,6 +49,7 @@ Result<void> CheckRails(const Root& root, Kernel& kernel, const Fabric& fabric) 
 
 Result<void> RailheadPlugin::Status(const CniRequest& request) {
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
+  if (const auto safe = CheckStateFolders(root_); !safe) return Unavailable(safe.error());
   const auto fabric = ReadFabric(root_, config.fabric_path);
   if (!fabric) return Unavailable(fabric.error());
   if (const auto lock = FileLock::Acquire(paths::Lock(root_, "status"), kWriteLimit); !lock) {

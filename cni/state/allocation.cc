@@ -8,6 +8,7 @@
 #include "cni/skel/json_reader.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -76,7 +77,7 @@ Result<void> WriteAllocations(const Root& root, const std::vector<AllocationReco
     contents.push_back(ToText(record));
     files.push_back({std::move(path), contents.back()});
   }
-  RH_TRY(MakeDirectories(paths::Allocations(root), 0700));
+  RH_TRY(MakeStateFolder(root, paths::Allocations(root), 0700));
   return WriteAllAtomic(std::move(files), Sync::kDurable);
 }
 

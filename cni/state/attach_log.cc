@@ -61,17 +61,17 @@ std::optional<AttachTiming> TimingOf(const std::string& line) {
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing) {
   const std::string path = paths::AttachLog(root);
-  UniqueFd fd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
-  if (!fd.valid()) return;
+  auto fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
+  if (!fd) return;
   struct stat status {};
-  if (::fstat(fd.get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
+  if (::fstat(fd->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
     // Two at once: the older half goes early, and nothing else.
     (void)::rename(path.c_str(), (path + ".1").c_str());
-    fd = UniqueFd(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600));
-    if (!fd.valid()) return;
+    fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
+    if (!fd) return;
   }
   const std::string line = LineOf(timing);
-  [[maybe_unused]] const auto written = ::write(fd.get(), line.data(), line.size());
+  [[maybe_unused]] const auto written = ::write(fd->get(), line.data(), line.size());
 }
 
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {

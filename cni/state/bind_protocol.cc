@@ -1,5 +1,8 @@
 #include "cni/state/bind_protocol.h"
 
+#include <sys/socket.h>
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 
 #include "cni/skel/cni_error.h"
@@ -16,6 +19,13 @@ std::string Line(const Json& json) {
 }
 
 }  // namespace
+
+bool IsPeerTrusted(int connection) {
+  ucred peer{};
+  socklen_t length = sizeof peer;
+  const bool known = ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
+  return known && (peer.uid == 0 || peer.uid == ::geteuid());
+}
 
 std::string FormatBindRequest(const BindRequest& request) {
   return Line({{"version", 1},

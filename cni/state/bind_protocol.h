@@ -6,6 +6,7 @@
 //   {"version":1,"podUid":"...","pod":"NAMESPACE/NAME","containerId":"...","slots":["slot-1a2b-n0-03"]}
 //   {"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}      or
 //   {"code":11,"msg":"...","details":"..."}             as a CNI error has it
+// Both sides look who the other one is: a socket's place and mode are not all that keeps others away.
 // Threads: pure functions. Errors: kMalformed, kInvalid for lines that are none; of an
 // answer that is an error, that error.
 #pragma once
@@ -37,6 +38,10 @@ inline constexpr std::size_t kMaxBindLine = std::size_t{64} * 1024;
 inline bool IsSlot(std::string_view id) {
   return id.starts_with("slot-");
 }
+
+// Whether who is at the other end of this unix socket is root, or the same user as we are
+// (unix(7), SO_PEERCRED): as it was when it connected, or began to listen.
+bool IsPeerTrusted(int connection);
 
 std::string FormatBindRequest(const BindRequest& request);
 Result<BindRequest> ParseBindRequest(const std::string& line);

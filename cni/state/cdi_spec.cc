@@ -5,6 +5,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 
@@ -56,14 +57,15 @@ CdiDevice DeviceOf(std::string name, const nlohmann::json& edits) {
 }  // namespace
 
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device) {
-  return WriteCdiSpec(paths::CdiSpec(root, device.name), kCdiKind, device);
+  return WriteCdiSpec(root, paths::CdiSpec(root, device.name), kCdiKind, device);
 }
 
-Result<void> WriteCdiSpec(const std::string& path, const std::string& kind, const CdiDevice& device) {
+Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::string& kind,
+                          const CdiDevice& device) {
   const std::string text = SpecText(kind, device);
   const auto before = ReadFile(path);
   if (before && *before == text) return {};
-  RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
+  RH_TRY(MakeStateFolderOf(root, path));
   return WriteAtomic(path, text, Sync::kVolatile, 0644);
 }
 

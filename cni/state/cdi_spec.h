@@ -43,7 +43,8 @@ struct CdiDevice {
 // Nothing is written when the file says so already: runtimes read all specs again after every change.
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device);
 // Of a device that the device plugin describes by itself.
-Result<void> WriteCdiSpec(const std::string& path, const std::string& kind, const CdiDevice& device);
+Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::string& kind,
+                          const CdiDevice& device);
 // nullopt: there is none. kMalformed when it is not one of ours.
 Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string& name);
 Result<bool> RemoveCdiSpec(const Root& root, const std::string& name);

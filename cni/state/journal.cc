@@ -11,6 +11,7 @@
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -122,23 +123,25 @@ Result<void> Journal::Write(const JournalEntry& entry) const {
             std::to_string(JsonDocument::kMaxSize) + " bytes",
         "it holds the network configuration once for each call of the IPAM plugin: make that shorter");
   }
+  RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
   auto written = WriteAtomic(path, text, Sync::kVolatile);
   for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < 3; ++attempt) {
     // Not there yet, or removed by the DEL of a sibling in between.
-    RH_TRY(MakeDirectories(DirectoryOf(entry.key.container_id), 0700));
+    RH_TRY(MakeStateFolder(root_, DirectoryOf(entry.key.container_id), 0700));
     written = WriteAtomic(path, text, Sync::kVolatile);
   }
   RH_TRY(written);
   for (const auto& name : NamesOf(entry)) {
     const std::string device = paths::Devices(root_) + "/" + name;
     if (auto current = RH_TRY(ReadLink(device)); current == LinkTarget(entry.key)) continue;
-    RH_TRY(MakeDirectories(paths::Devices(root_), 0700));
+    RH_TRY(MakeStateFolder(root_, paths::Devices(root_), 0700));
     RH_TRY(WriteLink(device, LinkTarget(entry.key)));
   }
   return {};
 }
 
 Result<void> Journal::Remove(const JournalEntry& entry) const {
+  RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
   for (const auto& name : NamesOf(entry)) {
     const std::string device = paths::Devices(root_) + "/" + name;
     RH_TRY(RemoveFile(device + std::string(kTemporarySuffix)));
@@ -150,6 +153,7 @@ Result<void> Journal::Remove(const JournalEntry& entry) const {
 }
 
 Result<void> Journal::RemoveHalf(const AttachmentKey& key) const {
+  RH_TRY(CheckStateFolder(root_, DirectoryOf(key.container_id)));
   RH_TRY(RemoveFile(PathOf(key) + std::string(kTemporarySuffix)));
   (void)RemoveEmptyDirectory(DirectoryOf(key.container_id));
   return {};

@@ -11,6 +11,7 @@
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -111,6 +112,7 @@ Result<bool> Journal::RemoveLoose(const std::string& device) const {
 }
 
 Result<void> Journal::RemoveRemains(const std::string& path) const {
+  RH_TRY(CheckStateFolder(root_, path.substr(0, path.rfind('/'))));
   struct stat status {};
   const bool is_file = ::lstat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
   if (is_file) RH_TRY(RemoveFile(path));

@@ -21,6 +21,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -37,13 +38,6 @@ constexpr int kBacklog = 64;
 // How often one without the path looks whether it is needed: a daemon that was killed leaves
 // no event.
 constexpr std::chrono::milliseconds kLook{1000};
-
-bool IsRoot(int connection) {
-  ucred peer{};
-  socklen_t length = sizeof peer;
-  const bool known = ::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
-  return known && (peer.uid == 0 || peer.uid == ::geteuid());
-}
 
 bool Await(int fd, short events, Clock::time_point until) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
@@ -90,7 +84,7 @@ void Drain(int fd) {
 
 std::optional<std::pair<dev_t, ino_t>> FileAt(const std::string& path) {
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0) return std::nullopt;
+  if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
   return std::make_pair(status.st_dev, status.st_ino);
 }
 
@@ -98,7 +92,7 @@ std::optional<std::pair<dev_t, ino_t>> FileAt(const std::string& path) {
 
 Result<std::unique_ptr<BindServer>> BindServer::Start(const Root& root, Answer answer, Report report) {
   const std::string path = paths::BindSocket(root);
-  RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
+  RH_TRY(MakeStateFolderOf(root, path));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return FailSys(errno, "making an eventfd");
   UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
@@ -118,13 +112,15 @@ Result<BindServer::Listener> BindServer::Listen(const std::string& path) {
   Listener listener{UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
   if (!listener.fd.valid()) return FailSys(errno, "opening a socket");
   (void)::unlink(temporary.c_str());
+  // Before it has a name, which gets the socket's mode (net/unix/af_unix.c, unix_bind_bsd): a chmod of
+  // the name could be one of what somebody has put there instead.
+  if (::fchmod(listener.fd.get(), 0600) != 0) return FailSys(errno, "setting the mode of a socket");
   if (::bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
     return FailSys(errno, "making the socket " + temporary);
   const auto file = FileAt(temporary);
   if (file) listener.file = *file;
-  const bool ready = file && ::chmod(temporary.c_str(), 0600) == 0 &&
-                     ::listen(listener.fd.get(), kBacklog) == 0 &&
-                     ::rename(temporary.c_str(), path.c_str()) == 0;
+  const bool ready =
+      file && ::listen(listener.fd.get(), kBacklog) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0;
   if (ready) return listener;
   const int error = errno;
   (void)::unlink(temporary.c_str());
@@ -186,7 +182,8 @@ void BindServer::Loop() {
 bool BindServer::Accept(std::vector<Peer>* peers) const {
   UniqueFd connection(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!connection.valid()) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
-  if (IsRoot(connection.get())) peers->push_back({std::move(connection), {}, Clock::now() + kPatience});
+  if (IsPeerTrusted(connection.get()))
+    peers->push_back({std::move(connection), {}, Clock::now() + kPatience});
   return true;
 }
 

@@ -13,6 +13,7 @@
 #include "deviceplugin/pools/pf_memory.h"
 #include "deviceplugin/pools/restore.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -123,7 +124,7 @@ Result<std::unique_ptr<Advertiser>> Advertiser::Start(Options options, Kernel& k
                                                       std::unique_ptr<HealthWatch> health, Calls calls) {
   NodeEvents events = RH_TRY(NodeEvents::Open());
   // Watched for slots that are bound: the first attachment must not be what makes it.
-  RH_TRY(MakeDirectories(paths::Devices(options.root)));
+  RH_TRY(MakeStateFolder(options.root, paths::Devices(options.root)));
   // Who is bound to what may be asked as soon as kubelet knows of the first offer.
   calls.view(ViewOf(options.root, first, health.get(), {}, UuidsOfDriver(options.root)));
   return std::unique_ptr<Advertiser>(new Advertiser(std::move(options), kernel, std::move(first),

@@ -6,6 +6,7 @@
 #include "cni/skel/json_reader.h"
 #include "deviceplugin/health/health_json.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -65,7 +66,7 @@ Result<void> WriteHealthState(const Root& root, const HealthState& state) {
   for (const HealthRecord& record : state.history) json["changes"].push_back(RecordAsJson(record));
   // Names of interfaces are any bytes.
   const std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-  RH_TRY_WRAP(MakeDirectories(root.Path(kDirectory)), "saving health");
+  RH_TRY_WRAP(MakeStateFolder(root, root.Path(kDirectory)), "saving health");
   RH_TRY_WRAP(WriteAtomic(HealthStatePath(root), text, Sync::kVolatile, 0644), "saving health");
   return {};
 }

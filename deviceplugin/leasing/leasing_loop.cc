@@ -10,6 +10,7 @@
 #include "ipam/store.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -37,7 +38,7 @@ LeaseRandom MakeRandom() {
 Result<std::unique_ptr<LeasingLoop>> LeasingLoop::Start(const Root& root, LeaseSettings settings,
                                                         std::unique_ptr<ClusterStore> cluster,
                                                         Report report) {
-  RH_TRY(MakeDirectories(root.Path(kDirectory)));
+  RH_TRY(MakeStateFolder(root, root.Path(kDirectory)));
   NodeEvents events = RH_TRY(NodeEvents::Open(
       [] { return Result<Uevents>(Fail(ErrorCode::kUnsupported, "hardware does not matter here")); }));
   events.WatchFiles({root.Path(kStoreFile)});

@@ -45,7 +45,7 @@ Result<void> WriteCdiGrant(const Root& root, const ResourceSpec& spec, const Poo
   }
   const bool rdma = RdmaNodesOf(spec, member) != RdmaNodes::kNone;
   if (rdma && HostHasNode(root, kRdmaCm)) device.device_nodes.emplace_back(kRdmaCm);
-  return WriteCdiSpec(CdiGrantPath(root, device.name), KindOf(spec), device);
+  return WriteCdiSpec(root, CdiGrantPath(root, device.name), KindOf(spec), device);
 }
 
 }  // namespace railhead

@@ -6,6 +6,7 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/pools/vdpa.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -64,7 +65,7 @@ Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const P
   const std::string content = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   const auto before = ReadFile(path);
   if (before && *before == content) return {};
-  RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
+  RH_TRY(MakeStateFolderOf(root, path));
   return WriteAtomic(path, content, Sync::kVolatile, 0444);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cni/skel/json_reader.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 namespace {
@@ -95,7 +96,7 @@ Result<void> RememberPfs(const Root& root, const Inventory& inventory) {
   const std::string after = MemoryAsText(now);
   if (after == before) return {};
   constexpr const char* kWhat = "remembering the PFs";
-  RH_TRY_WRAP(MakeDirectories(root.Path(kDirectory)), kWhat);
+  RH_TRY_WRAP(MakeStateFolder(root, root.Path(kDirectory)), kWhat);
   RH_TRY_WRAP(WriteAtomic(path, after, Sync::kVolatile, 0644), kWhat);
   return {};
 }

@@ -2,6 +2,7 @@
 
 #include "cni/state/journal.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -115,7 +116,7 @@ Result<std::optional<Link>> HostLinkOf(const Root& root, RouteApi& host, const P
 
 Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, const BeforeChange& before) {
   const std::string path = UnderWayPath(root, pf);
-  RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
+  RH_TRY(MakeStateFolderOf(root, path));
   const std::string mark = (before.autoprobe ? "1 " : "0 ") + std::to_string(before.vfs) + "\n";
   return WriteAtomic(path, mark, Sync::kVolatile, 0644);
 }

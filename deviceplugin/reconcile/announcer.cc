@@ -18,6 +18,7 @@
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 
@@ -46,8 +47,8 @@ class Announcer::Loop {
   Result<void> Serve() {
     const std::string directory = paths::Announcements(root_);
     // What lies above is not only root's: railctl health reads there.
-    RH_TRY(MakeDirectories(directory.substr(0, directory.rfind('/'))));
-    RH_TRY(MakeDirectories(directory, 0700));
+    RH_TRY(MakeStateFolderOf(root_, directory));
+    RH_TRY(MakeStateFolder(root_, directory, 0700));
     const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (!watch.valid()) return FailSys(errno, "making an inotify instance");
     static constexpr std::uint32_t kEvents = IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;

@@ -17,6 +17,7 @@
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/reconcile/pass.h"
+#include "netns/base/state_folder.h"
 #include "netns/sys/pci_address.h"
 
 namespace railhead {
@@ -114,6 +115,7 @@ Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& containe
   if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
   if (!lock) return Fail(lock.error());
   const std::string directory = paths::HandoffDirectory(pass.root, container);
+  RH_TRY(CheckStateFolder(pass.root, directory));
   bool removed = false;
   const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
   for (const auto& name : names) {

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/reconcile/pass.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 
@@ -40,6 +41,11 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   ReconcileReport report;
   const Journal journal(root_);
   ReconcilePass pass{root_, kernel_, journal, options_, stopped_, report};
+  // Before anything is removed that may lie elsewhere.
+  if (const auto safe = CheckStateFolders(root_); !safe) {
+    pass.Add("state-folder", "", "is not safe", Fail(safe.error()));
+    return report;
+  }
   auto scan = journal.Scan();
   if (!scan) {
     pass.Add("journal", "", "cannot be read", Fail(scan.error()));

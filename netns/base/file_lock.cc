@@ -87,13 +87,12 @@ bool LockWithin(int fd, milliseconds limit) {
 }  // namespace
 
 Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::milliseconds limit) {
-  int raw = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-  if (raw < 0 && errno == ENOENT) {
+  auto opened = OpenOwnFile(path, O_RDWR | O_CREAT);
+  if (!opened && opened.error().sys_errno == ENOENT) {
     RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
-    raw = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    opened = OpenOwnFile(path, O_RDWR | O_CREAT);
   }
-  UniqueFd fd(raw);
-  if (!fd.valid()) return FailSys(errno, "opening lock " + path);
+  UniqueFd fd = RH_TRY_WRAP(std::move(opened), "opening the lock");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return FileLock(std::move(fd));
   if (errno != EWOULDBLOCK && errno != EINTR) return FailSys(errno, "locking " + path);
   if (limit > milliseconds::zero()) {

@@ -52,15 +52,14 @@ Result<void> SyncDirectory(const std::string& path) {
 bool IsFileAt(const std::string& path, int fd) {
   struct stat there {};
   struct stat open {};
-  return ::stat(path.c_str(), &there) == 0 && ::fstat(fd, &open) == 0 && there.st_ino == open.st_ino &&
+  return ::lstat(path.c_str(), &there) == 0 && ::fstat(fd, &open) == 0 && there.st_ino == open.st_ino &&
          there.st_dev == open.st_dev;
 }
 
 // Empty, and locked until it is closed.
 Result<UniqueFd> OpenTemporary(const std::string& path) {
   for (;;) {
-    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-    if (!fd.valid()) return FailSys(errno, "creating the temporary file " + path);
+    UniqueFd fd = RH_TRY_WRAP(OpenOwnFile(path, O_WRONLY | O_CREAT), "creating the temporary file");
     while (::flock(fd.get(), LOCK_EX) != 0) {
       if (errno != EINTR) return FailSys(errno, "locking the temporary file " + path);
     }
@@ -99,7 +98,8 @@ Result<Temporary> MakeTemporary(const FileContent& file, mode_t mode) {
 
 // `at_once`: what is shorter than the buffer is all of it.
 Result<std::optional<std::string>> Read(const std::string& path, std::size_t max_size, bool at_once) {
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: to open a pipe that nobody writes to would wait for ever.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
     if (IsAbsence(errno)) return std::nullopt;
     return FailSys(errno, "opening " + path);
@@ -110,6 +110,8 @@ Result<std::optional<std::string>> Read(const std::string& path, std::size_t max
     const ssize_t n = ::read(fd.get(), buffer.data(), buffer.size());
     if (n < 0) {
       if (errno == EINTR) continue;
+      // A pipe, as /dev/stdin can be one, whose writer is there: that is worth waiting for.
+      if (errno == EAGAIN && ::fcntl(fd.get(), F_SETFL, 0) == 0) continue;
       return FailSys(errno, "reading " + path);
     }
     if (n == 0) return content;
@@ -137,6 +139,21 @@ Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
     content->resize(end == std::string::npos ? 0 : end + 1);
   }
   return content;
+}
+
+Result<UniqueFd> OpenOwnFile(const std::string& path, int flags, mode_t mode) {
+  // O_NONBLOCK: to open a pipe that nobody reads would wait for ever. It changes nothing of a file.
+  UniqueFd fd(::open(path.c_str(), flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, mode));
+  if (!fd.valid()) return FailSys(errno, "opening " + path);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return FailSys(errno, "looking at " + path);
+  const bool ours = status.st_uid == ::geteuid() || status.st_uid == 0;
+  if (S_ISREG(status.st_mode) && status.st_nlink <= 1 && ours) return fd;
+  const std::string why = !S_ISREG(status.st_mode) ? "it is no file"
+                          : ours                   ? "the file has other names, too"
+                                                   : "it belongs to user " + std::to_string(status.st_uid);
+  return Fail(ErrorCode::kInvalid, "opening " + path + ": " + why,
+              "somebody has put it there: look where it comes from, and remove it");
 }
 
 Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode) {
@@ -183,8 +200,9 @@ Result<void> WriteAttribute(const std::string& path, std::string_view value) {
 }
 
 Result<void> WriteInPlace(const std::string& path, std::string_view content, mode_t mode) {
-  const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-  if (!fd.valid()) return FailSys(errno, "opening " + path);
+  // Emptied only when it is known to be ours.
+  const UniqueFd fd = RH_TRY(OpenOwnFile(path, O_WRONLY | O_CREAT, mode));
+  if (::ftruncate(fd.get(), 0) != 0) return FailSys(errno, "emptying " + path);
   return WriteAll(fd.get(), content, path);
 }
 

@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "netns/base/result.h"
+#include "netns/base/unique_fd.h"
 
 namespace railhead {
 
@@ -34,6 +35,11 @@ Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t
 Result<std::optional<std::string>> ReadAttribute(const std::string& path);
 
 inline constexpr std::string_view kTemporarySuffix = ".new";
+
+// open(2) with `flags` of a file that we make ourselves, or have made: close-on-exec, and refused when
+// a link, a pipe or a device is there instead, when the file has another name as well, or when it
+// belongs to another user than root and us: to write there would be to write to something else.
+Result<UniqueFd> OpenOwnFile(const std::string& path, int flags, mode_t mode = 0600);
 
 Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync sync, mode_t mode = 0600);
 

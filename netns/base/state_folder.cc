@@ -1,0 +1,121 @@
+#include "netns/base/state_folder.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::array<std::string_view, 4> kTops = {"/run/railhead", "/run/cdi", "/var/run/k8s.cni.cncf.io",
+                                                   "/var/lib/railhead"};
+constexpr std::array<std::string_view, 11> kShared = {
+    "/run/cdi",
+    "/run/railhead/announce",
+    "/run/railhead/attachments",
+    "/run/railhead/devices",
+    "/run/railhead/handoff",
+    "/run/railhead/handoff-device",
+    "/run/railhead/locks",
+    "/run/railhead/provision",
+    "/var/lib/railhead/allocations",
+    "/var/lib/railhead/ipam",
+    "/var/run/k8s.cni.cncf.io/devinfo/dp",
+};
+
+Error Refused(const std::string& folder, const std::string& why, const std::string& hint) {
+  return Error{ErrorCode::kInvalid, "the folder " + folder + " " + why, hint, 0};
+}
+
+bool IsTrusted(uid_t owner) {
+  return owner == 0 || owner == ::geteuid();
+}
+
+// Whether others than its owner may add and remove names.
+bool IsOpenToOthers(const struct stat& status) {
+  const bool by_group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != 0 && status.st_gid != ::getegid();
+  return by_group || (status.st_mode & S_IWOTH) != 0;
+}
+
+// false when there is none.
+Result<bool> CheckOne(const std::string& folder) {
+  struct stat status {};
+  if (::lstat(folder.c_str(), &status) != 0) {
+    if (errno == ENOENT) return false;
+    return FailSys(errno, "looking at the folder " + folder);
+  }
+  if (S_ISLNK(status.st_mode)) {
+    return Fail(Refused(folder, "is a symbolic link: what is written there would be written elsewhere",
+                        "remove it; to keep the state on another disk, mount it there"));
+  }
+  if (!S_ISDIR(status.st_mode)) return Fail(Refused(folder, "is no directory", "remove what is there"));
+  if (!IsTrusted(status.st_uid)) {
+    return Fail(Refused(folder, "belongs to user " + std::to_string(status.st_uid) + ", not to root",
+                        "look at what is in it, then: chown root " + folder));
+  }
+  if (IsOpenToOthers(status)) {
+    return Fail(Refused(folder, "may be written to by others than root",
+                        "look at what is in it, then: chmod go-w " + folder));
+  }
+  return true;
+}
+
+// In a folder that is open to all, as /tmp is, the sticky bit keeps a name from being taken by another.
+Result<void> CheckHolder(const std::string& folder) {
+  struct stat status {};
+  if (::stat(folder.c_str(), &status) != 0) {
+    if (errno == ENOENT) return {};
+    return FailSys(errno, "looking at the folder " + folder);
+  }
+  if (IsTrusted(status.st_uid) && (!IsOpenToOthers(status) || (status.st_mode & S_ISVTX) != 0)) return {};
+  return Fail(Refused(folder, "may be changed by others than root, who could replace what is in it",
+                      "chown root and chmod go-w " + folder));
+}
+
+// The top that `folder` is, or is below; "" if there is none.
+std::string TopOf(const Root& root, const std::string& folder) {
+  for (const std::string_view name : kTops) {
+    std::string top = root.Path(name);
+    if (folder == top || folder.starts_with(top + "/")) return top;
+  }
+  return "";
+}
+
+std::string HolderOf(const std::string& path) {
+  return path.substr(0, path.rfind('/'));
+}
+
+}  // namespace
+
+Result<void> CheckStateFolder(const Root& root, const std::string& folder) {
+  const std::string top = TopOf(root, folder);
+  if (top.empty()) return {};
+  if (const std::string holder = HolderOf(top); !holder.empty()) RH_TRY(CheckHolder(holder));
+  for (std::size_t end = top.size();; end = std::min(folder.find('/', end + 1), folder.size())) {
+    if (!RH_TRY(CheckOne(folder.substr(0, end))) || end == folder.size()) return {};
+  }
+}
+
+Result<void> CheckStateFolders(const Root& root) {
+  for (const std::string_view folder : kShared) RH_TRY(CheckStateFolder(root, root.Path(folder)));
+  return {};
+}
+
+Result<void> MakeStateFolder(const Root& root, const std::string& folder, mode_t mode) {
+  // Before: what is made below a link is made elsewhere. After: another may have been faster.
+  RH_TRY(CheckStateFolder(root, folder));
+  RH_TRY(MakeDirectories(folder, mode));
+  return CheckStateFolder(root, folder);
+}
+
+Result<void> MakeStateFolderOf(const Root& root, const std::string& file, mode_t mode) {
+  return MakeStateFolder(root, HolderOf(file), mode);
+}
+
+}  // namespace railhead
