@@ -4,6 +4,7 @@
 // command line; 3 the configuration is missing or wrong.
 #include <grpc/support/log.h>
 #include <malloc.h>
+#include <sys/stat.h>
 
 #include <csignal>
 #include <cstdio>
@@ -128,6 +129,8 @@ int ShowTimings(const Root& root, Log* log) {
 }
 
 int Main(int argc, char** argv) {
+  // Under a umask of 0 everybody could connect to the sockets that gRPC makes.
+  (void)::umask(::umask(0077) | 0022);
   // glibc would give every gRPC thread a heap of its own.
   (void)::mallopt(M_ARENA_MAX, 2);
   QuietGrpc();

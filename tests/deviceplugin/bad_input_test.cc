@@ -4,6 +4,7 @@
 #include <grpcpp/grpcpp.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <csignal>
@@ -85,7 +86,10 @@ class BadInputTest : public KubeletTest {
         {"resource": "railhead.io/roce", "rails": ["rail0"]},
         {"resource": "a.io/late", "rails": ["rail1"], "binding": "late"}])"));
     ASSERT_TRUE(kubelet_.Start());
+    // Whoever starts it may have any.
+    const mode_t umask_before = ::umask(0);
     daemon_ = RunDaemon({"--resync-interval", "3600"});
+    ::umask(umask_before);
     ASSERT_TRUE(kubelet_.Devices(kResource, 4, Soon())) << daemon_->err();
     ASSERT_TRUE(kubelet_.Devices("a.io/late", 4, Soon())) << daemon_->err();
   }
@@ -178,6 +182,17 @@ TEST_F(BadInputTest, ABrokenFabricWhileItRunsIsSaidOnce) {
   EXPECT_EQ(kubelet_.Registrations(kResource), 1) << "kubelet is not to notice any of it";
 }
 
+// To connect is to write (unix(7)): whoever is not root cannot, whatever the umask was.
+TEST_F(BadInputTest, SocketsAreNotForEverybody) {
+  for (const std::string& socket :
+       {SocketOf("railhead.io_roce"), SocketOf("a.io_late"), paths::BindSocket(root_)}) {
+    struct stat status {};
+    ASSERT_EQ(::lstat(socket.c_str(), &status), 0) << socket;
+    EXPECT_TRUE(S_ISSOCK(status.st_mode)) << socket;
+    EXPECT_EQ(status.st_mode & 0022U, 0U) << socket << std::oct << " " << status.st_mode;
+  }
+}
+
 // ---- the plugin socket -----------------------------------------------------------------
 
 TEST_F(BadInputTest, RequestsThatMakeNoSense) {
@@ -255,6 +270,25 @@ TEST_F(BadInputTest, ConnectionsThatSayNothingOrNonsense) {
   EXPECT_TRUE(Allocate({{vfs0_[0]}}).ok());
   EXPECT_TRUE(kubelet_.Allocate(kResource, 2)) << "kubelet is served beside them";
   EXPECT_EQ(kubelet_.Registrations(kResource), 1);
+}
+
+// They will never say more, and wait for an answer.
+TEST_F(BadInputTest, ConnectionsThatAreClosedHalf) {
+  for (const std::string& socket : {SocketOf("railhead.io_roce"), paths::BindSocket(root_)}) {
+    for (const std::string& said :
+         {std::string(), std::string("x"), std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")}) {
+      const UniqueFd half = Connect(socket);
+      (void)::send(half.get(), said.data(), said.size(), MSG_NOSIGNAL);
+      ASSERT_EQ(::shutdown(half.get(), SHUT_WR), 0);
+      std::array<char, 4096> buffer{};
+      ssize_t n = 0;
+      while ((n = ::recv(half.get(), buffer.data(), buffer.size(), 0)) > 0) {
+      }
+      EXPECT_LE(n, 0) << "it hangs up: " << socket;
+    }
+  }
+  EXPECT_TRUE(Allocate({{vfs0_[0]}}).ok());
+  EXPECT_TRUE(BindSlots(root_, {"uid", "container", {"slot-1"}}).error().code != ErrorCode::kBusy);
 }
 
 // ---- the socket for ADD ----------------------------------------------------------------

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <mutex>
 #include <vector>
 
@@ -152,6 +153,36 @@ TEST_F(HttpServerTest, ASilentClientIsLetGo) {
   const UniqueFd silent = Connect(address);
   EXPECT_FALSE(ReadAnswer(silent)) << "the connection ends without an answer";
   EXPECT_TRUE(Get(address, "/"));
+}
+
+// What does not end is not kept: the request is refused while it comes.
+TEST_F(HttpServerTest, ARequestWithoutEndIsCutOff) {
+  const std::string address = Start("127.0.0.1:0");
+  const UniqueFd endless = Connect(address);
+  Write(endless, "GET / HTTP/1.1\r\nX: ");
+  const std::string piece(4096, 'x');
+  std::size_t sent = 0;
+  // What the kernel's buffers hold on both sides, and far more than a request may have.
+  constexpr std::size_t kEnough = std::size_t{256} << 20;
+  for (ssize_t n = 1; n > 0 && sent < kEnough; sent += static_cast<std::size_t>(std::max<ssize_t>(n, 0)))
+    n = ::send(endless.get(), piece.data(), piece.size(), MSG_NOSIGNAL);
+  EXPECT_LT(sent, kEnough) << "it hangs up";
+  EXPECT_TRUE(Get(address, "/"));
+}
+
+TEST_F(HttpServerTest, HalfClosedAndNonsense) {
+  const std::string address = Start("127.0.0.1:0");
+  for (const std::string& said :
+       {std::string(), std::string("G"), std::string("GET / HTTP/1.1\r\n"),
+        std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+        std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"), std::string(3000, '\0')}) {
+    const UniqueFd half = Connect(address);
+    Write(half, said);
+    ASSERT_EQ(::shutdown(half.get(), SHUT_WR), 0);
+    const auto answer = ReadAnswer(half);
+    EXPECT_TRUE(!answer || answer->status >= 400) << said;
+    EXPECT_TRUE(Get(address, "/"));
+  }
 }
 
 TEST_F(HttpServerTest, ABigAnswerComesWhole) {
