@@ -1,0 +1,84 @@
+#!/bin/bash
+# binaries.sh BUILD - what is released of a build tree has all that the compiler and the linker can do for it:
+# relocations that are read-only before main(), an image at random addresses, no memory both writable and
+# executable, no search paths of libraries, stack protector, _FORTIFY_SOURCE and the checks of libstdc++.
+# And the check notices what has not.
+# exit status: 0 all held
+set -euo pipefail
+build=$1
+programs=(railhead railhead-ipam railheadd railctl)
+failed=0
+
+# wrong_with PROGRAM: what is missing, a line each.
+wrong_with() {
+    local header segments dynamic
+    header=$(readelf -Wh "$1")
+    segments=$(readelf -Wl "$1")
+    dynamic=$(readelf -Wd "$1")
+    grep -q 'Type: *DYN' <<<"$header" || echo 'is no position independent executable'
+    grep -q GNU_RELRO <<<"$segments" || echo 'has no RELRO'
+    grep -Eq 'BIND_NOW|FLAGS_1.* NOW' <<<"$dynamic" || echo 'is bound lazily: RELRO is not full'
+    grep -q GNU_STACK <<<"$segments" || echo 'does not say what its stack is: it is executable'
+    ! grep GNU_STACK <<<"$segments" | grep -q E || echo 'has an executable stack'
+    ! grep -E '^ *LOAD' <<<"$segments" | grep -q 'RWE' || echo 'has memory that is writable and executable'
+    ! grep -q TEXTREL <<<"$dynamic" || echo 'has relocations in its text'
+    ! grep -Eq 'RPATH|RUNPATH' <<<"$dynamic" || echo 'looks for libraries where its builder had them'
+    # What they print, in a static program; what they call, in another.
+    grep -aqE 'stack smashing detected|__stack_chk_fail' "$1" || echo 'has no stack protector'
+    [ -n "$(grep -aoE 'buffer overflow detected|__[a-z]+_chk' "$1" | grep -v __stack_chk || true)" ] ||
+        echo 'has no _FORTIFY_SOURCE'
+}
+
+# unhardened COMMANDS: objects of Railhead's that are compiled without one of the flags, with it.
+unhardened() {
+    python3 - "$1" <<'EOF'
+import json, re, sys
+wanted = ["-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-D_GLIBCXX_ASSERTIONS"]
+seen = 0
+for entry in json.load(open(sys.argv[1])):
+    # Sources may be joined: an object belongs to its part all the same. (What protoc wrote is not ours.)
+    source = re.search(r" -o (\S+)", entry["command"]).group(1)
+    if not re.match(r"(netns|cni|ipam|deviceplugin)/CMakeFiles/", source) or ".pb." in source or "_proto.dir" in source:
+        continue
+    seen += 1
+    words = entry["command"].split()
+    missing = [flag for flag in wanted if flag not in words]
+    if not re.search(r" -O([s123]|fast) ", entry["command"]):
+        missing.append("-O, without which _FORTIFY_SOURCE does nothing")
+    if "-fPIC" not in words and "-fPIE" not in words:
+        missing.append("-fPIC")
+    if missing:
+        print(source + ": " + ", ".join(missing))
+if seen < 30:
+    print("only %d objects were found" % seen)
+EOF
+}
+
+for program in "${programs[@]}"; do
+    while read -r wrong; do
+        echo "binaries.sh: $program $wrong" >&2
+        failed=1
+    done < <(wrong_with "$build/bin/$program")
+done
+while read -r wrong; do
+    echo "binaries.sh: $wrong" >&2
+    failed=1
+done < <(unhardened "$build/compile_commands.json")
+
+# A program that has none of it.
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+echo 'int main(void) { return 0; }' >"$work/bare.c"
+cc -no-pie -fno-stack-protector -U_FORTIFY_SOURCE -O1 -Wl,-z,norelro,-z,lazy,-z,execstack,-rpath,/nowhere \
+    -o "$work/bare" "$work/bare.c" 2>/dev/null
+noticed=$(wrong_with "$work/bare")
+for what in 'position independent' 'no RELRO' 'bound lazily' 'executable stack' 'looks for libraries' 'stack protector' \
+    '_FORTIFY_SOURCE'; do
+    grep -q "$what" <<<"$noticed" || { echo "binaries.sh: '$what' of a bare program is not noticed" >&2; failed=1; }
+done
+sed 's/-D_FORTIFY_SOURCE=2//; s/-fstack-protector-strong//' "$build/compile_commands.json" >"$work/commands.json"
+noticed=$(unhardened "$work/commands.json")
+for flag in -D_FORTIFY_SOURCE=2 -fstack-protector-strong; do
+    grep -q -- "$flag" <<<"$noticed" || { echo "binaries.sh: a build without $flag is not noticed" >&2; failed=1; }
+done
+exit $failed
