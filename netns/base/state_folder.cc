@@ -37,6 +37,11 @@ bool IsTrusted(uid_t owner) {
   return owner == 0 || owner == ::geteuid();
 }
 
+// Also below what is no directory: whoever makes the folder says that better.
+bool IsAbsent(int sys_errno) {
+  return sys_errno == ENOENT || sys_errno == ENOTDIR;
+}
+
 // Whether others than its owner may add and remove names.
 bool IsOpenToOthers(const struct stat& status) {
   const bool by_group = (status.st_mode & S_IWGRP) != 0 && status.st_gid != 0 && status.st_gid != ::getegid();
@@ -47,7 +52,7 @@ bool IsOpenToOthers(const struct stat& status) {
 Result<bool> CheckOne(const std::string& folder) {
   struct stat status {};
   if (::lstat(folder.c_str(), &status) != 0) {
-    if (errno == ENOENT) return false;
+    if (IsAbsent(errno)) return false;
     return FailSys(errno, "looking at the folder " + folder);
   }
   if (S_ISLNK(status.st_mode)) {
@@ -70,7 +75,7 @@ Result<bool> CheckOne(const std::string& folder) {
 Result<void> CheckHolder(const std::string& folder) {
   struct stat status {};
   if (::stat(folder.c_str(), &status) != 0) {
-    if (errno == ENOENT) return {};
+    if (IsAbsent(errno)) return {};
     return FailSys(errno, "looking at the folder " + folder);
   }
   if (IsTrusted(status.st_uid) && (!IsOpenToOthers(status) || (status.st_mode & S_ISVTX) != 0)) return {};
