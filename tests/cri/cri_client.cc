@@ -3,6 +3,7 @@
 #include <grpc/grpc.h>
 #include <grpcpp/grpcpp.h>
 
+#include <array>
 #include <utility>
 
 #include "tests/cri/proto/api.grpc.pb.h"
@@ -70,8 +71,26 @@ cri::PodSandboxConfig Config(const PodSpec& pod) {
   (*config.mutable_labels())["io.kubernetes.pod.uid"] = pod.uid;
   auto* namespaces = config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
   namespaces->set_network(pod.host_network ? cri::NODE : cri::POD);
-  namespaces->set_pid(cri::CONTAINER);
+  namespaces->set_pid(pod.host_pid ? cri::NODE : cri::CONTAINER);
   return config;
+}
+
+// What kubelet hides and protects of a container whose procMount is "Default" (k8s.io/kubernetes
+// pkg/securitycontext/util.go).
+constexpr std::array kMasked = {
+    "/proc/asound",     "/proc/acpi",        "/proc/kcore",       "/proc/keys", "/proc/latency_stats",
+    "/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware"};
+constexpr std::array kProtected = {"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"};
+
+void Confine(const Confinement& confinement, cri::LinuxContainerSecurityContext* context) {
+  auto* capabilities = context->mutable_capabilities();
+  capabilities->add_drop_capabilities("ALL");
+  for (const std::string& name : confinement.capabilities) capabilities->add_add_capabilities(name);
+  context->set_readonly_rootfs(true);
+  context->set_no_new_privs(true);
+  context->mutable_seccomp()->set_profile_type(cri::SecurityProfile::RuntimeDefault);
+  for (const char* path : kMasked) context->add_masked_paths(path);
+  for (const char* path : kProtected) context->add_readonly_paths(path);
 }
 
 cri::ContainerConfig Config(const PodSpec& pod, const ContainerSpec& container) {
@@ -90,9 +109,17 @@ cri::ContainerConfig Config(const PodSpec& pod, const ContainerSpec& container) 
   config.mutable_annotations()->insert(container.annotations.begin(), container.annotations.end());
   (*config.mutable_labels())["io.kubernetes.container.name"] = container.name;
   config.set_log_path(container.name + "_" + std::to_string(attempt) + ".log");
-  auto* namespaces = config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
-  namespaces->set_network(pod.host_network ? cri::NODE : cri::POD);
-  namespaces->set_pid(cri::CONTAINER);
+  for (const MountSpec& spec : container.mounts) {
+    auto* mount = config.add_mounts();
+    mount->set_host_path(spec.from);
+    mount->set_container_path(spec.to);
+    mount->set_readonly(spec.read_only);
+    if (spec.follows_host) mount->set_propagation(cri::PROPAGATION_HOST_TO_CONTAINER);
+  }
+  auto* context = config.mutable_linux()->mutable_security_context();
+  context->mutable_namespace_options()->set_network(pod.host_network ? cri::NODE : cri::POD);
+  context->mutable_namespace_options()->set_pid(pod.host_pid ? cri::NODE : cri::CONTAINER);
+  if (container.confinement) Confine(*container.confinement, context);
   return config;
 }
 

@@ -2,7 +2,7 @@
 // sandbox and some containers needs it. One method is one call.
 //
 // Source: k8s.io/cri-api runtime.v1; the fields that are set are those that kubelet sets
-// for a pod without limits and security context.
+// for a pod without limits, and for a container with the security context of Confinement.
 // Threads: thread-safe; each call waits for its answer.
 // Errors: kIo (nobody answers at the socket), kTimeout, kNotFound, kInvalid,
 // kUnsupported (no CRI there), kConflict (the runtime refuses); the runtime's words are in the message.
@@ -11,6 +11,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,20 @@ struct PodSpec {
   std::string log_directory;
   std::map<std::string, std::string> annotations;
   bool host_network = false;  // no CNI ADD
+  bool host_pid = false;
+};
+
+struct MountSpec {
+  std::string from;  // of the host
+  std::string to;
+  bool read_only = false;
+  bool follows_host = false;  // mountPropagation: HostToContainer
+};
+
+// What Kubernetes calls a restricted container, but for its user: no capabilities but these, no way to get
+// others, the root file system read-only, the runtime's seccomp profile, and of /proc what kubelet leaves.
+struct Confinement {
+  std::vector<std::string> capabilities;  // "NET_ADMIN"
 };
 
 struct ContainerSpec {
@@ -35,6 +50,8 @@ struct ContainerSpec {
   std::map<std::string, std::string> env;
   std::vector<std::string> cdi_devices;  // "railhead.io/nic=0000:43:10.0"
   std::map<std::string, std::string> annotations;
+  std::vector<MountSpec> mounts;
+  std::optional<Confinement> confinement;
   unsigned restarts = 0;  // of it in this sandbox
 };
 

@@ -5,6 +5,8 @@
 # network: Allocate by railheadd, sandbox with CNI ADD, PreStartContainer, CreateContainer
 # with CDI names, as kubelet does it: one container; an init container and two others, of
 # which one starts again. What is checked is what the containers themselves say.
+# railheadd and the CNI plugins are those of the DaemonSet's image, which is replaced by a newer
+# one under a running pod.
 set -u
 # shellcheck source=tests/vm/lib.sh
 . "$SRC/tests/vm/lib.sh"
@@ -12,6 +14,8 @@ set -u
 . "$SRC/tests/cri/runtime.sh"
 # shellcheck source=tests/cri/pod.sh
 . "$SRC/tests/cri/pod.sh"
+# shellcheck source=tests/cri/daemonset.sh
+. "$SRC/tests/cri/daemonset.sh"
 readonly KUBELET=/var/lib/kubelet/device-plugins RESOURCE=railhead.io/roce
 readonly POD_UID=11111111-2222-3333-4444-555555555555 SEVERAL_UID=66666666-7777-8888-9999-000000000000
 pod=(--name train --uid "$POD_UID" --log-directory "$POD_LOGS/train")
@@ -24,11 +28,11 @@ node() {
         make_vfs "$pf" 2 || return
         for vf in 0 1; do give_vf_mac "$pf" "$vf" "02:00:00:00:0${pf#pf}:0$vf" || return; done
     done
-    mkdir -p /etc/railhead /etc/cni/net.d "$KUBELET"
+    mkdir -p "$CONFIG_MAPS/railhead-fabric" /etc/cni/net.d "$KUBELET"
     jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50, restSeconds: 0 }, handoff: { topology: "always" },
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 * (. + 1)), softRoce: true,
                               subnet: "10.\(. + 1)00.0.0/24", gateway: "10.\(. + 1)00.0.254", routes: ["10.0.0.0/8"],
-                              nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.13" } } ] }' >/etc/railhead/fabric.json
+                              nodeRanges: { ($node): "10.\(. + 1)00.0.10-10.\(. + 1)00.0.13" } } ] }' >"$CONFIG_MAPS/railhead-fabric/fabric.json"
     cat >/etc/cni/net.d/10-cluster.conflist <<'END'
 { "cniVersion": "1.0.0", "name": "cluster", "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
@@ -36,10 +40,11 @@ node() {
   { "type": "railhead" } ] }
 END
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
-    within 60 test -S "$KUBELET/control.sock" || return
-    railheadd >"$OUT/railheadd.log" 2>&1 &
-    kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices
+    within 60 test -S "$KUBELET/control.sock"
 }
+offered() { kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices; }
+installed() { cmp "$BUILD/bin/railhead" /opt/cni/bin/railhead && cmp "$BUILD/bin/railhead-ipam" /opt/cni/bin/railhead-ipam; }
+verified() { railctl handoff verify default/train; }
 
 # Admission: Allocate, and the checkpoint that kubelet writes before it makes the sandbox.
 admit() { kubelet-standin admit --dir "$KUBELET" "$@" >/tmp/admitted; } # --uid UID RESOURCE CONTAINER=COUNT...
@@ -80,8 +85,13 @@ sees_everything() { # what every sandbox of this pod gives its container
 }
 
 devices=() allocated=() sandbox=''
-need 'PFs, VFs, railheadd' node
+need 'PFs, VFs, a fabric, kubelet' node
 need 'the container runtime' runtime_start bridge host-local
+need 'the pod of the DaemonSet' daemonset_start 1
+check '... has installed the CNI plugins' installed
+check '... and the fabric' cmp "$CONFIG_MAPS/railhead-fabric/fabric.json" /etc/railhead/fabric.json
+need '... offers the VFs' offered
+check '... is ready' within 60 daemonset_ready
 need 'Allocate' admit --uid "$POD_UID" "$RESOURCE" main=2
 need '... of two VFs' is_given main
 before=$(world)
@@ -109,6 +119,15 @@ check '... is told which' grep -q 'unresolvable CDI devices railhead.io/nic=0000
 
 check 'a container that stays' container staying --detach "${allocated[@]}" -- /show --stay
 check '... has said the same by then' said_the_same
+check '... is what was handed over' verified
+
+older=$daemonset
+check 'a newer image beside it' daemonset_start 2
+check '... whose plugins are installed' installed
+check 'the older one ends' cri-pod remove --sandbox "$older"
+check '... and the newer one is ready' within 60 daemonset_ready
+check '... offers the VFs' offered
+check 'the pod that runs has what it had' verified
 check 'the end of the pod, CNI DEL by the runtime' cri-pod remove --sandbox "$sandbox"
 check '... leaves the node as it was' as_before
 check '... may come twice' cri-pod remove --sandbox "$sandbox"
@@ -175,5 +194,6 @@ check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
 for name in "${containers[@]}"; do check "PreStartContainer of $name is refused without a sandbox" prestart_refuses "$name"; done
 
 check 'all is as it was before the first pod' as_before
+check 'the pod of the DaemonSet ends' cri-pod remove --sandbox "$daemonset"
 runtime_stop
 finish

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "netns/base/text.h"
 #include "tests/cri/cri_client.h"
 #include "tests/cri/pod_run.h"
 
@@ -26,6 +27,9 @@ struct Options {
   ContainerSpec container;
   std::vector<std::string> env;          // NAME=VALUE
   std::vector<std::string> annotations;  // of the container, NAME=VALUE
+  std::vector<std::string> mounts;       // FROM:TO[:ro][:slave]
+  bool confined = false;
+  std::vector<std::string> capabilities;
   std::string sandbox;
   std::string id;  // of a container
   std::vector<std::string> images;
@@ -112,6 +116,28 @@ Result<void> Pairs(const std::vector<std::string>& pairs, std::map<std::string, 
   return {};
 }
 
+Result<MountSpec> ParseMount(const std::string& text) {
+  const auto parts = Split(text, ':');
+  if (parts.size() < 2) return Fail(ErrorCode::kInvalid, "'" + text + "' is not FROM:TO[:ro][:slave]");
+  MountSpec mount{parts[0], parts[1]};
+  for (std::size_t i = 2; i < parts.size(); ++i) {
+    if (parts[i] != "ro" && parts[i] != "slave")
+      return Fail(ErrorCode::kInvalid, "'" + parts[i] + "' is neither ro nor slave");
+    (parts[i] == "ro" ? mount.read_only : mount.follows_host) = true;
+  }
+  return mount;
+}
+
+// What takes more than one option to say, or more than one word.
+Result<void> Complete(Options* options) {
+  RH_TRY(Pairs(options->env, &options->container.env));
+  RH_TRY(Pairs(options->annotations, &options->container.annotations));
+  for (const std::string& text : options->mounts)
+    options->container.mounts.push_back(RH_TRY(ParseMount(text)));
+  if (options->confined) options->container.confinement = Confinement{options->capabilities};
+  return {};
+}
+
 void PodOptions(CLI::App* command, Options* options) {
   PodSpec* pod = &options->pod;
   command->add_option("--name", pod->name, "The pod's name, and its host name")->required();
@@ -120,6 +146,7 @@ void PodOptions(CLI::App* command, Options* options) {
   command->add_option("--attempt", pod->attempt, "Number of the sandbox among those of the pod");
   command->add_option("--log-directory", pod->log_directory, "Absolute; made by the runtime")->required();
   command->add_flag("--host-network", pod->host_network, "In the node's network namespace");
+  command->add_flag("--host-pid", pod->host_pid, "Sees the node's processes");
 }
 
 void ContainerOptions(CLI::App* command, Options* options) {
@@ -131,6 +158,13 @@ void ContainerOptions(CLI::App* command, Options* options) {
       ->allow_extra_args(false);
   command->add_option("--annotation", options->annotations, "NAME=VALUE; may be repeated")
       ->allow_extra_args(false);
+  command->add_option("--mount", options->mounts, "FROM:TO[:ro][:slave]; may be repeated")
+      ->allow_extra_args(false);
+  auto* confined = command->add_flag("--confined", options->confined,
+                                     "No capabilities, read-only root, the runtime's seccomp profile");
+  command->add_option("--capability", options->capabilities, "But this one; may be repeated")
+      ->allow_extra_args(false)
+      ->needs(confined);
   command->add_option("--restarts", container->restarts, "How often it was restarted in this sandbox");
   command->add_flag("--detach", options->detach, "Print the container's id and leave it running");
   command->add_option("command", container->command, "Instead of the image's own command");
@@ -165,12 +199,9 @@ int Main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  for (const auto& [pairs, to] : {std::pair(&options.env, &options.container.env),
-                                  std::pair(&options.annotations, &options.container.annotations)}) {
-    if (const auto parsed = Pairs(*pairs, to); !parsed) {
-      Report(parsed.error());
-      return 2;
-    }
+  if (const auto complete = Complete(&options); !complete) {
+    Report(complete.error());
+    return 2;
   }
   CriClient client(options.socket, options.Limit());
   if (ready->parsed()) return Done(WaitReady(&client, options.images, options.Limit()));

@@ -4,6 +4,7 @@
 #
 #   pod       options of cri-pod that name the pod: --name, --uid, --log-directory
 #   sandbox   the id of its sandbox
+# and daemonset.sh sets daemonset, whose pod is part of the node.
 
 need() { # WHAT COMMAND...: without it nothing else makes sense
     local what=$1
@@ -21,7 +22,7 @@ world() {
     ls /sys/class/infiniband
     ip netns list
     find /run/railhead /run/cdi -mindepth 1 ! -type d ! -path '*/locks/*' ! -name 'attach.log*' ! -name rdma-mode 2>/dev/null | sort
-    cri-pod list
+    cri-pod list | grep -vxF -e "${daemonset:-none}"
 }
 
 # ---- what the container says, in /tmp/seen -------------------------------------------------

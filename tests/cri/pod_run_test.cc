@@ -92,6 +92,35 @@ TEST_F(PodRunTest, AContainerRunsToItsEndAndIsRemoved) {
   EXPECT_EQ(request.config().annotations().at("cdi.k8s.io/a"), "b/c=d");
 }
 
+TEST_F(PodRunTest, AConfinedContainerHasWhatItIsGiven) {
+  runtime_.Behave({.log = "T stdout F hello\n"});
+  PodSpec pod = Pod();
+  pod.host_pid = true;
+  ContainerSpec container = Container();
+  container.mounts = {{"/etc/a", "/a", true, false}, {"/run/netns", "/run/netns", false, true}};
+  container.confinement = Confinement{{"NET_ADMIN"}};
+  ASSERT_TRUE(RunContainer(&client_, "s", pod, container, kPlenty));
+  const auto config = runtime_.LastContainer().config();
+  ASSERT_EQ(config.mounts_size(), 2);
+  EXPECT_EQ(config.mounts(0).host_path(), "/etc/a");
+  EXPECT_EQ(config.mounts(0).container_path(), "/a");
+  EXPECT_TRUE(config.mounts(0).readonly());
+  EXPECT_EQ(config.mounts(0).propagation(), runtime::v1::PROPAGATION_PRIVATE);
+  EXPECT_FALSE(config.mounts(1).readonly());
+  EXPECT_EQ(config.mounts(1).propagation(), runtime::v1::PROPAGATION_HOST_TO_CONTAINER);
+  const auto& context = config.linux().security_context();
+  EXPECT_EQ(context.namespace_options().pid(), runtime::v1::NODE);
+  ASSERT_EQ(context.capabilities().add_capabilities_size(), 1);
+  EXPECT_EQ(context.capabilities().add_capabilities(0), "NET_ADMIN");
+  ASSERT_EQ(context.capabilities().drop_capabilities_size(), 1);
+  EXPECT_EQ(context.capabilities().drop_capabilities(0), "ALL");
+  EXPECT_TRUE(context.readonly_rootfs());
+  EXPECT_TRUE(context.no_new_privs());
+  EXPECT_TRUE(context.has_seccomp());
+  EXPECT_EQ(context.seccomp().profile_type(), runtime::v1::SecurityProfile::RuntimeDefault);
+  EXPECT_EQ(context.readonly_paths(3), "/proc/sys");
+}
+
 TEST_F(PodRunTest, NothingIsLeftOfAContainerThatDoesNotStart) {
   runtime_.Behave({.starts = false});
   const auto finished = RunContainer(&client_, "s", Pod(), Container(), kPlenty);

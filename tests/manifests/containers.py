@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """containers.py RENDERING NODE - the DaemonSet's containers as kubelet would start them, for a script: JSON.
 
-[{"name", "init", "command": [...], "env": {...}, "add": "NET_ADMIN,...", "mounts": [{"from", "to", "readOnly"}],
+[{"name", "init", "command": [...], "env": {...}, "add": "NET_ADMIN,...", "mounts": [{"from", "to", "readOnly", "followsHost"}],
   "probes": {"startupProbe": "http://..."}}]; "from" is a path of the host, or "configMap:NAME".
 """
 import json
@@ -23,7 +23,8 @@ def started(container, init, volumes, node):
     return {
         'name': container['name'], 'init': init, 'command': words, 'env': env,
         'add': ','.join(container['securityContext']['capabilities'].get('add', [])),
-        'mounts': [{'from': volumes[mount['name']], 'to': mount['mountPath'], 'readOnly': mount.get('readOnly', False)}
+        'mounts': [{'from': volumes[mount['name']], 'to': mount['mountPath'], 'readOnly': mount.get('readOnly', False),
+                    'followsHost': mount.get('mountPropagation') == 'HostToContainer'}
                    for mount in container['volumeMounts']],
         'probes': {probe: f'http://{get["host"]}:{get["port"]}{get["path"]}' for probe, get in gets.items()}}
 
