@@ -145,9 +145,12 @@ _)" + name +
 std::string Fish(const std::vector<Place>& places, const std::string& name) {
   std::string paths;
   std::string rules;
+  const std::string complete = "complete -c " + name + " -n \"__" + name + "_at ";
   for (const Place& place : places) {
-    paths += " " + FishQuoted(place.path);
-    const std::string at = "complete -c " + name + " -n \"__" + name + "_at " + FishQuoted(place.path) + "\"";
+    const std::string path = FishQuoted(place.path);
+    paths.append(" ").append(path);
+    std::string at = complete;
+    at.append(path).append("\"");
     for (const Word& word : place.commands)
       rules += at + " -f -a " + FishQuoted(word.text) + " -d " + FishQuoted(word.help) + "\n";
     for (const Word& word : place.options)
