@@ -70,7 +70,8 @@ ip link set lo up
 tree a | paste - - | sed 's/\(.*\)\t\(.*\)/link add \1 type veth peer name \2/' | ip -batch -
 tree b --late >/dev/null
 mkdir "$disk/a" "$disk/b"
-ln -s "$disk/b" "$work/b/var/lib/railhead"
+mv "$work/b/var/lib" "$disk/b/lib"
+ln -s "$disk/b/lib" "$work/b/var/lib"
 
 # ---- measure ------------------------------------------------------------------------------
 "$bench" work --root "$work/a" --disk "$disk/a" --out "$lines" --discoveries "$discoveries" \

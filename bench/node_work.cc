@@ -144,8 +144,13 @@ Result<void> MeasureAllocations(const Root& root, const std::string& disk, const
   RH_TRY(MeasureAllocate(root, pool, 8, std::max(1, rounds / 8), kAllocateEight, record));
   std::error_code error;
   std::filesystem::remove_all(root.Path(kState), error);
-  if (!error) std::filesystem::create_directory_symlink(disk, root.Path(kState), error);
-  if (error) return FailSys(error.value(), "linking " + root.Path(kState) + " to " + disk);
+  // The folder itself must not be a link (netns/base/state_folder.h); what it lies in may be.
+  const std::string above = root.Path("/var/lib");
+  if (!error) std::filesystem::copy(above, disk, std::filesystem::copy_options::recursive, error);
+  if (!error) std::filesystem::remove_all(above, error);
+  if (!error) std::filesystem::create_directory_symlink(disk, above, error);
+  if (!error) std::filesystem::create_directory(root.Path(kState), error);
+  if (error) return FailSys(error.value(), "linking " + above + " to " + disk);
   RH_TRY(MeasureOnDisk(root, pool, 1, std::max(1, rounds / 4), kAllocateOne, record));
   return MeasureOnDisk(root, pool, 8, std::max(1, rounds / 16), kAllocateEight, record);
 }

@@ -3,7 +3,7 @@
 //
 // The series are of the group kNode (report.h). Times are wall-clock time of one thread, "CPU" is its
 // processor time. `root` is a tree of node_tree.h on a tmpfs: Allocate's own work is measured there,
-// where a durable write costs nothing. Then its /var/lib/railhead is made a link to `disk`, an
+// where a durable write costs nothing. Then its /var/lib is made a link to `disk`, an
 // existing directory on a disk, and Allocate takes turns with one durable write by itself.
 // Errors: what the measured code says.
 #pragma once

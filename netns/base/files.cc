@@ -98,9 +98,8 @@ Result<Temporary> MakeTemporary(const FileContent& file, mode_t mode) {
 
 // `at_once`: what is shorter than the buffer is all of it.
 Result<std::optional<std::string>> Read(const std::string& path, std::size_t max_size, bool at_once) {
-  // O_NONBLOCK: to open a pipe that nobody writes to would wait for ever. Attributes are the kernel's, who
-  // puts no pipes there, and takes its time to answer.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | (at_once ? 0 : O_NONBLOCK)));
+  // O_NONBLOCK: to open a pipe that nobody writes to would wait for ever.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!fd.valid()) {
     if (IsAbsence(errno)) return std::nullopt;
     return FailSys(errno, "opening " + path);
