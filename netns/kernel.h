@@ -55,6 +55,13 @@ class RouteApi {
   virtual Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
                                 std::optional<int> mtu) = 0;
 
+  // What is stacked on the link `lower` of the namespace `lower_ns` and stays here when that is moved
+  // elsewhere, goes on sending through it, and can be moved no more: VLANs, macvlans and ipvlans
+  // (vlan_device_event and its siblings pass over moves; other kinds go, or let go, by themselves). Such a
+  // device in a third namespace is not seen from here. Removing one removes what is stacked on it.
+  virtual Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) = 0;
+  virtual Result<bool> DeleteLink(int index) = 0;
+
   // Alternative names share the namespace's names with the links' first ones; kExists
   // when the name is taken. A move takes them along, and is refused whole (kExists)
   // when the target has one of them; from a namespace that dies the link comes home

@@ -1,14 +1,20 @@
 #include "netns/nl/link_messages.h"
 
 #include <linux/if_link.h>
+#include <linux/net_namespace.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
 
 namespace railhead::nl {
 namespace {
 
-// net/if.h has no name for it and conflicts with linux/if.h, which has.
-constexpr unsigned kLowerUp = 1U << 16U;
+// Whose IFLA_LINK is what they are stacked on (a veth's is its peer, a tunnel's where it sends), and who
+// stay when that is moved: net/8021q/vlan.c, drivers/net/macvlan.c, drivers/net/ipvlan/ipvlan_main.c.
+constexpr std::array<std::string_view, 5> kStackedKinds = {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"};
 
 Message LinkMessage(std::uint16_t type, int index, unsigned flags = 0, unsigned change = 0,
                     std::uint16_t netlink_flags = 0) {
@@ -151,6 +157,40 @@ std::optional<Link> ParseLink(const Received& received) {
   return link;
 }
 
+std::optional<Stacked> ParseStacked(const Received& received) {
+  auto link = ParseLink(received);
+  if (!link) return std::nullopt;
+  if (std::find(kStackedKinds.begin(), kStackedKinds.end(), link->kind) == kStackedKinds.end())
+    return std::nullopt;
+  BytesView rest = received.payload;
+  (void)TakeHeader<ifinfomsg>(rest);
+  Stacked stacked{std::move(*link), 0, std::nullopt};
+  ForEachAttribute(rest, [&](int type, BytesView payload) {
+    if (type == IFLA_LINK) Store(stacked.lower, ReadStruct<std::int32_t>(payload));
+    if (type == IFLA_LINK_NETNSID) stacked.lower_nsid = ReadStruct<std::int32_t>(payload);
+  });
+  if (stacked.lower <= 0) return std::nullopt;
+  return stacked;
+}
+
+Message GetNsidMessage(int fd) {
+  Message message(RTM_GETNSID, 0);
+  message.Header(rtgenmsg{});
+  message.PutU32(NETNSA_FD, static_cast<std::uint32_t>(fd));
+  return message;
+}
+
+std::optional<int> ParseNsid(const Received& received) {
+  BytesView rest = received.payload;
+  if (received.type != RTM_NEWNSID || !TakeHeader<rtgenmsg>(rest)) return std::nullopt;
+  std::optional<int> nsid;
+  ForEachAttribute(rest, [&](int type, BytesView payload) {
+    if (type == NETNSA_NSID) nsid = ReadStruct<std::int32_t>(payload);
+  });
+  if (nsid && *nsid < 0) return std::nullopt;  // NETNSA_NSID_NOT_ASSIGNED
+  return nsid;
+}
+
 std::optional<LinkEvent> ParseLinkEvent(const Received& received) {
   BytesView rest = received.payload;
   const auto header = TakeHeader<ifinfomsg>(rest);
@@ -185,6 +225,10 @@ Message ChangeLinkMessage(int index, const LinkChange& change) {
   }
   PutAfSpec(message, change);
   return message;
+}
+
+Message DeleteLinkMessage(int index) {
+  return LinkMessage(RTM_DELLINK, index);
 }
 
 Message AddAltNameMessage(int index, const std::string& name) {

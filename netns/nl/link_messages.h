@@ -13,6 +13,9 @@
 
 namespace railhead::nl {
 
+// IFF_LOWER_UP: net/if.h has no name for it and conflicts with linux/if.h, which has.
+inline constexpr unsigned kLowerUp = 1U << 16U;
+
 // By name (alternative names are names too) or index. Statistics come along:
 // without them the kernel leaves out addr_gen_mode too.
 Message GetLinkMessage(const std::string& name);
@@ -22,6 +25,20 @@ Message DumpLinksMessage(bool lean);
 
 // nullopt when it is no RTM_NEWLINK of a usable form.
 std::optional<Link> ParseLink(const Received& received);
+
+// A link that is stacked on another one, in the way that moves of that one leave alone.
+struct Stacked {
+  Link link;
+  int lower = 0;                  // index of the other one
+  std::optional<int> lower_nsid;  // its namespace by this one's numbers (RTM_GETNSID); nullopt: this one
+};
+// nullopt when it is another link.
+std::optional<Stacked> ParseStacked(const Received& received);
+
+// The number that this namespace knows that of `fd` by.
+Message GetNsidMessage(int fd);
+// nullopt: it has none, so nothing here refers to it.
+std::optional<int> ParseNsid(const Received& received);
 
 // What an RTM_NEWLINK or RTM_DELLINK, asked for or as an event, says of a link's
 // state.
@@ -36,6 +53,7 @@ struct LinkEvent {
 std::optional<LinkEvent> ParseLinkEvent(const Received& received);
 
 Message ChangeLinkMessage(int index, const LinkChange& change);
+Message DeleteLinkMessage(int index);
 Message AddAltNameMessage(int index, const std::string& name);
 Message DeleteAltNameMessage(int index, const std::string& name);
 Message MoveLinkMessage(int index, int target_fd, const std::string& name, std::optional<int> mtu);

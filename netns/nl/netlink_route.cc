@@ -70,6 +70,8 @@ class NetlinkRoute final : public RouteApi {
   Result<void> ChangeLink(int index, const LinkChange& change) override;
   Result<void> MoveLink(int index, const NetNs& target, const std::string& name,
                         std::optional<int> mtu) override;
+  Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) override;
+  Result<bool> DeleteLink(int index) override;
   Result<void> AddAltName(int index, const std::string& name) override;
   Result<bool> DeleteAltName(int index, const std::string& name) override;
   Result<std::optional<VfState>> GetVf(int pf_index, int vf) override;
@@ -169,6 +171,34 @@ Result<void> NetlinkRoute::MoveLink(int index, const NetNs& target, const std::s
   return Fail(Wrap(WithLinkHint(std::move(done.error()), name),
                    "moving " + LinkText(index) + " to " + target.path() + " as " + name +
                        (mtu ? " with MTU " + std::to_string(*mtu) : "")));
+}
+
+Result<std::vector<Link>> NetlinkRoute::ListUppers(int lower, const NetNs& lower_ns) {
+  nl::Message dump = nl::DumpLinksMessage(true);
+  const std::vector<nl::Stacked> stacked =
+      RH_TRY_WRAP(socket_.Dump<nl::Stacked>(dump,
+                                            [&](const nl::Received& received) -> std::optional<nl::Stacked> {
+                                              auto found = nl::ParseStacked(received);
+                                              if (!found || found->lower != lower) return std::nullopt;
+                                              return found;
+                                            }),
+                  "looking for what is on " + LinkText(lower));
+  if (stacked.empty()) return std::vector<Link>{};
+  std::optional<int> nsid;
+  nl::Message message = nl::GetNsidMessage(lower_ns.fd());
+  RH_TRY_WRAP(socket_.Get(message, [&](const nl::Received& received) { nsid = nl::ParseNsid(received); }),
+              "asking for the number of " + lower_ns.path());
+  std::vector<Link> uppers;
+  for (const nl::Stacked& one : stacked) {
+    const bool there = one.lower_nsid ? one.lower_nsid == nsid : ns_.SameAs(lower_ns);
+    if (there) uppers.push_back(one.link);
+  }
+  return uppers;
+}
+
+Result<bool> NetlinkRoute::DeleteLink(int index) {
+  nl::Message message = nl::DeleteLinkMessage(index);
+  return Removed(socket_.Request(message), {ENODEV}, "removing " + LinkText(index));
 }
 
 Result<void> NetlinkRoute::AddAltName(int index, const std::string& name) {

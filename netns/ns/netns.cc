@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <thread>
 #include <utility>
 
 namespace railhead {
@@ -48,6 +49,22 @@ Result<NetNs> NetNs::Open(const std::string& path) {
 
 Result<NetNs> NetNs::Current() {
   return Open("/proc/thread-self/ns/net");
+}
+
+Result<NetNs> NetNs::Make(const std::string& name) {
+  // In a thread of its own, which ends in the new one: the calling thread stays where it is, whatever fails.
+  Result<UniqueFd> made = UniqueFd();
+  std::thread([&made, &name] {
+    if (unshare(CLONE_NEWNET) != 0) {
+      Error error = SysError(errno, "making network namespace " + name);
+      if (error.sys_errno == EPERM) error.hint = "this needs CAP_SYS_ADMIN";
+      made = Fail(std::move(error));
+      return;
+    }
+    made = UniqueFd(open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC));
+    if (!made->valid()) made = FailSys(errno, "opening network namespace " + name);
+  }).join();
+  return FromFd(RH_TRY(std::move(made)), name);
 }
 
 Result<NetNs> NetNs::FromFd(UniqueFd fd, std::string path) {

@@ -24,6 +24,9 @@ class NetNs {
   static Result<NetNs> Open(const std::string& path);
   // The namespace of the calling thread.
   static Result<NetNs> Current();
+  // A new one, with its lo, down. It lives as long as a handle or a process is in it, and nothing below
+  // the file system shows it; `name` stands for it in messages. Needs CAP_SYS_ADMIN.
+  static Result<NetNs> Make(const std::string& name);
   // Takes `fd` as it is, without asking whether it is a namespace: for fakes.
   static Result<NetNs> FromFd(UniqueFd fd, std::string path);
 

@@ -139,6 +139,16 @@ void FakeKernel::AddVeth(const std::string& ns, const std::string& name, const s
   Sync();
 }
 
+void FakeKernel::AddVlan(const std::string& ns, const std::string& name, const std::string& lower) {
+  const FakeNetdev* below = state_.Find(ns, lower);
+  if (below == nullptr) Die("VLAN " + name);
+  const int id = below->id;
+  FakeNetdev& vlan = state_.AddNetdev(ns, name);
+  vlan.link.kind = "vlan";
+  vlan.lower = id;
+  Sync();
+}
+
 void FakeKernel::AddAddress(const std::string& ns, const std::string& link, const std::string& prefix) {
   FakeNetdev* netdev = state_.Find(ns, link);
   if (netdev == nullptr || state_.AddAddress(*netdev, *IpPrefix::Parse(prefix)) != 0)

@@ -86,6 +86,8 @@ class FakeKernel final : public Kernel {
   void RemoveNamespace(const std::string& path);
   void AddVeth(const std::string& ns, const std::string& name, const std::string& peer_ns,
                const std::string& peer);
+  // On `lower`, a link of the same namespace.
+  void AddVlan(const std::string& ns, const std::string& name, const std::string& lower);
   // `ns` is kHost or what AddNamespace() returned.
   void AddAddress(const std::string& ns, const std::string& link, const std::string& prefix);
   void AddDefaultRoute(const std::string& ns, const std::string& link, const std::string& gateway);

@@ -90,6 +90,19 @@ TEST_F(FakeKernelTest, GidTableOfTwoRoceTypes) {
   EXPECT_EQ(Gids("mlx5_pf0v0").size(), 2U) << "a move leaves the default GIDs";
 }
 
+TEST_F(FakeKernelTest, AVlanStaysWhereItIsAndGoesWithItsLower) {
+  ASSERT_TRUE(Route(kHost)->MoveLink(Find(kHost, "pf0v0").index, Pod(), "net1", {}));
+  kernel_.AddVlan(pod_, "net1.7", "net1");
+  kernel_.AddVlan(pod_, "net1.7.8", "net1.7");
+  ASSERT_TRUE(Route(pod_)->MoveLink(Find(pod_, "net1").index, *kernel_.HostNetns(), "pf0v0", {}));
+  const auto uppers = Route(pod_)->ListUppers(Find(kHost, "pf0v0").index, *kernel_.HostNetns()).value();
+  ASSERT_EQ(uppers.size(), 1U);
+  EXPECT_EQ(uppers[0], Find(pod_, "net1.7"));
+  EXPECT_TRUE(Route(pod_)->DeleteLink(uppers[0].index).value());
+  EXPECT_FALSE(Route(pod_)->DeleteLink(uppers[0].index).value());
+  EXPECT_EQ(kernel_.state().Find(pod_, "net1.7.8"), nullptr);
+}
+
 TEST_F(FakeKernelTest, LinkLocalTakesSlotsUnlessPrevented) {
   kernel_.state().default_addr_gen_mode = AddrGenMode::kStablePrivacy;
   ASSERT_TRUE(Route(kHost)->MoveLink(Find(kHost, "pf0v0").index, Pod(), "net1", {}));

@@ -122,6 +122,25 @@ class FakeRoute final : public RouteApi {
     return kernel_.Finish(state().Move(*netdev, *to, name, mtu), what);
   }
 
+  Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) override {
+    const std::string what = Text(lower) + " of " + lower_ns.path();
+    if (const auto injected = Begin("ListUppers", what)) return FailSys(injected.error, what);
+    std::vector<Link> uppers;
+    const auto name = kernel_.NameOf(lower_ns);
+    const FakeNetdev* below = name ? state().Find(*name, lower) : nullptr;
+    for (const auto& netdev : state().netdevs) {
+      if (below != nullptr && netdev.ns == ns_ && netdev.lower == below->id)
+        uppers.push_back(state().LinkOf(netdev));
+    }
+    return uppers;
+  }
+  Result<bool> DeleteLink(int index) override {
+    return Deleted(OnLink("DeleteLink", index, "", [&](FakeNetdev& netdev) {
+      if (!netdev.bdf.empty()) return EOPNOTSUPP;  // rtnl_delete_link: it has no rtnl_link_ops
+      state().RemoveNetdev(netdev.id);
+      return 0;
+    }));
+  }
   Result<void> AddAltName(int index, const std::string& name) override {
     return OnLink("AddAltName", index, name,
                   [&](FakeNetdev& netdev) { return state().AddAltName(netdev, name); });

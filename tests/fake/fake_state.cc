@@ -141,6 +141,10 @@ void FakeState::RemoveNetdev(int id) {
   const int peer = netdev->peer;
   std::erase_if(netdevs, [&](const FakeNetdev& other) { return other.id == id; });
   std::erase_if(netdevs, [&](const FakeNetdev& other) { return peer != 0 && other.id == peer; });
+  const auto is_above = [&](const FakeNetdev& other) { return other.lower == id; };
+  for (auto it = netdevs.begin();
+       (it = std::find_if(netdevs.begin(), netdevs.end(), is_above)) != netdevs.end();)
+    RemoveNetdev(it->id);
 }
 
 void FakeState::ReturnToHost(FakeNetdev& netdev) {

@@ -41,6 +41,7 @@ struct FakeNetdev {
   std::string ns;
   std::string bdf;  // PCI function; empty: virtual
   int peer = 0;     // id of a veth's other end
+  int lower = 0;    // id of what a VLAN is on; a move of that leaves it where it is
   bool wire = true;
   int max_mtu = 9978;
   std::vector<IpPrefix> addresses;

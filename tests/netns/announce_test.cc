@@ -74,7 +74,8 @@ class AnnounceTest : public ::testing::Test {
     far_index_ = GetLink(*peer, "far1").index;
     BringUp(*pod, index_);
     BringUp(*peer, far_index_);
-    if (!Must(pod->WaitCarrier(index_, Soon())) || !Must(peer->WaitCarrier(far_index_, Soon()))) {
+    if (!Must(pod->WaitCarrier(index_, NetDeadline())) ||
+        !Must(peer->WaitCarrier(far_index_, NetDeadline()))) {
       Die(Error{ErrorCode::kTimeout, "the veth pair did not come up", "", 0});
     }
   }
@@ -119,7 +120,7 @@ TEST_F(AnnounceTest, UpdatesTheNeighbourTableOfThePeer) {
     return count == 2;
   };
   EXPECT_FALSE(learned());
-  const Deadline deadline = Soon();
+  const Deadline deadline = NetDeadline();
   // Repeated: the kernel ignores changes within a second of the last one (locktime).
   while (!learned() && std::chrono::steady_clock::now() < deadline) {
     Must(Announce(pod_, index_, kMac, {stale.address, stale6.address}));

@@ -77,7 +77,8 @@ class ConflictTest : public ::testing::Test {
     const int far_index = GetLink(*peer_route_, far).index;
     BringUp(*pod_route_, index);
     BringUp(*peer_route_, far_index);
-    if (!Must(pod_route_->WaitCarrier(index, Soon())) || !Must(peer_route_->WaitCarrier(far_index, Soon()))) {
+    if (!Must(pod_route_->WaitCarrier(index, NetDeadline())) ||
+        !Must(peer_route_->WaitCarrier(far_index, NetDeadline()))) {
       Die(Error{ErrorCode::kTimeout, "the veth pair did not come up", "", 0});
     }
     wires_.push_back({GetLink(*pod_route_, index), GetLink(*peer_route_, far_index)});

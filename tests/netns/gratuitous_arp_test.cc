@@ -22,7 +22,8 @@ class KernelAnnounceTest : public ::testing::Test {
     Must(route_->AddAddress(index, *IpPrefix::Parse("10.100.0.7/24")));
     BringUp(*route_, index);
     BringUp(*peer, far_index_);
-    if (!Must(route_->WaitCarrier(index, Soon())) || !Must(peer->WaitCarrier(far_index_, Soon()))) {
+    if (!Must(route_->WaitCarrier(index, NetDeadline())) ||
+        !Must(peer->WaitCarrier(far_index_, NetDeadline()))) {
       Die(Error{ErrorCode::kTimeout, "the veth pair did not come up", "", 0});
     }
     link_ = GetLink(*route_, index);

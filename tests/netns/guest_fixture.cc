@@ -16,7 +16,7 @@ std::string FindPfAttribute(const std::string& pf, const std::string& name) {
 }  // namespace
 
 bool WaitUntil(const std::function<bool()>& holds) {
-  const Deadline deadline = Soon();
+  const Deadline deadline = NetDeadline();
   while (!holds()) {
     if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -42,11 +42,11 @@ void GuestTest::SetUpTestSuite() {
 GuestTest::GuestTest() {
   pf_ = GetLink(*route_, "pf0");
   vf_ = VfLink();
-  vf_before_ = Must(route_->GetVf(pf_.index, 0)).value();
+  vf_before_ = VfSettings();
 }
 
 GuestTest::~GuestTest() {
-  EXPECT_EQ(Must(route_->GetVf(pf_.index, 0)), vf_before_);
+  EXPECT_EQ(VfSettings(), vf_before_);
   EXPECT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
 }
 
@@ -56,13 +56,19 @@ Link GuestTest::VfLink() {
   return *link;
 }
 
+VfState GuestTest::VfSettings() {
+  VfState state = Must(route_->GetVf(pf_.index, 0)).value();
+  if (state.mac == vf_.mac) state.mac = MacAddress{};
+  return state;
+}
+
 void GuestTest::BringPodUp(RouteApi& pod_route, int index, const char* address) {
   LinkChange change;
   change.addr_gen_mode = AddrGenMode::kNone;
   Must(pod_route.ChangeLink(index, change));
   Must(pod_route.AddAddress(index, *IpPrefix::Parse(address)));
   BringUp(pod_route, index);
-  ASSERT_TRUE(Must(pod_route.WaitCarrier(index, Soon())));
+  ASSERT_TRUE(Must(pod_route.WaitCarrier(index, NetDeadline())));
 }
 
 }  // namespace railhead::testing

@@ -30,6 +30,10 @@ class GuestTest : public ::testing::Test {
 
   // The interface of a VF in the node's own namespace.
   Link VfLink();
+  // VF 0 as the PF reports it. igb reports the address that the VF asked for as if the
+  // administrator had set it, and none while the VF resets (igb_vf_reset), which a slow
+  // machine shows at any time: the VF's own address, vf_.mac, reads as none here.
+  VfState VfSettings();
   // As many retries as it takes for a driver that answers slowly.
   void BringPodUp(RouteApi& pod_route, int index, const char* address);
 

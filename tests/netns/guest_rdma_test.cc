@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "netns/base/files.h"
+#include "netns/nl/counters.h"
 #include "netns/ns/run_in.h"
 #include "tests/netns/guest_fixture.h"
 
@@ -81,6 +82,20 @@ TEST_F(RdmaTest, SoftRoceInThePod) {
   EXPECT_TRUE(Must(rdma_->ListDevices()).empty());
 }
 
+// Shared mode: from the pod and from the node.
+TEST_F(RdmaTest, CountersHaveTheDriversNames) {
+  Must(pod_rdma_->AddRxe("rxe_test", "net1"));
+  const std::uint32_t index = Must(pod_rdma_->ListDevices()).at(0).index;
+  for (const NetNs* from : {&pod_, &host_}) {
+    RdmaCounters counters = Must(RdmaCounters::Open(*from));
+    const auto read = Must(counters.Read(index));
+    ASSERT_TRUE(read);
+    EXPECT_TRUE(
+        std::any_of(read->begin(), read->end(), [](const auto& one) { return one.first == "sent_pkts"; }));
+    EXPECT_EQ(Must(counters.Read(index + 100)), std::nullopt);
+  }
+}
+
 TEST_F(RdmaTest, NamesAreNodeWide) {
   Must(pod_rdma_->AddRxe("rxe_test", "net1"));
   const auto same_link = pod_rdma_->AddRxe("rxe_other", "net1");
@@ -110,7 +125,7 @@ TEST_F(RdmaTest, GidsFollowTheAddresses) {
   EXPECT_EQ(Must(kernel_.ReadGids(pod_, "rxe_other")), std::nullopt);
 
   GidWanted wanted{*IpAddress::Parse("10.100.0.12"), GidType::kRoceV2, "net1"};
-  EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", wanted, Soon())), FindGid(Gids(), wanted));
+  EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", wanted, NetDeadline())), FindGid(Gids(), wanted));
   wanted.type = GidType::kRoceV1;
   const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
   EXPECT_EQ(Must(kernel_.WaitGid(pod_, "rxe_test", wanted, soon)), std::nullopt);
@@ -120,7 +135,7 @@ TEST_F(RdmaTest, GidsFollowTheAddresses) {
 TEST_F(RdmaTest, GidsThroughThePodsSysfs) {
   Must(pod_rdma_->AddRxe("rxe_test", "net1"));
   ASSERT_TRUE(WaitUntil([&] { return HasGid("10.100.0.10"); })) << Describe(Gids());
-  const auto text = Must(RunInNamespace(pod_, Soon(), []() -> Result<std::string> {
+  const auto text = Must(RunInNamespace(pod_, NetDeadline(), []() -> Result<std::string> {
     return EncodeGidTable(RH_TRY(ReadGidTable(Root(), "rxe_test", 1)));
   }));
   EXPECT_EQ(Must(DecodeGidTable(text)).value(), Gids());

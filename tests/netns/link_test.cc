@@ -136,7 +136,7 @@ TEST_F(LinkTest, NoLinkLocalAddressWhenBroughtUpWithoutAddrGenMode) {
   change.up = true;
   Must(host_route_->ChangeLink(index, change));
   BringUp(*pod_route_, GetLink(*pod_route_, "far0").index);
-  ASSERT_TRUE(Must(host_route_->WaitCarrier(index, Soon())));
+  ASSERT_TRUE(Must(host_route_->WaitCarrier(index, NetDeadline())));
   const Link link = GetLink(*host_route_, index);
   EXPECT_TRUE(link.up);
   EXPECT_EQ(link.addr_gen_mode, AddrGenMode::kNone);
@@ -199,6 +199,37 @@ TEST_F(LinkTest, MoveWithRefusedMtuLeavesTheDeviceInTheTarget) {
   EXPECT_EQ(CountByMac(*pod_route_, before.mac), 1);
 }
 
+std::vector<std::string> NamesOf(const std::vector<Link>& links) {
+  std::vector<std::string> names;
+  names.reserve(links.size());
+  for (const Link& link : links) names.push_back(link.name);
+  return names;
+}
+
+// What the kernel does with a macvlan whose lower device it moves is why there is ListUppers().
+TEST_F(LinkTest, UppersStayWhereTheyAreWhenTheirLowerMoves) {
+  using Names = std::vector<std::string>;
+  const int nic = AddVeth(pod_, "net1", pod_, "peer");
+  AddMacvlan(pod_, "mv0", nic);
+  AddMacvlan(pod_, "mv1", nic);
+  AddMacvlan(pod_, "other", GetLink(*pod_route_, "peer").index);
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(nic, pod_))), (Names{"mv0", "mv1"}));
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(nic, host_))), Names{});
+
+  Must(pod_route_->MoveLink(nic, host_, "pf0v0", std::nullopt));
+  const int home = GetLink(*host_route_, "pf0v0").index;
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, host_))), (Names{"mv0", "mv1"}));
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, pod_))), Names{});
+  EXPECT_EQ(NamesOf(Must(host_route_->ListUppers(home, host_))), Names{}) << "of another namespace";
+  const NetNs third = MakeNetns();
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, third))), Names{}) << "the same index elsewhere";
+
+  const int upper = GetLink(*pod_route_, "mv0").index;
+  EXPECT_TRUE(Must(pod_route_->DeleteLink(upper)));
+  EXPECT_FALSE(Must(pod_route_->DeleteLink(upper)));
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, host_))), Names{"mv1"});
+}
+
 TEST_F(LinkTest, WaitCarrierSeesThePeerComeUpLater) {
   const int index = AddVeth(host_, "nic0", pod_, "far0");
   BringUp(*host_route_, index);
@@ -210,7 +241,7 @@ TEST_F(LinkTest, WaitCarrierSeesThePeerComeUpLater) {
     }
     BringUp(*route, GetLink(*route, "far0").index);
   });
-  const Deadline deadline = Soon();
+  const Deadline deadline = NetDeadline();
   const auto waited = host_route_->WaitCarrier(index, deadline);
   EXPECT_LT(std::chrono::steady_clock::now(), deadline);  // an event ended the wait
   peer.join();
@@ -233,7 +264,7 @@ TEST_F(LinkTest, WaitCarrierNoticesThatTheLinkIsGone) {
   const int index = AddVeth(host_, "nic0", pod_, "far0");
   BringUp(*host_route_, index);
   std::thread thief([&] { Must(OpenRoute(host_)->MoveLink(index, pod_, "net1", std::nullopt)); });
-  const auto waited = host_route_->WaitCarrier(index, Soon());
+  const auto waited = host_route_->WaitCarrier(index, NetDeadline());
   thief.join();
   ASSERT_FALSE(waited);
   EXPECT_EQ(waited.error().code, ErrorCode::kNotFound);

@@ -225,6 +225,36 @@ TEST(Parsers, VfState) {
   EXPECT_EQ(ParseVf(AsReceived(answer), -1), std::nullopt);
 }
 
+// A veth's IFLA_LINK is its peer, a tunnel's where it sends.
+TEST(Parsers, WhatIsStackedOnAnother) {
+  const auto parse = [](const char* kind, int lower, std::optional<int> nsid) {
+    Message message(RTM_NEWLINK, 0);
+    ifinfomsg header{};
+    header.ifi_index = 7;
+    message.Header(header);
+    message.PutString(IFLA_IFNAME, "net1.7");
+    if (lower != 0) message.PutU32(IFLA_LINK, static_cast<std::uint32_t>(lower));
+    if (nsid) message.PutU32(IFLA_LINK_NETNSID, static_cast<std::uint32_t>(*nsid));
+    {
+      const Message::Nest info(message, IFLA_LINKINFO);
+      message.PutString(IFLA_INFO_KIND, kind);
+    }
+    const Bytes bytes = Copy(message);
+    return ParseStacked(AsReceived(bytes));
+  };
+  for (const char* kind : {"vlan", "macvlan", "macvtap", "ipvlan", "ipvtap"}) {
+    const auto stacked = parse(kind, 3, std::nullopt);
+    ASSERT_TRUE(stacked) << kind;
+    EXPECT_EQ(stacked->link.name, "net1.7");
+    EXPECT_EQ(stacked->lower, 3);
+    EXPECT_EQ(stacked->lower_nsid, std::nullopt);
+  }
+  EXPECT_EQ(parse("vlan", 3, 0)->lower_nsid, 0);
+  EXPECT_FALSE(parse("vlan", 0, std::nullopt)) << "on nothing";
+  for (const char* kind : {"veth", "vxlan", "gretap", "vlanx", ""})
+    EXPECT_FALSE(parse(kind, 3, std::nullopt)) << kind;
+}
+
 TEST(Parsers, WhatADriverDoesNotReportIsUnknown) {
   const Bytes answer = VfAnswer(~0U, ~0U);
   const auto state = ParseVf(AsReceived(answer), 0);
@@ -291,10 +321,14 @@ void ParseEverything(BytesView payload, std::uint16_t flags) {
   RdmaDevice device;
   for (const std::uint16_t type :
        std::initializer_list<std::uint16_t>{RTM_NEWLINK, RTM_DELLINK, RTM_NEWADDR, RTM_NEWROUTE, RTM_NEWRULE,
-                                            RTM_NEWNEIGH, NLMSG_ERROR, NLMSG_DONE}) {
+                                            RTM_NEWNEIGH, RTM_NEWNSID, NLMSG_ERROR, NLMSG_DONE}) {
     const Received received{type, flags, 0, payload};
     (void)ParseLink(received);
     (void)ParseLinkEvent(received);
+    if (const auto stacked = ParseStacked(received)) {
+      EXPECT_GT(stacked->lower, 0);
+    }
+    (void)ParseNsid(received);
     (void)ParseVf(received, 1);
     if (const auto address = ParseAddress(received)) {
       EXPECT_LE(address->address.length, address->address.address.Bits());

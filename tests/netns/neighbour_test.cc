@@ -21,8 +21,8 @@ class NeighbourTest : public ::testing::TestWithParam<bool> {
     far_ = GetLink(*peer_route_, "far1");
     BringUp(*pod_route_, index_);
     BringUp(*peer_route_, far_.index);
-    if (!Must(pod_route_->WaitCarrier(index_, Soon())) ||
-        !Must(peer_route_->WaitCarrier(far_.index, Soon()))) {
+    if (!Must(pod_route_->WaitCarrier(index_, NetDeadline())) ||
+        !Must(peer_route_->WaitCarrier(far_.index, NetDeadline()))) {
       Die(Error{ErrorCode::kTimeout, "the veth pair did not come up", "", 0});
     }
     Must(pod_route_->AddAddress(index_, *IpPrefix::Parse(GetParam() ? "10.100.0.1/24" : "fd00:100::1/64")));
@@ -59,7 +59,7 @@ INSTANTIATE_TEST_SUITE_P(Families, NeighbourTest, ::testing::Bool(),
 TEST_P(NeighbourTest, ResolvesOneThatIsThere) {
   GivePeerTheAddress();
   Must(pod_route_->ResolveNeighbour(index_, address_));
-  EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, Soon())), far_.mac);
+  EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, NetDeadline())), far_.mac);
   // Known by now: no wait.
   EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, std::chrono::steady_clock::now())), far_.mac);
 }
@@ -74,11 +74,11 @@ TEST_P(NeighbourTest, EndsAtTheDeadline) {
 TEST_P(NeighbourTest, AsksAgainWhereTheKernelHasGivenUp) {
   GiveUpSoon();
   Must(pod_route_->ResolveNeighbour(index_, address_));
-  const Deadline deadline = Soon();
+  const Deadline deadline = NetDeadline();
   while (!HasFailed() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
   ASSERT_TRUE(HasFailed());
   GivePeerTheAddress();
-  EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, Soon())), far_.mac);
+  EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, NetDeadline())), far_.mac);
 }
 
 TEST_P(NeighbourTest, AsksAgainWhileItWaits) {
@@ -88,7 +88,7 @@ TEST_P(NeighbourTest, AsksAgainWhileItWaits) {
   std::thread waiting([&] {
     auto route = OpenRoute(pod_);
     Must(route->ResolveNeighbour(index_, address_));
-    found = Must(route->WaitNeighbour(index_, address_, Soon()));
+    found = Must(route->WaitNeighbour(index_, address_, NetDeadline()));
   });
   // Each time that it is told to, the kernel asks once.
   int asked = 0;
@@ -115,11 +115,11 @@ TEST_P(NeighbourTest, NeedsNoLinkLocalAddress) {
   up.up = true;
   Must(route->ChangeLink(index, up));
   BringUp(*peer_route_, far.index);
-  ASSERT_TRUE(Must(route->WaitCarrier(index, Soon())));
+  ASSERT_TRUE(Must(route->WaitCarrier(index, NetDeadline())));
   Must(route->AddAddress(index, *IpPrefix::Parse(GetParam() ? "10.100.0.1/24" : "fd00:100::1/64")));
   Must(peer_route_->AddAddress(far.index, {address_, GetParam() ? 24 : 64}));
   Must(route->ResolveNeighbour(index, address_));
-  EXPECT_EQ(Must(route->WaitNeighbour(index, address_, Soon())), far.mac);
+  EXPECT_EQ(Must(route->WaitNeighbour(index, address_, NetDeadline())), far.mac);
 }
 
 // ARP requests the kernel repeats every second, these solicitations only we.
@@ -133,7 +133,7 @@ TEST_P(NeighbourTest, AsksEverySecond) {
   up.up = true;
   Must(route->ChangeLink(index, up));
   BringUp(*peer_route_, far.index);
-  ASSERT_TRUE(Must(route->WaitCarrier(index, Soon())));
+  ASSERT_TRUE(Must(route->WaitCarrier(index, NetDeadline())));
   Must(route->AddAddress(index, *IpPrefix::Parse(GetParam() ? "10.100.0.1/24" : "fd00:100::1/64")));
   // The kernel does not give up.
   Must(WriteSysctls(
@@ -143,7 +143,7 @@ TEST_P(NeighbourTest, AsksEverySecond) {
   std::thread waiting([&] {
     auto own = OpenRoute(pod);
     Must(own->ResolveNeighbour(index, address_));
-    found = Must(own->WaitNeighbour(index, address_, Soon()));
+    found = Must(own->WaitNeighbour(index, address_, NetDeadline()));
   });
   for (int asked = 0; asked < 2;) {
     const auto frame = wire.Next(GetParam() ? 0x0806 : 0x86dd);

@@ -118,7 +118,7 @@ class RunInNamespaceTest : public ::testing::Test {
 
 TEST_F(RunInNamespaceTest, SeesThatNamespacesSysfs) {
   AddVeth(ns_, "net1", ns_, "far1");
-  const auto mtu = RunInNamespace(ns_, Soon(), [&]() -> Result<std::string> {
+  const auto mtu = RunInNamespace(ns_, NetDeadline(), [&]() -> Result<std::string> {
     return RH_TRY(ReadAttribute("/sys/class/net/net1/mtu")).value_or("absent");
   });
   EXPECT_EQ(Must(mtu), "1500");
@@ -128,7 +128,7 @@ TEST_F(RunInNamespaceTest, SeesThatNamespacesSysfs) {
 }
 
 TEST_F(RunInNamespaceTest, CarriesErrorsWhole) {
-  const auto failed = RunInNamespace(ns_, Soon(), []() -> Result<std::string> {
+  const auto failed = RunInNamespace(ns_, NetDeadline(), []() -> Result<std::string> {
     Error error = SysError(EBUSY, "doing it");
     error.hint = "wait";
     return Fail(std::move(error));
@@ -143,8 +143,9 @@ TEST_F(RunInNamespaceTest, CarriesErrorsWhole) {
 TEST_F(RunInNamespaceTest, LargeAndOddResults) {
   std::string odd(300'000, 'x');
   odd[5] = '\0';
-  EXPECT_EQ(Must(RunInNamespace(ns_, Soon(), [&]() -> Result<std::string> { return odd; })), odd);
-  EXPECT_EQ(Must(RunInNamespace(ns_, Soon(), []() -> Result<std::string> { return std::string(); })), "");
+  EXPECT_EQ(Must(RunInNamespace(ns_, NetDeadline(), [&]() -> Result<std::string> { return odd; })), odd);
+  EXPECT_EQ(Must(RunInNamespace(ns_, NetDeadline(), []() -> Result<std::string> { return std::string(); })),
+            "");
 }
 
 TEST_F(RunInNamespaceTest, KillsWhatTakesTooLong) {
@@ -157,7 +158,7 @@ TEST_F(RunInNamespaceTest, KillsWhatTakesTooLong) {
 }
 
 TEST_F(RunInNamespaceTest, NoticesThatTheChildDied) {
-  const auto died = RunInNamespace(ns_, Soon(), []() -> Result<std::string> {
+  const auto died = RunInNamespace(ns_, NetDeadline(), []() -> Result<std::string> {
     raise(SIGKILL);
     return std::string();
   });

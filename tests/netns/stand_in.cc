@@ -36,7 +36,7 @@ int Create(const NetNs& ns, nl::Message& message, const std::string& name) {
 
 }  // namespace
 
-Deadline Soon() {
+Deadline NetDeadline() {
   return std::chrono::steady_clock::now() + kLong;
 }
 
@@ -138,6 +138,20 @@ void BringUp(RouteApi& route, int index) {
   Must(route.ChangeLink(index, change));
 }
 
+void SendFrame(const NetNs& ns, int index, const std::vector<std::uint8_t>& frame) {
+  UniqueFd fd;
+  Must(OpenSocketsIn(ns, [&]() -> Result<void> {
+    fd.Reset(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
+    if (!fd.valid()) return FailSys(errno, "opening a packet socket");
+    return {};
+  }));
+  sockaddr_ll to{};
+  to.sll_family = AF_PACKET;
+  to.sll_ifindex = index;
+  if (sendto(fd.get(), frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)) < 0)
+    Die(SysError(errno, "sending a frame"));
+}
+
 Capture::Capture(const NetNs& ns, int index) {
   Must(OpenSocketsIn(ns, [&]() -> Result<void> {
     fd_.Reset(socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
@@ -154,7 +168,7 @@ Capture::Capture(const NetNs& ns, int index) {
 }
 
 std::optional<std::vector<std::uint8_t>> Capture::Next(std::uint16_t ether_type) {
-  const Deadline deadline = Soon();
+  const Deadline deadline = NetDeadline();
   for (;;) {
     const auto left =
         std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());

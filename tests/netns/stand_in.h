@@ -23,7 +23,7 @@ namespace railhead::testing {
 
 // For WaitCarrier and captures: generous, tests run on busy machines.
 inline constexpr std::chrono::seconds kLong{60};
-Deadline Soon();
+Deadline NetDeadline();
 
 // A new, empty network namespace (with its lo, down).
 NetNs MakeNetns();
@@ -50,6 +50,9 @@ void DeleteLink(const NetNs& ns, int index);
 Link GetLink(RouteApi& route, const std::string& name);
 Link GetLink(RouteApi& route, int index);
 void BringUp(RouteApi& route, int index);
+
+// Once, from the link `index`; `frame` with its Ethernet header.
+void SendFrame(const NetNs& ns, int index, const std::vector<std::uint8_t>& frame);
 
 // All frames that arrive on a link from now on.
 class Capture {
