@@ -58,6 +58,10 @@ struct Rail {
   std::optional<int> service_level;
   bool soft_roce = false;
   std::uint32_t table = 0;
+  // Switches that the rail may hang on, as fnmatch(3) has patterns; empty: any.
+  std::vector<std::string> leaves;
+  // By node name: what the nodes' stations have, which probe the rail; never given to pods.
+  std::map<std::string, IpAddress> stations;
 
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
   [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
@@ -106,6 +110,8 @@ struct Fabric {
   bool leases_blocks = false;  // its type is another than "node"
   std::string health;          // JSON as it stands there, railheadd's to read; "": not given
   std::string provision;       // likewise; railctl's too
+  std::string connectivity;    // likewise
+  std::string isolation;       // as health
 
   // Whether this node's addresses on the rail are those of blocks that it leases: it has
   // a cluster store, and the rail gives nodes no ranges of their own.

@@ -15,7 +15,8 @@ namespace {
 constexpr int kMinMtu = 68;
 constexpr int kMaxMtu = 65535;
 constexpr int kMaxRestSeconds = 30 * 24 * 3600;
-constexpr int kMaxProbeMs = 10'000;  // RFC 5227's own times come to 9 s
+constexpr int kMaxProbeMs = 10'000;           // RFC 5227's own times come to 9 s
+constexpr std::size_t kMaxLeafPattern = 255;  // of a switch's name
 constexpr std::uint32_t kMaxTable = 4294967295U;
 
 std::optional<IpPrefix> Prefix(JsonReader& reader, const std::string& key) {
@@ -47,6 +48,25 @@ void ReadPf(JsonReader& reader, Rail& rail) {
   if (bad) reader.Fail("pf", "must not be empty");
 }
 
+// A pattern or several. What fnmatch(3) makes of them is known only to who has a name to compare.
+void ReadLeaves(JsonReader& reader, Rail& rail) {
+  const auto* leaf = reader.Raw("leaf");
+  if (leaf == nullptr) return;
+  if (leaf->is_string()) {
+    rail.leaves = {leaf->get<std::string>()};
+  } else if (leaf->is_array()) {
+    rail.leaves = reader.Strings("leaf").value_or(std::vector<std::string>{});
+  } else {
+    return reader.Fail("leaf", "is neither a name nor a list of names", R"(for example "leaf-*-1")");
+  }
+  const bool bad =
+      rail.leaves.empty() || std::any_of(rail.leaves.begin(), rail.leaves.end(), [](const auto& pattern) {
+        return pattern.empty() || pattern.size() > kMaxLeafPattern;
+      });
+  if (bad)
+    reader.Fail("leaf", "must not be empty, nor longer than 255 characters", R"(for example "leaf-*-1")");
+}
+
 void AddNodeRange(JsonReader& ranges, const std::string& node, const std::string& text, Rail& rail) {
   const auto range = ParseIpRange(text);
   if (!range) return ranges.Fail(node, "'" + text + "' is no range", "for example 10.100.0.10-10.100.0.99");
@@ -60,6 +80,29 @@ void AddNodeRange(JsonReader& ranges, const std::string& node, const std::string
     }
   }
   rail.node_ranges[node].push_back(*range);
+}
+
+void ReadStations(JsonReader& reader, Rail& rail) {
+  auto stations = reader.Object("stations");
+  if (!stations) return;
+  std::set<IpAddress> taken;
+  for (const auto& node : stations->Keys()) {
+    const auto text = stations->String(node);
+    if (!text) continue;
+    const auto address = IpAddress::Parse(*text);
+    if (!address) {
+      stations->Fail(node, "'" + *text + "' is no IP address");
+    } else if (!rail.subnet || !rail.subnet->Contains(*address)) {
+      stations->Fail(node, *text + " is outside the rail's subnet");
+    } else if (rail.gateway == address) {
+      stations->Fail(node, *text + " is the gateway");
+    } else if (!taken.insert(*address).second) {
+      stations->Fail(node, "another node's station has " + *text);
+    } else {
+      rail.stations[node] = *address;
+      rail.exclude.push_back({*address, *address});
+    }
+  }
 }
 
 void ReadNodeRanges(JsonReader& reader, Rail& rail) {
@@ -115,6 +158,7 @@ void ReadAddressing(JsonReader& reader, Rail& rail) {
       rail.exclude.push_back(*range);
     }
   }
+  ReadStations(reader, rail);
   ReadNodeRanges(reader, rail);
   if (!rail.node_ranges.empty() && rail.node_block) {
     reader.Fail("nodeBlock", "cannot stand beside nodeRanges",
@@ -146,6 +190,7 @@ Rail ReadRail(JsonReader& reader, std::size_t position) {
   if (const auto tc = reader.Int("trafficClass", 0, 255); tc) rail.traffic_class = static_cast<int>(*tc);
   if (const auto sl = reader.Int("serviceLevel", 0, 15); sl) rail.service_level = static_cast<int>(*sl);
   rail.soft_roce = reader.Bool("softRoce").value_or(false);
+  ReadLeaves(reader, rail);
   // 253..255 are the kernel's default, main and local tables.
   rail.table = static_cast<std::uint32_t>(
       reader.Int("table", 1, kMaxTable).value_or(kFirstRailTable + static_cast<std::int64_t>(position)));
@@ -347,6 +392,10 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std
   if (const auto* health = root.Raw("health"); health != nullptr) fabric.health = health->dump();
   if (const auto* provision = root.Raw("provision"); provision != nullptr)
     fabric.provision = provision->dump();
+  if (const auto* connectivity = root.Raw("connectivity"); connectivity != nullptr)
+    fabric.connectivity = connectivity->dump();
+  if (const auto* isolation = root.Raw("isolation"); isolation != nullptr)
+    fabric.isolation = isolation->dump();
   root.Close();
   if (all != nullptr) *all = root.errors();
   RH_TRY(root.status());

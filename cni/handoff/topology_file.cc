@@ -89,10 +89,10 @@ Result<std::vector<Leaf>> ReadLeaves(const Root& root, const TopologyRequest& re
     leaves.push_back(RH_TRY(ReadLeaf(root, "accelerator", address)));
   }
   auto nics = request.nics;
-  std::sort(nics.begin(), nics.end(), [](const TopologyNic& a, const TopologyNic& b) {
+  std::sort(nics.begin(), nics.end(), [](const TopologyFileNic& a, const TopologyFileNic& b) {
     return std::tie(a.address, a.rdma_device) < std::tie(b.address, b.rdma_device);
   });
-  for (const TopologyNic& nic : nics) {
+  for (const TopologyFileNic& nic : nics) {
     Leaf leaf = RH_TRY(ReadLeaf(root, "NIC", nic.address));
     leaf.net = nic.rdma_device;
     leaves.push_back(std::move(leaf));
@@ -118,9 +118,9 @@ void NameNics(std::vector<Leaf>& leaves) {
 }
 
 // The one rate of all NICs; nullopt when any differs.
-std::optional<std::uint32_t> CommonRate(const std::vector<TopologyNic>& nics) {
+std::optional<std::uint32_t> CommonRate(const std::vector<TopologyFileNic>& nics) {
   std::set<std::uint32_t> rates;
-  for (const TopologyNic& nic : nics) rates.insert(nic.rate_mbps.value_or(0));
+  for (const TopologyFileNic& nic : nics) rates.insert(nic.rate_mbps.value_or(0));
   if (rates.size() != 1 || *rates.begin() == 0) return std::nullopt;
   return *rates.begin();
 }
@@ -216,7 +216,7 @@ class Writer {
 Result<void> CheckRequest(const TopologyRequest& request) {
   std::set<std::string> names;
   std::set<PciAddress> addresses;
-  for (const TopologyNic& nic : request.nics) {
+  for (const TopologyFileNic& nic : request.nics) {
     if (!names.insert(nic.rdma_device).second || !addresses.insert(nic.address).second) {
       return Fail(ErrorCode::kInvalid, "describing the node to NCCL: NIC " + nic.address.ToString() + " (" +
                                            nic.rdma_device + ") is named twice");

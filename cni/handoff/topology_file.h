@@ -32,14 +32,14 @@ namespace railhead {
 
 inline constexpr const char* kNcclTopologyInContainer = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
-struct TopologyNic {
+struct TopologyFileNic {
   std::string rdma_device;
   PciAddress address;
   std::optional<std::uint32_t> rate_mbps;  // the limit of what it sends; nullopt or 0: none
 };
 
 struct TopologyRequest {
-  std::vector<TopologyNic> nics;  // all of the pod's that NCCL may use
+  std::vector<TopologyFileNic> nics;  // all of the pod's that NCCL may use
   // nullopt: what is bound to the drivers nvidia and amdgpu; without such a driver, display
   // controllers and processing accelerators of these vendors.
   std::optional<std::vector<PciAddress>> accelerators;

@@ -48,7 +48,7 @@ std::uint32_t RateOf(const AttachedLink& link) {
 struct Nics {
   std::vector<HandoffNic> handoff;
   std::vector<NcclNic> places;
-  std::vector<TopologyNic> topology;
+  std::vector<TopologyFileNic> topology;
 };
 
 Result<Nics> NicsOf(const std::vector<AttachedLink>& links) {
@@ -76,7 +76,7 @@ Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedLin
 }
 
 Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy policy, const NcclView& view,
-                                              std::vector<TopologyNic> nics) {
+                                              std::vector<TopologyFileNic> nics) {
   const bool wanted =
       policy == TopologyPolicy::kAlways || (policy == TopologyPolicy::kNeeded && view.NeedsTopologyFile());
   if (!wanted) return std::nullopt;

@@ -113,6 +113,24 @@ Result<void> LeavePod(const Way& way, const AttachedLink& link) {
   return {};
 }
 
+// What the pod has put on its NIC is left behind by the move, and would send through it, past the settings
+// of the VF's next pod. Looked for when the NIC is out of the pod's reach; but from a macvlan it can make
+// others beside it (macvlan_common_newlink), for as long as there is one.
+Result<void> RemoveUppers(const Way& way, const AttachedLink& link, const Link& on_host) {
+  if (way.pod == nullptr) return {};  // they went with it
+  for (bool late = false;; late = std::chrono::steady_clock::now() >= way.deadline) {
+    const auto uppers = RH_TRY(way.pod->ListUppers(on_host.index, way.host_ns));
+    if (uppers.empty()) return {};
+    if (late)
+      return Fail(ErrorCode::kBusy, "the pod puts ever new interfaces on " + link.device,
+                  "end its processes");
+    for (const Link& upper : uppers) {
+      RH_TRY_WRAP(way.pod->DeleteLink(upper.index),
+                  "removing " + upper.name + ", which the pod has put on " + link.device);
+    }
+  }
+}
+
 Result<std::optional<PciDevice>> FindFunction(const Way& way, const AttachedLink& link) {
   const auto address = PciAddress::Parse(link.device);
   if (!address) return std::nullopt;
@@ -271,7 +289,7 @@ Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {
   if (link.user_space) return RestoreVf(way, link);  // it has never left
   RH_TRY(BindIfUnbound(way, link));
   RH_TRY(LeavePod(way, link));
-  RH_TRY(AwaitOnHost(way, link));
+  if (const auto found = RH_TRY(AwaitOnHost(way, link)); found) RH_TRY(RemoveUppers(way, link, *found));
   RH_TRY(RestoreVf(way, link));
   return RestoreLink(way, link);
 }

@@ -3,9 +3,10 @@
 //
 // Works from the journal entry alone and from what it finds: every step looks
 // first and does only what is still to be done, so it can be interrupted and run
-// again at any point. Afterwards names, MAC, MTU, administrative state, tuning and
-// the VF settings that ADD changed are as the entry says they were. (Only a name that
-// someone else on the host has taken meanwhile becomes another: rh and the address.)
+// again at any point. What the pod has stacked on a device (a VLAN, a macvlan) is removed
+// with it; only one in a third namespace cannot be seen, and goes with that. Afterwards names, MAC, MTU,
+// administrative state, tuning and the VF settings that ADD changed are as the entry says they were. (Only a
+// name that someone else on the host has taken meanwhile becomes another: rh and the address.)
 //
 // Callers hold the devices' locks and remove the entry when this succeeds.
 // Errors: kBusy when the netdev is in no namespace that can be reached by the

@@ -25,6 +25,14 @@ constexpr std::array<std::pair<ErrorCode, int>, 15> kCodes{{
     {ErrorCode::kLimited, kCniLimited},
 }};
 
+// Names out of configurations stand in messages, which runtimes print and log as they are.
+std::string MadeSafe(std::string text) {
+  for (char& c : text) {
+    if ((c >= 0 && c < ' ') || c == 0x7f) c = '?';
+  }
+  return text;
+}
+
 }  // namespace
 
 int CniCodeOf(ErrorCode code) {
@@ -48,8 +56,8 @@ std::string CniErrorJson(const std::string& cni_version, int code, const std::st
   nlohmann::ordered_json json;
   json["cniVersion"] = cni_version;
   json["code"] = code;
-  json["msg"] = msg;
-  if (!details.empty()) json["details"] = details;
+  json["msg"] = MadeSafe(msg);
+  if (!details.empty()) json["details"] = MadeSafe(details);
   return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <utility>
 
 #include "netns/base/text.h"
@@ -12,46 +11,36 @@ namespace {
 
 using Json = nlohmann::json;
 
-// Finds what nlohmann::json passes over in silence: duplicate keys, and NUL characters, behind which
-// the kernel would not see the rest of a path; and bounds the depth before the recursive parser sees the
-// text.
-class StrictCheck : public nlohmann::json_sax<Json> {
+// Builds the value, and finds on the way what nlohmann::json passes over in silence: duplicate keys, and
+// NUL characters, behind which the kernel would not see the rest of a path; and bounds the depth.
+class StrictBuilder : public nlohmann::json_sax<Json> {
  public:
-  bool null() override { return true; }
-  bool boolean(bool) override { return true; }
-  bool number_integer(number_integer_t) override { return true; }
-  bool number_unsigned(number_unsigned_t) override { return true; }
-  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool null() override { return Put(nullptr); }
+  bool boolean(bool value) override { return Put(value); }
+  bool number_integer(number_integer_t value) override { return Put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Put(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Put(value); }
   bool string(string_t& text) override {
-    if (text.find('\0') == std::string::npos) return true;
+    if (text.find('\0') == std::string::npos) return Put(std::move(text));
     error_ = "field '" + field_ + "' holds a NUL character";
     return false;
   }
-  bool binary(binary_t&) override { return true; }
-  bool start_object(std::size_t) override {
-    keys_.emplace_back();
-    return Deeper();
-  }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return Open(Json::object()); }
   bool key(string_t& name) override {
     field_ = name;
     if (name.find('\0') != std::string::npos) {
       error_ = "the name of a field holds a NUL character";
       return false;
     }
-    if (keys_.back().insert(name).second) return true;
-    error_ = "field '" + name + "' is there twice";
-    return false;
+    const auto [member, is_new] = open_.back()->emplace(name, nullptr);
+    member_ = &*member;
+    if (!is_new) error_ = "field '" + name + "' is there twice";
+    return is_new;
   }
-  bool end_object() override {
-    keys_.pop_back();
-    --depth_;
-    return true;
-  }
-  bool start_array(std::size_t) override { return Deeper(); }
-  bool end_array() override {
-    --depth_;
-    return true;
-  }
+  bool end_object() override { return Close(); }
+  bool start_array(std::size_t) override { return Open(Json::array()); }
+  bool end_array() override { return Close(); }
   bool parse_error(std::size_t position, const std::string& token, const Json::exception&) override {
     error_ = "no valid JSON at byte " + std::to_string(position);
     const bool printable =
@@ -60,16 +49,34 @@ class StrictCheck : public nlohmann::json_sax<Json> {
     return false;
   }
   [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] Json Take() { return std::move(root_); }
 
  private:
-  bool Deeper() {
-    if (++depth_ <= JsonDocument::kMaxDepth) return true;
-    error_ = "nested deeper than " + std::to_string(JsonDocument::kMaxDepth);
-    return false;
+  bool Put(Json value) {
+    Place(std::move(value));
+    return true;
   }
-  std::vector<std::set<std::string>> keys_;
-  int depth_ = 0;
-  std::string field_;  // the latest
+  Json* Place(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    if (open_.back()->is_object()) return &(*member_ = std::move(value));
+    return &open_.back()->emplace_back(std::move(value));
+  }
+  bool Open(Json empty) {
+    if (open_.size() == static_cast<std::size_t>(JsonDocument::kMaxDepth)) {
+      error_ = "nested deeper than " + std::to_string(JsonDocument::kMaxDepth);
+      return false;
+    }
+    open_.push_back(Place(std::move(empty)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+  Json root_;
+  std::vector<Json*> open_;  // objects and arrays, the innermost last, which alone grows
+  Json* member_ = nullptr;   // of the innermost object: whose value comes next
+  std::string field_;        // the latest
   std::string error_;
 };
 
@@ -115,12 +122,12 @@ Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what
   if (text.size() > max_size) {
     return Fail(ErrorCode::kMalformed, what + ": larger than " + std::to_string(max_size) + " bytes");
   }
-  StrictCheck check;
-  if (!Json::sax_parse(text.begin(), text.end(), &check)) {
-    return Fail(ErrorCode::kMalformed, what + ": " + check.error());
+  StrictBuilder builder;
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
+    return Fail(ErrorCode::kMalformed, what + ": " + builder.error());
   }
   auto state = std::make_shared<State>();
-  state->json = Json::parse(text.begin(), text.end(), nullptr, false);
+  state->json = builder.Take();
   state->what = std::move(what);
   return JsonDocument(std::move(state));
 }

@@ -9,6 +9,9 @@
 // version, size and form of the configuration; for GC the list of attachments that
 // are valid. Answers are in the version that the configuration asks for.
 //
+// Standard input is read to its end (or past its limit) before anything else is done: a runtime that keeps
+// it open is waited for, with nothing held and nothing touched, until it ends the plugin by its own timeout.
+//
 // Exit status: 0 success; 1 a CNI error was printed on standard output;
 // 2 wrong command line. Threads: single-threaded.
 // Source: containernetworking/cni SPEC.md (1.1.0), pkg/skel.

@@ -39,7 +39,9 @@ std::string LineOf(const AttachTiming& timing) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-std::optional<AttachTiming> TimingOf(const std::string& line) {
+}  // namespace
+
+std::optional<AttachTiming> ParseAttachTiming(const std::string& line) {
   const auto document = JsonDocument::Parse(line, "attach log");
   if (!document) return std::nullopt;
   JsonReader reader = document->Root();
@@ -56,8 +58,6 @@ std::optional<AttachTiming> TimingOf(const std::string& line) {
   if (!reader.status()) return std::nullopt;
   return timing;
 }
-
-}  // namespace
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing) {
   const std::string path = paths::AttachLog(root);
@@ -80,7 +80,7 @@ Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {
     const auto text = RH_TRY(ReadFile(paths::AttachLog(root) + suffix));
     for (const auto& line : Split(text.value_or(""), '\n')) {
       if (line.empty()) continue;
-      if (auto timing = TimingOf(line); timing) timings.push_back(std::move(*timing));
+      if (auto timing = ParseAttachTiming(line); timing) timings.push_back(std::move(*timing));
     }
   }
   return timings;

@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,8 @@ void LogAttachTiming(const Root& root, const AttachTiming& timing);
 // All that is there, the oldest first. What is no line of ours (one that was cut when the
 // disk was full, say) is passed over.
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root);
+// One line of it; nullopt: it is none of ours.
+std::optional<AttachTiming> ParseAttachTiming(const std::string& line);
 
 // Measures phases: each begins where the one before ended, the first at construction.
 class PhaseClock {

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "cni/state/attach_log_tail.h"
 #include "netns/base/text.h"
 #include "tests/cni/temp_root.h"
 
@@ -125,6 +127,50 @@ TEST(PhaseClockTest, PhasesWithoutGaps) {
   EXPECT_EQ(clock.phases()[1].first, "second");
   EXPECT_GE(clock.phases()[1].second.count(), 0);
   EXPECT_LE(clock.phases()[1].second, spent);
+}
+
+// Containers of what came, as "c1 c2".
+std::string Came(AttachLogTail& tail) {
+  const auto timings = tail.Next();
+  EXPECT_TRUE(timings);
+  std::vector<std::string> containers;
+  for (const AttachTiming& timing : *timings) containers.push_back(timing.key.container_id);
+  return Join(containers, " ");
+}
+
+TEST_F(AttachLogTest, TheTailTellsEachOnceAndNothingOfBefore) {
+  LogAttachTiming(temp_.root(), Timing("before"));
+  AttachLogTail tail(temp_.root());
+  EXPECT_EQ(Came(tail), "");
+  LogAttachTiming(temp_.root(), Timing("c1"));
+  LogAttachTiming(temp_.root(), Timing("c2"));
+  EXPECT_EQ(Came(tail), "c1 c2");
+  EXPECT_EQ(Came(tail), "");
+}
+
+TEST_F(AttachLogTest, TheTailFollowsALogThatBeginsLaterAndOneThatBeginsAnew) {
+  AttachLogTail tail(temp_.root());
+  EXPECT_EQ(Came(tail), "");
+  LogAttachTiming(temp_.root(), Timing("first"));
+  EXPECT_EQ(Came(tail), "first");
+  LogAttachTiming(temp_.root(), Timing("long", kMaxAttachLog));  // the next one begins a file
+  LogAttachTiming(temp_.root(), Timing("next"));
+  EXPECT_EQ(Came(tail), "long next");
+  std::filesystem::remove(temp_.directory() + kLog);
+  EXPECT_EQ(Came(tail), "");
+  LogAttachTiming(temp_.root(), Timing("anew"));
+  EXPECT_EQ(Came(tail), "anew");
+}
+
+TEST_F(AttachLogTest, TheTailWaitsForTheEndOfALine) {
+  LogAttachTiming(temp_.root(), Timing("before"));
+  AttachLogTail tail(temp_.root());
+  LogAttachTiming(temp_.root(), Timing("c1"));
+  const std::string whole = temp_.Read(kLog);
+  std::filesystem::resize_file(temp_.directory() + kLog, whole.size() - 5);
+  EXPECT_EQ(Came(tail), "");
+  std::ofstream(temp_.directory() + kLog, std::ios::app) << whole.substr(whole.size() - 5);
+  EXPECT_EQ(Came(tail), "c1");
 }
 
 }  // namespace

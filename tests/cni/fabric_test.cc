@@ -31,6 +31,14 @@ Fabric Read(const std::string& text) {
   return *fabric;
 }
 
+TEST(FabricTest, LeavesAreOnePatternOrSeveral) {
+  EXPECT_TRUE(Read(WithRail("")).rails[0].leaves.empty());
+  EXPECT_EQ(Read(WithRail(R"("leaf":"su*-leaf1")")).rails[0].leaves, std::vector<std::string>{"su*-leaf1"});
+  EXPECT_EQ(Read(WithRail(R"("leaf":["a","b"])")).rails[0].leaves, (std::vector<std::string>{"a", "b"}));
+  EXPECT_NE(ErrorOf(WithRail(R"("leaf":")" + std::string(256, 'x') + "\"")).find("longer than 255"),
+            std::string::npos);
+}
+
 TEST(FabricTest, ReadsTheDocumentedExample) {
   const Fabric fabric = Read(R"({
     "version": 1,
@@ -155,6 +163,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "/nodeBlock: cannot stand beside nodeRanges"},
         Refusal{R"("trafficClass":256)", "/trafficClass: 256 is out of range"},
         Refusal{R"("softRoce":"yes")", "/softRoce: is not true or false"},
+        Refusal{R"("leaf":"")", "/leaf: must not be empty"},
+        Refusal{R"("leaf":[])", "/leaf: must not be empty"},
+        Refusal{R"("leaf":["a",""])", "/leaf: must not be empty"},
+        Refusal{R"("leaf":7)", "/leaf: is neither a name"},
         Refusal{R"("table":0)", "/table: 0 is out of range"},
         Refusal{R"("table":254)", "/table: 253, 254 and 255"},
         Refusal{R"("vlna":1)", "/vlna: unknown field; did you mean 'vlan'?"}));

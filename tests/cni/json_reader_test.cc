@@ -34,6 +34,19 @@ TEST(JsonDocumentTest, RefusesWhatIsNoJson) {
   }
 }
 
+TEST(JsonDocumentTest, IsWhatWasWritten) {
+  for (
+      const char* text :
+      {"{}", "[]", "null", "\"a\"",
+       R"([[], {}, [1, -2, 3.5, 1e3, true, false, null, "x"], 18446744073709551615])",
+       R"({"a": {"b": [{"c": {"d": []}, "e": "\u00e4\n"}, {"c": 1}], "f": null}, "": {"": [[[]]]}, "b": -9223372036854775808})"}) {
+    const auto document = JsonDocument::Parse(text, "it");
+    ASSERT_TRUE(document) << document.error().message;
+    EXPECT_EQ(document->json(), nlohmann::json::parse(text)) << text;
+    EXPECT_EQ(document->json().dump(), nlohmann::json::parse(text).dump());
+  }
+}
+
 TEST(JsonDocumentTest, RefusesDuplicateKeysAtAnyDepth) {
   EXPECT_EQ(ParseError(R"({"vlan":1,"vlan":2})"), "it: field 'vlan' is there twice");
   EXPECT_EQ(ParseError(R"({"a":[{"b":{"c":1,"c":1}}]})"), "it: field 'c' is there twice");

@@ -29,6 +29,12 @@ class LockedRoute final : public RouteApi {
                         std::optional<int> mtu) override {
     return kernel_.Locked([&] { return route_->MoveLink(index, target, name, mtu); });
   }
+  Result<std::vector<Link>> ListUppers(int lower, const NetNs& lower_ns) override {
+    return kernel_.Locked([&] { return route_->ListUppers(lower, lower_ns); });
+  }
+  Result<bool> DeleteLink(int index) override {
+    return kernel_.Locked([&] { return route_->DeleteLink(index); });
+  }
   Result<void> AddAltName(int index, const std::string& name) override {
     return kernel_.Locked([&] { return route_->AddAltName(index, name); });
   }

@@ -105,6 +105,60 @@ TEST_F(PluginDelTest, OfAnotherAttachmentTouchesNothing) {
   EXPECT_TRUE(Check({.config = Usual()}));
 }
 
+// The kernel leaves a VLAN in the pod when it moves what that is on.
+TEST_F(PluginDelTest, WhatThePodHasPutOnItsNicGoesFirst) {
+  kernel_.AddVlan(kHost, "ours.9", "pf1v3");
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.AddVlan(pod_, "net1.7", "net1");
+  kernel_.AddVlan(pod_, "q-in-q", "net1.7");
+  kernel_.AddVlan(pod_, "eth0.7", "eth0");
+  const auto deleted = Del({.config = Usual()});
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(kernel_.state().Find(pod_, "net1.7"), nullptr);
+  EXPECT_EQ(kernel_.state().Find(pod_, "q-in-q"), nullptr);
+  FakeNetdev* of_the_pod = kernel_.state().Find(pod_, "eth0.7");
+  ASSERT_NE(of_the_pod, nullptr) << "on another interface";
+  kernel_.state().RemoveNetdev(of_the_pod->id);
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+// As a macvlan can, from which the kernel makes others on the same device.
+TEST_F(PluginDelTest, WhatThePodGoesOnPuttingOnItsNicGoesToo) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.AddVlan(pod_, "mv0", "net1");
+  const int lower = kernel_.state().Find(pod_, "mv0")->lower;
+  int more = 3;
+  kernel_.before = [&](const std::string& call) {
+    if (!call.starts_with("DeleteLink") || more == 0) return;
+    FakeNetdev& made = kernel_.state().AddNetdev(pod_, "mv" + std::to_string(more--));
+    made.link.kind = "macvlan";
+    made.lower = lower;
+  };
+  const auto deleted = Del({.config = Usual()});
+  kernel_.before = nullptr;
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(more, 0);
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+// It has not gone, so the entry stays.
+TEST_F(PluginDelTest, WhatThePodHasPutOnItsNicAndStays) {
+  const auto before = World();
+  ASSERT_TRUE(Add({.config = Usual()}));
+  kernel_.AddVlan(pod_, "net1.7", "net1");
+  kernel_.FailEvery("DeleteLink", EPERM);
+  const auto deleted = Del({.config = Usual()});
+  ASSERT_FALSE(deleted);
+  EXPECT_NE(deleted.error().message.find("removing net1.7, which the pod has put on " + vfs_[0][0]),
+            std::string::npos)
+      << deleted.error().message;
+  kernel_.StopFailing();
+  EXPECT_TRUE(Del({.config = Usual()}));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
 TEST_F(PluginDelTest, AfterTheNamespaceVanished) {
   ASSERT_TRUE(Add({.config = Usual() + R"(,"mac":"02:aa:00:00:00:01","mtu":4200)"}));
   const std::string pod = pod_;

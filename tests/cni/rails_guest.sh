@@ -42,7 +42,7 @@ cat >/tmp/cluster.conflist <<'END'
 { "cniVersion": "1.0.0", "name": "cluster", "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
     "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
-  { "type": "railhead" } ] }
+  { "type": "railhead", "waitSeconds": 120 } ] }
 END
 
 # cni VERB POD [UID]: as a runtime does.
@@ -66,7 +66,7 @@ world() {
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | select(.ifname | test("^cni|^veth") | not)
         | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
     rdma link 2>/dev/null
-    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -name attach.log ! -name health.json ! -name pfs.json 2>/dev/null | sort
+    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -name attach.log ! -name health.json ! -name leaves.json ! -name pfs.json ! -name 'observations*.jsonl' 2>/dev/null | sort
 }
 result() { jq -e "$@" /tmp/result; }
 
