@@ -1,0 +1,51 @@
+#include "deviceplugin/connectivity/probe_message.h"
+
+#include <algorithm>
+#include <array>
+
+namespace railhead {
+namespace {
+
+constexpr std::array<std::uint8_t, 5> kBegin = {'R', 'H', 'r', 'p', 1};
+constexpr std::uint8_t kProbe = 1;
+constexpr std::uint8_t kAnswer = 2;
+constexpr std::size_t kSessionAt = 8;
+constexpr std::size_t kTokenAt = 16;
+constexpr std::size_t kHeardAt = 24;
+
+void PutBig(std::vector<std::uint8_t>& bytes, std::size_t at, std::size_t size, std::uint64_t value) {
+  for (std::size_t i = size; i-- > 0; value >>= 8U) bytes[at + i] = static_cast<std::uint8_t>(value & 0xffU);
+}
+
+std::uint64_t GetBig(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t size) {
+  std::uint64_t value = 0;
+  for (std::size_t i = 0; i < size; ++i) value = (value << 8U) | bytes[at + i];
+  return value;
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> BytesOf(const ProbeMessage& message, std::size_t size) {
+  std::vector<std::uint8_t> bytes(std::max(size, kProbeHeader));
+  std::copy(kBegin.begin(), kBegin.end(), bytes.begin());
+  bytes[kBegin.size()] = message.answer ? kAnswer : kProbe;
+  PutBig(bytes, kSessionAt, 8, message.session);
+  PutBig(bytes, kTokenAt, 8, message.token);
+  PutBig(bytes, kHeardAt, 4, message.heard);
+  return bytes;
+}
+
+std::optional<ProbeMessage> ParseProbe(std::span<const std::uint8_t> payload) {
+  if (payload.size() < kProbeHeader || !std::equal(kBegin.begin(), kBegin.end(), payload.begin()))
+    return std::nullopt;
+  const std::uint8_t kind = payload[kBegin.size()];
+  if (kind != kProbe && kind != kAnswer) return std::nullopt;
+  ProbeMessage message;
+  message.answer = kind == kAnswer;
+  message.session = GetBig(payload, kSessionAt, 8);
+  message.token = GetBig(payload, kTokenAt, 8);
+  message.heard = static_cast<std::uint32_t>(GetBig(payload, kHeardAt, 4));
+  return message;
+}
+
+}  // namespace railhead

@@ -1,0 +1,140 @@
+// ReachReport: what of the fabric this node reaches on its rails, and what it does not.
+//
+// railheadd makes it (reach_watch.h) and writes it to /run/railhead/reach.json, gone with the boot, for
+// railctl and for its own next start; `railctl net --json` prints the same, and `railctl net FILES` reads it
+// of many nodes. Threads: values and thread-safe functions. Errors of the readers: kMalformed, kInvalid.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netns/base/ip_address.h"
+#include "netns/base/mac_address.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// Of another node's station on a rail, worst last.
+enum class PeerState : std::uint8_t {
+  kUnknown,    // not probed often enough
+  kReachable,  // nothing, or next to nothing, is lost
+  kLossy,      // some is lost, on all paths alike
+  kPaths,      // some source ports lose all, others nothing: one of several paths is broken
+  kMtu,        // small packets pass, those of the rail's MTU do not
+  kOneWay,     // it is heard, and does not hear
+  kSilent,     // no answer, and not heard
+};
+// "unknown", "reachable", "lossy", "paths", "mtu", "oneWay", "silent"
+std::string_view NameOf(PeerState state);
+
+struct PeerReach {
+  std::string node;
+  IpAddress address;
+  PeerState state = PeerState::kUnknown;
+  std::chrono::system_clock::time_point since;  // of the state
+  std::string because;                          // for people; empty when it is reachable
+  // Of the latest rounds with this peer: small packets.
+  std::uint32_t sent = 0;
+  std::uint32_t answered = 0;
+  double lost_out = 0;                           // parts of 1: of what was sent, and
+  double lost_in = 0;                            // of its answers; both 0 when nothing came back
+  std::optional<std::chrono::microseconds> rtt;  // median of the latest round
+  std::uint32_t paths = 0;                       // source ports that are used
+  std::uint32_t bad_paths = 0;
+  std::optional<int> mtu;  // with kMtu: the largest IP packet that passes, in bytes
+
+  bool operator==(const PeerReach&) const = default;
+};
+
+struct GatewayReach {
+  IpAddress address;
+  bool answers = false;                         // ARP or neighbour discovery
+  std::optional<MacAddress> mac;                // the last
+  std::chrono::system_clock::time_point since;  // that it answers, or does not
+
+  bool operator==(const GatewayReach&) const = default;
+};
+
+enum class ReachState : std::uint8_t {
+  kUnknown,    // nothing was probed yet, or there is nothing to probe
+  kReachable,  // gateway and all peers
+  kDegraded,   // some of it
+  kDead,       // none of it
+};
+// "unknown", "reachable", "degraded", "dead"
+std::string_view NameOf(ReachState state);
+
+struct RailReach {
+  std::string rail;
+  std::string device;  // PCI address of its PF; "": this node has none
+  std::string pf;
+  ReachState state = ReachState::kUnknown;
+  std::chrono::system_clock::time_point since;
+  bool probed = false;  // `state` tells of the fabric; else there was no station to probe from
+  std::string because;  // for people: also what may be the cause (the VLAN of another rail answers)
+  std::optional<IpAddress> station;
+  std::optional<GatewayReach> gateway;
+  std::vector<PeerReach> peers;  // by node name
+  // Counters since railheadd's start.
+  std::uint64_t probes = 0;
+  std::uint64_t answers = 0;
+  std::uint64_t stale = 0;  // somebody had an old MAC address for a pod's
+
+  [[nodiscard]] std::size_t Count(PeerState state) const;
+  bool operator==(const RailReach&) const = default;
+};
+
+// One interface of a pod, looked at from inside the pod's network namespace.
+struct PodReach {
+  std::string pod_namespace;  // "": of a container of which no pod is known,
+  std::string pod;            // whose id this is then
+  std::string interface;
+  std::string rail;
+  std::string device;  // PCI address of the VF
+  ReachState state = ReachState::kUnknown;
+  std::chrono::system_clock::time_point since;
+  std::string because;
+  std::optional<bool> gateway_answers;
+  std::uint32_t sent = 0;  // to peers' stations, in the latest round
+  std::uint32_t answered = 0;
+  // Who had an old MAC address for the pod's before the latest look, and took it that it was announced anew.
+  std::vector<IpAddress> stale;
+
+  // "namespace/pod", or the container's id
+  [[nodiscard]] std::string Name() const { return pod_namespace.empty() ? pod : pod_namespace + "/" + pod; }
+  bool operator==(const PodReach&) const = default;
+};
+
+struct ReachReport {
+  std::string node;  // as Kubernetes knows it
+  std::chrono::system_clock::time_point time;
+  std::vector<RailReach> rails;  // in the fabric's order
+  std::vector<PodReach> pods;    // by namespace, pod, interface
+
+  [[nodiscard]] const RailReach* Find(const std::string& rail) const;
+};
+
+// railheadd writes it every minute at least: one that is older than this tells of a railheadd that ended.
+inline constexpr std::chrono::seconds kReachReportLife{180};
+
+// In bytes: room for 32 rails of 2,000 nodes of which each has a fault of its own.
+inline constexpr std::size_t kMaxReachReport = std::size_t{32} << 20;
+
+// Of a peer is left out what is as it mostly is: `state` when it is reachable, `since` when it is the rail's,
+// `answered` when all was, and whatever is 0 or not known. Times are in seconds: parts of one are lost.
+nlohmann::json ReachReportAsJson(const ReachReport& report);
+// `what` names the text in errors.
+Result<ReachReport> ParseReachReport(std::string_view text, const std::string& what);
+
+std::string ReachReportPath(const Root& root);
+// nullopt: there is none.
+Result<std::optional<ReachReport>> ReadReachReport(const Root& root);
+Result<void> WriteReachReport(const Root& root, const ReachReport& report);
+
+}  // namespace railhead

@@ -1,0 +1,34 @@
+// How the rails' connectivity is probed: the object `connectivity` of fabric.json.
+// Threads: plain values, pure functions.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+struct ConnectivitySettings {
+  bool enabled = false;               // absent from the fabric: nothing is sent
+  std::chrono::seconds interval{10};  // between rounds; each is up to a quarter earlier or later
+  int peers = 4;                      // stations that are probed in a round, beside those that are not well
+  int paths = 8;                      // source ports
+  std::uint16_t port = 4795;          // UDP, of the stations
+  std::chrono::seconds pods{60};      // between rounds from inside pods; 0: none
+
+  bool operator==(const ConnectivitySettings&) const = default;
+};
+
+// Of Fabric::connectivity; `what` names the fabric's file in errors. `all` gets all errors, the result has
+// the first.
+Result<ConnectivitySettings> ParseConnectivity(const std::string& text, const std::string& what,
+                                               std::vector<Error>* all = nullptr);
+
+// Of the fabric's file; one that does not exist has none.
+Result<ConnectivitySettings> ReadConnectivity(const Root& root, const std::string& path);
+
+}  // namespace railhead

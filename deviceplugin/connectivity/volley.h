@@ -1,0 +1,32 @@
+// Volley: probes to many stations at once, and what came back within a limit.
+//
+// It sends a few at a time, so that no buffer of this node drops them, and takes answers meanwhile.
+// Threads: one at a time; sockets are the caller's (udp_socket.h). Errors: kIo where poll fails; a packet
+// that cannot be sent counts as one without an answer.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "deviceplugin/connectivity/udp_socket.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+struct Shot {
+  int socket = -1;
+  UdpEnd to;
+  std::uint64_t session = 0;
+  std::size_t packet = 0;  // bytes with the IP header; 0: the smallest
+  // Set by Fire().
+  bool too_large = false;  // the own device does not take it
+  std::optional<std::chrono::microseconds> rtt;
+  std::uint32_t heard = 0;  // ProbeMessage::heard, with an answer
+};
+
+// Ends when all have an answer, or `limit` after the last was sent.
+Result<void> Fire(std::vector<Shot>* shots, std::chrono::milliseconds limit);
+
+}  // namespace railhead

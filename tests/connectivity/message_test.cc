@@ -1,0 +1,121 @@
+// What stations send each other, and the settings of it.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/connectivity/echo_request.h"
+#include "deviceplugin/connectivity/probe_message.h"
+#include "deviceplugin/connectivity/settings.h"
+#include "deviceplugin/connectivity/station.h"
+
+namespace railhead::testing {
+namespace {
+
+TEST(ProbeMessageTest, ComesBackAsItWas) {
+  EXPECT_TRUE(rc::check([](bool answer, std::uint64_t session, std::uint64_t token) {
+    const ProbeMessage message{answer, session, token, static_cast<std::uint32_t>(token >> 7U)};
+    const auto size = *rc::gen::inRange<std::size_t>(0, 9000);
+    const auto bytes = BytesOf(message, size);
+    RC_ASSERT(bytes.size() == std::max(size, kProbeHeader));
+    RC_ASSERT(ParseProbe(bytes) == std::optional(message));
+    RC_ASSERT(!ParseProbe(std::span(bytes).first(kProbeHeader - 1)));
+  }));
+}
+
+TEST(ProbeMessageTest, TakesAnyBytes) {
+  EXPECT_TRUE(rc::check([](const std::vector<std::uint8_t>& bytes) {
+    const auto message = ParseProbe(bytes);
+    RC_ASSERT(!message || bytes.size() >= kProbeHeader);
+  }));
+}
+
+TEST(ProbeMessageTest, OtherVersionsAndKindsAreNone) {
+  auto bytes = BytesOf({});
+  bytes[4] = 2;
+  EXPECT_FALSE(ParseProbe(bytes));
+  bytes = BytesOf({});
+  bytes[5] = 3;
+  EXPECT_FALSE(ParseProbe(bytes));
+}
+
+// RFC 792, with the checksum by hand: 0800 + 1234 + 0001 = 1a35.
+TEST(EchoRequestTest, AsBytes) {
+  EXPECT_EQ(EchoRequest(true, 0x1234, 1), (std::vector<std::uint8_t>{8, 0, 0xe5, 0xca, 0x12, 0x34, 0, 1}));
+  EXPECT_EQ(EchoRequest(false, 0x1234, 1), (std::vector<std::uint8_t>{128, 0, 0, 0, 0x12, 0x34, 0, 1}));
+}
+
+TEST(EchoRequestTest, IsAnsweredByItsOwnReplyAlone) {
+  std::vector<std::uint8_t> v4 = {0x46, 0, 0, 32, 0, 0, 0, 0, 64, 1, 0, 0, 10,   0,    0, 1,
+                                  10,   0, 0, 2,  1, 1, 1, 1, 0,  0, 0, 0, 0x12, 0x34, 0, 1};
+  EXPECT_TRUE(AnswersRequest(v4, true, 0x1234)) << "behind IP options";
+  EXPECT_FALSE(AnswersRequest(v4, true, 0x1235));
+  EXPECT_FALSE(AnswersRequest(std::span(v4).first(v4.size() - 1), true, 0x1234));
+  v4[24] = 8;
+  EXPECT_FALSE(AnswersRequest(v4, true, 0x1234)) << "a request";
+  const std::vector<std::uint8_t> v6 = {129, 0, 0, 0, 0x12, 0x34, 0, 1};
+  EXPECT_TRUE(AnswersRequest(v6, false, 0x1234));
+  EXPECT_FALSE(AnswersRequest(v6, true, 0x1234));
+}
+
+TEST(EchoRequestTest, TakesAnyBytes) {
+  EXPECT_TRUE(rc::check([](const std::vector<std::uint8_t>& bytes, bool v4) {
+    RC_ASSERT(!AnswersRequest(bytes, v4, 7) || bytes.size() >= 8);
+  }));
+}
+
+TEST(ConnectivitySettingsTest, IsOffUnlessAsked) {
+  EXPECT_FALSE(ParseConnectivity("", "f")->enabled);
+  EXPECT_FALSE(ParseConnectivity("false", "f")->enabled);
+  const auto given =
+      ParseConnectivity(R"({"intervalSeconds": 5, "peers": 2, "port": 999, "podSeconds": 0})", "f");
+  ASSERT_TRUE(given);
+  EXPECT_TRUE(given->enabled);
+  EXPECT_EQ(given->interval, std::chrono::seconds(5));
+  EXPECT_EQ(given->pods.count(), 0);
+  EXPECT_EQ(given->port, 999);
+  EXPECT_EQ(given->paths, ConnectivitySettings().paths);
+}
+
+TEST(ConnectivitySettingsTest, NamesWhatIsWrong) {
+  std::vector<Error> all;
+  EXPECT_FALSE(ParseConnectivity(R"({"paths": 0, "prot": 1})", "fabric.json", &all));
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_NE(all[0].message.find("/connectivity/paths"), std::string::npos) << all[0].message;
+  EXPECT_NE(all[1].message.find("/connectivity/prot"), std::string::npos) << all[1].message;
+}
+
+Result<Fabric> WithStations(const std::string& stations) {
+  return ParseFabric(R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24",
+      "gateway": "10.100.0.254", "stations": )" +
+                         stations + "}]}",
+                     "fabric.json");
+}
+
+TEST(StationsTest, AreKeptFromPods) {
+  const auto fabric = WithStations(R"({"node0": "10.100.0.1", "node1": "10.100.0.2"})");
+  ASSERT_TRUE(fabric);
+  const Rail& rail = fabric->rails[0];
+  EXPECT_EQ(rail.stations.at("node1"), *IpAddress::Parse("10.100.0.2"));
+  EXPECT_EQ(rail.exclude.size(), 2U);
+  EXPECT_TRUE(rail.exclude[0].Contains(*IpAddress::Parse("10.100.0.1")));
+}
+
+TEST(StationsTest, FitTheRail) {
+  for (const char* wrong : {R"({"a": "10.101.0.1"})", R"({"a": "10.100.0.254"})", R"({"a": "x"})",
+                            R"({"a": 1})", R"({"a": "10.100.0.1", "b": "10.100.0.1"})"}) {
+    const auto fabric = WithStations(wrong);
+    ASSERT_FALSE(fabric) << wrong;
+    EXPECT_NE(fabric.error().message.find("/rails/0/stations"), std::string::npos) << fabric.error().message;
+  }
+}
+
+TEST(StationMacTest, IsTheSameAlwaysAndNobodyElses) {
+  const MacAddress mac = StationMac("node0", "rail0");
+  EXPECT_EQ(mac, StationMac("node0", "rail0"));
+  EXPECT_NE(mac, StationMac("node1", "rail0"));
+  EXPECT_NE(mac, StationMac("node0", "rail1"));
+  EXPECT_EQ(mac.bytes[0] & 3U, 2U) << "one station's, locally administered";
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,215 @@
+// Whom a round probes, and what two visits say, as values.
+#include "deviceplugin/connectivity/peer_table.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+namespace railhead::testing {
+namespace {
+
+using Wall = PeerTable::Wall;
+
+constexpr std::size_t kPaths = 8;
+
+std::map<std::string, IpAddress> Nodes(int count) {
+  std::map<std::string, IpAddress> nodes;
+  for (int i = 0; i < count; ++i)
+    nodes["node" + std::to_string(1000 + i)] = IpAddress::V4(0x0a640001U + static_cast<unsigned>(i));
+  return nodes;
+}
+
+class PeerTableTest : public ::testing::Test {
+ protected:
+  void Begin(int nodes) { table_.SetPeers(Nodes(nodes), "node1000", Wall::now()); }
+  // One of which all is well but for what a test changes.
+  Visit Well() {
+    Visit visit;
+    visit.answered.assign(kPaths, PeerTable::kPerPath);
+    visit.large_sent = visit.large_answered = true;
+    visit.sent = visit.all_answered = kPaths * PeerTable::kPerPath + 1;
+    heard_ += visit.sent;
+    visit.heard = heard_;
+    visit.peer_was_heard = true;
+    return visit;
+  }
+  static Visit Nothing(bool heard) {
+    Visit visit;
+    visit.answered.assign(kPaths, 0);
+    visit.large_sent = true;
+    visit.sent = kPaths * PeerTable::kPerPath + 1;
+    visit.peer_was_heard = heard;
+    return visit;
+  }
+  PeerState After(const Visit& visit) {
+    (void)table_.Take(0, visit, Wall::now());
+    return table_.At(0).state;
+  }
+
+  PeerTable table_;
+  std::mt19937_64 random_{7};
+  std::uint32_t heard_ = 0;
+};
+
+TEST_F(PeerTableTest, IsReachableAfterOneVisitAndSilentAfterTwo) {
+  Begin(2);
+  EXPECT_EQ(table_.At(0).state, PeerState::kUnknown);
+  EXPECT_EQ(After(Well()), PeerState::kReachable);
+  EXPECT_EQ(After(Nothing(false)), PeerState::kReachable) << "a single bad moment";
+  EXPECT_EQ(After(Nothing(false)), PeerState::kSilent);
+  EXPECT_EQ(After(Well()), PeerState::kSilent) << "a single good one";
+  EXPECT_EQ(After(Well()), PeerState::kReachable);
+  EXPECT_EQ(table_.At(0).because, "");
+}
+
+TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
+  Begin(2);
+  After(Nothing(true));
+  EXPECT_EQ(After(Nothing(true)), PeerState::kOneWay);
+  // Half of what is sent arrives, and all that arrived is answered.
+  After(Well());
+  After(Well());
+  const auto half = [&] {
+    Visit visit = Nothing(true);
+    visit.answered.assign(kPaths, 1);
+    visit.large_answered = true;
+    visit.all_answered = 9;
+    heard_ += 9;
+    visit.heard = heard_;
+    return visit;
+  };
+  After(half());
+  EXPECT_EQ(After(half()), PeerState::kLossy);
+  EXPECT_NEAR(table_.At(0).lost_out, 8.0 / 17, 0.01);
+  EXPECT_DOUBLE_EQ(table_.At(0).lost_in, 0);
+  EXPECT_EQ(table_.At(0).because, "16 of 32 lost: 47 % on the way there, 0 % on the way back");
+}
+
+TEST_F(PeerTableTest, TellsAnswersThatAreLost) {
+  Begin(2);
+  const auto half = [&] {
+    Visit visit = Nothing(true);
+    visit.answered.assign(kPaths, 1);
+    visit.large_answered = true;
+    visit.all_answered = 9;
+    heard_ += visit.sent;
+    visit.heard = heard_;
+    return visit;
+  };
+  After(half());
+  EXPECT_EQ(After(half()), PeerState::kLossy);
+  EXPECT_DOUBLE_EQ(table_.At(0).lost_out, 0);
+  EXPECT_NEAR(table_.At(0).lost_in, 8.0 / 17, 0.01);
+}
+
+TEST_F(PeerTableTest, APeerThatCountsAnewLosesNothing) {
+  Begin(2);
+  After(Well());
+  heard_ = 0;
+  After(Well());
+  EXPECT_DOUBLE_EQ(table_.At(0).lost_out, 0);
+  EXPECT_EQ(table_.At(0).state, PeerState::kReachable);
+}
+
+TEST_F(PeerTableTest, FindsTheMtuThatPasses) {
+  Begin(2);
+  const auto hole = [&] {
+    Visit visit = Well();
+    visit.large_answered = false;
+    visit.passed = 1500;
+    return visit;
+  };
+  After(hole());
+  EXPECT_EQ(After(hole()), PeerState::kMtu);
+  EXPECT_EQ(table_.At(0).mtu, 1500);
+  EXPECT_TRUE(table_.LostLarge(0));
+  After(Well());
+  EXPECT_EQ(After(Well()), PeerState::kReachable);
+  EXPECT_FALSE(table_.At(0).mtu);
+}
+
+TEST_F(PeerTableTest, TellsABrokenPathFromLoss) {
+  Begin(2);
+  const auto path = [&] {
+    Visit visit = Well();
+    visit.answered[3] = visit.answered[5] = 0;
+    return visit;
+  };
+  After(path());
+  EXPECT_EQ(After(path()), PeerState::kPaths);
+  EXPECT_EQ(table_.At(0).bad_paths, 2U);
+  // Other ports each time: that is loss.
+  Visit other = Well();
+  other.answered[0] = other.answered[1] = other.answered[2] = 0;
+  EXPECT_EQ(After(other), PeerState::kLossy);
+  EXPECT_EQ(table_.At(0).bad_paths, 0U);
+}
+
+TEST_F(PeerTableTest, OneLostPacketIsNothing) {
+  Begin(2);
+  Visit visit = Well();
+  visit.answered[0] = 1;
+  After(visit);
+  visit = Well();
+  visit.answered[7] = 1;
+  EXPECT_EQ(After(visit), PeerState::kReachable);
+}
+
+TEST_F(PeerTableTest, AllTakeTurns) {
+  Begin(101);
+  ASSERT_EQ(table_.size(), 100U);
+  std::set<std::size_t> seen;
+  for (int round = 0; round < 25; ++round) {
+    const auto chosen = table_.Choose(4, random_);
+    ASSERT_EQ(chosen.size(), 4U);
+    seen.insert(chosen.begin(), chosen.end());
+  }
+  EXPECT_EQ(seen.size(), 100U) << "nobody twice before all were";
+}
+
+TEST_F(PeerTableTest, ThoseThatAreNotWellComeInEveryRound) {
+  Begin(51);
+  for (const std::size_t ill : {3U, 30U}) {
+    (void)table_.Take(ill, Nothing(false), Wall::now());
+    (void)table_.Take(ill, Nothing(false), Wall::now());
+  }
+  (void)table_.Take(8, Nothing(false), Wall::now());  // not judged yet
+  for (int round = 0; round < 20; ++round) {
+    const auto chosen = table_.Choose(2, random_);
+    EXPECT_EQ(chosen.size(), 5U);
+    for (const std::size_t ill : {3U, 8U, 30U})
+      EXPECT_EQ(std::count(chosen.begin(), chosen.end(), ill), 1) << ill;
+  }
+}
+
+TEST_F(PeerTableTest, ManyThatAreNotWellDoNotMakeAFlood) {
+  Begin(101);
+  for (std::size_t peer = 0; peer < 100; ++peer) {
+    (void)table_.Take(peer, Nothing(false), Wall::now());
+    (void)table_.Take(peer, Nothing(false), Wall::now());
+  }
+  std::set<std::size_t> seen;
+  for (int round = 0; round < 13; ++round) {
+    const auto chosen = table_.Choose(4, random_);
+    EXPECT_LE(chosen.size(), PeerTable::kSuspects);
+    seen.insert(chosen.begin(), chosen.end());
+  }
+  EXPECT_EQ(seen.size(), 100U) << "they take turns, too";
+}
+
+TEST_F(PeerTableTest, KeepsThoseThatStay) {
+  Begin(3);
+  After(Well());
+  const std::string kept = table_.At(0).node;
+  auto nodes = Nodes(5);
+  table_.SetPeers(nodes, "node1000", Wall::now());
+  EXPECT_EQ(table_.size(), 4U);
+  EXPECT_EQ(table_.At(0).node, kept);
+  EXPECT_EQ(table_.At(0).state, PeerState::kReachable);
+  nodes[kept] = IpAddress::V4(0x0a6400fe);
+  table_.SetPeers(nodes, "node1000", Wall::now());
+  EXPECT_EQ(table_.At(0).state, PeerState::kUnknown) << "another address is another station";
+}
+
+}  // namespace
+}  // namespace railhead::testing

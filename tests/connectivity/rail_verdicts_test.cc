@@ -1,0 +1,48 @@
+// What probes of its rails mean for a PF.
+#include "deviceplugin/daemon/rail_verdicts.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/connectivity/reach_values.h"
+
+namespace railhead::testing {
+namespace {
+
+using State = ObservedRail::State;
+constexpr const char* kPf = "0000:40:00.0";
+
+// Of kPf, which has rails in these states.
+ObservedRail VerdictOf(const std::vector<ReachState>& states) {
+  ReachReport report{"n", ReachWall(0), {}, {}};
+  for (const ReachState state : states) {
+    report.rails.push_back(RailOf("rail" + std::to_string(report.rails.size()), state, {}));
+    report.rails.back().device = kPf;
+    report.rails.back().probed = state != ReachState::kUnknown;
+    report.rails.back().because = "because of " + report.rails.back().rail;
+  }
+  RailVerdicts verdicts;
+  verdicts.Take(report);
+  return verdicts.Of(kPf).value();
+}
+
+TEST(RailVerdictsTest, OfOneRail) {
+  EXPECT_EQ(VerdictOf({ReachState::kDead}), (ObservedRail{State::kDead, "because of rail0"}));
+  EXPECT_EQ(VerdictOf({ReachState::kDegraded}).state, State::kAlive);
+  EXPECT_EQ(VerdictOf({ReachState::kReachable}).state, State::kAlive);
+  EXPECT_EQ(VerdictOf({ReachState::kUnknown}).state, State::kUnknown);
+  EXPECT_EQ(RailVerdicts().Of(kPf), std::nullopt);
+}
+
+// In whichever order: out of use is it only with all of them.
+TEST(RailVerdictsTest, OfRailsThatShareAPf) {
+  EXPECT_EQ(VerdictOf({ReachState::kDead, ReachState::kReachable}).state, State::kAlive);
+  EXPECT_EQ(VerdictOf({ReachState::kReachable, ReachState::kDead}).state, State::kAlive);
+  EXPECT_EQ(VerdictOf({ReachState::kUnknown, ReachState::kReachable}).state, State::kAlive);
+  EXPECT_EQ(VerdictOf({ReachState::kDead, ReachState::kUnknown}).state, State::kUnknown);
+  EXPECT_EQ(VerdictOf({ReachState::kUnknown, ReachState::kDead}).state, State::kUnknown);
+  EXPECT_EQ(VerdictOf({ReachState::kDead, ReachState::kDead}),
+            (ObservedRail{State::kDead, "because of rail0; because of rail1"}));
+}
+
+}  // namespace
+}  // namespace railhead::testing
