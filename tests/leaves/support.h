@@ -1,0 +1,38 @@
+// Rails and their switches as values.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/leaves/leaf_report.h"
+
+namespace railhead::testing {
+
+inline LldpNeighbour Neighbour(const std::string& leaf, const std::string& port = "swp1", int ttl = 120) {
+  LldpNeighbour neighbour;
+  neighbour.chassis = "chassis of " + leaf;
+  neighbour.port = port;
+  neighbour.system_name = leaf;
+  neighbour.ttl = std::chrono::seconds(ttl);
+  return neighbour;
+}
+
+inline std::chrono::system_clock::time_point Wall(int seconds) {
+  return std::chrono::system_clock::time_point(std::chrono::seconds(1'800'000'000 + seconds));
+}
+
+// On a leaf; "": nothing is heard.
+inline RailLeaf RailOn(const std::string& rail, const std::string& leaf,
+                       std::vector<std::string> expected = {}) {
+  RailLeaf one;
+  one.rail = rail;
+  one.device = "0000:" + std::to_string(40 + rail.back() - '0') + ":00.0";
+  one.pf = "pf" + rail.substr(rail.size() - 1);
+  one.carrier = true;
+  one.expected = std::move(expected);
+  if (!leaf.empty()) one.neighbour = HeardNeighbour{Neighbour(leaf), Wall(0)};
+  return one;
+}
+
+}  // namespace railhead::testing
