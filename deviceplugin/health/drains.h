@@ -1,0 +1,71 @@
+// What an operator has taken out of use on this node, until it is returned: PFs with all their VFs, or single
+// VFs.
+//
+// /var/lib/railhead/drains.json outlives boots: a cable that is to be changed tomorrow is not good after a
+// reboot. `railctl drain` and `railctl return` write it, railheadd follows it; rule `drained` (rules.h) makes
+// the devices Unhealthy. Pods that have one keep it. Threads: functions are thread-safe, also between
+// processes; a DrainList is one thread's. Errors: kIo; kMalformed and kInvalid for a file that is none of
+// ours, naming it; kTimeout when another one holds the lock for ten seconds.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/pools/inventory.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+struct Drain {
+  std::string device;  // PCI address of a PF or VF, or the name of a subfunction
+  std::string name;    // as the operator called it: "rail0", "pf0", the address
+  std::string reason;  // "" not said
+  std::chrono::system_clock::time_point since;
+
+  bool operator==(const Drain&) const = default;
+};
+
+std::string DrainsPath(const Root& root);
+
+// By device.
+Result<std::vector<Drain>> ReadDrains(const Root& root);
+// false: it was drained before; reason and time stay as they were.
+Result<bool> AddDrain(const Root& root, const Drain& drain);
+// false: it was not drained.
+Result<bool> RemoveDrain(const Root& root, const std::string& device);
+
+// The ids of the functions that are drained, themselves or with their PF: for who offers devices before
+// health has been looked at. None when the file cannot be read, which a DrainList tells.
+std::set<std::string> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions);
+
+// The file for who looks often: it is read again when it is another one.
+class DrainList {
+ public:
+  explicit DrainList(Root root) : root_(std::move(root)) {}
+
+  // Whether it says something else than before. After an error it says what it did.
+  Result<bool> Refresh();
+  // nullptr: in use. Valid until the next Refresh().
+  [[nodiscard]] const Drain* Find(const std::string& device) const;
+
+ private:
+  struct Identity {
+    std::uint64_t file = 0;  // 0: there is none
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+
+    bool operator==(const Identity&) const = default;
+  };
+
+  Root root_;
+  std::optional<Identity> read_;  // of what was read last
+  std::map<std::string, Drain> drains_;
+};
+
+}  // namespace railhead

@@ -1,0 +1,61 @@
+// Rails, devices and pods for tests of isolation.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deviceplugin/isolation/situation.h"
+
+namespace railhead::testing {
+
+inline HealthReason Because(HealthRule rule, const std::string& device, const std::string& text) {
+  HealthReason reason;
+  reason.rule = rule;
+  reason.device = device;
+  reason.text = text;
+  return reason;
+}
+
+// A PF is well without reasons.
+inline DeviceHealth PfHealth(const std::string& id, const std::string& name,
+                             std::vector<HealthReason> reasons = {}) {
+  DeviceHealth device;
+  device.id = device.pf = id;
+  device.pf_name = name;
+  device.healthy = reasons.empty();
+  device.reasons = std::move(reasons);
+  return device;
+}
+
+inline DeviceHealth VfHealth(const std::string& id, const std::string& pf,
+                             std::vector<HealthReason> reasons = {}) {
+  DeviceHealth device = PfHealth(id, "", std::move(reasons));
+  device.is_vf = true;
+  device.pf = pf;
+  return device;
+}
+
+inline constexpr const char* kPfA = "0000:43:00.0";
+inline constexpr const char* kPfB = "0000:83:00.0";
+inline constexpr const char* kVfA = "0000:43:02.0";
+
+inline HealthReason NoCarrier() {
+  return Because(HealthRule::kLink, kPfA, "PF pf0 (0000:43:00.0) has no carrier");
+}
+
+inline RailState Whole(const std::string& rail) {
+  RailState state;
+  state.rail = rail;
+  state.pf = "pf-of-" + rail;
+  state.whole = true;
+  return state;
+}
+
+inline RailState Broken(const std::string& rail, HealthRule rule = HealthRule::kLink) {
+  RailState state = Whole(rail);
+  state.whole = false;
+  state.reasons = {Because(rule, rail, "PF of " + rail + " is bad")};
+  return state;
+}
+
+}  // namespace railhead::testing

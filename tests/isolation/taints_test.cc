@@ -1,0 +1,66 @@
+// Our taint among those of others.
+#include "deviceplugin/isolation/taints.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace railhead::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+Json Taint(const std::string& key, const std::string& effect) {
+  return {{"key", key}, {"effect", effect}};
+}
+
+const Json kOther = {
+    {"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}, {"timeAdded", "t"}};
+
+TEST(TaintsTest, OursComesAndGoesAndOthersStay) {
+  const Json ours = Taint(kRailsTaint, "NoSchedule");
+  EXPECT_EQ(ChangedTaints(nullptr, "NoSchedule"), Json::array({ours}));
+  EXPECT_EQ(ChangedTaints(Json::array({kOther}), "NoSchedule"), Json::array({kOther, ours}));
+  EXPECT_EQ(ChangedTaints(Json::array({ours, kOther}), ""), Json::array({kOther}));
+  EXPECT_EQ(ChangedTaints(Json::array({ours}), ""), Json::array());
+}
+
+TEST(TaintsTest, NothingIsWrittenWhenItIsSo) {
+  const Json ours = Taint(kRailsTaint, "NoSchedule");
+  EXPECT_EQ(ChangedTaints(nullptr, ""), std::nullopt);
+  EXPECT_EQ(ChangedTaints(Json::array({kOther}), ""), std::nullopt);
+  EXPECT_EQ(ChangedTaints(Json::array({kOther, ours}), "NoSchedule"), std::nullopt);
+}
+
+TEST(TaintsTest, AnotherEffectIsChangedAndTwoBecomeOne) {
+  const Json soft = Taint(kRailsTaint, "PreferNoSchedule");
+  const Json hard = Taint(kRailsTaint, "NoSchedule");
+  EXPECT_EQ(ChangedTaints(Json::array({soft, kOther}), "NoSchedule"), Json::array({kOther, hard}));
+  EXPECT_EQ(ChangedTaints(Json::array({soft, hard}), "NoSchedule"), Json::array({hard}));
+  EXPECT_EQ(ChangedTaints(Json::array({soft, hard}), ""), Json::array());
+}
+
+// Whatever is there: the result has ours exactly as wanted, all others in their order, and wants no more.
+TEST(TaintsTest, OnceIsEnough) {
+  const std::vector<Json> some = {kOther, Taint(kRailsTaint, "NoSchedule"), Taint(kRailsTaint, "NoExecute"),
+                                  Taint("a", "NoExecute"), Json("no taint")};
+  for (unsigned mask = 0; mask < 1U << some.size(); ++mask) {
+    Json taints = Json::array();
+    Json others = Json::array();
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if ((mask >> i & 1U) == 0) continue;
+      taints.push_back(some[i]);
+      if (i != 1 && i != 2) others.push_back(some[i]);
+    }
+    for (const std::string effect : {"", "NoSchedule", "NoExecute"}) {
+      Json now = ChangedTaints(taints, effect).value_or(taints);
+      EXPECT_EQ(HasRailsTaint(now), !effect.empty());
+      EXPECT_EQ(ChangedTaints(now, effect), std::nullopt) << now;
+      const auto left = ChangedTaints(now, "").value_or(now);
+      EXPECT_EQ(left, others);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace railhead::testing
