@@ -1,7 +1,7 @@
 #!/bin/bash
 # node.sh - the part of the benchmarks about railheadd with 1,024 VFs: looking at the node,
 # Allocate, preferred allocation, memory, idle time, hot plug; and about railctl doctor
-# there.  bench/run.sh calls it.
+# there; and /metrics/nics with all of them in pods.  bench/run.sh calls it.
 # Needs root.
 #
 # usage: node.sh -b BIN [-n VFS] [-d ROUNDS] [-a ROUNDS] [-i SECONDS] [-o FILE] [-r]
@@ -81,5 +81,8 @@ ln -s "$disk/b/lib" "$work/b/var/lib"
     --changes $((discoveries / 3 + 1)) --idle "$idle"
 "$bench" daemon --late --root "$work/b" --vfs-per-pf "$vfs" --out "$lines" --program "$bin/railheadd" \
     --changes $((discoveries / 10 + 1)) --idle $((idle / 3))
+tree c >/dev/null
+ulimit -n 4096 # a namespace is a descriptor
+"$bench" nics --root "$work/c" --out "$lines" --rounds "$discoveries"
 "$bench" doctor --root "$work/a" --out "$lines" --program "$bin/railctl" --rounds "$discoveries"
 [ -z "$report" ] || "$bin/railhead_bench" report --no-host --no-guest --no-ipam "$lines"

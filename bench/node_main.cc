@@ -9,6 +9,7 @@
 #include "bench/doctor_tree.h"
 #include "bench/node_daemon.h"
 #include "bench/node_doctor.h"
+#include "bench/node_nics.h"
 #include "bench/node_tree.h"
 #include "bench/node_work.h"
 #include "bench/record.h"
@@ -51,6 +52,12 @@ Result<void> MeasureDaemon(CommandLine& line) {
   return record.AppendTo(line.out);
 }
 
+Result<void> MeasurePage(const CommandLine& line) {
+  Record record;
+  RH_TRY(MeasureNics(Root(line.root), line.rounds.discovery, &record));
+  return record.AppendTo(line.out);
+}
+
 // Last: what it adds to the tree is more than railheadd is measured with.
 Result<void> MeasureCommand(const CommandLine& line) {
   AddFactsForDoctor(line.root);
@@ -89,6 +96,10 @@ int Main(int argc, char** argv) {
   doctor->add_option("--out", line.out, "File to append to")->required();
   doctor->add_option("--program", line.daemon.program, "railctl")->required();
   doctor->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
+  auto* nics = app.add_subcommand("nics", "/metrics/nics with all VFs in pods; changes the tree");
+  nics->add_option("--root", line.root, "Where the node's tree is")->required();
+  nics->add_option("--out", line.out, "File to append to")->required();
+  nics->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -97,6 +108,7 @@ int Main(int argc, char** argv) {
   const auto done = tree->parsed()     ? MakeTree(line)
                     : work->parsed()   ? MeasureWork(line)
                     : doctor->parsed() ? MeasureCommand(line)
+                    : nics->parsed()   ? MeasurePage(line)
                                        : MeasureDaemon(line);
   if (done) return 0;
   (void)std::fprintf(stderr, "railhead_node_bench: %s\n", Describe(done.error()).c_str());

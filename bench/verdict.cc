@@ -28,6 +28,7 @@ constexpr double kAllocateUs = 100;
 constexpr double kPreferUs = 1000;
 constexpr double kIdlePercent = 0.1;
 constexpr double kHotPlugMs = 1000;
+constexpr double kNicsMs = 50;
 constexpr double kP99 = 0.99;
 // The budget for start-up was set on a machine that takes this long for /bin/true; a
 // slower one gets as much more.
@@ -226,6 +227,8 @@ void JudgeNode(const Record& record, std::vector<Verdict>& verdicts) {
                              record.Find(kNode, kDaemonName, kIdleCpu), 1, kIdlePercent));
   verdicts.push_back(BelowAt("a change of the node told to kubelet < 1 s (max)",
                              record.Find(kNode, kDaemonName, kHotPlug), 1, kHotPlugMs));
+  verdicts.push_back(BelowAt("a scrape of 1,024 VFs in pods < 50 ms of CPU (p50)",
+                             record.Find(kNode, kDaemonName, kNics), 0.5, kNicsMs));
   verdicts.push_back(Doctor(record));
   SayHowMany(record, first, verdicts);
 }

@@ -26,13 +26,12 @@ step "building the release binaries"
 railhead_build railhead railhead-ipam railheadd railctl kubelet-standin cnidriver cri-pod cri-pause cri-show netns_guest_test health_guest_test crash_daemon crash_sweep crash_stress cni-conformance with-capabilities power_loss
 step "building the tests with sanitizers"
 launcher=()
-# ccache would leave alone what uses a precompiled header.
-export CCACHE_SLOPPINESS=pch_defines,time_macros
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 cd "$repo"
 mkdir -p build
-# Fresh: a tree of another compiler would forget its preset and so its sanitizers.
-cmake --fresh --preset debug "${launcher[@]}" >build/debug-configure.log || { cat build/debug-configure.log >&2; exit 1; }
+# Fresh: a tree of another compiler would forget its preset and so its sanitizers. Joined
+# sources (CMakeLists.txt) compile in two fifths of the time; lint.tidy has some by themselves.
+cmake --fresh --preset debug -DCMAKE_UNITY_BUILD=ON -DCMAKE_UNITY_BUILD_BATCH_SIZE=10 "${launcher[@]}" >build/debug-configure.log || { cat build/debug-configure.log >&2; exit 1; }
 cmake --build --preset debug >build/debug-build.log || { grep -A12 -E 'FAILED|error:' build/debug-build.log >&2; exit 1; }
 step "running the tests"
 # ctest starts the longest tests first once it knows them; without that memory it keeps

@@ -21,10 +21,14 @@ RAILHEAD_PACKAGES=(
     libboost-dev libssl-dev libyaml-cpp-dev
     # tests, guests, demo
     containernetworking-plugins kmod cpio xz-utils zstd tcpdump iproute2 iputils-ping jq shellcheck
-    strace python3 python3-yaml util-linux openssl etcd-server ucx-utils openmpi-bin help2man zsh fish
+    strace python3 python3-yaml util-linux openssl etcd-server prometheus ucx-utils openmpi-bin help2man zsh fish file lldpd
 )
 RAILHEAD_QEMU=qemu-system-x86
 RAILHEAD_QEMU_MIN=1:8
+
+# A compiler cache that finds nothing is not to preprocess every file for it first; it would
+# leave alone what uses a precompiled header.
+export CCACHE_DEPEND=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 
 railhead_die() { echo "tests/setup.sh: $*" >&2; return 1; }
 
@@ -89,13 +93,20 @@ railhead_backports() {
     railhead_apt update
 }
 
-# railhead_no_etcd: tests start etcd themselves; the service that Debian's package
-# enables and starts is not for a machine that did not ask for it.
-railhead_no_etcd() {
-    local as_root=()
+# railhead_no_services PACKAGE...: tests start etcd, Prometheus and lldpd themselves; the services that
+# Debian's packages enable and start are not for a machine that did not ask for them.
+railhead_no_services() {
+    local as_root=() package
     [ -d /run/systemd/system ] || return 0
     [ "$(id -u)" = 0 ] || as_root=(sudo)
-    "${as_root[@]}" systemctl --quiet disable --now etcd.service || echo 'setup: etcd.service is left running' >&2
+    for package; do
+        case $package in
+            etcd-server | lldpd | prometheus) ;;
+            *) continue ;;
+        esac
+        "${as_root[@]}" systemctl --quiet disable --now "${package%-server}.service" ||
+            echo "setup: ${package%-server}.service is left running" >&2
+    done
 }
 
 # railhead_setup: everything installed.
@@ -106,7 +117,7 @@ railhead_setup() {
     echo "setup: installing ${missing[*]} $(railhead_has_qemu || echo "$RAILHEAD_QEMU")" >&2
     railhead_apt update || return
     [ ${#missing[@]} = 0 ] || railhead_apt install --no-install-recommends "${missing[@]}" || return
-    [[ " ${missing[*]} " != *' etcd-server '* ]] || railhead_no_etcd || return
+    railhead_no_services "${missing[@]}"
     if ! railhead_has_qemu; then
         railhead_backports || return
         railhead_apt install --no-install-recommends -t bookworm-backports "$RAILHEAD_QEMU" || return

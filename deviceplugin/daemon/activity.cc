@@ -53,6 +53,15 @@ void Activity::Watched(const DriftReport& report) {
   as_told = report.watched - report.drifted.size();
   drifted = report.drifted.size();
   drifts.Add(report.began.size());
+  std::set<AttachmentKey> keys;
+  for (const auto& [key, drift] : report.drifted) keys.insert(key);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  drifted_attachments_ = std::move(keys);
+}
+
+std::set<AttachmentKey> Activity::drifted_attachments() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return drifted_attachments_;
 }
 
 }  // namespace railhead

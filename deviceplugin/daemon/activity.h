@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -78,6 +79,8 @@ class Activity {
   [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
   // As of the latest pass that could read them.
   [[nodiscard]] std::vector<PoolFacts> address_pools() const;
+  // At the latest look for drift.
+  [[nodiscard]] std::set<AttachmentKey> drifted_attachments() const;
 
   NodeActivity node;
   Heartbeats heartbeats;
@@ -108,6 +111,7 @@ class Activity {
   Offer offer_;
   std::map<ReconcileKind, std::uint64_t> reconcile_actions_;
   std::vector<PoolFacts> address_pools_;
+  std::set<AttachmentKey> drifted_attachments_;
 };
 
 }  // namespace railhead

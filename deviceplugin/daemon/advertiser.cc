@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
+#include "deviceplugin/daemon/watched_functions.h"
 #include "deviceplugin/pools/given_out.h"
 #include "deviceplugin/pools/pf_memory.h"
 #include "deviceplugin/pools/restore.h"
@@ -40,14 +42,6 @@ std::vector<std::string> Without(const std::set<std::string>& all, const std::se
   std::vector<std::string> rest;
   std::set_difference(all.begin(), all.end(), these.begin(), these.end(), std::back_inserter(rest));
   return rest;
-}
-
-// Whatever a pool may give out.
-std::vector<NicFunction> AllFunctions(const Inventory& inventory) {
-  std::vector<NicFunction> all = inventory.functions;
-  all.insert(all.end(), inventory.accelerators.begin(), inventory.accelerators.end());
-  all.insert(all.end(), inventory.auxiliaries.begin(), inventory.auxiliaries.end());
-  return all;
 }
 
 // Whether nothing came, or came back, that health would have to be asked about first.
@@ -136,7 +130,7 @@ Advertiser::Advertiser(Options options, Kernel& kernel, Plan first, std::unique_
     : options_(std::move(options)),
       kernel_(kernel),
       plan_(std::move(first)),
-      functions_(AllFunctions(*plan_.inventory)),
+      functions_(WatchedFunctions(plan_, health ? health->All() : std::vector<DeviceHealth>{})),
       health_(std::move(health)),
       uuids_(UuidsOfDriver(options_.root)),
       calls_(std::move(calls)),
@@ -162,6 +156,7 @@ std::vector<std::string> Advertiser::Files() const {
   if (!source.sriovdp) paths.push_back(source.fabric.value_or(kFabricPath));
   if (!source.sriovdp && !source.fabric) paths.emplace_back(kSriovdpConfigPath);
   paths.emplace_back(kTopologyPath);
+  paths.push_back(DrainsPath(Root()));
   for (std::string& path : paths) path = options_.root.Path(path);
   // Slots are bound and free again when journal entries come and go.
   const bool late = HasLatePool(plan_);
@@ -260,8 +255,9 @@ void Advertiser::Take(Result<NodePlan> now) {
   const bool mended = !std::exchange(last_error_, std::string()).empty();
   const PlanChange change = Difference(plan_, now->plan);
   plan_ = std::move(now->plan);
-  functions_ = AllFunctions(*plan_.inventory);
+  functions_ = WatchedFunctions(plan_, health_ ? health_->All() : std::vector<DeviceHealth>{});
   only_lost_ = OnlyTakesAway(change);
+  if (calls_.planned) calls_.planned(plan_);
   if (health_ && health_->rules() != now->health) health_->SetRules(std::move(now->health));
   ddp_.KeepOnly(*plan_.inventory);
   Warn();

@@ -82,6 +82,8 @@ class Advertiser {
     std::function<void(const std::set<std::string>&)> withheld;
     // After every look, for who binds slots and who guesses the pod's accelerators.
     std::function<void(BindingView)> view;
+    // After every look that made a plan; may be empty.
+    std::function<void(const Plan&)> planned;
     // Of every look at health that found something.
     std::function<void(const HealthTick&)> health_changed;
   };
@@ -123,7 +125,7 @@ class Advertiser {
   const Options options_;
   Kernel& kernel_;
   Plan plan_;
-  std::vector<NicFunction> functions_;  // of plan_: all that health is asked about
+  std::vector<NicFunction> functions_;  // of plan_: WatchedFunctions()
   const std::unique_ptr<HealthWatch> health_;
   const AcceleratorIds::UuidLookup uuids_;
   const Calls calls_;

@@ -61,9 +61,11 @@ void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) 
       ->check(CLI::IsMember({"json", "text"}))
       ->default_str("json");
   app.add_option("--http-address", *http_address,
-                 "Where /metrics, /healthz and /readyz are served, IP:PORT; \"\": nowhere")
+                 "Where /metrics, /metrics/nics, /healthz and /readyz are served, IP:PORT; \"\": nowhere")
       ->check(IsHttpAddress)
       ->capture_default_str();
+  app.add_flag("--sriov-metric-names", line->sriov_metric_names,
+               "Tell at /metrics/nics also what sriov-network-metrics-exporter does, under its names");
 }
 
 }  // namespace
@@ -97,6 +99,9 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
                  "Seconds between two looks at hardware and configuration without an event or SIGHUP")
       ->check(CLI::Range(std::int64_t{1}, kMaxInterval))
       ->capture_default_str();
+  app.add_option("--nfd-features", line->nfd_features,
+                 "Keep labels about the node's rails in this file, for Node Feature Discovery's local source")
+      ->check(IsAbsolute);
   AddModes(app, line);
   app.footer(kFooter);
   // CLI11 takes them from the end.

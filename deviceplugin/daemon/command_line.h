@@ -23,8 +23,10 @@ struct CommandLine {
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kJson;
   std::optional<HttpAddress> http_address;      // nullopt: no HTTP
+  bool sriov_metric_names = false;              // NicPageSources::sriov_names
   std::chrono::seconds reconcile_interval{30};  // 0: never
   std::chrono::seconds resync_interval{300};
+  std::string nfd_features;                    // a file for Node Feature Discovery; "": none
   std::vector<std::string> dropped_arguments;  // of sriov-network-device-plugin, without a meaning here
   // Instead of serving:
   bool list = false;

@@ -5,12 +5,16 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "deviceplugin/daemon/metrics_page.h"
 #include "deviceplugin/daemon/probes.h"
+#include "deviceplugin/daemon/reach.h"
+#include "deviceplugin/health/drains.h"
+#include "deviceplugin/nics/nic_page.h"
 #include "deviceplugin/pools/given_out.h"
 #include "netns/base/text.h"
 
@@ -26,6 +30,14 @@ std::string SocketTag() {
   return buffer.data();
 }
 
+// What is drained is so before health has been looked at for the first time: after a boot nothing is known of
+// it.
+std::set<std::string> WithheldAtFirst(const Root& root, const Plan& plan) {
+  auto withheld = GivenUnderOtherNames(root, plan.pools);
+  withheld.merge(DrainedAmong(root, plan.inventory->All()));
+  return withheld;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, const CommandLine& line,
@@ -36,10 +48,10 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   const BoundSlots bound = ReadBoundSlots(root).value_or(BoundSlots{});
   const KubeService kubernetes = outlets.kubernetes;
   // As last known: kubelet must not see a device become healthy and then not.
-  std::unique_ptr<Daemon> daemon(
-      new Daemon(root, kernel, line,
-                 OfferOf(node.plan, health.get(), bound, GivenUnderOtherNames(root, node.plan.pools)),
-                 std::move(outlets), log));
+  std::unique_ptr<Daemon> daemon(new Daemon(
+      root, kernel, line, OfferOf(node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
+      std::move(outlets), log));
+  health->SetRails([&rails = daemon->rails_](const std::string& pf) { return rails.Of(pf); });
   Advertiser::Calls calls;
   calls.give = [daemon = daemon.get()](Offer offer) {
     daemon->activity_.Offered(offer);
@@ -57,9 +69,20 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     log->Warning("cannot restore what an allocated device had", error);
   };
   calls.plan_changed = [log](const PlanChange& change) { LogPlanChange(log, change); };
-  calls.health_changed = [log, &activity = daemon->activity_](const HealthTick& tick) {
+  calls.health_changed = [log, &activity = daemon->activity_,
+                          &isolation = daemon->isolation_](const HealthTick& tick) {
     activity.Judged(tick);
     LogHealth(log, tick);
+    isolation.HealthChanged();
+  };
+  daemon->leaves_ = RH_TRY(StartLeafWatch(root, kernel, &daemon->features_, log));
+  daemon->reach_ = RH_TRY(StartReachWatch(root, kernel, &daemon->rails_, log));
+  calls.planned = [daemon = daemon.get()](const Plan& plan) {
+    const std::string fabric = plan.of_fabric ? plan.config_path : "";
+    daemon->leaves_->Update(plan.inventory, fabric);
+    daemon->reach_->Update(plan.inventory, fabric);
+    daemon->features_.Planned(plan);
+    daemon->isolation_.Planned(plan);
   };
   daemon->advertiser_ =
       RH_TRY(Advertiser::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
@@ -81,6 +104,11 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   }
   RH_TRY(daemon->pages_->Serve(
       [daemon = daemon.get()](const HttpRequest& request) { return daemon->AnswerHttp(request); }));
+  // Last: its thread asks the others.
+  RH_TRY(daemon->isolation_.Start(
+      node.plan, kubernetes,
+      {[daemon = daemon.get()] { return daemon->advertiser_->Health(); },
+       [daemon = daemon.get()] { return StandsBy(daemon->registrar_.Activities()); }}));
   return daemon;
 }
 
@@ -92,6 +120,10 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       report_log_(log),
       reconciler_(root, kernel),
       drift_(root, kernel),
+      // Below another root there are no NICs that could count.
+      nics_(root, kernel, root.prefix().empty() ? OpenKernelCounters : OpenCounterSource()),
+      sriov_metric_names_(line.sriov_metric_names),
+      attaches_(root),
       pod_resources_(root),
       hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
       registrar_(
@@ -105,6 +137,8 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
                    LogRepeated(log_, key, repeated);
                  }),
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
+      features_(root, line.nfd_features, line.resync_interval, log),
+      isolation_(root, log),
       pages_(std::move(outlets.pages)) {
   activity_.Offered(offer);
   if (line.reconcile_interval.count() > 0) StartPasses(line.reconcile_interval);
@@ -146,15 +180,35 @@ Result<Bindings> Daemon::Bind(const BindRequest& request) {
   return answer;
 }
 
-HttpResponse Daemon::AnswerHttp(const HttpRequest& request) const {
+std::string Daemon::NicMetrics(ExpositionFormat format) {
+  const auto begin = std::chrono::steady_clock::now();
+  NicPageSources sources;
+  sources.report = nics_.Collect(activity_.offer(), sriov_metric_names_);
+  sources.health = advertiser_->Health();
+  sources.drifted = activity_.drifted_attachments();
+  sources.sriov_names = sriov_metric_names_;
+  sources.took = std::chrono::steady_clock::now() - begin;
+  for (const Error& problem : sources.report.problems)
+    log_->Debug("not counted", {{"error", Describe(problem)}});
+  return NicPage(sources, format);
+}
+
+HttpResponse Daemon::AnswerHttp(const HttpRequest& request) {
   if (request.path == "/healthz") return HealthzAnswer(activity_.heartbeats);
   if (request.path == "/readyz") return ReadyzAnswer(ReadinessOf(activity_, registrar_.Activities()));
   HttpResponse response;
+  const ExpositionFormat format = FormatAccepted(request.accept);
   if (request.path == "/metrics") {
-    const ExpositionFormat format = FormatAccepted(request.accept);
     response.content_type = ContentTypeOf(format);
-    response.body = MetricsPage(
-        {root_, &activity_, registrar_.Activities(), advertiser_->Health(), leasing_.get()}, format);
+    response.body =
+        MetricsPage({root_, &activity_, registrar_.Activities(), advertiser_->Health(), leasing_.get(),
+                     &attaches_, leaves_->Report(), reach_->Report(), &isolation_},
+                    format);
+    return response;
+  }
+  if (request.path == kNicsPath) {
+    response.content_type = ContentTypeOf(format);
+    response.body = NicMetrics(format);
     return response;
   }
   response.status = 404;
@@ -208,7 +262,9 @@ int Daemon::AwaitSignal(const sigset_t& signals) {
 
 bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
-         (!watching_ || watching_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep));
+         (!watching_ || watching_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep)) &&
+         (!leaves_ || leaves_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
+         isolation_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
 
 void Daemon::Stop() {
@@ -219,6 +275,9 @@ void Daemon::Stop() {
   if (reconciling_) reconciling_->Stop();
   if (watching_) watching_->Stop();
   if (leasing_) leasing_->Stop();
+  if (leaves_) leaves_->Stop();
+  if (reach_) reach_->Stop();
+  isolation_.Stop();
   pages_->Stop();
   registrar_.Stop();
 }

@@ -6,8 +6,11 @@
 //   Reconciler     brings home what has no pod any more, by passes
 //   DriftWatch     compares pods with what they were handed over, by passes
 //   Announcer      repeats announcements for the CNI plugin
+//   LeafWatch      learns which switches the rails hang on
+//   ReachWatch     probes what the node and its pods reach on them
 //   LeasingLoop    leases addresses from a cluster store, where there is one
-//   Pages          metrics and probes
+//   Isolation      tells the cluster of bad rails, where that is wanted
+//   Pages          metrics and probes, and what NICs count when somebody asks
 //
 // Ownership: borrows kernel and log. Threads: Start(), Run() and Ended() on one.
 #pragma once
@@ -20,21 +23,29 @@
 #include "deviceplugin/binding/admission_hints.h"
 #include "deviceplugin/binding/bind_server.h"
 #include "deviceplugin/binding/binder.h"
+#include "deviceplugin/connectivity/reach_watch.h"
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/advertiser.h"
+#include "deviceplugin/daemon/attach_counts.h"
 #include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/events_log.h"
+#include "deviceplugin/daemon/isolation.h"
 #include "deviceplugin/daemon/leasing.h"
+#include "deviceplugin/daemon/leaves.h"
 #include "deviceplugin/daemon/log.h"
+#include "deviceplugin/daemon/node_features.h"
 #include "deviceplugin/daemon/node_plan.h"
 #include "deviceplugin/daemon/notify.h"
 #include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/pass_loop.h"
+#include "deviceplugin/daemon/rail_verdicts.h"
 #include "deviceplugin/daemon/service.h"
 #include "deviceplugin/drift/drift_watch.h"
 #include "deviceplugin/kubelet/pod_resources.h"
 #include "deviceplugin/kubelet/registrar.h"
+#include "deviceplugin/metrics/exposition.h"
 #include "deviceplugin/metrics/http_message.h"
+#include "deviceplugin/nics/collector.h"
 #include "deviceplugin/pools/plan.h"
 #include "deviceplugin/reconcile/announcer.h"
 #include "deviceplugin/reconcile/reconciler.h"
@@ -82,7 +93,8 @@ class Daemon {
   void StartPasses(std::chrono::seconds reconcile_interval);
   void RegistrarStep(std::chrono::seconds limit);
   Result<Bindings> Bind(const BindRequest& request);
-  [[nodiscard]] HttpResponse AnswerHttp(const HttpRequest& request) const;
+  [[nodiscard]] HttpResponse AnswerHttp(const HttpRequest& request);
+  [[nodiscard]] std::string NicMetrics(ExpositionFormat format);
   // The next signal; meanwhile the service manager is told how things are.
   int AwaitSignal(const sigset_t& signals);
   void Stop();
@@ -94,6 +106,9 @@ class Daemon {
   ReportLog report_log_;
   Reconciler reconciler_;
   DriftWatch drift_;
+  NicCollector nics_;
+  const bool sriov_metric_names_;
+  AttachCounts attaches_;
   PodResources pod_resources_;
   AdmissionHints hints_;
   Registrar registrar_;
@@ -103,6 +118,12 @@ class Daemon {
   std::unique_ptr<PassLoop> watching_;
   Binder binder_;
   std::unique_ptr<BindServer> bind_server_;
+  NodeFeatures features_;
+  Isolation isolation_;
+  // Before the advertiser, which tells them of the node.
+  std::unique_ptr<LeafWatch> leaves_;
+  RailVerdicts rails_;
+  std::unique_ptr<ReachWatch> reach_;
   std::unique_ptr<Advertiser> advertiser_;
   std::unique_ptr<LeasingLoop> leasing_;
   std::unique_ptr<Pages> pages_;  // last: they tell of all the others

@@ -8,6 +8,8 @@
 #include <utility>
 
 #include "cni/state/paths.h"
+#include "deviceplugin/daemon/leaves.h"
+#include "deviceplugin/daemon/reach.h"
 #include "deviceplugin/metrics/process_facts.h"
 #include "netns/base/files.h"
 
@@ -257,10 +259,14 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendNode(&page, sources.activity->node);
   AppendBinding(&page, *sources.activity);
   AppendReconciler(&page, *sources.activity);
+  if (sources.attaches != nullptr) sources.attaches->Append(&page);
   AppendHandoffs(&page, *sources.activity);
   AppendAddresses(&page, sources.activity->address_pools());
   AppendHealth(&page, sources);
   AppendLeasing(&page, sources.leasing);
+  AppendLeaves(&page, sources.leaves);
+  AppendReach(&page, sources.reach);
+  if (sources.isolation != nullptr) sources.isolation->Append(&page);
   AppendParts(&page, sources.activity->heartbeats);
   AppendProcessMetrics(&page);
   return std::move(page).Finish();

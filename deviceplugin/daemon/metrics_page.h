@@ -1,6 +1,6 @@
 // The page at /metrics: everything that railheadd counts, as docs/monitoring.md lists it.
-// Labels are resources, rules, kinds and outcomes, of which a node has a few; never a device,
-// a pod or an error's text.
+// Labels are resources, rules, kinds, outcomes, and rails with where they hang, of which a node has a few;
+// never a device, a pod or an error's text. Those are on a page of their own: deviceplugin/nics/nic_page.h.
 // Threads: thread-safe, as what it reads is.
 #pragma once
 
@@ -8,10 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/daemon/activity.h"
+#include "deviceplugin/daemon/attach_counts.h"
+#include "deviceplugin/daemon/isolation.h"
 #include "deviceplugin/daemon/leasing.h"
 #include "deviceplugin/health/observation.h"
 #include "deviceplugin/kubelet/activity.h"
+#include "deviceplugin/leaves/leaf_report.h"
 #include "deviceplugin/metrics/exposition.h"
 #include "netns/base/root.h"
 
@@ -23,6 +27,10 @@ struct MetricsSources {
   std::vector<std::shared_ptr<const ResourceActivity>> resources;
   std::vector<DeviceHealth> health;
   const LeasingLoop* leasing = nullptr;  // null: addresses are not leased
+  AttachCounts* attaches = nullptr;
+  LeafReport leaves;
+  ReachReport reach;
+  const Isolation* isolation = nullptr;
 };
 
 std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format);

@@ -4,6 +4,9 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/connectivity/settings.h"
+#include "deviceplugin/isolation/settings.h"
 #include "deviceplugin/leasing/lease_check.h"
 #include "deviceplugin/provision/provisioner.h"
 #include "netns/base/text.h"
@@ -43,6 +46,12 @@ Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, Plan* plan) {
   return {};
 }
 
+Result<void> CheckIsolation(const Root& root, const std::string& path) {
+  const auto fabric = RH_TRY(ReadFabric(root, path));
+  if (fabric) RH_TRY(ParseIsolation(fabric->isolation, path, fabric->rails.size()));
+  return {};
+}
+
 }  // namespace
 
 Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source,
@@ -51,10 +60,12 @@ Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& 
   Plan plan = RH_TRY(MakePlan(root, source, host, ddp));
   RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
   HealthRules health = RH_TRY(ParseHealthRules(plan.health, plan.config_path));
-  // Carried out at start only; but a mistake is to be told now, not at the next start.
+  // Others carry these out, some at start only; but a mistake is to be told now.
   if (plan.of_fabric) {
     RH_TRY(ReadProvision(root, plan.config_path));
     RH_TRY(CheckLeasing(root, plan.config_path));
+    RH_TRY(ReadConnectivity(root, plan.config_path));
+    RH_TRY(CheckIsolation(root, plan.config_path));
   }
   return NodePlan{std::move(plan), std::move(health)};
 }

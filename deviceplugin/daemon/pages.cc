@@ -20,12 +20,13 @@ Result<void> Pages::Serve(HttpServer::Handler handler) {
         } else {
           log->Warning("metrics and probes are not served", address.error());
         }
-      }));
+      },
+      [](const HttpRequest& request) { return request.path == kNicsPath; }));
   return {};
 }
 
 HttpResponse Pages::Answer(const HttpRequest& request) {
-  const std::lock_guard lock(mutex_);
+  const std::shared_lock lock(mutex_);
   return handler_(request);
 }
 
@@ -35,6 +36,10 @@ void Pages::Want(bool wanted) {
 
 void Pages::Stop() {
   if (server_) server_->Stop();
+}
+
+bool Pages::AwaitEnd(std::chrono::milliseconds limit) {
+  return !server_ || server_->AwaitEnd(limit);
 }
 
 }  // namespace railhead

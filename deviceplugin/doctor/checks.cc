@@ -18,6 +18,12 @@ constexpr std::array kChecks = {
           "a pod that asks for one VF per rail gets two of one rail, or is not scheduled",
           {kPfs},
           CheckRails},
+    Check{
+        "fabric.cabling",
+        "every rail hangs on a switch that fabric.json names for it",
+        "a rail in another's place sends through the spines what should stay in its leaf, or reaches nobody",
+        {kLeaves},
+        CheckCabling},
     Check{"rdma.netns-mode",
           "the RDMA namespace mode is the one that fabric.json states",
           "in shared mode a pod sees the RDMA devices of all others; the two modes cannot be mixed in a "

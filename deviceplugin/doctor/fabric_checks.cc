@@ -48,4 +48,35 @@ Verdict CheckRails(const NodeFacts& facts) {
   return verdict;
 }
 
+Verdict CheckCabling(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.leaves) return verdict.Skip(facts.leaves.why());
+  for (const RailLeaf& rail : facts.leaves->rails) {
+    const std::string leaf = rail.neighbour ? rail.neighbour->neighbour.Leaf() : "";
+    switch (rail.cabling) {
+      case Cabling::kWrong:
+        verdict.Warn(rail.rail + " hangs on " + leaf + ", port " + rail.neighbour->neighbour.Port() + ": " +
+                         rail.because,
+                     "change the cables, or say in fabric.json which switches the rail's `leaf` may be");
+        break;
+      case Cabling::kRight:
+      case Cabling::kUnchecked:
+        verdict.Ok(rail.rail + ": " + leaf);
+        break;
+      case Cabling::kUnknown:
+        // Of rails that nobody asks about: many switches and some NICs keep LLDP to themselves.
+        if (rail.expected.empty()) {
+          verdict.Skip(rail.rail + ": nothing is heard of its switch");
+        } else {
+          verdict.Note(rail.rail + ": nothing is heard of its switch" +
+                           (rail.because.empty() ? "" : ", " + rail.because),
+                       "LLDP has to be on at the switch's port, and not be kept by the NIC's firmware: "
+                       "docs/fabric-topology.md");
+        }
+        break;
+    }
+  }
+  return verdict;
+}
+
 }  // namespace railhead::doctor

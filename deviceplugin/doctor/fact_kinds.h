@@ -32,6 +32,7 @@ enum class FactKind : std::uint8_t {
   kCni,           // cni
   kGpuDriver,     // gpu
   kModules,       // verbs, rdma_cm, rxe
+  kLeaves,        // leaves
   kCount
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "deviceplugin/leaves/leaf_report.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
 #include "netns/nl/dcb.h"
@@ -165,6 +166,7 @@ struct NodeFacts {
   Fact<CdiSwitch> cdi;
   Fact<std::vector<std::string>> plugin_sockets;  // of other device plugins
   Fact<std::vector<CniUse>> cni;
+  Fact<LeafReport> leaves;
   GpuDriverFacts gpu;
   bool verbs = false;    // ib_uverbs is there
   bool rdma_cm = false;  // rdma_ucm is

@@ -1,5 +1,7 @@
 #include "deviceplugin/doctor/read_facts.h"
 
+#include <chrono>
+
 #include "deviceplugin/pools/plan.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -21,6 +23,14 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
     facts->fabric = **std::move(fabric);
   }
   facts->sriovdp_config = Exists(root.Path(kSriovdpConfigPath));
+}
+
+Fact<LeafReport> ReadLeaves(const Root& root) {
+  auto leaves =
+      Fact<LeafReport>::Of(ReadLeafReport(root), "railheadd, which listens, has not run since the boot");
+  if (leaves && std::chrono::system_clock::now() - leaves->time > kLeafReportLife)
+    return Fact<LeafReport>::Unknown("railheadd, which listens, does not run");
+  return leaves;
 }
 
 }  // namespace
@@ -54,6 +64,7 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel, FactKinds k
   ReadPfs(root, kernel, kinds, &facts);
   ReadPci(root, kinds, &facts);
   if (kinds.Has(FactKind::kProcesses)) ReadProcesses(root, &facts);
+  if (kinds.Has(FactKind::kLeaves)) facts.leaves = ReadLeaves(root);
   if (kinds.Has(FactKind::kGpuDriver)) ReadGpuDriver(root, &facts);
   ReadRuntime(root, kinds, &facts);
   return facts;

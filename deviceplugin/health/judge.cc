@@ -1,6 +1,7 @@
 #include "deviceplugin/health/judge.h"
 
 #include <algorithm>
+#include <array>
 
 #include "netns/base/text.h"
 #include "netns/sys/pci_address.h"
@@ -9,6 +10,10 @@ namespace railhead {
 namespace {
 
 using Kind = Verdict::Kind;
+
+constexpr std::array<std::string_view, 3> kRailStates = {"unknown", "alive", "dead"};
+constexpr std::array<std::string_view, 6> kPortStates = {"NOP",   "DOWN",   "INIT",
+                                                         "ARMED", "ACTIVE", "ACTIVE_DEFER"};
 
 Verdict Bad(std::string text) {
   return {Kind::kBad, std::move(text), {}};
@@ -47,15 +52,26 @@ Verdict JudgePort(const HealthSubject& subject, const Observation& seen) {
   if (!seen.port || PortIsActive(seen) || IsAsleep(subject, seen)) return {};
   // Without its network device a VF is on its way into a pod or home.
   if (subject.is_vf && !seen.link) return {};
-  static constexpr const char* kStates[] = {"NOP", "DOWN", "INIT", "ARMED", "ACTIVE", "ACTIVE_DEFER"};
   return Bad("RDMA port 1 of " + seen.port->ibdev + " of " + Name(subject) + " is " +
-             kStates[static_cast<std::size_t>(seen.port->state)]);
+             std::string(NameOf(seen.port->state)));
 }
 
 Verdict JudgeVfCount(const HealthSubject& subject, const Observation& seen) {
   const int had = std::max(subject.vf_count, subject.lost_vfs);
   if (subject.is_vf || had == 0 || seen.vf_count.value_or(1) != 0) return {};
   return Bad(Name(subject) + " has no VFs any more: sriov_numvfs is 0, was " + std::to_string(had));
+}
+
+Verdict JudgeUnreachable(const HealthSubject& subject, const ObservedRail& rail) {
+  if (rail.state == ObservedRail::State::kUnknown) return {Kind::kUnknown, {}, {}};
+  if (rail.state == ObservedRail::State::kAlive) return {};
+  return Bad("the rail of " + Name(subject) + " reaches nothing" +
+             (rail.because.empty() ? "" : ": " + rail.because));
+}
+
+Verdict JudgeDrain(const HealthSubject& subject, const Drain& drain) {
+  const std::string why = drain.reason.empty() ? "" : ": " + drain.reason;
+  return Bad(Name(subject) + " is drained" + why + " (railctl return " + drain.name + ")");
 }
 
 }  // namespace
@@ -65,6 +81,7 @@ Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& 
     return seen.present || subject.lost_with_pf ? Verdict{}
                                                 : Bad("there is no PCI function " + subject.id + " any more");
   }
+  if (rule == HealthRule::kDrained) return seen.drained ? JudgeDrain(subject, *seen.drained) : Verdict{};
   const bool of_host = rule == HealthRule::kLink || rule == HealthRule::kRdmaPort;
   if (of_host && subject.in_use) return {Kind::kExempt, {}, {}};
   if (!seen.present) return {Kind::kUnknown, {}, {}};
@@ -75,6 +92,8 @@ Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& 
       return seen.bound ? JudgeLink(subject, seen) : Verdict{Kind::kUnknown, {}, {}};
     case HealthRule::kRdmaPort:
       return seen.bound ? JudgePort(subject, seen) : Verdict{Kind::kUnknown, {}, {}};
+    case HealthRule::kUnreachable:
+      return seen.rail ? JudgeUnreachable(subject, *seen.rail) : Verdict{};
     case HealthRule::kVfCount:
       return JudgeVfCount(subject, seen);
     case HealthRule::kDevlink:
@@ -92,6 +111,26 @@ Verdict JudgeRises(const CounterLimit& limit, const HealthSubject& subject, std:
           limit.counter + " of " + Name(subject) + " rose by " + std::to_string(rises) + " within " +
               std::to_string(limit.window.count()) + " s (limit " + std::to_string(limit.limit) + ")",
           limit.counter};
+}
+
+std::string_view NameOf(PortState state) {
+  return kPortStates.at(static_cast<std::size_t>(state));
+}
+
+std::string_view NameOf(ObservedRail::State state) {
+  return kRailStates.at(static_cast<std::size_t>(state));
+}
+
+std::optional<ObservedRail::State> RailStateNamed(std::string_view name) {
+  const auto* const found = std::find(kRailStates.begin(), kRailStates.end(), name);
+  if (found == kRailStates.end()) return std::nullopt;
+  return static_cast<ObservedRail::State>(found - kRailStates.begin());
+}
+
+std::optional<PortState> PortStateNamed(std::string_view name) {
+  const auto* const found = std::find(kPortStates.begin(), kPortStates.end(), name);
+  if (found == kPortStates.end()) return std::nullopt;
+  return static_cast<PortState>(found - kPortStates.begin());
 }
 
 }  // namespace railhead

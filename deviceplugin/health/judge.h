@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "deviceplugin/health/observation.h"
 #include "deviceplugin/health/rules.h"
@@ -28,5 +30,12 @@ Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& 
 
 // The verdict when `counter` rose by `rises` within the window of `limit`.
 Verdict JudgeRises(const CounterLimit& limit, const HealthSubject& subject, std::uint64_t rises);
+
+// As ib_core calls it: "ACTIVE".
+std::string_view NameOf(PortState state);
+std::optional<PortState> PortStateNamed(std::string_view name);
+// "unknown", "alive", "dead"
+std::string_view NameOf(ObservedRail::State state);
+std::optional<ObservedRail::State> RailStateNamed(std::string_view name);
 
 }  // namespace railhead

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/health/drains.h"
 #include "deviceplugin/health/rules.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -53,6 +54,15 @@ struct ObservedCounter {
   std::uint64_t value = 0;
 };
 
+// What probes say of a PF's rail.
+struct ObservedRail {
+  enum class State : std::uint8_t { kUnknown, kAlive, kDead };
+  State state = State::kUnknown;
+  std::string because;  // with kDead, for people
+
+  bool operator==(const ObservedRail&) const = default;
+};
+
 struct Observation {
   bool present = true;               // the PCI function is there
   bool bound = true;                 // to a driver
@@ -62,6 +72,8 @@ struct Observation {
   // Counters that were read this time; those that are not there are not told.
   std::vector<ObservedCounter> counters;
   std::vector<std::string> failed_reporters;  // devlink
+  std::optional<ObservedRail> rail;           // of a PF; nullopt: nobody probes it
+  std::optional<Drain> drained;               // by an operator
 };
 
 // Why a device is Unhealthy. `device` is whose trouble it is: the device itself or its PF.

@@ -11,7 +11,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::array<std::string_view, kHealthRuleCount> kNames = {
-    "link", "rdmaPort", "gone", "unbound", "vfCount", "aer", "devlink", "errorRate", "pauseStorm"};
+    "link",    "rdmaPort",  "gone",       "unbound",     "vfCount", "aer",
+    "devlink", "errorRate", "pauseStorm", "unreachable", "drained"};
 
 constexpr std::int64_t kMaxSeconds = 86400;
 constexpr std::int64_t kMaxInterval = 3600;
@@ -125,8 +126,8 @@ std::optional<HealthRule> HealthRuleNamed(std::string_view name) {
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   using R = HealthRule;
   static constexpr std::array<HealthRule, kHealthRuleCount> kAll = {
-      R::kLink, R::kRdmaPort, R::kGone,      R::kUnbound,   R::kVfCount,
-      R::kAer,  R::kDevlink,  R::kErrorRate, R::kPauseStorm};
+      R::kLink,    R::kRdmaPort,  R::kGone,       R::kUnbound,     R::kVfCount, R::kAer,
+      R::kDevlink, R::kErrorRate, R::kPauseStorm, R::kUnreachable, R::kDrained};
   return kAll;
 }
 
@@ -159,6 +160,10 @@ HealthRules DefaultHealthRules() {
       seconds(0),
       seconds(60),
       {{"tx_pause_storm_error_events", 0, seconds(600)}, {"tx_pause_storm_warning_events", 5, seconds(600)}}};
+  // Off: one switch that drops probes and nothing else would take a whole cluster's rails. Probes have been
+  // confirmed by then; what is back has to stay for some rounds.
+  rules.Of(HealthRule::kUnreachable) = {false, seconds(0), seconds(120), {}};
+  rules.Of(HealthRule::kDrained) = {true, seconds(0), seconds(0), {}};
   rules.reporters = {"fw_fatal"};
   return rules;
 }
@@ -168,7 +173,8 @@ HealthRules ReadHealthRules(JsonReader& parent, const std::string& key) {
   const auto* raw = parent.Raw(key);
   if (raw == nullptr) return rules;
   if (raw->is_boolean()) {
-    for (RuleSettings& settings : rules.rules) settings.enabled = raw->get<bool>();
+    if (raw->get<bool>()) return rules;
+    for (const HealthRule rule : AllHealthRules()) rules.Of(rule).enabled = rule == HealthRule::kDrained;
     return rules;
   }
   auto health = parent.Object(key);
@@ -179,7 +185,10 @@ HealthRules ReadHealthRules(JsonReader& parent, const std::string& key) {
   read("intervalSeconds", &rules.interval);
   read("vfSeconds", &rules.vf_interval);
   read("counterSeconds", &rules.counter_interval);
-  for (const HealthRule rule : AllHealthRules()) ReadRule(*health, rule, &rules);
+  for (const HealthRule rule : AllHealthRules()) {
+    // An operator's word is no matter of settings.
+    if (rule != HealthRule::kDrained) ReadRule(*health, rule, &rules);
+  }
   health->Close();
   return rules;
 }

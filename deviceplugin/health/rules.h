@@ -20,17 +20,19 @@
 namespace railhead {
 
 enum class HealthRule : std::uint8_t {
-  kLink,        // no carrier, or a PF that is administratively down
-  kRdmaPort,    // the RDMA port is not ACTIVE
-  kGone,        // the PCI function is not there
-  kUnbound,     // no driver is bound
-  kVfCount,     // the PF has no VFs any more
-  kAer,         // PCIe advanced error reporting
-  kDevlink,     // a health reporter of the driver is in state error
-  kErrorRate,   // counters of the port
-  kPauseStorm,  // ethtool statistics of the PF
+  kLink,         // no carrier, or a PF that is administratively down
+  kRdmaPort,     // the RDMA port is not ACTIVE
+  kGone,         // the PCI function is not there
+  kUnbound,      // no driver is bound
+  kVfCount,      // the PF has no VFs any more
+  kAer,          // PCIe advanced error reporting
+  kDevlink,      // a health reporter of the driver is in state error
+  kErrorRate,    // counters of the port
+  kPauseStorm,   // ethtool statistics of the PF
+  kUnreachable,  // probes reach nothing on the PF's rail (connectivity/); off unless switched on
+  kDrained,      // taken out of use by an operator (drains.h); cannot be switched off
 };
-inline constexpr std::size_t kHealthRuleCount = 9;
+inline constexpr std::size_t kHealthRuleCount = 11;
 
 // The rule's key in the configuration: "link", "rdmaPort", ...
 std::string_view NameOf(HealthRule rule);

@@ -1,6 +1,7 @@
 #include "deviceplugin/health/state_file.h"
 
 #include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cni/skel/json_reader.h"
@@ -71,22 +72,28 @@ Result<void> WriteHealthState(const Root& root, const HealthState& state) {
   return {};
 }
 
-void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthRecord>* history) {
-  const auto begin = static_cast<std::ptrdiff_t>(history->size());
+std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes) {
+  std::vector<HealthRecord> records;
   for (const HealthChange& change : changes) {
     const bool of_pf = IsOfPf(change);
     if (of_pf) {
-      const auto same = std::find_if(history->begin() + begin, history->end(),
+      const auto same = std::find_if(records.begin(), records.end(),
                                      [&](const HealthRecord& record) { return IsSame(record, change); });
-      if (same != history->end()) {
+      if (same != records.end()) {
         ++same->vfs;
         continue;
       }
     }
-    history->push_back({WholeSeconds(change.time), of_pf ? change.pf : change.device, !of_pf,
-                        of_pf ? std::size_t{1} : std::size_t{0}, change.healthy, change.started,
-                        change.ended});
+    records.push_back({WholeSeconds(change.time), of_pf ? change.pf : change.device, !of_pf,
+                       of_pf ? std::size_t{1} : std::size_t{0}, change.healthy, change.started,
+                       change.ended});
   }
+  return records;
+}
+
+void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthRecord>* history) {
+  auto records = RecordsOf(changes);
+  std::move(records.begin(), records.end(), std::back_inserter(*history));
   if (history->size() > kHealthHistory) {
     history->erase(history->begin(), history->end() - static_cast<std::ptrdiff_t>(kHealthHistory));
   }

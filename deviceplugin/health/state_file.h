@@ -47,7 +47,9 @@ std::string HealthStatePath(const Root& root);
 Result<std::optional<HealthState>> ReadHealthState(const Root& root);
 Result<void> WriteHealthState(const Root& root, const HealthState& state);
 
-// One observation round's changes as entries, appended; the oldest beyond kHealthHistory go.
+// One observation round's changes as entries.
+std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes);
+// The same, appended; the oldest beyond kHealthHistory go.
 void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthRecord>* history);
 
 }  // namespace railhead

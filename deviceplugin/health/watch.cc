@@ -60,11 +60,13 @@ std::chrono::system_clock::time_point LostSince(const DeviceHealth& device,
 
 }  // namespace
 
-HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source)
+HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source, HealthTime now)
     : root_(std::move(root)),
       rules_(std::move(rules)),
       source_(std::move(source)),
       probe_(root_, source_.get()),
+      drains_(root_),
+      recorder_(root_),
       monitor_(rules_) {
   auto state = ReadHealthState(root_);
   if (!state) {
@@ -72,7 +74,7 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
     error.hint = "every device begins as healthy; the file is written anew";
     at_start_.push_back(std::move(error));
   } else if (*state) {
-    monitor_.Restore((*state)->devices, HealthTime::Now());
+    monitor_.Restore((*state)->devices, now);
     history_ = std::move((*state)->history);
   }
 }
@@ -104,13 +106,15 @@ bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime n
     watched_.push_back(std::move(watched));
   }
   probe_.KeepOnly(ids);
-  std::erase_if(told_, [&](const auto& told) {
-    return told.first.second != ProblemKind::kSaving && !ids.contains(told.first.first);
-  });
+  std::erase_if(
+      told_, [&](const auto& told) { return !told.first.first.empty() && !ids.contains(told.first.first); });
   const std::lock_guard lock(mutex_);
   for (const auto& [id, since] : lost_before) {
-    if (ids.contains(id) && !lost_.contains(id)) monitor_.Renew(id);
+    if (!ids.contains(id) || lost_.contains(id)) continue;
+    monitor_.Renew(id);
+    recorder_.Renew(id);
   }
+  recorder_.KeepOnly(ids);
   return monitor_.KeepOnly(ids);
 }
 
@@ -172,20 +176,27 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   auto seen = probe_.Read(subject, rules_, counters, &problems, &of_counters);
   if (!seen) problems.push_back(Wrap(std::move(seen.error()), "observing " + subject.id));
   Tell(subject.id, ProblemKind::kObserving, std::move(problems), tick);
-  if (!seen) return;
+  if (!seen) return recorder_.Miss(subject);
   // Between two times that counters are read nothing is known of them.
   if (counters) Tell(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
+  if (rails_ && !subject.is_vf) seen->rail = rails_(subject.id);
+  if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
+  recorder_.Observe(subject, *seen);
   const std::lock_guard lock(mutex_);
   auto changes = monitor_.Observe(subject, *seen, now);
   std::move(changes.begin(), changes.end(), std::back_inserter(tick->changes));
 }
 
 HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const InUse& in_use, HealthTime now) {
+  // As it is recorded: a replay has to find the same.
+  now.steady = std::chrono::floor<std::chrono::milliseconds>(now.steady);
   HealthTick tick;
   tick.problems = std::move(at_start_);
   at_start_.clear();
+  FollowDrains(&tick);
   counters_now_ = hurry_ || now.steady - counters_read_ >= rules_.counter_interval;
   if (counters_now_) counters_read_ = now.steady;
+  recorder_.Begin(now, rules_, monitor_);
   const bool forgotten = Follow(functions, now);
   for (Watched& watched : watched_) {
     HealthSubject& subject = watched.subject;
@@ -199,7 +210,20 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   hurry_ = false;
   const bool changed = forgotten || !tick.changes.empty();
   Save(changed, &tick);
+  Record(changed, &tick);
   return tick;
+}
+
+void HealthWatch::FollowDrains(HealthTick* tick) {
+  const auto changed = drains_.Refresh();
+  Tell({}, ProblemKind::kDrains, changed ? std::vector<Error>{} : std::vector<Error>{changed.error()}, tick);
+  hurry_ = hurry_ || changed.value_or(false);
+}
+
+void HealthWatch::Record(bool changed, HealthTick* tick) {
+  auto recorded = recorder_.End(changed);
+  Tell({}, ProblemKind::kRecording, recorded ? std::vector<Error>{} : std::vector<Error>{recorded.error()},
+       tick);
 }
 
 void HealthWatch::Save(bool changed, HealthTick* tick) {

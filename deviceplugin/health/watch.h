@@ -7,7 +7,8 @@
 // A PCI function that the inventory had and that is gone from the bus stays for a day, as gone,
 // unless its PF's VFs were made anew: an event may have told the inventory before any rule
 // could. A tick reads the PFs, the VFs that are not known to be well, and what else is due. State
-// and history are kept in /run/railhead/health.json and taken up again by the next process.
+// and history are kept in /run/railhead/health.json and taken up again by the next process; what
+// was observed is recorded beside it (recorder.h).
 // Threads: Tick, SetRules and Hurry from one thread; IsHealthy, Reasons and All from any,
 // also meanwhile: they wait for no I/O.
 #pragma once
@@ -24,10 +25,12 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/health/drains.h"
 #include "deviceplugin/health/driver_source.h"
 #include "deviceplugin/health/monitor.h"
 #include "deviceplugin/health/observation.h"
 #include "deviceplugin/health/probe.h"
+#include "deviceplugin/health/recorder.h"
 #include "deviceplugin/health/rules.h"
 #include "deviceplugin/health/state_file.h"
 #include "deviceplugin/pools/inventory.h"
@@ -44,14 +47,19 @@ class HealthWatch {
  public:
   // Whether a device was given to a pod: by its id.
   using InUse = std::function<bool(const std::string&)>;
+  // What probes say of the rail of a PF, by the PF's id; nullopt: it is not probed.
+  using RailSeen = std::function<std::optional<ObservedRail>(const std::string&)>;
 
   // Reads the state of an earlier process. `source` may be nullptr.
-  HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source);
+  HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSource> source,
+              HealthTime now = HealthTime::Now());
 
   // `functions`: all that may be given out, VFs, PFs and subfunctions in any order.
   HealthTick Tick(const std::vector<NicFunction>& functions, const InUse& in_use, HealthTime now);
   // Takes effect with the next tick.
   void SetRules(HealthRules rules);
+  // Before the first tick; without it no rail is probed.
+  void SetRails(RailSeen rails) { rails_ = std::move(rails); }
   // The next tick reads everything.
   void Hurry() { hurry_ = true; }
   [[nodiscard]] const HealthRules& rules() const { return rules_; }
@@ -77,15 +85,20 @@ class HealthWatch {
   [[nodiscard]] bool IsTold(const DeviceHealth& lost, const NicFunction* pf) const;
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
+  void FollowDrains(HealthTick* tick);
   void Save(bool changed, HealthTick* tick);
+  void Record(bool changed, HealthTick* tick);
   // `kind` of problems of the device `id`, all that there are now: those that are new join `tick`.
-  enum class ProblemKind : std::uint8_t { kObserving, kCounters, kSaving };
+  enum class ProblemKind : std::uint8_t { kObserving, kCounters, kSaving, kDrains, kRecording };
   void Tell(const std::string& id, ProblemKind kind, std::vector<Error> problems, HealthTick* tick);
 
   const Root root_;
   HealthRules rules_;
   const std::unique_ptr<DriverSource> source_;
+  RailSeen rails_;
   HealthProbe probe_;
+  DrainList drains_;
+  HealthRecorder recorder_;
   bool hurry_ = true;
   bool counters_now_ = false;
   Steady counters_read_;

@@ -24,6 +24,10 @@ namespace {
 constexpr std::chrono::seconds kShutdownLimit{3};
 // kubelet's requests name devices of one container: far below this.
 constexpr int kMaxRequestBytes = 256 * 1024;
+// At once on a connection, where gRPC has no limit of its own: each can keep kMaxRequestBytes of a request
+// that never ends. kubelet's calls are one stream that lasts and few others; what is more waits on its side.
+// (No resource quota: to keep it gRPC closes connections as they come, kubelet's among them.)
+constexpr int kMostCalls = 64;
 
 grpc::StatusCode StatusCodeOf(ErrorCode code) {
   switch (code) {
@@ -97,6 +101,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials());
     builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
     builder.AddChannelArgument(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
     builder.RegisterService(this);
     if (wiring_.watched) builder.RegisterService(&watcher_);

@@ -35,6 +35,8 @@ constexpr milliseconds kSteady{1'000};
 constexpr milliseconds kLeavePause{500};
 // Its streams end before its socket goes.
 constexpr milliseconds kLeaving{5'000};
+// What the old kubelet began, as to say that it has registered us, comes to its end within this time.
+constexpr std::chrono::seconds kKubeletSettles{60};
 // One step: registering, or to end a server with its streams.
 constexpr std::chrono::seconds kLongestStep{120};
 
@@ -60,6 +62,7 @@ class Registrar::Loop {
   Result<void> Run() {
     RH_TRY(socket_watch_.Check());
     RH_TRY(CheckSocketPaths());
+    kubelet_ = IdentityOf(kubelet_socket_);
     while (!stopping_) {
       endpoints_.TakeUpdate();
       socket_watch_.Watch({options_.kubelet_directory, directory_});
@@ -115,6 +118,7 @@ class Registrar::Loop {
   void NoticeKubelet(const std::optional<SocketIdentity>& kubelet) {
     if (kubelet == kubelet_) return;
     kubelet_ = kubelet;
+    kubelet_changed_at_ = Clock::now();
     // A new kubelet owes us nothing of the old one's failures.
     for (Endpoint& endpoint : endpoints_) {
       endpoint.pause = kFirstPause;
@@ -209,7 +213,8 @@ class Registrar::Loop {
       return;
     if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
     endpoint->registered_with.reset();
-    endpoint->lost_at = now;
+    // The old kubelet's stream may be seen to end as late as this: it says nothing of another railheadd.
+    if (now > kubelet_changed_at_ + kKubeletSettles) endpoint->lost_at = now;
     endpoint->ask_again_at.reset();
     Later(endpoint);
     if (endpoint->standing_by) return;
@@ -353,6 +358,7 @@ class Registrar::Loop {
   SocketWatch socket_watch_;
   std::atomic<bool> stopping_ = false;
   std::optional<SocketIdentity> kubelet_;  // as of the last look
+  Clock::time_point kubelet_changed_at_;   // the epoch: never
   Endpoints endpoints_;
 };
 

@@ -42,7 +42,7 @@ Refusal ReadRefusal(const HttpAnswer& answer) {
   return refusal;
 }
 
-Error ErrorOf(const HttpAnswer& answer, const Refusal& refusal) {
+Error ErrorOf(const HttpAnswer& answer, const Refusal& refusal, const KubeNeeds& needs) {
   Error error{ErrorCode::kInvalid, "the Kubernetes API at " + answer.from + ": " + refusal.message, "", 0};
   switch (answer.status) {
     case 401:
@@ -53,11 +53,10 @@ Error ErrorOf(const HttpAnswer& answer, const Refusal& refusal) {
       break;
     case 403:
       error.code = ErrorCode::kPermission;
-      error.hint =
-          "apply manifests/components/kubernetes-store, and bind its role railhead-leasing to this user";
+      error.hint = "apply " + needs.component + ", and bind its role " + needs.role + " to this user";
       break;
     case 404:
-      error.hint = "apply manifests/components/kubernetes-store: the API server does not know the resource";
+      error.hint = "apply " + needs.component + ": the API server does not know the resource";
       break;
     case 409:
       error.code = ErrorCode::kConflict;
@@ -79,8 +78,11 @@ Error ErrorOf(const HttpAnswer& answer, const Refusal& refusal) {
 
 }  // namespace
 
-KubeApi::KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout)
-    : client_(ClientSettings(access, timeout)), token_(access.token), token_file_(access.token_file) {}
+KubeApi::KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, KubeNeeds needs)
+    : client_(ClientSettings(access, timeout)),
+      needs_(std::move(needs)),
+      token_(access.token),
+      token_file_(access.token_file) {}
 
 Result<std::string> KubeApi::Token() const {
   if (token_file_.empty()) return token_;
@@ -94,16 +96,16 @@ Result<std::string> KubeApi::Token() const {
 }
 
 Result<KubeAnswer> KubeApi::Call(const std::string& method, const std::string& target,
-                                 const std::string& body) {
+                                 const std::string& body, const std::string& type) {
   HttpCall call{method, target, {}, body, method == "GET"};
   const std::string token = RH_TRY(Token());
   if (!token.empty()) call.headers.emplace_back("Authorization", "Bearer " + token);
-  if (!body.empty()) call.headers.emplace_back("Content-Type", "application/json");
+  if (!body.empty()) call.headers.emplace_back("Content-Type", type);
   const HttpAnswer answer = RH_TRY(client_.Send(call));
   if (answer.status / 100 != 2) {
     const Refusal refusal = ReadRefusal(answer);
     const bool not_found = answer.status == 404 && refusal.reason == "NotFound" && refusal.of_an_object;
-    if (!not_found && answer.status != 410) return Fail(ErrorOf(answer, refusal));
+    if (!not_found && answer.status != 410) return Fail(ErrorOf(answer, refusal, needs_));
     auto none = RH_TRY(JsonDocument::Parse("{}", answer.from));
     return KubeAnswer{not_found ? KubeAnswer::Status::kNotFound : KubeAnswer::Status::kExpired,
                       std::move(none)};

@@ -24,18 +24,27 @@ struct KubeAnswer {
   JsonDocument document;
 };
 
+// What has to be applied to the cluster for the calls: hints of refusals name it.
+struct KubeNeeds {
+  std::string component = "manifests/components/kubernetes-store";
+  std::string role = "railhead-leasing";
+};
+
 class KubeApi {
  public:
-  KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout);
+  KubeApi(const KubeAccess& access, std::chrono::milliseconds timeout, KubeNeeds needs = {});
 
-  // `target` is the path and query. GET is repeated when its connection breaks, nothing else is.
-  Result<KubeAnswer> Call(const std::string& method, const std::string& target, const std::string& body = "");
+  // `target` is the path and query, `type` the body's. GET is repeated when its connection breaks, nothing
+  // else is.
+  Result<KubeAnswer> Call(const std::string& method, const std::string& target, const std::string& body = "",
+                          const std::string& type = "application/json");
   [[nodiscard]] std::uint64_t sent() const { return client_.sent(); }
 
  private:
   [[nodiscard]] Result<std::string> Token() const;
 
   HttpClient client_;
+  const KubeNeeds needs_;
   const std::string token_;
   const std::string token_file_;
 };

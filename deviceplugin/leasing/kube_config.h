@@ -23,6 +23,8 @@ struct KubeConfig {
   std::string kubeconfig;  // "": in a pod
   std::string context;     // "": the file's current one
   std::chrono::seconds timeout{5};
+
+  bool operator==(const KubeConfig&) const = default;
 };
 
 // Mistakes stick to the reader.

@@ -1,9 +1,11 @@
 #include "deviceplugin/leasing/yaml_json.h"
 
+#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
 #include <vector>
 
 namespace railhead {
@@ -69,7 +71,36 @@ std::vector<YAML::Node> OnlyOne(const std::string& yaml) {
   return {YAML::Load(yaml)};
 }
 
+// yaml-cpp goes no further at a token that begins nothing, as a ',' outside of brackets, and takes it for one
+// empty document after the other, without end.
+class Progress final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == last_) throw YAML::ParserException(mark, "nothing can begin here");
+    last_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int last_ = -1;
+};
+
 std::vector<YAML::Node> All(const std::string& yaml) {
+  std::istringstream stream(yaml);
+  YAML::Parser parser(stream);
+  Progress progress;
+  while (parser.HandleNextDocument(progress)) {
+  }
   return YAML::LoadAll(yaml);
 }
 

@@ -9,8 +9,10 @@
 namespace railhead {
 namespace {
 
-std::string_view NameOf(MetricType type) {
+std::string_view NameOf(MetricType type, ExpositionFormat format) {
   switch (type) {
+    case MetricType::kUnknown:
+      return format == ExpositionFormat::kText ? "untyped" : "unknown";
     case MetricType::kCounter:
       return "counter";
     case MetricType::kHistogram:
@@ -66,6 +68,18 @@ void AppendEscaped(std::string_view text, bool quoted, std::string* out) {
 
 }  // namespace
 
+LabelText LabelText::With(MetricLabels more) const {
+  LabelText all(*this);
+  for (const MetricLabel& label : more) {
+    if (label.value.empty()) continue;
+    if (!all.text_.empty()) all.text_.push_back(',');
+    all.text_.append(label.name).append("=\"");
+    AppendEscaped(label.value, true, &all.text_);
+    all.text_.push_back('"');
+  }
+  return all;
+}
+
 void Exposition::Begin(MetricType type, std::string_view name, std::string_view help) {
   type_ = type;
   family_ = name;
@@ -74,7 +88,7 @@ void Exposition::Begin(MetricType type, std::string_view name, std::string_view 
   const std::string shown = family_ + (total ? "_total" : "");
   text_.append("# HELP ").append(shown).append(" ");
   AppendEscaped(help, format_ == ExpositionFormat::kOpenMetrics, &text_);
-  text_.append("\n# TYPE ").append(shown).append(" ").append(NameOf(type)).append("\n");
+  text_.append("\n# TYPE ").append(shown).append(" ").append(NameOf(type, format_)).append("\n");
 }
 
 void Exposition::Line(std::string_view suffix, MetricLabels labels, std::string_view le,
@@ -92,6 +106,23 @@ void Exposition::Line(std::string_view suffix, MetricLabels labels, std::string_
   if (!le.empty()) label("le", le);
   if (before == ',') text_.push_back('}');
   text_.append(" ").append(value).append("\n");
+}
+
+void Exposition::Line(const LabelText& labels, std::string_view value) {
+  text_.append(family_);
+  if (type_ == MetricType::kCounter) text_.append("_total");
+  if (!labels.text().empty()) text_.append("{").append(labels.text()).append("}");
+  text_.append(" ").append(value).append("\n");
+}
+
+void Exposition::Sample(const LabelText& labels, std::uint64_t value) {
+  std::array<char, 24> digits{};
+  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), value);
+  Line(labels, {digits.data(), end.ptr});
+}
+
+void Exposition::Sample(const LabelText& labels, double value) {
+  Line(labels, Number(value));
 }
 
 void Exposition::Sample(MetricLabels labels, std::uint64_t value) {

@@ -23,13 +23,24 @@
 namespace railhead {
 
 enum class ExpositionFormat : std::uint8_t { kText, kOpenMetrics };
-enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
+enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram, kUnknown };
 
 struct MetricLabel {
   std::string_view name;
   std::string_view value;
 };
 using MetricLabels = std::initializer_list<MetricLabel>;
+
+// Labels that several samples share, escaped once. Those that are empty are left out: for Prometheus they are
+// the same.
+class LabelText {
+ public:
+  [[nodiscard]] LabelText With(MetricLabels more) const;
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;  // name="value",name="value"
+};
 
 class Exposition {
  public:
@@ -39,12 +50,15 @@ class Exposition {
   void Begin(MetricType type, std::string_view name, std::string_view help);
   void Sample(MetricLabels labels, std::uint64_t value);
   void Sample(MetricLabels labels, double value);
+  void Sample(const LabelText& labels, std::uint64_t value);
+  void Sample(const LabelText& labels, double value);
   // In seconds.
   void Sample(MetricLabels labels, const LatencyHistogram& histogram);
 
   [[nodiscard]] std::string Finish() &&;
 
  private:
+  void Line(const LabelText& labels, std::string_view value);
   void Line(std::string_view suffix, MetricLabels labels, std::string_view le, std::string_view value);
 
   const ExpositionFormat format_;

@@ -15,8 +15,12 @@ namespace {
 
 // For the request and its answer together: both are small, and the other side is near.
 constexpr std::chrono::seconds kPatience{5};
+// For an answer of the slow lane. Prometheus waits ten seconds if nobody says otherwise.
+constexpr std::chrono::seconds kSlowPatience{30};
 // For the other side to end, so that the answer is not lost with a reset.
 constexpr std::chrono::seconds kFarewell{1};
+// Of what still comes meanwhile. Whoever sends more loses the answer.
+constexpr std::size_t kMostThrownAway = std::size_t{1} << 20;
 constexpr std::chrono::seconds kAddressAgain{1};
 constexpr int kBacklog = 16;
 
@@ -27,18 +31,21 @@ bool WouldWait(int error) {
 }  // namespace
 
 Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpAddress& address, Handler handler,
-                                                      Report report) {
+                                                      Report report, IsSlow is_slow) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return FailSys(errno, "making an eventfd for HTTP");
   return std::unique_ptr<HttpServer>(
-      new HttpServer(address, std::move(handler), std::move(report), std::move(wake)));
+      new HttpServer(address, std::move(handler), std::move(report), std::move(is_slow), std::move(wake)));
 }
 
-HttpServer::HttpServer(const HttpAddress& address, Handler handler, Report report, UniqueFd wake)
+HttpServer::HttpServer(const HttpAddress& address, Handler handler, Report report, IsSlow is_slow,
+                       UniqueFd wake)
     : address_(address),
       handler_(std::move(handler)),
       report_(std::move(report)),
+      is_slow_(std::move(is_slow)),
       wake_(std::move(wake)),
+      slow_(handler_, [this] { Wake(); }),
       next_attempt_(Clock::now()),
       thread_([this] { Loop(); }) {}
 
@@ -53,6 +60,7 @@ void HttpServer::Want(bool wanted) {
 
 void HttpServer::Stop() {
   stopping_ = true;
+  slow_.Stop();
   Wake();
 }
 
@@ -119,7 +127,8 @@ void HttpServer::WaitForWork() {
   std::size_t count = 2;
   for (const Connection& connection : connections_) {
     const bool sending = !connection.out.empty() && !connection.over;
-    fds[count++] = {connection.fd.get(), static_cast<short>(sending ? POLLOUT : POLLIN), 0};
+    const int events = connection.ticket ? 0 : sending ? POLLOUT : POLLIN;
+    fds[count++] = {connection.fd.get(), static_cast<short>(events), 0};
     until = std::min(until, connection.deadline);
   }
   int limit = -1;
@@ -131,6 +140,7 @@ void HttpServer::WaitForWork() {
   if (fds[0].revents != 0) {
     std::uint64_t woken = 0;
     [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &woken, sizeof woken);
+    TakeSlowAnswers();
   }
   const auto now = Clock::now();
   std::size_t slot = 2;
@@ -162,18 +172,21 @@ void HttpServer::Accept() {
   connections_.push_back(std::move(connection));
 }
 
-bool HttpServer::Work(Connection* connection) const {
+bool HttpServer::Work(Connection* connection) {
+  if (connection->ticket) return false;  // nobody is there any more
   if (connection->over) {
     // Whatever comes is thrown away, until the end.
     std::array<char, 1024> rest{};
     const ssize_t n = ::recv(connection->fd.get(), rest.data(), rest.size(), 0);
-    return n > 0 || (n < 0 && WouldWait(errno));
+    if (n <= 0) return n < 0 && WouldWait(errno);
+    connection->thrown_away += static_cast<std::size_t>(n);
+    return connection->thrown_away < kMostThrownAway;
   }
   if (connection->out.empty() && !Receive(connection)) return false;
   return connection->out.empty() || Send(connection);
 }
 
-bool HttpServer::Receive(Connection* connection) const {
+bool HttpServer::Receive(Connection* connection) {
   std::array<char, 2048> buffer{};
   const ssize_t n = ::recv(connection->fd.get(), buffer.data(), buffer.size(), 0);
   if (n < 0) return WouldWait(errno);
@@ -181,25 +194,40 @@ bool HttpServer::Receive(Connection* connection) const {
   connection->in.append(buffer.data(), static_cast<std::size_t>(n));
   const HttpParsed parsed = ParseHttpRequest(connection->in);
   if (parsed.NeedsMore()) return true;
-  connection->out = AnswerTo(parsed);
+  Answer(parsed, connection);
   return true;
 }
 
-std::string HttpServer::AnswerTo(const HttpParsed& parsed) const {
-  if (parsed.refuse) {
+void HttpServer::Answer(const HttpParsed& parsed, Connection* connection) {
+  const auto refuse = [&](int status, const char* why) {
     HttpResponse refusal;
-    refusal.status = *parsed.refuse;
-    refusal.body = "this is no request that is understood here\n";
-    return FormatHttpResponse(refusal, true);
+    refusal.status = status;
+    refusal.body = why;
+    connection->out = FormatHttpResponse(refusal, true);
+  };
+  if (parsed.refuse) return refuse(*parsed.refuse, "this is no request that is understood here\n");
+  const HttpRequest& request = *parsed.request;
+  if (request.method != "GET" && request.method != "HEAD") return refuse(405, "GET and HEAD only\n");
+  connection->with_body = request.method == "GET";
+  if (is_slow_ == nullptr || !is_slow_(request)) {
+    connection->out = FormatHttpResponse(handler_(request), connection->with_body);
+    return;
   }
-  const std::string& method = parsed.request->method;
-  if (method != "GET" && method != "HEAD") {
-    HttpResponse refusal;
-    refusal.status = 405;
-    refusal.body = "GET and HEAD only\n";
-    return FormatHttpResponse(refusal, true);
+  connection->ticket = slow_.Ask(request);
+  if (!connection->ticket)
+    return refuse(503, "answers to earlier requests for this page are still being made\n");
+  connection->deadline = Clock::now() + kSlowPatience;
+}
+
+void HttpServer::TakeSlowAnswers() {
+  while (const auto answer = slow_.Take()) {
+    const auto asked = std::find_if(connections_.begin(), connections_.end(),
+                                    [&](const Connection& one) { return one.ticket == answer->first; });
+    if (asked == connections_.end()) continue;  // it did not wait
+    asked->ticket.reset();
+    asked->out = FormatHttpResponse(answer->second, asked->with_body);
+    asked->deadline = Clock::now() + kPatience;
   }
-  return FormatHttpResponse(handler_(*parsed.request), method == "GET");
 }
 
 bool HttpServer::Send(Connection* connection) {

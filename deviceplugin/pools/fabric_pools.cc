@@ -1,7 +1,6 @@
 #include "deviceplugin/pools/fabric_pools.h"
 
 #include <algorithm>
-#include <map>
 #include <utility>
 
 #include "netns/base/text.h"
@@ -15,21 +14,6 @@ std::size_t PlaceOf(const Rail& rail, const NicFunction& pf) {
     return text == pf.pf_name || ToLower(text) == pf.id;
   });
   return static_cast<std::size_t>(named - rail.pfs.begin());
-}
-
-// Rail name -> address of this node's PF on it: of several alternatives the first.
-std::map<std::string, std::string> FindPfs(const Fabric& fabric, const Inventory& inventory) {
-  std::map<std::string, const NicFunction*> found;
-  for (const NicFunction& function : inventory.functions) {
-    if (function.is_vf) continue;
-    const Rail* rail = fabric.RailOfPf(function.pf_name, function.id, inventory.rail_pfs);
-    if (rail == nullptr) continue;
-    const NicFunction*& best = found[rail->name];
-    if (best == nullptr || PlaceOf(*rail, function) < PlaceOf(*rail, *best)) best = &function;
-  }
-  std::map<std::string, std::string> pfs;
-  for (const auto& [rail, function] : found) pfs[rail] = function->id;
-  return pfs;
 }
 
 Result<void> CheckDelivery(const Fabric& fabric, const Pool& pool, std::size_t index) {
@@ -48,8 +32,22 @@ Result<void> CheckDelivery(const Fabric& fabric, const Pool& pool, std::size_t i
 
 }  // namespace
 
+std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const Inventory& inventory) {
+  std::map<std::string, const NicFunction*> found;
+  for (const NicFunction& function : inventory.functions) {
+    if (function.is_vf) continue;
+    const Rail* rail = fabric.RailOfPf(function.pf_name, function.id, inventory.rail_pfs);
+    if (rail == nullptr) continue;
+    const NicFunction*& best = found[rail->name];
+    if (best == nullptr || PlaceOf(*rail, function) < PlaceOf(*rail, *best)) best = &function;
+  }
+  std::map<std::string, std::string> pfs;
+  for (const auto& [rail, function] : found) pfs[rail] = function->id;
+  return pfs;
+}
+
 Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory& inventory) {
-  const auto pfs = FindPfs(fabric, inventory);
+  const auto pfs = PfsOfRails(fabric, inventory);
   FabricResources resources;
   for (std::size_t n = 0; n < fabric.pools.size(); ++n) {
     const Pool& pool = fabric.pools[n];
@@ -70,6 +68,7 @@ Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory&
       }
       selector.root_devices.push_back({found->second, {}});
       spec.rails[found->second] = static_cast<int>(rank);
+      spec.rail_names[found->second] = pool.rails[rank];
     }
     // Without root devices it would select everything.
     if (!selector.root_devices.empty()) spec.selectors.push_back(std::move(selector));

@@ -179,4 +179,11 @@ Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNe
   return std::shared_ptr<const Inventory>(std::move(inventory));
 }
 
+std::vector<NicFunction> Inventory::All() const {
+  std::vector<NicFunction> all = functions;
+  all.insert(all.end(), accelerators.begin(), accelerators.end());
+  all.insert(all.end(), auxiliaries.begin(), auxiliaries.end());
+  return all;
+}
+
 }  // namespace railhead

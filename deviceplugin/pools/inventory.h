@@ -85,7 +85,8 @@ struct Inventory {
   // fabric.json counts.
   std::vector<std::string> rail_pfs;
 
-  // Among all three.
+  // Of all three: whatever a pool may give out.
+  [[nodiscard]] std::vector<NicFunction> All() const;
   [[nodiscard]] const NicFunction* Find(const std::string& id) const;
   [[nodiscard]] const std::vector<NicFunction>& Of(FunctionKind kind) const {
     if (kind == FunctionKind::kAccelerator) return accelerators;

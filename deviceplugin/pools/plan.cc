@@ -33,6 +33,7 @@ Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan
   plan->config_path = path;
   plan->of_fabric = true;
   plan->health = fabric.health;
+  for (const auto& [rail, pf] : PfsOfRails(fabric, *plan->inventory)) plan->rail_pfs.insert(pf);
   for (const Pool& pool : fabric.pools) {
     if (auto valid = CheckResourceName(pool.resource); !valid) {
       return Fail(Wrap(std::move(valid.error()), path + ": /pools"));

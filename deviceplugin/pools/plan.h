@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,7 @@ struct Plan {
   std::vector<std::string> absent_rails;  // of some pool, without a PF on this node
   std::string config_path;                // the file that was read
   bool of_fabric = false;                 // it is a fabric.json
+  std::set<std::string> rail_pfs;         // of its rails: ids of the devices
   std::string health;                     // Fabric::health
   std::vector<Error> warnings;            // what is not as one would want it, and does not stop it
 };

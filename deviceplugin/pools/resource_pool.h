@@ -48,6 +48,8 @@ struct ResourceSpec {
   // Rank of the rail on a PF, by the PF's address; PFs that are not there rank
   // behind, in PCI order.
   std::map<std::string, int> rails;
+  // Name of the rail on a PF, likewise; none for resources of a config.json.
+  std::map<std::string, std::string> rail_names;
 };
 
 struct PoolMember {

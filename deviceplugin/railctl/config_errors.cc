@@ -7,7 +7,9 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/skel/json_reader.h"
+#include "deviceplugin/connectivity/settings.h"
 #include "deviceplugin/health/rules.h"
+#include "deviceplugin/isolation/settings.h"
 #include "deviceplugin/leasing/lease_check.h"
 #include "deviceplugin/pools/fabric_pools.h"
 #include "deviceplugin/provision/settings.h"
@@ -16,15 +18,20 @@
 namespace railhead::railctl {
 namespace {
 
-// Of fabric.json's object "health", whatever else is wrong beside it.
-void AddHealthErrors(const std::string& text, const std::string& path, std::vector<Error>* errors) {
+// Of fabric.json's objects that railheadd's parts read, whatever else is wrong beside them.
+void AddPartsErrors(const std::string& text, const std::string& path, std::vector<Error>* errors) {
   const auto document = JsonDocument::Parse(text, path);
   if (!document) return;  // the fabric's reader says so
-  const auto* health = document->Root().Raw("health");
-  if (health == nullptr) return;
-  std::vector<Error> of_health;
-  (void)ParseHealthRules(health->dump(), path, &of_health);
-  std::move(of_health.begin(), of_health.end(), std::back_inserter(*errors));
+  JsonReader root = document->Root();
+  const auto add = [&](const char* key, const auto& parse) {
+    const auto* value = root.Raw(key);
+    if (value == nullptr) return;
+    std::vector<Error> found;
+    (void)parse(value->dump(), path, &found);
+    std::move(found.begin(), found.end(), std::back_inserter(*errors));
+  };
+  add("health", ParseHealthRules);
+  add("connectivity", ParseConnectivity);
 }
 
 nlohmann::ordered_json AsJson(const Error& error) {
@@ -54,12 +61,15 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   const auto fabric = ParseFabric(text, what, &errors);
   // Text that is no JSON at all is not in the list.
   if (!fabric && errors.empty()) return {fabric.error()};
-  AddHealthErrors(text, what, &errors);
+  AddPartsErrors(text, what, &errors);
   // It names rails: without them all of it would be wrong.
   if (!fabric) return errors;
   std::vector<Error> of_provision;
   (void)ReadProvisionSettings(*fabric, what, &of_provision);
   std::move(of_provision.begin(), of_provision.end(), std::back_inserter(errors));
+  std::vector<Error> of_isolation;
+  (void)ParseIsolation(fabric->isolation, what, fabric->rails.size(), &of_isolation);
+  std::move(of_isolation.begin(), of_isolation.end(), std::back_inserter(errors));
   if (const auto leasing = CheckLeasing(*fabric, what); !leasing) errors.push_back(leasing.error());
   // What railheadd cannot do is so on a node without NICs, too.
   if (const auto resources = ResourcesOfFabric(*fabric, Inventory{}); !resources) {

@@ -6,8 +6,10 @@
 #include <vector>
 
 #include "deviceplugin/health/health_json.h"
+#include "deviceplugin/health/recording.h"
 #include "deviceplugin/health/state_file.h"
 #include "deviceplugin/railctl/commands.h"
+#include "deviceplugin/railctl/health_text.h"
 #include "deviceplugin/railctl/print.h"
 
 namespace railhead::railctl {
@@ -16,17 +18,9 @@ namespace {
 struct HealthArguments {
   bool json = false;
   bool history = false;
+  bool recording = false;
   std::string device;
 };
-
-std::string Text(const std::vector<HealthReason>& reasons) {
-  std::string text;
-  for (const HealthReason& reason : reasons) {
-    if (!text.empty()) text += "; ";
-    text.append(NameOf(reason.rule)).append(": ").append(reason.text);
-  }
-  return text;
-}
 
 void PrintDevices(const std::vector<DeviceHealth>& devices, bool as_json) {
   if (as_json) {
@@ -39,23 +33,9 @@ void PrintDevices(const std::vector<DeviceHealth>& devices, bool as_json) {
   rows.reserve(devices.size() + 1);
   for (const DeviceHealth& device : devices) {
     rows.push_back({device.id, device.pf_name.empty() ? device.pf : device.pf_name,
-                    HealthWord(device.healthy), FormatTime(device.since), Text(device.reasons)});
+                    HealthWord(device.healthy), FormatTime(device.since), TextOf(device.reasons)});
   }
   PrintTable(rows);
-}
-
-std::string Who(const HealthRecord& record) {
-  const std::string vfs =
-      record.vfs == 0 ? "" : std::to_string(record.vfs) + (record.vfs == 1 ? " VF" : " VFs");
-  if (vfs.empty()) return record.device;
-  return record.itself ? record.device + " and " + vfs : vfs + " of " + record.device;
-}
-
-std::string What(const HealthRecord& record) {
-  std::string text = Text(record.started);
-  if (!record.ended.empty())
-    text.append(text.empty() ? "" : "; ").append("over: ").append(Text(record.ended));
-  return text;
 }
 
 void PrintHistory(const std::vector<HealthRecord>& history, bool as_json) {
@@ -68,7 +48,7 @@ void PrintHistory(const std::vector<HealthRecord>& history, bool as_json) {
   std::vector<Row> rows = {{"TIME", "DEVICE", "STATE", "REASON"}};
   rows.reserve(history.size() + 1);
   for (const HealthRecord& record : history) {
-    rows.push_back({FormatTime(record.time), Who(record), HealthWord(record.healthy), What(record)});
+    rows.push_back({FormatTime(record.time), WhoOf(record), HealthWord(record.healthy), WhatOf(record)});
   }
   PrintTable(rows);
 }
@@ -89,7 +69,20 @@ Result<void> Select(const std::string& device, HealthState* state) {
   return {};
 }
 
+int PrintRecording(const Root& root) {
+  const auto text = ReadOwnRecording(root);
+  if (!text) return Complain(text.error(), kFailed);
+  if (!*text) {
+    return Complain({ErrorCode::kNotFound, "there is no " + RecordingPath(root),
+                     "railheadd writes it when it runs with health rules: is it running?", 0},
+                    kFailed);
+  }
+  const bool written = std::fwrite((*text)->data(), 1, (*text)->size(), stdout) == (*text)->size();
+  return written && std::fflush(stdout) == 0 ? kDone : kFailed;
+}
+
 int RunHealth(const Root& root, const HealthArguments& options) {
+  if (options.recording) return PrintRecording(root);
   auto state = ReadHealthState(root);
   if (!state) return Complain(state.error(), kFailed);
   if (!*state) {
@@ -117,9 +110,16 @@ int RunHealth(const Root& root, const HealthArguments& options) {
 void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<HealthArguments>();
   CLI::App* command = app->add_subcommand("health", "which devices are well, since when, and why not");
-  command->add_flag("--json", options->json, "as JSON");
-  command->add_flag("--history", options->history, "the newest changes instead, oldest first");
-  command->add_option("device", options->device, "only this one: 0000:43:10.0");
+  auto* json = command->add_flag("--json", options->json, "as JSON");
+  auto* history =
+      command->add_flag("--history", options->history, "the newest changes instead, oldest first");
+  auto* device = command->add_option("device", options->device, "only this one: 0000:43:10.0");
+  command
+      ->add_flag("--recording", options->recording,
+                 "instead all that was observed lately, line by line, for railctl replay")
+      ->excludes(json)
+      ->excludes(history)
+      ->excludes(device);
   command->footer("Exit status 1 when a device is Unhealthy.");
   command->callback([options, &root, status] { *status = RunHealth(root, *options); });
 }

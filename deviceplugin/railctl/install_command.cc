@@ -1,4 +1,4 @@
-// railctl install cni, railctl install config.
+// railctl install cni, railctl install config, railctl install seccomp.
 #include <cstdio>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "deviceplugin/install/programs.h"
+#include "deviceplugin/install/seccomp_profile.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/config_errors.h"
 #include "deviceplugin/railctl/print.h"
@@ -26,6 +27,11 @@ struct CniArguments {
   std::string from;
   std::string to = "/opt/cni/bin";
   bool force = false;
+  bool json = false;
+};
+
+struct SeccompArguments {
+  std::string to = "/var/lib/kubelet/seccomp/railhead";
   bool json = false;
 };
 
@@ -115,17 +121,27 @@ Result<std::vector<FileToInstall>> ReadConfig(const Root& root, const InstallCon
   return files;
 }
 
-void PrintFiles(const std::vector<InstalledFile>& files, const InstallConfigArguments& arguments) {
-  if (!arguments.json) {
+void PrintFiles(const std::vector<InstalledFile>& files, const std::string& to, bool as_json) {
+  if (!as_json) {
     std::vector<Row> rows{{"FILE", "WHAT"}};
     for (const auto& file : files) rows.push_back({file.name, std::string(NameOf(file.outcome))});
     return PrintTable(rows);
   }
-  nlohmann::json json = {{"ok", true}, {"to", arguments.to}, {"files", nlohmann::json::array()}};
+  nlohmann::json json = {{"ok", true}, {"to", to}, {"files", nlohmann::json::array()}};
   for (const auto& file : files) {
     json["files"].push_back({{"name", file.name}, {"outcome", NameOf(file.outcome)}});
   }
   PrintJson(json);
+}
+
+int InstallFiles(const Root& root, const std::vector<FileToInstall>& files, const std::string& to,
+                 bool as_json) {
+  const auto directory = InstallDirectory::Open(root.Path(to));
+  if (!directory) return Refuse({directory.error()}, as_json, kFailed);
+  const auto installed = directory->Put(files, kConfigMode);
+  if (!installed) return Refuse({installed.error()}, as_json, kFailed);
+  PrintFiles(*installed, to, as_json);
+  return kDone;
 }
 
 int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
@@ -133,12 +149,11 @@ int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   const auto files = ReadConfig(root, arguments, &errors);
   if (!files) return Refuse({files.error()}, arguments.json, kFailed);
   if (!errors.empty()) return Refuse(errors, arguments.json, kBadConfig);
-  const auto directory = InstallDirectory::Open(root.Path(arguments.to));
-  if (!directory) return Refuse({directory.error()}, arguments.json, kFailed);
-  const auto installed = directory->Put(*files, kConfigMode);
-  if (!installed) return Refuse({installed.error()}, arguments.json, kFailed);
-  PrintFiles(*installed, arguments);
-  return kDone;
+  return InstallFiles(root, *files, arguments.to, arguments.json);
+}
+
+int InstallSeccomp(const Root& root, const SeccompArguments& arguments) {
+  return InstallFiles(root, {{"railheadd.json", std::string(kSeccompProfile)}}, arguments.to, arguments.json);
 }
 
 void AddCni(CLI::App* install, const Root& root, int* status) {
@@ -172,6 +187,19 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
   config->callback([&root, status, arguments] { *status = InstallConfig(root, *arguments); });
 }
 
+void AddSeccomp(CLI::App* install, const Root& root, int* status) {
+  const auto arguments = std::make_shared<SeccompArguments>();
+  CLI::App* seccomp = install->add_subcommand(
+      "seccomp",
+      "Put railheadd's list of system calls, railheadd.json, where kubelet looks for such profiles");
+  seccomp->add_option("--to", arguments->to, "Directory, below kubelet's own for profiles")
+      ->check(IsAbsolute)
+      ->capture_default_str();
+  seccomp->add_flag("--json", arguments->json, "Print JSON");
+  seccomp->footer("Exit status: 0 it is there; 1 it could not be put there.");
+  seccomp->callback([&root, status, arguments] { *status = InstallSeccomp(root, *arguments); });
+}
+
 }  // namespace
 
 void AddInstallCommand(CLI::App* app, const Root& root, int* status) {
@@ -179,6 +207,7 @@ void AddInstallCommand(CLI::App* app, const Root& root, int* status) {
   install->require_subcommand(1);
   AddCni(install, root, status);
   AddConfigFiles(install, root, status);
+  AddSeccomp(install, root, status);
 }
 
 }  // namespace railhead::railctl

@@ -10,7 +10,8 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit status: 0 done; 1 it could not be done, or what was checked is not well; 2 wrong command line; "
-    "3 a configuration is missing or wrong; 4 vfs plan, migrate: there is something to do.";
+    "3 a configuration is missing or wrong; 4 vfs plan, migrate: there is something to do, replay --compare: "
+    "something differs; 5 precheck: not all could be judged.";
 
 int Main(int argc, char** argv) {
   const char* prefix = std::getenv("RAILHEAD_ROOT");
@@ -24,12 +25,19 @@ int Main(int argc, char** argv) {
   AddCompletionCommand(&app, &status);
   AddConfigCommand(&app, root, &status);
   AddDoctorCommand(&app, root, &status);
+  AddDrainCommands(&app, root, &status);
   AddHandoffCommand(&app, root, &status);
   AddHealthCommand(&app, root, &status);
   AddInstallCommand(&app, root, &status);
   AddIpamCommand(&app, root, &status);
+  AddLeavesCommand(&app, root, &status);
   AddMigrateCommand(&app, root, &status);
+  AddNetCommand(&app, root, &status);
+  AddNodeFactsCommand(&app, root, &status);
+  AddPrecheckCommand(&app, root, &status);
+  AddRanksCommand(&app, &status);
   AddRdmaTestCommand(&app, root, &status);
+  AddReplayCommand(&app, root, &status);
   AddTopoCommand(&app, root, &status);
   AddVfsCommand(&app, root, &status);
   try {

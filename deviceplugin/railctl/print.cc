@@ -1,6 +1,7 @@
 #include "deviceplugin/railctl/print.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -24,6 +25,18 @@ void PrintTable(const std::vector<Row>& rows) {
 
 void PrintJson(const nlohmann::json& json) {
   (void)std::printf("%s\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
+}
+
+std::string AgeOf(std::chrono::system_clock::time_point time) {
+  constexpr std::int64_t kMinute = 60;
+  constexpr std::int64_t kHour = 60 * kMinute;
+  constexpr std::int64_t kDay = 24 * kHour;
+  const auto seconds = std::max<std::int64_t>(
+      0, std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now() - time).count());
+  if (seconds < 2 * kMinute) return std::to_string(seconds) + "s";
+  if (seconds < 2 * kHour) return std::to_string(seconds / kMinute) + "m";
+  if (seconds < 2 * kDay) return std::to_string(seconds / kHour) + "h";
+  return std::to_string(seconds / kDay) + "d";
 }
 
 }  // namespace railhead::railctl

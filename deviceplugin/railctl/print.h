@@ -2,6 +2,7 @@
 // Threads: one.
 #pragma once
 
+#include <chrono>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -13,5 +14,7 @@ using Row = std::vector<std::string>;
 // Columns as wide as their widest cell, the last one as it is. The first row is the heading.
 void PrintTable(const std::vector<Row>& rows);
 void PrintJson(const nlohmann::json& json);
+// How long ago, in the largest unit of which there are two: "119s", "2m", "47h", "2d".
+std::string AgeOf(std::chrono::system_clock::time_point time);
 
 }  // namespace railhead::railctl

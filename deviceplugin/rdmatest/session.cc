@@ -11,8 +11,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Opening devices, and the kernel's second for a neighbour.
-constexpr std::chrono::seconds kHandshake{30};
 constexpr std::chrono::seconds kSlack{10};
 constexpr int kRetriesAndFirst = 8;
 constexpr int kRuns = 3;

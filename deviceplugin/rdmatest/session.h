@@ -23,6 +23,9 @@ struct TestParameters {
   int timeout = 18;  // of the queue pairs, see QueuePairSettings
 };
 
+// For each step before the runs: opening devices, and the kernel's second for a neighbour.
+inline constexpr std::chrono::seconds kHandshake{30};
+
 // How long a whole test can take at most.
 std::chrono::seconds LongestTest(const TestParameters& parameters);
 

@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/rdmatest/lobby.h"
+
 namespace railhead::rdmatest {
 namespace {
 
@@ -205,6 +207,11 @@ Result<UniqueFd> ListeningSocket(const HttpAddress& address) {
   return fd;
 }
 
+Result<void> SaidNothing() {
+  return Fail(ErrorCode::kTimeout, "who has connected did not say which test it wants",
+              "is it railctl rdma-test?");
+}
+
 // One test with whoever has connected.
 Result<void> Serve(const TestEnd& end, const PlanOptions& plan, UniqueFd connection,
                    const Interrupts& interrupts) {
@@ -228,18 +235,31 @@ Result<Served> Listen(const TestEnd& end, const ListenOptions& options, const In
                       const std::function<void(const Result<void>& test)>& tell) {
   const UniqueFd socket = RH_TRY(ListeningSocket(options.address));
   Served served;
-  for (;;) {
-    const auto ready = WaitReadable(interrupts, {socket.get()}, Clock::now() + options.wait);
-    if (!ready && ready.error().message == kInterrupted) return served;
-    if (!ready) return Fail(ready.error());
-    if (!*ready) return served;
-    UniqueFd connection(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!connection.valid()) continue;  // it has gone again
-    const Result<void> test = Serve(end, options.plan, std::move(connection), interrupts);
-    if (!test && test.error().message == kInterrupted) return served;
+  Lobby lobby;
+  const auto count = [&](const Result<void>& test) {
     ++served.tests;
     if (!test) ++served.failed;
     tell(test);
+  };
+  for (TimePoint until = Clock::now() + options.wait;;) {
+    while (auto guest = lobby.TakeReady()) {
+      const Result<void> test = Serve(end, options.plan, std::move(*guest), interrupts);
+      if (!test && test.error().message == kInterrupted) return served;
+      count(test);
+      until = Clock::now() + options.wait;
+    }
+    for (std::size_t left = lobby.Drop(Clock::now()); left > 0; --left) count(SaidNothing());
+    std::vector<int> fds = lobby.fds();
+    fds.push_back(socket.get());
+    const auto ready = WaitReadable(interrupts, fds, std::min(until, lobby.FirstEnd().value_or(until)));
+    if (!ready && ready.error().message == kInterrupted) return served;
+    if (!ready) return Fail(ready.error());
+    if (!*ready && Clock::now() >= until) return served;
+    // Whoever connects is let in at once, so that nobody keeps others out.
+    UniqueFd connection(accept4(socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!connection.valid()) continue;  // nobody new, or it has gone again
+    lobby.Enter(std::move(connection), Clock::now() + kHandshake);
+    until = Clock::now() + options.wait;
   }
 }
 

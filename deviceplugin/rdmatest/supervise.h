@@ -31,7 +31,8 @@ struct Served {
   int failed = 0;
 };
 
-// Answers one connection after the other. `tell` gets a line for each.
+// Answers one test after the other, that first whose end has said first what it wants; those who have said
+// nothing yet wait together (lobby.h). `tell` gets the outcome of each, and of those that never said it.
 Result<Served> Listen(const TestEnd& end, const ListenOptions& options, const Interrupts& interrupts,
                       const std::function<void(const Result<void>& test)>& tell);
 

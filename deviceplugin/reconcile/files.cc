@@ -23,6 +23,10 @@
 namespace railhead {
 namespace {
 
+std::string PathIn(const std::string& directory, const std::string& name) {
+  return directory + "/" + name;
+}
+
 constexpr const char* kNoEntry = "no attachment has it";
 constexpr const char* kHalfWritten = "its writer was killed";
 constexpr std::string_view kCdiPrefix = "railhead-";
@@ -96,7 +100,7 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
     const auto remove = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {file->id}));
       if (!locks) return false;
-      if (file->temporary) return RH_TRY(RemoveFile(directory + "/" + name));
+      if (file->temporary) return RH_TRY(RemoveFile(PathIn(directory, name)));
       return RH_TRY(pass.journal.HoldsDevice(file->id)) ? false : RH_TRY(RemoveCdiSpec(pass.root, file->id));
     };
     pass.Add("cdi-spec", name, file->temporary ? kHalfWritten : kNoEntry, remove());
@@ -119,7 +123,7 @@ Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& containe
   bool removed = false;
   const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
   for (const auto& name : names) {
-    if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(directory + "/" + name)) || removed;
+    if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(PathIn(directory, name))) || removed;
   }
   if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
   RH_TRY(RemoveHandoff(pass.root, container));
@@ -163,7 +167,7 @@ void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
 void Announcements(ReconcilePass& pass) {
   const std::string directory = paths::Announcements(pass.root);
   for (const auto& name : NamesIn(pass, "announcement", directory)) {
-    const std::string path = directory + "/" + name;
+    const std::string path = PathIn(directory, name);
     const auto remove = [&]() -> Result<bool> {
       const auto key = RH_TRY(ReadRepeatRequest(path));
       const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();

@@ -1,5 +1,5 @@
-// What a railheadd that was killed left beside its own files: those of Allocate, and the socket
-// that was to become the one for ADD. Nobody reads them, but they would stay.
+// What a railheadd that was killed left beside its own files: those of Allocate, those that tell of the node,
+// and the socket that was to become the one for ADD. Nobody reads them, but they would stay.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -28,7 +28,10 @@ struct Place {
 std::vector<Place> PlacesOf(const Root& root) {
   return {{paths::Allocations(root), "", ".json"},
           {paths::DeviceInfos(root), "", "-device.json"},
-          {paths::CdiDirectory(root), "railheadd-", ".json"}};
+          {paths::CdiDirectory(root), "railheadd-", ".json"},
+          // What the parts tell of the node: health, leaves, reach, drains.
+          {root.Path("/run/railhead"), "", ".json"},
+          {root.Path("/var/lib/railhead"), "", ".json"}};
 }
 
 bool IsTemporaryIn(const Place& place, std::string_view name) {
@@ -61,10 +64,11 @@ void ReconcileHalfWritten(ReconcilePass& pass) {
   }
   // A socket's writer holds no lock, but has it renamed within milliseconds.
   const std::string socket = paths::BindSocket(pass.root);
-  const std::string directory = socket.substr(0, socket.rfind('/'));
-  for (const std::string& name : NamesIn(pass, "half-written", directory)) {
-    const std::string path = directory + "/" + name;
-    if (path.starts_with(socket + ".") && IsOld(pass, path))
+  const std::string folder = socket.substr(0, socket.rfind('/') + 1);
+  const std::string of_socket = socket + ".";
+  for (const std::string& name : NamesIn(pass, "half-written", folder)) {
+    const std::string path = folder + name;
+    if (path.starts_with(of_socket) && IsOld(pass, path))
       pass.Add("half-written", path, kKilled, RemoveFile(path));
   }
 }

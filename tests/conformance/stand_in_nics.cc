@@ -81,7 +81,7 @@ int Serve(const std::string& directory, int count) {
 int Home(int nic) {
   const NetNs host = Must(NetNs::Current());
   const auto route = OpenRoute(host);
-  for (const auto limit = Soon(); std::chrono::steady_clock::now() < limit;) {
+  for (const auto limit = NetDeadline(); std::chrono::steady_clock::now() < limit;) {
     for (const auto& link : Must(route->ListLinks())) {
       if (link.mac != MacOf(nic)) continue;
       LinkChange change;

@@ -4,9 +4,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
+#include <string_view>
 #include <thread>
 
 #include "netns/base/files.h"
@@ -28,21 +29,24 @@ bool Eventually(const std::function<bool()>& condition) {
   return condition();
 }
 
-Child::Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments)
+Child::Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments,
+             std::vector<std::string> environment)
     : out_path_(directory + "/stdout"), err_path_(directory + "/stderr") {
   std::vector<char*> argv;
   argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  const std::string variable = "RAILHEAD_ROOT=" + root;
-  std::array<char*, 2> environment{const_cast<char*>(variable.c_str()), nullptr};
+  environment.push_back("RAILHEAD_ROOT=" + root);
+  std::vector<char*> envp;
+  for (std::string& variable : environment) envp.push_back(variable.data());
+  envp.push_back(nullptr);
   const UniqueFd out(::open(out_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   const UniqueFd err(::open(err_path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
   pid_ = ::fork();
   if (pid_ == 0) {
     ::dup2(out.get(), STDOUT_FILENO);
     ::dup2(err.get(), STDERR_FILENO);
-    ::execve(argv[0], argv.data(), environment.data());
+    ::execve(argv[0], argv.data(), envp.data());
     ::_exit(127);
   }
 }
@@ -79,6 +83,24 @@ bool Child::HasEnded() const {
          info.si_pid == pid_;
 }
 
+bool Child::HasOpen(const std::string& path) const {
+  const std::string directory = "/proc/" + std::to_string(pid_) + "/fd";
+  for (const std::string& fd : ListDirectory(directory).value().value_or(std::vector<std::string>{})) {
+    const auto target = ReadLink(std::string(directory).append("/").append(fd));  // it may be closed by now
+    if (target && *target == path) return true;
+  }
+  return false;
+}
+
+std::size_t Child::PeakBytes() const {
+  const std::string status =
+      ReadFile("/proc/" + std::to_string(pid_) + "/status").value().value_or(std::string());
+  constexpr std::string_view kName = "VmHWM:";
+  const auto at = status.find(kName);
+  if (at == std::string::npos) return 0;
+  return std::strtoull(status.c_str() + at + kName.size(), nullptr, 10) * 1024;
+}
+
 std::string Child::out() const {
   return ReadFile(out_path_).value().value_or("");
 }
@@ -95,7 +117,7 @@ std::unique_ptr<Child> ProcessTest::Run(std::vector<std::string> arguments) {
   arguments.insert(arguments.begin(), RAILHEADD);
   const std::string directory = sysfs_.directory() + "/run" + std::to_string(++runs_);
   (void)MakeDirectories(directory);
-  return std::make_unique<Child>(directory, sysfs_.directory(), arguments);
+  return std::make_unique<Child>(directory, sysfs_.directory(), arguments, environment_);
 }
 
 KubeletTest::KubeletTest() {

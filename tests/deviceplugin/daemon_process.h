@@ -22,7 +22,9 @@ bool Eventually(const std::function<bool()>& condition);
 // A child with its output in files.
 class Child {
  public:
-  Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments);
+  // `environment`: "NAME=VALUE" each, beside RAILHEAD_ROOT.
+  Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments,
+        std::vector<std::string> environment = {});
   ~Child();
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
@@ -33,6 +35,10 @@ class Child {
   void Kill();
   void Signal(int signal) const;
   [[nodiscard]] bool HasEnded() const;
+  // What it has open of that path. While a read of it waits, it is open.
+  [[nodiscard]] bool HasOpen(const std::string& path) const;
+  // The most memory that it has had so far.
+  [[nodiscard]] std::size_t PeakBytes() const;
   [[nodiscard]] std::string out() const;
   [[nodiscard]] std::string err() const;
 
@@ -48,6 +54,7 @@ class ProcessTest : public TwoRails {
   std::unique_ptr<Child> Run(std::vector<std::string> arguments = {});
 
   int runs_ = 0;
+  std::vector<std::string> environment_;  // of the programs that Run() starts
 };
 
 // With kubelet's directory.

@@ -4,7 +4,7 @@
 #
 # The stand-in has a directory of its own, since what kubelet writes of its pods, other plugins'
 # devices included, is for the script to write.
-readonly KUBELET=/run/kubelet-standin
+readonly KUBELET=${KUBELET:-/run/kubelet-standin}
 export PATH=$PATH:$BUILD/bin
 daemons=()                               # by number: process ids
 devices=()                               # of the pod in question

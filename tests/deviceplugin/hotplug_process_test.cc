@@ -17,11 +17,13 @@
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/health/state_file.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/unique_fd.h"
@@ -282,6 +284,31 @@ TEST_F(KubeletTest, TellsHealth) {
   EXPECT_EQ(next->Stop(), 0) << next->err();
 }
 
+// A port of the host without a cable is no news.
+TEST_F(KubeletTest, WatchesTheHealthOfWhatItGivesOut) {
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "eno2", .numa_node = 1});
+  const auto others = sysfs_.AddVfs("0000:c3:00.0", 2);
+  sysfs_.Write("/sys/class/net/eno2/carrier", "0\n");
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  const auto watched = [&] {
+    std::set<std::string> ids;
+    const auto state = ReadHealthState(root_);
+    if (!state || !*state) return ids;
+    for (const DeviceHealth& device : (*state)->devices) ids.insert(device.id);
+    return ids;
+  };
+  ASSERT_TRUE(Eventually([&] { return !watched().empty(); })) << daemon->err();
+  std::set<std::string> expected = {kPf0, kPf1};
+  expected.insert(vfs0_.begin(), vfs0_.end());
+  expected.insert(vfs1_.begin(), vfs1_.end());
+  EXPECT_EQ(watched(), expected);
+  EXPECT_EQ(others.size(), 2U);
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
 // A driver whose attributes take long to read, as while its firmware hangs.
 TEST_F(KubeletTest, WhatHasGoneIsToldBeforeHealthIsAsked) {
   sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "health": {"intervalSeconds": 3600})"));
@@ -299,6 +326,8 @@ TEST_F(KubeletTest, WhatHasGoneIsToldBeforeHealthIsAsked) {
   daemon->Signal(SIGHUP);
   EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
   // A pipe with a writer, who says nothing yet: whoever reads it waits.
+  EXPECT_TRUE(Eventually([&] { return daemon->HasOpen(carrier); })) << "nobody has asked";
+  EXPECT_EQ(kubelet.Present(kResource).size(), 7U);
   std::filesystem::remove(carrier);
   sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
   answer = UniqueFd();

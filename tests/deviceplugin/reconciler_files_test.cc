@@ -2,7 +2,10 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
+#include <cerrno>
 #include <filesystem>
 
 #include "cni/handoff/files.h"
@@ -13,6 +16,7 @@
 #include "ipam/store.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/unique_fd.h"
+#include "netns/sys/rdma_sysfs.h"
 #include "tests/deviceplugin/reconciler_fixture.h"
 
 namespace railhead::testing {
@@ -88,7 +92,10 @@ TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
   const std::vector<std::string> left{
       "/var/lib/railhead/allocations/" + Bdf(0) + ".json.new",
       "/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-x-" + Bdf(0) + "-device.json.new",
-      "/run/cdi/railheadd-" + Bdf(0) + ".json.new", "/run/railhead/bind.sock.77"};
+      "/run/cdi/railheadd-" + Bdf(0) + ".json.new",
+      "/run/railhead/leaves.json.new",
+      "/var/lib/railhead/drains.json.new",
+      "/run/railhead/bind.sock.77"};
   const std::vector<std::string> kept{"/var/lib/railhead/allocations/" + Bdf(0) + ".json",
                                       "/var/run/k8s.cni.cncf.io/devinfo/dp/theirs.new",
                                       "/run/cdi/theirs.json.new", "/run/railhead/bind.sock"};
@@ -225,6 +232,24 @@ TEST_F(SoftRoceTest, AnAddOfTheVfIsNotDisturbed) {
   const auto busy = Hold(Bdf(0, 1));
   EXPECT_EQ(Did(), "");
   EXPECT_NE(kernel_.state().Rdma("rxe_pf0v1"), nullptr);
+}
+
+// An attribute of a device that leaves is ENODEV to who reads it, before the attribute has gone
+// (kernfs_fop_open). A node of ptmx (5, 2) is the same to who opens it beside a "pts" that is no
+// devpts (devpts_acquire).
+TEST_F(SoftRoceTest, OneThatLeavesWhileItIsLookedAtIsNoFailure) {
+  Rxe("rxe_pf0v1", "pf0v1");
+  Rxe("rxe_pf1v1", "pf1v1");
+  const TempRoot disk;  // file systems in memory are mounted without device nodes
+  fs::create_directory(disk.directory() + "/pts");
+  ASSERT_EQ(::mknod((disk.directory() + "/ptmx").c_str(), S_IFCHR | 0600, ::makedev(5, 2)), 0) << errno;
+  const std::string attribute = Path("/sys/class/infiniband/rxe_pf0v1/parent");
+  fs::remove(attribute);
+  fs::create_symlink(disk.directory() + "/ptmx", attribute);
+  const auto parent = RxeParentOf(sysfs_.root(), "rxe_pf0v1");
+  ASSERT_FALSE(parent);
+  ASSERT_EQ(parent.error().sys_errno, ENODEV) << Describe(parent.error());
+  EXPECT_EQ(Did(), "soft-roce rxe_pf1v1: its VF is on the host and no attachment has it\n");
 }
 
 class AddressTest : public LeftoverTest {

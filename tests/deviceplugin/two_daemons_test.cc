@@ -1,9 +1,11 @@
 // Two railheadd on one node, as during a rolling update: the new one takes over, the old one
 // stands by, and takes the resources back when the new one dies.
 #include <atomic>
+#include <csignal>
 #include <map>
 #include <string>
 
+#include "netns/base/files.h"
 #include "tests/deviceplugin/restart_node.h"
 
 namespace railhead::testing {
@@ -22,6 +24,11 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
     KubeletOptions options;
     options.mended_handover = GetParam() == Kubelet::kMended;
     if (GetParam() == Kubelet::kRegistry) UseRegistry();
+    options.at = [this](Step step, const std::string& resource) {
+      if (step != Step::kRegisterAnswered || resource != kPlain || !answers_late_) return;
+      answer_is_held_ = true;
+      EXPECT_TRUE(Eventually([&] { return !Exists(directory_ + "/kubelet.sock"); }));
+    };
     kubelet_ = MakeKubelet(std::move(options));
     ASSERT_TRUE(kubelet_->Start());
     old_ = RunDaemon();
@@ -42,14 +49,18 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
       return status && status->allocatable == resource.second.size();
     });
   }
-  static bool StandsBy(const Child& daemon, std::size_t resources) {
+  static std::size_t Said(const Child& daemon, const std::string& what) {
     std::size_t count = 0;
     const std::string log = daemon.err();
-    for (auto at = log.find("standing by"); at != std::string::npos; at = log.find("standing by", at + 1))
-      ++count;
-    return count >= resources;
+    for (auto at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
+    return count;
+  }
+  static bool StandsBy(const Child& daemon, std::size_t resources) {
+    return Said(daemon, "standing by") >= resources;
   }
 
+  std::atomic<bool> answers_late_ = false;  // kubelet to who registers kPlain: when it ends itself
+  std::atomic<bool> answer_is_held_ = false;
   std::unique_ptr<DeviceManager> kubelet_;
   std::unique_ptr<Child> old_;
   std::unique_ptr<Child> new_;
@@ -103,8 +114,29 @@ TEST_P(TwoDaemonsTest, KubeletRestartsMeanwhile) {
   ASSERT_TRUE(Eventually([&] { return AllRegistered(3); })) << old_->err() << new_->err();
   EXPECT_EQ(old_->Stop(), 0) << old_->err();
   ExpectWhole(kubelet_.get(), "with the new one alone");
+  ASSERT_FALSE(HasFailure()) << "the old one:\n" << old_->err() << "\nthe new one:\n" << new_->err();
   EXPECT_EQ(new_->Stop(), 0) << new_->err();
   EXPECT_EQ(OurSockets(), 0U);
+}
+
+// The new one loses the old kubelet's stream when the new kubelet is there already, whose newest client
+// is the old one: that it leaves is no less of a loss for that.
+TEST_P(TwoDaemonsTest, KubeletAnswersAsItEndsAndTheOldOneComesLast) {
+  answers_late_ = true;
+  new_ = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return answer_is_held_ && StandsBy(*old_, 3); })) << old_->err();
+  old_->Signal(SIGSTOP);
+  kubelet_->Stop();
+  answers_late_ = false;
+  ASSERT_TRUE(kubelet_->Start());
+  ASSERT_TRUE(Eventually([&] { return IsWhole(kubelet_.get()); })) << new_->err();
+  old_->Signal(SIGCONT);
+  const std::string registered = R"("registered with kubelet","resource":"b.org/plain")";
+  ASSERT_TRUE(Eventually([&] { return Said(*old_, registered) >= 2; })) << old_->err();
+  EXPECT_EQ(old_->Stop(), 0) << old_->err();
+  ExpectWhole(kubelet_.get(), "with the new one alone");
+  ASSERT_FALSE(HasFailure()) << "the old one:\n" << old_->err() << "\nthe new one:\n" << new_->err();
+  EXPECT_EQ(new_->Stop(), 0) << new_->err();
 }
 
 TEST_P(TwoDaemonsTest, OneAfterTheOther) {

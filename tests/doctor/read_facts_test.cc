@@ -17,6 +17,7 @@ class ReadFactsTest : public ::testing::Test {
  protected:
   ReadFactsTest() {
     MakeDoctorNode(sysfs_);
+    SaveLeaves(std::chrono::system_clock::now());
     kernel_ = doctor::QuestionsFor(sysfs_.root());
     kernel_.dcb = [](const std::string&) { return std::optional<DcbState>(GoodDcb()); };
     kernel_.rdma_order = [] {
@@ -35,6 +36,13 @@ class ReadFactsTest : public ::testing::Test {
   doctor::Verdict Judge(const std::string& id) {
     const auto checks = doctor::SelectChecks({id}, {});
     return checks->front()->judge(Read(checks->front()->facts));
+  }
+  // As railheadd has found them.
+  void SaveLeaves(std::chrono::system_clock::time_point time) {
+    LeafReport leaves = GoodLeaves();
+    leaves.node = "node0";
+    leaves.time = time;
+    ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
   }
   // No check sees anything else in the facts that it names than in all of them.
   void ExpectFactsOfChecks() {
@@ -220,6 +228,14 @@ TEST_F(ReadFactsTest, NodeSettings) {
                "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64  550.54\n");
   sysfs_.Write("/proc/sys/kernel/osrelease", "6.1.0-44-amd64\n");
   Expect(Judge("gpu.direct"), Status::kOk, "dma-buf");
+}
+
+TEST_F(ReadFactsTest, CablingAsRailheaddHasFoundIt) {
+  Expect(Judge("fabric.cabling"), Status::kOk, "rail0: leaf0");
+  SaveLeaves(std::chrono::system_clock::now() - std::chrono::hours(1));
+  Expect(Judge("fabric.cabling"), Status::kSkipped, "does not run");
+  sysfs_.Remove("/run/railhead/leaves.json");
+  Expect(Judge("fabric.cabling"), Status::kSkipped, "has not run since the boot");
 }
 
 TEST_F(ReadFactsTest, FirmwareByDevlink) {

@@ -59,6 +59,22 @@ inline doctor::PfFacts GoodPf(int number) {
   return pf;
 }
 
+inline LeafReport GoodLeaves() {
+  LeafReport leaves;
+  for (const std::string& n : {std::string("0"), std::string("1")}) {
+    RailLeaf rail;
+    rail.rail = "rail" + n;
+    rail.carrier = true;
+    rail.expected = {"leaf" + n};
+    rail.neighbour.emplace();
+    rail.neighbour->neighbour.chassis = "leaf" + n;
+    rail.neighbour->neighbour.port = "swp1";
+    rail.cabling = Cabling::kRight;
+    leaves.rails.push_back(rail);
+  }
+  return leaves;
+}
+
 inline doctor::NodeFacts GoodNode() {
   doctor::NodeFacts node;
   node.node = "node0";
@@ -81,6 +97,7 @@ inline doctor::NodeFacts GoodNode() {
       std::vector<doctor::AcceleratorFacts>{{At("0000:01:00.0"), 0x10de, "nvidia", std::string("identity")}};
   node.bridges = std::vector<doctor::BridgeFacts>{
       {At("0000:02:00.0"), std::optional<std::uint16_t>(0x01), At("0000:03:00.0"), At("0000:01:00.0")}};
+  node.leaves = GoodLeaves();
   node.rdma_exclusive = true;
   node.other_namespaces = 0;
   node.rdma_order = std::vector<std::string>{"mlx5_0", "mlx5_1", "v00", "v01", "v10", "v11"};

@@ -1,5 +1,6 @@
 // A datagram from a netlink socket: split into messages, each through every parser.
 #include "netns/nl/address_messages.h"
+#include "netns/nl/counter_messages.h"
 #include "netns/nl/dcb_messages.h"
 #include "netns/nl/devlink_messages.h"
 #include "netns/nl/link_messages.h"
@@ -18,7 +19,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)nl::ParseAddress(received);
     (void)nl::ParseLink(received);
     (void)nl::ParseLinkEvent(received);
+    const auto stacked = nl::ParseStacked(received);
+    railhead::fuzz::Require(!stacked || stacked->lower > 0, "what is stacked is on something");
+    const auto nsid = nl::ParseNsid(received);
+    railhead::fuzz::Require(!nsid || *nsid >= 0, "a namespace that has a number has one");
     (void)nl::ParseNeighbour(received);
+    (void)nl::ParseTraffic(received);
+    for (const auto& [name, value] : nl::ParseRdmaCounters(received))
+      railhead::fuzz::Require(!name.empty(), "a counter has a name");
     (void)nl::ParseRoute(received);
     (void)nl::ParseRule(received);
     (void)nl::ParseNetnsMode(received);

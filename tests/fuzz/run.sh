@@ -1,32 +1,35 @@
 #!/bin/bash
 # run.sh - build the fuzzers and let each run for a while, from the kept corpus.
 #
-# usage: tests/fuzz/run.sh [--seconds N | --runs N] [--seed N] [--keep] [NAME...]
+# usage: tests/fuzz/run.sh [--seconds N | --runs N] [--seed N] [--built TREE | --keep] [NAME...]
 #                          (default: 3 s, another seed each time, all)
 #   --runs N   so many executions of each, however long they take: with --seed the same
 #              ones each time, so that a change is judged by itself
 #   --seed N   repeat a run's choices (they are printed)
+#   --built TREE   take the fuzzers of this build tree, which know of their own coverage only:
+#              they try the corpus and mutations of all of it, but do not search
 #   --keep     add what reaches new code to tests/fuzz/corpus/NAME
 # Prints the executions of each. What crashed a fuzzer is kept in build/fuzz/found/ and
-# runs again with: build/fuzz/bin/fuzz_NAME FILE
+# runs again with: build/fuzz/bin/fuzz_NAME FILE (or TREE/bin/fuzz_NAME FILE)
 # exit status: 0; 1 a fuzzer found something, or the build failed.
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 build=$repo/build/fuzz
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 1; }
 
-seconds=3 runs='' seed=$RANDOM keep=''
+seconds=3 runs='' seed=$RANDOM keep='' built=''
 while [ $# -gt 0 ]; do
     case $1 in
         --seconds) seconds=${2:?} && shift 2 ;;
         --runs) runs=${2:?} && shift 2 ;;
         --seed) seed=${2:?} && shift 2 ;;
+        --built) built=${2:?} && shift 2 ;;
         --keep) keep=1 && shift ;;
         -*) usage ;;
         *) break ;;
     esac
 done
-[[ $seconds =~ ^[0-9]+$ && $seed =~ ^[0-9]+$ && $runs =~ ^[0-9]*$ ]] || usage
+[[ $seconds =~ ^[0-9]+$ && $seed =~ ^[0-9]+$ && $runs =~ ^[0-9]*$ && ! ($keep && $built) ]] || usage
 if [ $# = 0 ]; then
     for corpus in "$repo"/tests/fuzz/corpus/*/; do set -- "$@" "$(basename "$corpus")"; done
 fi
@@ -36,20 +39,24 @@ done
 
 # ---- build ---------------------------------------------------------------------------
 cd "$repo"
-mkdir -p "$build/found"
-launcher=()
-! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
-log=$build/build.log
-{ [ -f "$build/build.ninja" ] || cmake --preset fuzz "${launcher[@]}"; } >"$log" 2>&1 &&
-    cmake --build "$build" --target "${@/#/fuzz_}" >>"$log" 2>&1 || {
-    grep -A12 -E 'FAILED|error:|Error' "$log" | head -60 >&2
-    echo "run.sh: the build failed; all of its output is in $log" >&2
-    exit 1
+build_fuzzers() { # NAME...
+    local launcher=() log=$build/build.log
+    mkdir -p "$build"
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    { [ -f "$build/build.ninja" ] || cmake --preset fuzz "${launcher[@]}"; } >"$log" 2>&1 &&
+        cmake --build "$build" --target "${@/#/fuzz_}" >>"$log" 2>&1 || {
+        grep -A12 -E 'FAILED|error:|Error' "$log" | head -60 >&2
+        echo "run.sh: the build failed; all of its output is in $log" >&2
+        exit 1
+    }
 }
+if [ -n "$built" ]; then build=$built; else build_fuzzers "$@"; fi
 
 # ---- run -------------------------------------------------------------------------------
+mkdir -p "$build/found"
 limit=(-max_total_time="$seconds")
 [ -z "$runs" ] || limit=(-runs="$runs")
+[ -z "$built" ] || limit+=(-keep_seed=1)
 echo "seed $seed, ${runs:-$seconds s}${runs:+ executions} each"
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-fuzz.XXXXXX")
 trap 'rm -rf "$work"' EXIT

@@ -36,6 +36,25 @@ TEST(JudgeTest, Link) {
   }
 }
 
+TEST(JudgeTest, Unreachable) {
+  using State = ObservedRail::State;
+  Observation seen = GoodPf();
+  EXPECT_EQ(KindOf(HealthRule::kUnreachable, Pf(), seen), Kind::kGood) << "nobody probes it";
+  seen.rail = ObservedRail{State::kUnknown, ""};
+  EXPECT_EQ(KindOf(HealthRule::kUnreachable, Pf(), seen), Kind::kUnknown);
+  seen.rail = ObservedRail{State::kAlive, ""};
+  EXPECT_EQ(KindOf(HealthRule::kUnreachable, Pf(), seen), Kind::kGood);
+  seen.rail = ObservedRail{State::kDead, "gateway 10.0.0.254 does not answer"};
+  const Verdict dead = Judge(HealthRule::kUnreachable, Pf(), seen);
+  EXPECT_EQ(dead.kind, Kind::kBad);
+  EXPECT_EQ(dead.text,
+            "the rail of PF pf0 (0000:43:00.0) reaches nothing: gateway 10.0.0.254 does not answer");
+  seen.present = false;
+  EXPECT_EQ(KindOf(HealthRule::kUnreachable, Pf(), seen), Kind::kUnknown);
+  for (const State state : {State::kUnknown, State::kAlive, State::kDead})
+    EXPECT_EQ(RailStateNamed(NameOf(state)), state);
+}
+
 // A VF, and a PF that is given out itself, wait for their pod administratively down.
 TEST(JudgeTest, WhatIsDownOnPurpose) {
   Observation vf = NoCarrier(GoodVf());

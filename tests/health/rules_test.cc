@@ -34,11 +34,13 @@ TEST(HealthRulesTest, NothingSaidIsTheDefault) {
   EXPECT_EQ(Parse("{}").value(), DefaultHealthRules());
   EXPECT_EQ(Parse(R"({"health": {}})").value(), DefaultHealthRules());
   EXPECT_EQ(Parse(R"({"health": true})").value(), DefaultHealthRules());
-  for (const HealthRule rule : AllHealthRules()) EXPECT_TRUE(DefaultHealthRules().Of(rule).enabled);
+  for (const HealthRule rule : AllHealthRules())
+    EXPECT_EQ(DefaultHealthRules().Of(rule).enabled, rule != HealthRule::kUnreachable) << NameOf(rule);
 }
 
 TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
   for (const HealthRule rule : AllHealthRules()) {
+    if (rule == HealthRule::kDrained) continue;
     const std::string name(NameOf(rule));
     for (const std::string& off : {std::string("false"), std::string(R"({"enabled": false})")}) {
       std::string text = R"({"health": {")";
@@ -52,7 +54,10 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
     EXPECT_EQ(HealthRuleNamed(name), rule);
   }
   const auto none = Parse(R"({"health": false})").value();
-  for (const HealthRule rule : AllHealthRules()) EXPECT_FALSE(none.Of(rule).enabled);
+  for (const HealthRule rule : AllHealthRules())
+    EXPECT_EQ(none.Of(rule).enabled, rule == HealthRule::kDrained) << "an operator's word is no setting";
+  EXPECT_TRUE(Parse(R"({"health": {"unreachable": true}})").value().Of(HealthRule::kUnreachable).enabled);
+  EXPECT_FALSE(Parse(R"({"health": {"drained": false}})"));
   EXPECT_EQ(HealthRuleNamed("Link"), std::nullopt);
 }
 

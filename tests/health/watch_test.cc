@@ -42,6 +42,34 @@ TEST_F(WatchTest, ACutCableAndItsRepair) {
   EXPECT_TRUE(state.history[1].healthy);
 }
 
+TEST_F(WatchTest, ADeadRailIsOutUntilProbesHaveBeenWellForLong) {
+  using State = ObservedRail::State;
+  State state = State::kAlive;
+  const auto rails = [&state](const std::string& pf) -> std::optional<ObservedRail> {
+    EXPECT_EQ(pf, kPf);
+    return ObservedRail{state, state == State::kDead ? "silent: node1" : ""};
+  };
+  HealthRules rules = DefaultHealthRules();
+  watch_->SetRails(rails);
+  state = State::kDead;
+  EXPECT_TRUE(Run(0, 60).empty()) << "off by default";
+  rules.Of(HealthRule::kUnreachable).enabled = true;
+  Restart(rules);
+  watch_->SetRails(rails);
+  EXPECT_EQ(Run(65, 70).size(), 3U) << "its VFs go with the PF";
+  EXPECT_EQ(watch_->Reasons(kVf).at(0).text,
+            "the rail of PF pf0 (0000:43:00.0) reaches nothing: silent: node1");
+  // Two minutes of rounds that were well, in a row, and no less.
+  state = State::kAlive;
+  EXPECT_TRUE(Run(75, 180).empty());
+  state = State::kUnknown;
+  EXPECT_TRUE(Run(185, 900).empty()) << "what is not known is no proof";
+  state = State::kAlive;
+  EXPECT_TRUE(Run(905, 1020).empty());
+  EXPECT_EQ(Run(1025, 1025).size(), 3U);
+  EXPECT_TRUE(watch_->IsHealthy(kVf));
+}
+
 TEST_F(WatchTest, TheStateIsTakenUpAgain) {
   CutPf();
   Run(0, 10);
@@ -89,8 +117,9 @@ TEST_F(WatchTest, AProblemThatLastsIsNotToldWheneverItIsMetAgain) {
 TEST_F(WatchTest, AStateThatCannotBeSavedIsToldAndTriedAgain) {
   sysfs_.Write("/run/railhead", "a file");
   const HealthTick tick = Tick(0);
-  ASSERT_EQ(tick.problems.size(), 1U);
+  ASSERT_EQ(tick.problems.size(), 2U);
   EXPECT_NE(tick.problems[0].message.find("saving health"), std::string::npos);
+  EXPECT_NE(tick.problems[1].message.find("keeping what was observed"), std::string::npos);
   EXPECT_TRUE(watch_->IsHealthy(kPf));
   std::filesystem::remove(sysfs_.directory() + "/run/railhead");
   EXPECT_TRUE(Tick(5).problems.empty());

@@ -67,6 +67,18 @@ TEST_F(InstallCommandTest, ANewerProgramIsNotReplaced) {
   EXPECT_NE(temp_.Read("/opt/cni/bin/railhead"), newer);
 }
 
+TEST_F(InstallCommandTest, TheListOfSystemCalls) {
+  EXPECT_TRUE(MakeDirectories(temp_.root().Path("/seccomp")));
+  const json installed = RunJson({"seccomp", "--to", "/seccomp"});
+  EXPECT_EQ(installed["files"], (json{{{"name", "railheadd.json"}, {"outcome", "installed"}}})) << installed;
+  const json profile = json::parse(temp_.Read("/seccomp/railheadd.json"), nullptr, false);
+  EXPECT_EQ(profile["defaultAction"], "SCMP_ACT_ERRNO") << profile;
+  EXPECT_GT(profile["syscalls"].size(), 5U);
+  temp_.Write("/seccomp/railheadd.json", "{}");
+  EXPECT_EQ(RunJson({"seccomp", "--to", "/seccomp"})["files"][0]["outcome"], "replaced");
+  EXPECT_EQ(Run({"seccomp", "--to", "/nowhere"}).status, 1);
+}
+
 TEST_F(InstallCommandTest, CommandLines) {
   EXPECT_EQ(Run({}).status, 2);
   EXPECT_EQ(Run({"cni", "--to", "relative"}).status, 2);

@@ -1,12 +1,12 @@
 #!/usr/bin/python3
-"""kube_standin.py - as much of the Kubernetes API as leasing uses, in memory, for tests.
+"""kube_standin.py - as much of the Kubernetes API as leasing and isolation use, in memory, for tests.
 
 The two resources of manifests/components/kubernetes-store over HTTPS, with their schemas: create, get,
 list (limit, continue, label selectors, resourceVersion), update, delete with preconditions, delete of all, watch. One
 counter gives every change its resourceVersion, as etcd does. Who asks is known by bearer tokens
 (TOKENS: a CSV as kube-apiserver takes it) or by a client certificate of AUTHORITY; only railheadd's
 service account and system:masters may do anything. Where the real server answers a refusal,
-this one answers the same status, reason and details.
+this one answers the same status, reason and details. Nodes and events: kube_nodes.py.
 
 /standin/expire (POST): all continue tokens and watches of before are too old from now on (410).
 /standin/answer (POST {"status", "headers", "body", "times"}): what is answered to the next requests.
@@ -27,6 +27,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 sys.dont_write_bytecode = True  # the sources are not the place for it
 import crd_schema  # noqa: E402
+import kube_nodes  # noqa: E402
 
 GROUP = 'railhead.io/v1alpha1'
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -215,6 +216,7 @@ class Handler(BaseHTTPRequestHandler):
     protocol_version = 'HTTP/1.1'
     wbufsize = -1  # head and body in one packet: two would wait for each other's acknowledgement
     store = Store()
+    core = kube_nodes.Core()
     tokens = {}
     scripted = []  # [status, headers, body, times]
 
@@ -263,6 +265,14 @@ class Handler(BaseHTTPRequestHandler):
                     self.scripted.pop(0)
                 return self.send(one[0], one[2].encode(), one[1])
         user, group = self.user()
+        try:
+            with self.store.changed:
+                answer = self.core.serve(self.command, path, self.headers.get('Content-Type'), body,
+                                         (user == ALLOWED_USER, group == 'system:masters'))
+        except kube_nodes.Refused as refused:
+            raise Refusal(*refused.answer) from None
+        if answer:
+            return self.send(*answer)
         parts = path.split('/')
         if parts[:4] != ['', 'apis', 'railhead.io', 'v1alpha1'] or len(parts) not in (5, 6) or parts[4] not in KINDS:
             return self.send(404, b'404 page not found\n', {'Content-Type': 'text/plain; charset=utf-8'})
@@ -336,7 +346,7 @@ class Handler(BaseHTTPRequestHandler):
                                       wanted.get('times', 1)])
         self.send(200, {})
 
-    do_GET = do_POST = do_PUT = do_DELETE = answer
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = answer
 
 
 def main():

@@ -156,9 +156,11 @@ class Node {
     }
     if (outcome.problem) std::printf("problem: %s\n", Describe(*outcome.problem).c_str());
     (void)std::fflush(stdout);
-    // What is held changes all the time here; railheadd is woken by that.
+    // What is held changes all the time here; railheadd is woken by that. But who has no answer waits as long
+    // as it is told: a store that is late is not asked more often for it.
     constexpr std::uint64_t kLongest = 200;
-    next_step_ms_ = Now().boottime_ms + std::min(kLongest, static_cast<std::uint64_t>(outcome.wait.count()));
+    const auto told = static_cast<std::uint64_t>(outcome.wait.count());
+    next_step_ms_ = Now().boottime_ms + (outcome.problem ? told : std::min(kLongest, told));
   }
 
   void Allocate() {

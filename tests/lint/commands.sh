@@ -38,7 +38,7 @@ is_subcommand() {
     local word=$1
     shift
     help_of "$@"
-    sed '1,/^Subcommands:/d' <<<"$help" | grep -qE "^  $word( |\$)"
+    sed '1,/^Subcommands:/d' <<<"$help" | grep -E "^  $word( |\$)" >/dev/null
 }
 has_subcommands() { help_of "$@" && grep -q '^Subcommands:' <<<"$help"; }
 

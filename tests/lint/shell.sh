@@ -1,8 +1,11 @@
 #!/bin/bash
-# shell.sh - shellcheck finds nothing to warn of in any script.
+# shell.sh - shellcheck finds nothing to warn of in any script, and nothing in a pipe is killed by grep's haste:
+# "| grep -q" ends at the first match, what writes then dies by SIGPIPE, and with pipefail that counts. Now and then.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 mapfile -t files < <(find tests bench .ci -name '*.sh' -o -path '.ci/run')
 [ ${#files[@]} -gt 0 ] || { echo "shell.sh: no files found" >&2; exit 1; }
 shellcheck -x -S warning "${files[@]}"
+hasty=$(grep -l 'set -[a-z]*o pipefail' "${files[@]}" | xargs grep -nE '\| *grep +-[a-zA-Z]*q' | grep -v '^tests/lint/shell.sh:' || true)
+[ -z "$hasty" ] || { printf 'shell.sh: a pipe that ends in grep -q, with pipefail:\n%s\n' "$hasty" >&2; exit 1; }
 echo "${#files[@]} scripts are clean"

@@ -1,6 +1,6 @@
 #!/bin/bash
 # tidy.sh BUILD - clang-tidy (.clang-tidy, warnings are errors) over the sources.
-# All of them take long, so a run looks at one file of 24, which ones depends on
+# All of them take long, so a run looks at one file of 72, which ones depends on
 # the commit; with RAILHEAD_TESTS_ALL=1 (tests/run.sh --all) at all.
 # RAILHEAD_TIDY_SEED=TEXT repeats another commit's choice.
 set -euo pipefail
@@ -13,8 +13,11 @@ if [ -z "${RAILHEAD_TESTS_ALL:-}" ]; then
     echo "seed $seed"
     mapfile -t files < <(printf '%s\n' "${files[@]}" | while read -r file; do
         echo "$(echo "$seed $file" | md5sum | cut -c1-8) $file"
-    done | LC_ALL=C sort | cut -d' ' -f2 | head -n $(((${#files[@]} + 23) / 24)))
+    done | LC_ALL=C sort | cut -d' ' -f2 | head -n $(((${#files[@]} + 71) / 72)))
 fi
 [ ${#files[@]} -gt 0 ] || { echo "tidy.sh: no files found" >&2; exit 1; }
-printf '%s\n' "${files[@]}" | xargs -P2 -n3 clang-tidy --quiet -p "$build" 2> >(grep -vE '^[0-9]+ warnings? |^Suppressed|^Use -header' >&2)
+commands=$(mktemp -d)
+trap 'rm -rf "$commands"' EXIT
+tests/lint/by_source.py "$build" "$commands"
+printf '%s\n' "${files[@]}" | xargs -P2 -n3 clang-tidy --quiet -p "$commands" 2> >(grep -vE '^[0-9]+ warnings? |^Suppressed|^Use -header' >&2)
 echo "${#files[@]} files are clean"

@@ -7,11 +7,13 @@
 #include <set>
 #include <utility>
 
+#include "cni/state/attach_log.h"
 #include "ipam/store.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
+#include "tests/metrics/documented_metrics.h"
 #include "tests/metrics/http_client.h"
 #include "tests/metrics/metrics_parser.h"
 #include "tests/metrics/notify_socket.h"
@@ -116,6 +118,43 @@ TEST_F(ObservedTest, CountsWhatKubeletAsksAndIsTold) {
   EXPECT_TRUE(Becomes(address, "railhead_devices", Devices("healthy", "free"), 7));
 }
 
+TEST_F(ObservedTest, TellsOfNicsOnAPageOfTheirOwn) {
+  const auto daemon = RunObserved({"--sriov-metric-names"});
+  const std::string address = AddressOf(*daemon);
+  const std::map<std::string, std::string> port = {
+      {"device", kPf1}, {"pf", "pf1"}, {"rail", "rail1"}, {"numa_node", "1"}};
+  MetricsText page;
+  // Health is known after its first look.
+  EXPECT_TRUE(Eventually([&] {
+    const auto answer = Get(address, "/metrics/nics");
+    if (!answer || answer->status != 200) return false;
+    page = ParseMetrics(answer->body, false);
+    const MetricSample* healthy = page.Find("railhead_nic_healthy", port);
+    return healthy != nullptr && healthy->value == 1;
+  }));
+  auto info = port;
+  info.insert({{"driver", "mlx5_core"}, {"rdma_device", "mlx5_1"}});
+  EXPECT_EQ(page.Value("railhead_nic_info", info), 1);
+  EXPECT_EQ(page.families["sriov_vf_rx_bytes"].samples.size(), 8U);
+  EXPECT_EQ(page.errors, std::vector<std::string>());
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+TEST_F(ObservedTest, CountsAttachesOutOfTheirLog) {
+  const auto daemon = RunObserved();
+  const std::string address = AddressOf(*daemon);
+  ASSERT_TRUE(Becomes(address, "railhead_attaches_total", {{"outcome", "attached"}}, 0));
+  ASSERT_TRUE(MakeDirectories(root_.Path("/run/railhead")));
+  LogAttachTiming(root_, {{"rails", "c1", "net1"}, 1, "", {{"move", std::chrono::microseconds(2500)}}});
+  LogAttachTiming(root_, {{"rails", "c2", "net1"}, 1, "no", {{"move", std::chrono::microseconds(9)}}});
+  auto page = Metrics(address);
+  EXPECT_EQ(page.Value("railhead_attaches_total", {{"outcome", "attached"}}), 1);
+  EXPECT_EQ(page.Value("railhead_attaches_total", {{"outcome", "failed"}}), 1);
+  EXPECT_EQ(page.Value("railhead_attach_phase_seconds_total", {{"phase", "move"}}), 0.0025);
+  EXPECT_EQ(page.Value("railhead_attach_duration_seconds_count"), 1);
+  EXPECT_EQ(Metrics(address).Value("railhead_attaches_total", {{"outcome", "attached"}}), 1) << "once";
+}
+
 TEST_F(ObservedTest, CountsLooksAndWhetherTheConfigurationIsGood) {
   const auto daemon = RunObserved();
   const std::string address = AddressOf(*daemon);
@@ -183,36 +222,9 @@ TEST_F(ObservedTest, TellsOfAddresses) {
   })) << daemon->err();
 }
 
-// The table in docs/monitoring.md: | `name` | type | labels | what |
-std::map<std::string, MetricFamily> Documented() {
-  std::map<std::string, MetricFamily> families;
-  const auto text = ReadFile(SOURCE_DIR "/docs/monitoring.md").value().value_or("");
-  for (const std::string& line : Split(text, '\n')) {
-    const auto cells = Split(line, '|');
-    if (cells.size() != 6 || cells[1].rfind(" `", 0) != 0) continue;
-    const auto trimmed = [&](std::size_t i) { return cells[i].substr(1, cells[i].size() - 2); };
-    const std::string name = trimmed(1).substr(1, trimmed(1).size() - 2);
-    families[name] = {trimmed(2), trimmed(4), {}};
-  }
-  return families;
-}
-
 TEST_F(ObservedTest, EveryMetricIsDocumentedAndEveryDocumentedOneIsThere) {
   const auto daemon = RunObserved();
-  const auto page = Metrics(AddressOf(*daemon));
-  const auto documented = Documented();
-  for (const auto& [name, family] : page.families) {
-    const auto found = documented.find(name);
-    if (found == documented.end()) {
-      ADD_FAILURE() << "docs/monitoring.md lacks: | `" << name << "` | " << family.type << " | | "
-                    << family.help << " |";
-      continue;
-    }
-    EXPECT_EQ(found->second.type, family.type) << name;
-    EXPECT_EQ(found->second.help, family.help) << name;
-  }
-  for (const auto& [name, family] : documented)
-    EXPECT_TRUE(page.families.contains(name)) << name << " is documented, but not there";
+  ExpectDocumented(Metrics(AddressOf(*daemon)), MetricsPageName::kDaemon);
 }
 
 TEST_F(ObservedTest, SpeaksOpenMetrics) {

@@ -108,6 +108,22 @@ TEST(ExpositionTest, OpenMetricsNamesFamiliesWithoutTotalAndEnds) {
       << "a bound looks like a float";
 }
 
+TEST(ExpositionTest, LabelsThatAreSharedSayTheSame) {
+  Exposition page(ExpositionFormat::kText);
+  page.Begin(MetricType::kCounter, "x_calls", "Calls");
+  page.Sample({{"who", kOdd}, {"outcome", "good"}}, std::uint64_t{7});
+  Exposition shared(ExpositionFormat::kText);
+  shared.Begin(MetricType::kCounter, "x_calls", "Calls");
+  shared.Sample(LabelText().With({{"who", kOdd}, {"none", ""}}).With({{"outcome", "good"}, {"pod", ""}}),
+                std::uint64_t{7});
+  EXPECT_EQ(std::move(page).Finish(), std::move(shared).Finish());
+
+  Exposition bare(ExpositionFormat::kText);
+  bare.Begin(MetricType::kGauge, "x_level", "A level");
+  bare.Sample(LabelText().With({{"none", ""}}), 0.25);
+  EXPECT_NE(std::move(bare).Finish().find("\nx_level 0.25\n"), std::string::npos);
+}
+
 TEST(ExpositionTest, WhatIsNotUtf8IsReplaced) {
   for (const std::string bad :
        {"\xFF", "\xC3", "\xC0\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x28\xA1"}) {

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <condition_variable>
 #include <mutex>
 #include <vector>
 
@@ -62,20 +63,48 @@ TEST(HttpAddressTest, TakesAddressesAndNothingElse) {
   }
 }
 
+// A page whose making takes until the test lets it end.
+class Gate {
+ public:
+  void Pass() {
+    std::unique_lock lock(mutex_);
+    ++inside_;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return open_; });
+  }
+  bool AwaitInside() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 60s, [this] { return inside_ > 0; });
+  }
+  void Open() {
+    const std::lock_guard lock(mutex_);
+    open_ = true;
+    changed_.notify_all();
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  int inside_ = 0;
+  bool open_ = false;
+};
+
 class HttpServerTest : public ::testing::Test {
  protected:
   // Of the server that listens; "" when it did not within a minute.
   std::string Start(const std::string& address) {
     auto server = HttpServer::Start(
         *ParseHttpAddress(address),
-        [](const HttpRequest& request) {
+        [this](const HttpRequest& request) {
+          if (request.path == "/slow") gate_.Pass();
           return HttpResponse{request.path == "/" ? 200 : 404, "text/plain",
                               request.path == "/big" ? std::string(8 << 20, 'x') : "path " + request.path};
         },
         [this](const Result<std::string>& taken) {
           const std::lock_guard<std::mutex> lock(mutex_);
           reports_.push_back(taken ? *taken : "failed: " + Describe(taken.error()));
-        });
+        },
+        [](const HttpRequest& request) { return request.path == "/slow"; });
     EXPECT_TRUE(server);
     servers_.push_back(*std::move(server));
     return Address(1);
@@ -94,6 +123,7 @@ class HttpServerTest : public ::testing::Test {
 
   std::mutex mutex_;
   std::vector<std::string> reports_;
+  Gate gate_;
   std::vector<std::unique_ptr<HttpServer>> servers_;
 };
 
@@ -146,6 +176,45 @@ TEST_F(HttpServerTest, SlowClientsHoldNobodyUp) {
     ASSERT_TRUE(answer) << "behind " << i << " slow clients";
     EXPECT_EQ(answer->status, 200);
   }
+}
+
+TEST_F(HttpServerTest, ASlowPageHoldsNobodyUp) {
+  const std::string address = Start("127.0.0.1:0");
+  const UniqueFd slow = Connect(address);
+  Write(slow, "GET /slow HTTP/1.1\r\n\r\n");
+  ASSERT_TRUE(gate_.AwaitInside());
+  EXPECT_EQ(Get(address, "/")->status, 200);
+  const UniqueFd head = Connect(address);
+  Write(head, "HEAD /slow HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(Get(address, "/")->status, 200);
+  gate_.Open();
+  const auto answer = ReadAnswer(slow);
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->body, "path /slow");
+  const auto without_body = ReadAnswer(head);
+  ASSERT_TRUE(without_body);
+  EXPECT_EQ(without_body->body, "");
+}
+
+// Whoever scrapes again and again a page that does not end.
+TEST_F(HttpServerTest, SlowRequestsDoNotPileUp) {
+  const std::string address = Start("127.0.0.1:0");
+  std::vector<UniqueFd> waiting;
+  for (std::size_t i = 0; i < SlowLane::kMostWaiting; ++i) {
+    waiting.push_back(Connect(address));
+    Write(waiting.back(), "GET /slow HTTP/1.1\r\n\r\n");
+    // Read before the next one comes.
+    EXPECT_EQ(Get(address, "/")->status, 200);
+  }
+  ASSERT_TRUE(gate_.AwaitInside());
+  EXPECT_EQ(Get(address, "/slow")->status, 503);
+  EXPECT_FALSE(servers_.back()->AwaitEnd(1ms));
+  waiting.pop_back();  // a scraper that gives up
+  gate_.Open();
+  for (const UniqueFd& one : waiting) EXPECT_TRUE(ReadAnswer(one));
+  EXPECT_TRUE(Get(address, "/slow"));
+  servers_.back()->Stop();
+  EXPECT_TRUE(servers_.back()->AwaitEnd(60s));
 }
 
 TEST_F(HttpServerTest, ASilentClientIsLetGo) {

@@ -71,7 +71,9 @@ class Parser {
     MetricFamily& family = result_.families[family_];
     if (!family.type.empty()) Error("a second TYPE of " + family_);
     family.type = rest.substr(space + 1);
-    if (family.type != "counter" && family.type != "gauge" && family.type != "histogram")
+    const std::string unknown = open_metrics_ ? "unknown" : "untyped";
+    if (family.type != "counter" && family.type != "gauge" && family.type != "histogram" &&
+        family.type != unknown)
       Error("no type that we have: " + rest);
     const bool total = family_.ends_with("_total");
     if (family.type == "counter" && total == open_metrics_) Error("a counter is not called " + family_);

@@ -25,6 +25,8 @@ TEST(Documents, BrokenConfigNamesNetworkKeyAndByte) {
             std::string::npos);
   EXPECT_NE(ErrorOf("{").find("nads.json: no valid JSON"), std::string::npos);
   EXPECT_NE(ErrorOf("a: [").find("nads.json:"), std::string::npos);
+  for (const char* text : {",", ", \"ka", "a: 1\n---\n]", "}"})
+    EXPECT_NE(ErrorOf(text).find("no YAML"), std::string::npos) << text;
 }
 
 TEST(Documents, NamesAreThoseOfKubernetes) {

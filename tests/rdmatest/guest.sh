@@ -77,6 +77,22 @@ check 'an end that listens' within 60 listening
 check 'pod against the listening end' rdma_test "${gently[@]}" --json pod1 127.0.0.1:7471
 check '... which is pod2' tested --arg device "$(jq -r '.links[0].rdmaDevice' /run/railhead/attachments/pod2/*)" \
     '.tests[0].toEnd.device == $device'
+# The same as the last part of a pre-check, from the host's VF.
+precheck() {
+    timeout 100 /tmp/bin/railctl precheck --skip doctor --skip health --skip drained --skip rails --skip cabling --skip reach \
+        --device rxe_host --json "$@" >/tmp/tested 2>/tmp/error
+}
+check 'a pre-check with RDMA against the listening end' precheck --peer 127.0.0.1:7471 --min-gbit 0.0001
+check '... is fit, and says what was measured' tested '.fitness == "fit" and any(.checks[]; .check == "rdma-test" and .fitness == "fit"
+    and (.details | length) > 0)'
+cat /tmp/tested
+# Slow is not lossy: what waits in the queue is less than it holds, for soft RoCE has 128 packets on their way at most.
+slow_down() { modprobe sch_tbf && tc qdisc add dev "$host" root tbf rate 3mbit burst 10k limit 400k; }
+check 'a rail becomes slow' slow_down
+deny '... which no pre-check lets pass' precheck --peer 127.0.0.1:7471 --min-gbit 0.004
+check '... and says so' tested '.fitness == "unfit" and any(.checks[]; .check == "rdma-test" and (.details[0] | contains("less than 4.0 Mbit/s")))'
+cat /tmp/tested
+check '... until it is well' tc qdisc del dev "$host" root
 printf 'GET / HTTP/1.0\r\n\r\n' >/dev/tcp/127.0.0.1/7471
 check 'a peer of another kind is refused, and said so' within 60 grep -q 'no frame of ours' /tmp/listened
 # A starting end that goes in the midst of a run, in which the other end only watches its memory:
@@ -99,9 +115,12 @@ check 'a starting end that goes in the midst of a run' go_in_a_run
 check '... is noticed at once' within 60 grep -q 'the other end of the test has gone' /tmp/listened
 kill -INT "$listener"
 wait "$listener"
-check 'an interrupt ends it' grep -q '3 tests, 2 failed' /tmp/listened
+check 'an interrupt ends it' grep -q '5 tests, 2 failed' /tmp/listened
 deny 'nobody listens' rdma_test "${gently[@]}" pod1 127.0.0.1:7471
 check '... and that is said' grep -q 'connecting to 127.0.0.1:7471: Connection refused' /tmp/error
+
+deny 'a pre-check without the peer' precheck --peer 127.0.0.1:7471
+check '... could not be judged' tested '.fitness == "unknown"'
 
 deny 'a wrong GID index' rdma_test "${gently[@]}" pod1 pod2 --gid-index 9
 check '... is named' grep -q 'has no GID at index 9' /tmp/error

@@ -2,7 +2,10 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "netns/base/text.h"
@@ -84,6 +87,25 @@ TEST_F(TopoCommandTest, DrawsAPicture) {
   const ProcessOutput standard = Run({"--svg", "-"});
   EXPECT_EQ(standard.status, 0) << standard.err;
   EXPECT_EQ(standard.out, svg);
+}
+
+// RAILHEAD_WRITE_PICTURES=1 writes it.
+TEST_F(TopoCommandTest, ThePictureOfTheDocumentation) {
+  const FakeMachine machine = MakePcieA100(sysfs_);
+  nlohmann::json fabric = {{"version", 1}, {"rails", nlohmann::json::array()}};
+  for (std::size_t i = 0; i < machine.nics.size(); ++i) {
+    const std::string name = "rail" + std::to_string(i);
+    fabric["rails"].push_back({{"name", name}, {"pf", name}, {"vlan", 100 + i}});
+    sysfs_.AddVfs(machine.nics[i], 8);
+  }
+  sysfs_.Write("/etc/railhead/fabric.json", fabric.dump());
+  sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
+  const ProcessOutput output = Run({"--svg", "-"});
+  ASSERT_EQ(output.status, 0) << output.err;
+  if (std::getenv("RAILHEAD_WRITE_PICTURES") != nullptr) std::ofstream(PICTURE) << output.out;
+  std::ifstream file(PICTURE);
+  const std::string drawn((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_EQ(drawn, output.out) << "write it again: RAILHEAD_WRITE_PICTURES=1 topo_command_test";
 }
 
 TEST_F(TopoCommandTest, AnEmptyNodeIsNoError) {

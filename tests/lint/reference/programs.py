@@ -5,7 +5,8 @@ import re
 BEGIN = "<!-- from --help, by `tests/lint/reference/check.py BIN --write` -->"
 END = "<!-- end -->"
 OPTION = re.compile(r"(?P<name>\S+?)(?: (?P<type>[A-Z]+))??(?::(?P<check>\{[^}]*\}|\w+ in \[[^\]]*\]))?"
-                    r"(?:=(?P<default>\S*))?(?P<many> \.\.\.)?(?P<required> REQUIRED)?(?: Excludes: (?P<not>.*))?")
+                    r"(?:=(?P<default>\S*))?(?P<many> \.\.\.)?(?P<required> REQUIRED)?"
+                    r"(?: Needs: (?P<with>\S+))?(?: Excludes: (?P<not>.*))?")
 EVERYWHERE = {"-h,--help", "--help-all", "--version"}
 COLUMN = 30  # where CLI11 begins descriptions
 
@@ -41,6 +42,8 @@ def option_row(names, said):
         value += ", one or more"
     default = "required" if parts["required"] else f"`{parts['default']}`" if parts["default"] else ""
     said = said.replace("|", "\\|").replace("<", "\\<")
+    if parts["with"]:
+        said += f"; only with `{parts['with']}`"
     if parts["not"]:
         said += f"; not with {', '.join(f'`{other}`' for other in parts['not'].split())}"
     return f"| `{parts['name']}` | {value} | {default} | {said} |"

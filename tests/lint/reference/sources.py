@@ -32,7 +32,17 @@ DEFAULTS = {
     ("fabric.md", "`health`", "vfSeconds"): ("deviceplugin/health/rules.h", r"vf_interval\{(\d+)\}"),
     ("fabric.md", "`health`", "counterSeconds"): ("deviceplugin/health/rules.h", r"counter_interval\{(\d+)\}"),
     ("fabric.md", "`health.RULE`", "reporters"): ("deviceplugin/health/rules.cc", r'reporters = \{("\w+")\}'),
+    ("fabric.md", "`connectivity`", "intervalSeconds"): ("deviceplugin/connectivity/settings.h", r" interval\{(\d+)\}"),
+    ("fabric.md", "`connectivity`", "peers"): ("deviceplugin/connectivity/settings.h", r" peers = (\d+);"),
+    ("fabric.md", "`connectivity`", "paths"): ("deviceplugin/connectivity/settings.h", r" paths = (\d+);"),
+    ("fabric.md", "`connectivity`", "port"): ("deviceplugin/connectivity/settings.h", r" port = (\d+);"),
+    ("fabric.md", "`connectivity`", "podSeconds"): ("deviceplugin/connectivity/settings.h", r" pods\{(\d+)\}"),
     ("fabric.md", "`provision`", "atStart"): ("deviceplugin/provision/settings.cc", r'"atStart"\)\.value_or\((\w+)\)'),
+    ("fabric.md", "`isolation`", "nodeCondition"): ("deviceplugin/isolation/settings.h", r"node_condition = (\w+);"),
+    ("fabric.md", "`isolation`", "events"): ("deviceplugin/isolation/settings.h", r"events = (\w+);"),
+    ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/isolation/settings.h", r'effect = "(\w+)"'),
+    ("fabric.md", "`isolation.kubernetes`", "timeoutSeconds"):
+        ("deviceplugin/leasing/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("cni.md", "`railhead`", "announce"): ("cni/plugin/config.cc", r'"announce"\)\.value_or\((\w+)\)'),
     ("cni.md", "`railhead`", "gatewayCheck"): ("cni/plugin/config.cc", r'"gatewayCheck"\)\.value_or\((\w+)\)'),
     ("cni.md", "`railhead`", "waitSeconds"): ("cni/plugin/config.h", r" wait_seconds = (\d+);"),
@@ -94,7 +104,7 @@ class Sources:
     def kubernetes_names(self):
         """Names with a domain that the code or the manifests use, but for examples' resources."""
         text = "\n".join(self.text.values()) + self.manifests
-        found = set(re.findall(r"((?:railhead|k8s\.v1\.cni\.cncf)\.io/[A-Za-z][A-Za-z0-9]*)", text))
+        found = set(re.findall(r"((?:railhead|k8s\.v1\.cni\.cncf)\.io/[A-Za-z][A-Za-z0-9]*(?:-[A-Za-z0-9]+)*)", text))
         return {name for name in found if not re.fullmatch(r"railhead\.io/(rail\d+|v1alpha1)", name)}
 
     @functools.cache

@@ -1,0 +1,137 @@
+#include "bench/node_nics.h"
+
+#include <sched.h>
+
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "bench/node_series.h"
+#include "bench/report.h"
+#include "cni/state/journal.h"
+#include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/nics/nic_page.h"
+#include "netns/base/node.h"
+#include "netns/linux_kernel.h"
+
+namespace railhead::bench {
+namespace {
+
+constexpr const char* kInPod = "lo";
+
+struct Pods {
+  std::vector<NetNs> namespaces;
+  std::size_t nics = 0;
+};
+
+double CpuMs() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
+}
+
+// A namespace lives as long as its descriptor, which is its path, too.
+Result<NetNs> MakeNamespace() {
+  Result<NetNs> made = Fail(ErrorCode::kIo, "");
+  std::thread([&made] {
+    made = ::unshare(CLONE_NEWNET) == 0 ? NetNs::Current() : FailSys(errno, "making a network namespace");
+  }).join();
+  return made;
+}
+
+JournalEntry EntryOf(const std::string& boot_id, std::size_t number, const NetNs& ns,
+                     const PoolMember& member) {
+  const std::string n = std::to_string(number);
+  JournalEntry entry;
+  entry.key = {"rails", "container" + n, "net1"};
+  entry.boot_id = boot_id;
+  entry.phase = Phase::kDone;
+  entry.netns = "/proc/self/fd/" + std::to_string(ns.fd());
+  entry.netns_inode = ns.inode();
+  entry.cni_args = {{"K8S_POD_NAMESPACE", "jobs"}, {"K8S_POD_NAME", "worker-" + n}};
+  AttachedLink link;
+  link.device = member.function.id;
+  link.pf = member.function.pf.ToString();
+  link.vf = member.function.vf_index;
+  link.pod_name = kInPod;
+  link.host_name = "vf" + n;
+  link.addresses = {*IpPrefix::Parse("10.100.0.10/16")};
+  entry.links = {link};
+  return entry;
+}
+
+Result<Pods> MakePods(const Root& root, const Plan& plan) {
+  Pods pods;
+  const std::string boot_id = RH_TRY(BootId(root));
+  const Journal journal(root);
+  for (const auto& pool : plan.pools) {
+    for (const PoolMember& member : pool->members) {
+      NetNs ns = RH_TRY(MakeNamespace());
+      RH_TRY(journal.Write(EntryOf(boot_id, pods.nics++, ns, member)));
+      pods.namespaces.push_back(std::move(ns));
+    }
+  }
+  return pods;
+}
+
+// What the kernel answers about the same devices, and no more.
+Result<void> ReadBare(const Pods& pods, const NetNs& host, const std::vector<std::string>& ports) {
+  LinkCounters counters = RH_TRY(LinkCounters::Open(host));
+  for (const std::string& port : ports) RH_TRY(counters.Read(port));
+  for (const NetNs& ns : pods.namespaces) {
+    LinkCounters one = RH_TRY(LinkCounters::Open(ns));
+    RH_TRY(one.Read(kInPod));
+  }
+  return {};
+}
+
+Result<std::vector<std::string>> CheckReport(const NicReport& report, const Pods& pods) {
+  if (!report.problems.empty()) return Fail(report.problems.front());
+  std::size_t told = 0;
+  std::vector<std::string> ports;
+  for (const NicSample& nic : report.nics) {
+    if (nic.traffic && nic.owner) ++told;
+    if (!nic.owner) ports.push_back(nic.pf);
+  }
+  if (told == pods.nics) return ports;
+  return Fail(ErrorCode::kConflict,
+              "of " + std::to_string(pods.nics) + " NICs in pods " + std::to_string(told) + " are told of");
+}
+
+}  // namespace
+
+Result<void> MeasureNics(const Root& root, int rounds, Record* record) {
+  LinuxKernel kernel{root};
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  const NodePlan node = RH_TRY(PlanNode(root, kernel, ConfigSource{}));
+  const Pods pods = RH_TRY(MakePods(root, node.plan));
+  const Offer offer{node.plan.pools, nullptr};
+  NicCollector collector(root, kernel, OpenKernelCounters);
+  for (int round = 0; round <= rounds; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    const double cpu = CpuMs();
+    NicPageSources sources;
+    sources.report = collector.Collect(offer, false);
+    const double collected = CpuMs();
+    const std::string page = NicPage(sources, ExpositionFormat::kText);
+    const double written = CpuMs();
+    const double wall =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    const auto ports = RH_TRY(CheckReport(sources.report, pods));
+    const double before = CpuMs();
+    RH_TRY(ReadBare(pods, host, ports));
+    const double bare = CpuMs() - before;
+    if (round == 0) continue;
+    record->Add(kNode, kBareReading, kNics, "ms", bare);
+    record->Add(kNode, kDaemonName, kNics, "ms", written - cpu);
+    record->Add(kNode, kDaemonName, kNicsPage, "ms", written - collected);
+    record->Add(kNode, kDaemonName, kNicsWall, "ms", wall);
+    record->Add(kNode, kDaemonName, kNicsBytes, "KiB", static_cast<double>(page.size()) / 1024);
+  }
+  return {};
+}
+
+}  // namespace railhead::bench

@@ -1,0 +1,129 @@
+# What fuzzers call and nothing else, instrumented for their search, compiled once for all of
+# them: of a library some of whose files pull in half the project, the files are named here.
+railhead_library(fuzz_skel
+  SOURCES ${CMAKE_SOURCE_DIR}/cni/skel/json_objects.cc ${CMAKE_SOURCE_DIR}/cni/skel/json_reader.cc ${CMAKE_SOURCE_DIR}/cni/skel/request.cc
+          ${CMAKE_SOURCE_DIR}/cni/skel/result.cc ${CMAKE_SOURCE_DIR}/cni/skel/cni_error.cc
+  DEPS railhead_base nlohmann_json::nlohmann_json)
+railhead_library(fuzz_state
+  SOURCES ${CMAKE_SOURCE_DIR}/cni/state/bind_protocol.cc ${CMAKE_SOURCE_DIR}/cni/state/checkpoint.cc
+          ${CMAKE_SOURCE_DIR}/cni/state/journal_json.cc
+          ${CMAKE_SOURCE_DIR}/cni/fabric/fabric.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric_reader.cc ${CMAKE_SOURCE_DIR}/cni/fabric/handoff_fields.cc
+          ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc
+  DEPS fuzz_skel railhead_sys)
+# Of libraries other than those beside them here, with which they share names.
+set_source_files_properties(
+  ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc
+  ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc
+  PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+find_library(LMDB_ARCHIVE liblmdb.a REQUIRED)
+railhead_library(fuzz_ipam
+  SOURCES ${CMAKE_SOURCE_DIR}/ipam/config.cc ${CMAKE_SOURCE_DIR}/ipam/events.cc ${CMAKE_SOURCE_DIR}/ipam/fabric_source.cc
+          ${CMAKE_SOURCE_DIR}/ipam/fields.cc ${CMAKE_SOURCE_DIR}/ipam/lmdb.cc ${CMAKE_SOURCE_DIR}/ipam/peer_fields.cc
+          ${CMAKE_SOURCE_DIR}/ipam/range.cc ${CMAKE_SOURCE_DIR}/ipam/range_fields.cc ${CMAKE_SOURCE_DIR}/ipam/record.cc
+          ${CMAKE_SOURCE_DIR}/ipam/requests.cc ${CMAKE_SOURCE_DIR}/ipam/resolv_conf.cc
+  DEPS fuzz_state ${LMDB_ARCHIVE})
+railhead_library(fuzz_store
+  SOURCES ${CMAKE_SOURCE_DIR}/ipam/alignment.cc ${CMAKE_SOURCE_DIR}/ipam/holding.cc ${CMAKE_SOURCE_DIR}/ipam/import.cc
+          ${CMAKE_SOURCE_DIR}/ipam/ledger.cc ${CMAKE_SOURCE_DIR}/ipam/lease/node_blocks.cc
+          ${CMAKE_SOURCE_DIR}/ipam/policy.cc ${CMAKE_SOURCE_DIR}/ipam/refusal.cc ${CMAKE_SOURCE_DIR}/ipam/store.cc
+          ${CMAKE_SOURCE_DIR}/ipam/verify.cc
+  DEPS fuzz_ipam)
+railhead_library(fuzz_pools
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/pools/drivers.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/migrate.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/resource_pool.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/selector.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/sriovdp_config.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/sriovdp_selectors.cc
+  DEPS fuzz_state)
+railhead_library(fuzz_netns
+  SOURCES ${CMAKE_SOURCE_DIR}/netns/nl/address_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/attributes.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/counter_messages.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/dcb_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/devlink_messages.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/uevents.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/link_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/message.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/neighbour_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/rdma_messages.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/route_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/rule_messages.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/socket.cc ${CMAKE_SOURCE_DIR}/netns/nl/vf_messages.cc
+          ${CMAKE_SOURCE_DIR}/netns/ns/netns.cc ${CMAKE_SOURCE_DIR}/netns/packet/conflict.cc
+          ${CMAKE_SOURCE_DIR}/netns/packet/frames.cc ${CMAKE_SOURCE_DIR}/netns/packet/lldp.cc
+          ${CMAKE_SOURCE_DIR}/netns/packet/received.cc
+  DEPS railhead_base
+  PRIVATE_DEPS PkgConfig::LIBNL)
+
+railhead_library(fuzz_daemon
+  SOURCES ${CMAKE_SOURCE_DIR}/cni/state/allocation.cc ${CMAKE_SOURCE_DIR}/cni/state/cdi_spec.cc
+          ${CMAKE_SOURCE_DIR}/cni/handoff/files.cc ${CMAKE_SOURCE_DIR}/cni/state/journal.cc
+          ${CMAKE_SOURCE_DIR}/cni/state/journal_scan.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/slots.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/provision/settings.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/topology/accelerators.cc ${CMAKE_SOURCE_DIR}/deviceplugin/topology/config.cc
+  DEPS fuzz_pools railhead_sys)
+
+railhead_library(fuzz_health
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/health/compare.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/judge.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/health/monitor.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rate_window.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/health/recorded_device.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/recording.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/health/replay.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules_json.cc
+  DEPS fuzz_daemon)
+
+railhead_library(fuzz_metrics
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/metrics/exposition.cc ${CMAKE_SOURCE_DIR}/deviceplugin/metrics/http_message.cc
+  DEPS railhead_base)
+
+railhead_library(fuzz_handoff
+  SOURCES ${CMAKE_SOURCE_DIR}/cni/handoff/topology_parser.cc ${CMAKE_SOURCE_DIR}/cni/handoff/topology_rules.cc
+          ${CMAKE_SOURCE_DIR}/tests/handoff/nccl_model.cc
+  DEPS railhead_base)
+
+railhead_library(fuzz_rdmatest
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/bytes.cc ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/channel.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/exchange.cc ${CMAKE_SOURCE_DIR}/netns/gid/gid_table.cc
+  DEPS railhead_base)
+
+# kubelet's messages, for a fuzzer that needs no gRPC.
+find_program(PROTOC protoc REQUIRED)
+find_library(PROTOBUF_LITE libprotobuf-lite.a REQUIRED)
+set(kubelet_proto deviceplugin/kubelet/proto/deviceplugin_v1beta1)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/deviceplugin/kubelet/proto)
+add_custom_command(
+  OUTPUT ${CMAKE_BINARY_DIR}/${kubelet_proto}.pb.cc ${CMAKE_BINARY_DIR}/${kubelet_proto}.pb.h
+  COMMAND ${PROTOC} --proto_path=${CMAKE_SOURCE_DIR} --cpp_out=${CMAKE_BINARY_DIR}
+          ${CMAKE_SOURCE_DIR}/${kubelet_proto}.proto
+  DEPENDS ${CMAKE_SOURCE_DIR}/${kubelet_proto}.proto VERBATIM)
+add_library(fuzz_kubelet_proto STATIC ${CMAKE_BINARY_DIR}/${kubelet_proto}.pb.cc)
+target_include_directories(fuzz_kubelet_proto SYSTEM PUBLIC ${CMAKE_BINARY_DIR})
+target_compile_options(fuzz_kubelet_proto PRIVATE -w -fsanitize=${RAILHEAD_SANITIZE})
+target_link_libraries(fuzz_kubelet_proto PUBLIC ${PROTOBUF_LITE} Threads::Threads)
+railhead_library(fuzz_kubelet
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/calls.cc ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/gate.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/allocate.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/cdi_grant.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/device_info.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/grant.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/preferred.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/vdpa.cc
+  DEPS fuzz_daemon fuzz_kubelet_proto)
+
+railhead_library(fuzz_leaves
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/leaf_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/ranks.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/report_list.cc
+  DEPS fuzz_skel fuzz_netns)
+
+railhead_library(fuzz_connectivity
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/node_names.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/probe_message.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_faults.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_matrix.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_stream.cc
+  DEPS fuzz_state fuzz_netns)
+
+include(${CMAKE_SOURCE_DIR}/deviceplugin/tls.cmake)
+railhead_library(fuzz_leasing
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/base64.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/connection.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_names.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/name_lookup.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/tls_context.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/yaml_json.cc ${CMAKE_SOURCE_DIR}/ipam/lease/cluster_records.cc
+  DEPS fuzz_skel railhead_tls railhead_yaml)
+
+railhead_library(fuzz_migration
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/addresses.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/chain.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/documents.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/held_addresses.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/migration.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/network.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/rails.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/report.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/resources.cc
+  DEPS fuzz_pools fuzz_store fuzz_leasing)

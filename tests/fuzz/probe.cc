@@ -1,0 +1,13 @@
+// What a station hears on its rail: packets of anybody.
+#include "deviceplugin/connectivity/probe_message.h"
+#include "tests/fuzz/fuzz.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using railhead::fuzz::Require;
+  const auto message = railhead::ParseProbe({data, size});
+  if (!message) return 0;
+  Require(size >= railhead::kProbeHeader, "a message has its header");
+  const auto again = railhead::ParseProbe(railhead::BytesOf(*message, size));
+  Require(again && *again == *message, "what was read is sent and read again");
+  return 0;
+}

@@ -1,0 +1,67 @@
+// Recordings of health, as `railctl replay` is given them by people and by nodes.
+#include "deviceplugin/health/recording.h"
+
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/health/compare.h"
+#include "deviceplugin/health/replay.h"
+#include "tests/fuzz/fuzz.h"
+
+namespace railhead::fuzz {
+namespace {
+
+constexpr std::size_t kFewRounds = 2000;
+
+void CheckOrder(const Recording& recording) {
+  std::chrono::milliseconds last{0};
+  for (const RecordedSegment& segment : recording.segments) {
+    Require(segment.at >= last, "a segment begins after the one before");
+    last = segment.at;
+    for (const RecordedRound& round : segment.rounds) {
+      Require(round.at >= last, "time never goes back");
+      last = round.at;
+      for (const RecordedDevice& device : round.devices)
+        Require(device.subject.is_vf == (device.subject.pf_id != device.subject.id), "a VF has a PF");
+    }
+  }
+}
+
+// What a device is can be told by one line.
+void CheckDelta(const RecordedDevice& device) {
+  const std::string& id = device.subject.id;
+  auto delta = DeviceDelta(NewRecordedDevice(id), device);
+  const auto line = JsonDocument::Parse(delta.dump(), "delta");
+  Require(line.has_value(), "a line is JSON");
+  JsonReader reader = line->Root();
+  RecordedDevice again = NewRecordedDevice(id);
+  ApplyDelta(&reader, &again);
+  reader.Close();
+  Require(reader.status().has_value(), "what we write is read");
+  Require(DeviceDelta(device, again).empty(), "and says the same");
+}
+
+void ReadRecording(const std::string& text) {
+  const auto recording = ParseRecording(text, "input");
+  if (!recording) return Require(!recording.error().message.empty(), "a refusal says why");
+  CheckOrder(*recording);
+  std::size_t rounds = 0;
+  for (const RecordedSegment& segment : recording->segments) {
+    rounds += segment.rounds.size();
+    for (const RecordedRound& round : segment.rounds) {
+      for (const RecordedDevice& device : round.devices) CheckDelta(device);
+    }
+    Require(ParseRecording(HeaderLine(segment.header), "header").has_value(), "a header is read again");
+  }
+  if (rounds > kFewRounds) return;
+  const Replayed first = Replay(*recording, std::nullopt);
+  Require(Compare(first, Replay(*recording, std::nullopt)).empty(), "a replay says the same each time");
+  (void)Missing(*recording, DefaultHealthRules());
+}
+
+}  // namespace
+}  // namespace railhead::fuzz
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  railhead::fuzz::ReadRecording(railhead::fuzz::TextOf(data, size));
+  return 0;
+}
