@@ -4,7 +4,7 @@
 #   RAILHEAD_CNI_DIR            railhead, railhead-ipam (/opt/cni/bin, where container runtimes look; Debian's
 #                               own containerd looks into /usr/lib/cni)
 #   /usr/lib/systemd/system     railheadd.service
-#   /usr/lib/tmpfiles.d         directories below /run
+#   /usr/lib/tmpfiles.d         the directories that the unit writes to
 #   /usr/share/man/man8, completions of bash, zsh and fish, /usr/share/doc/railhead
 # Programs are installed as they are built; pages and completions are made of them (generate.cmake).
 set(RAILHEAD_CNI_DIR /opt/cni/bin CACHE STRING "Where the CNI plugins are installed")

@@ -34,7 +34,7 @@ image() {
     local program=$bin/cri-$1 name=$2 layer config
     [ -x "$program" ] || { echo "build_images.sh: no program '$program': build the release first" >&2; exit 1; }
     # A program with a dynamic loader would not start in an empty file system.
-    ! readelf -lW "$program" | grep -q INTERP || { echo "build_images.sh: $program is not static" >&2; exit 1; }
+    ! readelf -lW "$program" | grep INTERP >/dev/null || { echo "build_images.sh: $program is not static" >&2; exit 1; }
     rm -rf "$work/root"
     install -D -m 755 "$program" "$work/root/$1"
     pack "$work/root" "$work/layer"

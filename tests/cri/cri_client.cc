@@ -88,7 +88,12 @@ void Confine(const Confinement& confinement, cri::LinuxContainerSecurityContext*
   for (const std::string& name : confinement.capabilities) capabilities->add_add_capabilities(name);
   context->set_readonly_rootfs(true);
   context->set_no_new_privs(true);
-  context->mutable_seccomp()->set_profile_type(cri::SecurityProfile::RuntimeDefault);
+  auto* seccomp = context->mutable_seccomp();
+  seccomp->set_profile_type(cri::SecurityProfile::RuntimeDefault);
+  if (!confinement.seccomp.empty()) {
+    seccomp->set_profile_type(cri::SecurityProfile::Localhost);
+    seccomp->set_localhost_ref(confinement.seccomp);
+  }
   for (const char* path : kMasked) context->add_masked_paths(path);
   for (const char* path : kProtected) context->add_readonly_paths(path);
 }

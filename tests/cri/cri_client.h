@@ -41,6 +41,7 @@ struct MountSpec {
 // others, the root file system read-only, the runtime's seccomp profile, and of /proc what kubelet leaves.
 struct Confinement {
   std::vector<std::string> capabilities;  // "NET_ADMIN"
+  std::string seccomp;                    // a profile's path on the node; empty: the runtime's own
 };
 
 struct ContainerSpec {

@@ -37,7 +37,7 @@ node() {
 { "cniVersion": "1.0.0", "name": "cluster", "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
     "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
-  { "type": "railhead" } ] }
+  { "type": "railhead", "waitSeconds": 120 } ] }
 END
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
     within 60 test -S "$KUBELET/control.sock"
@@ -87,13 +87,19 @@ sees_everything() { # what every sandbox of this pod gives its container
 devices=() allocated=() sandbox=''
 need 'PFs, VFs, a fabric, kubelet' node
 need 'the container runtime' runtime_start bridge host-local
+# Of another pod, before railheadd's container comes.
+readonly VOLUME=/var/lib/kubelet/pods/another/volumes/v
+mkdir -p "$VOLUME" && mount -t tmpfs volume "$VOLUME"
 need 'the pod of the DaemonSet' daemonset_start 1
 check '... has installed the CNI plugins' installed
+check '... and its list of system calls' cmp "$SRC/manifests/seccomp/railheadd.json" /var/lib/kubelet/seccomp/railhead/railheadd.json
+check '... which is in force' grep -qz 'NoNewPrivs:.1.Seccomp:.2.Seccomp_filters:.1' "/proc/$(daemonset_pid)/status"
 check '... and the fabric' cmp "$CONFIG_MAPS/railhead-fabric/fabric.json" /etc/railhead/fabric.json
 need '... offers the VFs' offered
 check '... is ready' within 60 daemonset_ready
 need 'Allocate' admit --uid "$POD_UID" "$RESOURCE" main=2
 need '... of two VFs' is_given main
+check '... lets go of a volume that the host unmounts' sh -c "umount $VOLUME && ! grep $VOLUME /proc/$(daemonset_pid)/mountinfo"
 before=$(world)
 
 deny 'PreStartContainer before the sandbox is refused' prestart

@@ -1,15 +1,17 @@
 # shellcheck shell=bash disable=SC2034 # for those who source this file
 # daemonset.sh - the DaemonSet's pod on a guest's container runtime, for scripts started by
-# `tests/cri/run.sh -D`, after runtime_start:
+# `tests/cri/run.sh -D N`, after runtime_start:
 #
 #   . "$SRC/tests/cri/daemonset.sh"
 #   daemonset_start RELEASE   its init containers to their end, then railheadd, from
 #                             railhead.test/railhead:RELEASE, with the mounts, the environment and the
 #                             capabilities of the manifest. Sets daemonset to its sandbox.
 #   daemonset_ready           what its readiness probe asks
+#   daemonset_pid             railheadd's
 # The ConfigMap railhead-fabric is the directory /tmp/configmaps/railhead-fabric.
 daemonset=''
-readonly CONTAINERS=/mnt/images/containers.json CONFIG_MAPS=/tmp/configmaps
+CONTAINERS=/mnt/images/containers.json
+readonly CONFIG_MAPS=/tmp/configmaps
 
 daemonset_start() {
     local image=railhead.test/railhead:$1 name path
@@ -27,9 +29,10 @@ daemonset_start() {
 daemonset_container() {
     local said
     mapfile -t said < <(jq -r --arg name "$1" --arg maps "$CONFIG_MAPS" '.[] | select(.name == $name) |
-        (.mounts[] | "--mount", (.from | sub("^configMap:"; $maps + "/")) + ":" + .to
+        (.mounts[] | "--mount", (.from | sub("^configMap:railhead-fabric(-[0-9a-z]+)?$"; $maps + "/railhead-fabric")) + ":" + .to
             + (if .readOnly then ":ro" else "" end) + (if .followsHost then ":slave" else "" end)),
-        (.env | to_entries[] | "--env", "\(.key)=\(.value)"), (.add | split(",")[] | "--capability", .), "--", .command[]' "$CONTAINERS")
+        (.env | to_entries[] | "--env", "\(.key)=\(.value)"), (.add | split(",")[] | "--capability", .),
+        (.seccomp // empty | "--seccomp", "/var/lib/kubelet/seccomp/" + .), "--", .command[]' "$CONTAINERS")
     cri-pod container "${pod[@]}" --sandbox "$daemonset" --image "$image" --confined --container "$@" "${said[@]}"
 }
 daemonset_ready() {
@@ -37,4 +40,11 @@ daemonset_ready() {
     exec 9<>/dev/tcp/127.0.0.1/9917 && printf 'GET /readyz HTTP/1.0\r\n\r\n' >&9 && read -r answer <&9
     exec 9>&-
     [[ $answer = *' 200 '* ]]
+}
+daemonset_pid() {
+    local path name
+    for path in /proc/[0-9]*; do
+        read -r name <"$path/comm" 2>/dev/null && [ "$name" = railheadd ] && { echo "${path#/proc/}"; return; }
+    done
+    return 1
 }

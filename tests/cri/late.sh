@@ -29,10 +29,10 @@ node() {
 { "cniVersion": "1.0.0", "name": "cluster", "plugins": [
   { "type": "bridge", "bridge": "cni0", "isDefaultGateway": true,
     "ipam": { "type": "host-local", "subnet": "10.244.0.0/24" } },
-  { "type": "railhead" } ] }
+  { "type": "railhead", "waitSeconds": 120 } ] }
 CONF
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
-    within 60 test -S "$KUBELET/control.sock" && daemon_start
+    within 60 test -S "$KUBELET/control.sock"
 }
 daemon_start() {
     railheadd --kubelet-dir "$KUBELET" >>"$OUT/railheadd.log" 2>&1 &

@@ -55,7 +55,8 @@ sees_everything() { # VFS
     check '... the GID index finds their addresses' gids_are_addresses "$count"
 }
 
-need 'PFs, VFs, railheadd' node
+need 'PFs, VFs, kubelet' node
+need 'railheadd' daemon_start
 need 'two GPUs on each of two switches' find_gpus
 need 'the container runtime' runtime_start bridge host-local
 check 'kubelet is told of slots, not of VFs' jq -e 'length == 4 and all(.[]; .id | startswith("slot-"))' /tmp/devices

@@ -29,6 +29,7 @@ struct Options {
   std::vector<std::string> annotations;  // of the container, NAME=VALUE
   std::vector<std::string> mounts;       // FROM:TO[:ro][:slave]
   bool confined = false;
+  std::string seccomp;
   std::vector<std::string> capabilities;
   std::string sandbox;
   std::string id;  // of a container
@@ -134,7 +135,8 @@ Result<void> Complete(Options* options) {
   RH_TRY(Pairs(options->annotations, &options->container.annotations));
   for (const std::string& text : options->mounts)
     options->container.mounts.push_back(RH_TRY(ParseMount(text)));
-  if (options->confined) options->container.confinement = Confinement{options->capabilities};
+  if (options->confined)
+    options->container.confinement = Confinement{options->capabilities, options->seccomp};
   return {};
 }
 
@@ -164,6 +166,8 @@ void ContainerOptions(CLI::App* command, Options* options) {
                                      "No capabilities, read-only root, the runtime's seccomp profile");
   command->add_option("--capability", options->capabilities, "But this one; may be repeated")
       ->allow_extra_args(false)
+      ->needs(confined);
+  command->add_option("--seccomp", options->seccomp, "A profile's path on the node instead of the runtime's")
       ->needs(confined);
   command->add_option("--restarts", container->restarts, "How often it was restarted in this sandbox");
   command->add_flag("--detach", options->detach, "Print the container's id and leave it running");

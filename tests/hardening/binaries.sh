@@ -19,8 +19,8 @@ wrong_with() {
     grep -q GNU_RELRO <<<"$segments" || echo 'has no RELRO'
     grep -Eq 'BIND_NOW|FLAGS_1.* NOW' <<<"$dynamic" || echo 'is bound lazily: RELRO is not full'
     grep -q GNU_STACK <<<"$segments" || echo 'does not say what its stack is: it is executable'
-    ! grep GNU_STACK <<<"$segments" | grep -q E || echo 'has an executable stack'
-    ! grep -E '^ *LOAD' <<<"$segments" | grep -q 'RWE' || echo 'has memory that is writable and executable'
+    ! grep 'GNU_STACK.*E' <<<"$segments" >/dev/null || echo 'has an executable stack'
+    ! grep -E '^ *LOAD.*RWE' <<<"$segments" >/dev/null || echo 'has memory that is writable and executable'
     ! grep -q TEXTREL <<<"$dynamic" || echo 'has relocations in its text'
     ! grep -Eq 'RPATH|RUNPATH' <<<"$dynamic" || echo 'looks for libraries where its builder had them'
     # What they print, in a static program; what they call, in another.
@@ -33,7 +33,7 @@ wrong_with() {
 unhardened() {
     python3 - "$1" <<'EOF'
 import json, re, sys
-wanted = ["-fstack-protector-strong", "-D_FORTIFY_SOURCE=2", "-D_GLIBCXX_ASSERTIONS"]
+wanted = ["-fstack-protector-strong", "-fstack-clash-protection", "-D_FORTIFY_SOURCE=2", "-D_GLIBCXX_ASSERTIONS"]
 seen = 0
 for entry in json.load(open(sys.argv[1])):
     # Sources may be joined: an object belongs to its part all the same. (What protoc wrote is not ours.)

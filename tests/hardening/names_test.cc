@@ -65,6 +65,8 @@ class NamesTest : public ::testing::Test {
     const std::string said = json.value("msg", "");
     EXPECT_NE(said.find(field), std::string::npos) << said.substr(0, 300);
     EXPECT_TRUE(IsSafeToPrint(output.out)) << output.out;
+    // JSON writes a control character so that it is safe there; kubelet prints what was meant.
+    EXPECT_TRUE(IsSafeToPrint(said) && said.find('\n') == std::string::npos) << output.out;
     EXPECT_LT(output.out.size(), 2000U);
     EXPECT_EQ(ListingOf(temp_.directory()), before_) << field;
   }

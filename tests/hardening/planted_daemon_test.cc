@@ -11,6 +11,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/binding/bind_server.h"
+#include "deviceplugin/health/recorder.h"
 #include "deviceplugin/health/state_file.h"
 #include "deviceplugin/provision/pf_state.h"
 #include "deviceplugin/reconcile/reconciler.h"
@@ -77,6 +78,34 @@ TEST_F(PlantedDaemonTest, FilesOfTheDaemon) {
     EXPECT_EQ(outside_.Listing(), before);
     fs::remove(folder);
   }
+}
+
+// The one file that is appended to.
+TEST_F(PlantedDaemonTest, WhatWasObserved) {
+  const HealthRules rules = DefaultHealthRules();
+  const HealthMonitor monitor(rules);
+  HealthRecorder recorder(root());
+  const auto write = [&] {
+    recorder.Begin(HealthTime::Now(), rules, monitor);
+    return recorder.End(true);
+  };
+  const std::string path = Path("/run/railhead/observations.jsonl");
+  ASSERT_TRUE(write());
+  ASSERT_TRUE(fs::is_regular_file(path));
+  for (const Planted kind : kAllPlanted) {
+    Plant(kind, path, outside_);
+    const std::string before = outside_.Listing();
+    const auto written = write();
+    ASSERT_FALSE(written) << NameOf(kind);
+    EXPECT_NE(written.error().message.find(path), std::string::npos) << written.error().message;
+    EXPECT_EQ(outside_.Listing(), before) << NameOf(kind);
+    fs::remove(path);
+    EXPECT_TRUE(write());
+  }
+  PlantFolder(Path("/run/railhead"), outside_);
+  const std::string before = outside_.Listing();
+  ASSERT_FALSE(write());
+  EXPECT_EQ(outside_.Listing(), before);
 }
 
 TEST_F(PlantedDaemonTest, TheAddressStore) {

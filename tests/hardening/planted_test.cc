@@ -194,6 +194,26 @@ TEST_F(PlantedTest, ALockThatIsALinkIsNamed) {
   }
 }
 
+// What it is to write it could read, and change while we rely on it.
+TEST_F(PlantedTest, AFileOfAnotherUserIsNotOurs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  Allocate({vfs_[0][0]}, Delivery::kMount);
+  for (const std::string& name : {"/run/railhead/locks/" + vfs_[0][0] + ".lock",
+                                  "/run/railhead/handoff-device/" + vfs_[0][0] + "/nccl.conf",
+                                  std::string("/run/railhead/attachments/c1/rail0@net1.json.new")}) {
+    WriteFileAt(Path(name), "theirs");
+    ASSERT_EQ(::chown(Path(name).c_str(), 4711, 4711), 0);
+    const auto added = Add({.config = Usual()});
+    ASSERT_FALSE(added) << name;
+    EXPECT_NE(added.error().message.find(Path(name) + ": it belongs to user 4711"), std::string::npos)
+        << added.error().message;
+    EXPECT_EQ(ReadFileAt(Path(name)), "theirs");
+    fs::remove(Path(name));
+    (void)Del({.config = Usual()});
+  }
+  EXPECT_TRUE(Add({.config = Usual()}));
+}
+
 // Whoever calls may have any umask; containers' users read what is mounted into them, and nothing else.
 TEST_F(PlantedTest, ModesOfWhatAnAddMakes) {
   Allocate({vfs_[0][0]});

@@ -161,6 +161,8 @@ TEST_F(PodUserTest, ChangesNothingOfAnotherPods) {
 
 TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
   std::atomic<int> asked{0};
+  // Whoever starts it may have any.
+  const mode_t umask_before = ::umask(0);
   const auto server = BindServer::Start(
       sysfs_.root(),
       [&](const BindRequest& request) {
@@ -168,6 +170,7 @@ TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
         return Result<Bindings>(Bindings{{request.slots.front(), "0000:43:00.1"}});
       },
       [](const BindRequest&, const Result<Bindings>&) {});
+  ::umask(umask_before);
   ASSERT_TRUE(server) << Describe(server.error());
   const std::string path = paths::BindSocket(sysfs_.root());
   const BindRequest request{"uid", "c1", {"slot-1"}, "ns/pod"};

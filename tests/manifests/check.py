@@ -39,8 +39,11 @@ def extract(rendering, directory):
     networks = directory / 'networks'
     networks.mkdir(parents=True)
     for config in rendering.of_kind('ConfigMap'):
+        # Beside the fabric lies what the same ConfigMap has, as it is mounted.
+        folder = directory if 'fabric.json' in config['data'] else directory / config['metadata']['name']
+        folder.mkdir(exist_ok=True)
         for key, text in config['data'].items():
-            (directory / key).write_text(text, encoding='utf-8')
+            (folder / key).write_text(text, encoding='utf-8')
     for network in rendering.of_kind('NetworkAttachmentDefinition'):
         (networks / f'{network["metadata"]["name"]}.json').write_text(network['spec']['config'], encoding='utf-8')
 

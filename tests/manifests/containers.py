@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """containers.py RENDERING NODE - the DaemonSet's containers as kubelet would start them, for a script: JSON.
 
-[{"name", "init", "command": [...], "env": {...}, "add": "NET_ADMIN,...", "mounts": [{"from", "to", "readOnly", "followsHost"}],
+[{"name", "init", "command": [...], "env": {...}, "seccomp": null, "add": "NET_ADMIN,...", "mounts": [{"from", "to", "readOnly", "followsHost"}],
   "probes": {"startupProbe": "http://..."}}]; "from" is a path of the host, or "configMap:NAME".
 """
 import json
@@ -22,6 +22,7 @@ def started(container, init, volumes, node):
     gets = {probe: container[probe]['httpGet'] for probe in ('startupProbe', 'livenessProbe', 'readinessProbe') if probe in container}
     return {
         'name': container['name'], 'init': init, 'command': words, 'env': env,
+        'seccomp': container['securityContext']['seccompProfile'].get('localhostProfile'),
         'add': ','.join(container['securityContext']['capabilities'].get('add', [])),
         'mounts': [{'from': volumes[mount['name']], 'to': mount['mountPath'], 'readOnly': mount.get('readOnly', False),
                     'followsHost': mount.get('mountPropagation') == 'HostToContainer'}

@@ -100,7 +100,7 @@ answers() { # PROBE: it answers 200
     address=${url#http://}
     exec 3<>"/dev/tcp/${address%%:*}/$(sed -E 's/.*:([0-9]+).*/\1/' <<<"$address")" || return
     printf 'GET /%s HTTP/1.0\r\n\r\n' "${address#*/}" >&3
-    head -n 1 <&3 | grep -q ' 200 '
+    head -n 1 <&3 | grep ' 200 ' >/dev/null
 }
 within() { # SECONDS COMMAND...
     local end=$((SECONDS + $1))

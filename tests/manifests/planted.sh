@@ -24,7 +24,8 @@ plant() {
         failed=1
     fi
 }
-daemonset=base/daemonset.yaml store=components/kubernetes-store networks=components/networks/networks.yaml
+daemonset=base/daemonset.yaml monitoring=components/monitoring store=components/kubernetes-store networks=components/networks/networks.yaml
+conditions=components/node-conditions
 
 # Not to be built at all.
 plant minimal base/kustomization.yaml 's/- daemonset.yaml/- daemon.yaml/' 'daemon.yaml'
@@ -50,9 +51,25 @@ plant kubernetes-store $store/token.yaml 's/key: ca.crt/key: ca.pem/' 'no key ca
 plant etcd-store components/etcd-store/certificates.yaml 's/railhead-etcd, readOnly/railhead-etc, readOnly/' 'nothing mounts'
 plant minimal $networks 's/resourceName: railhead.io.roce/resourceName: railhead.io\/rocket/' 'railhead.io/rocket'
 plant kubernetes-store overlays/kubernetes-store/kustomization.yaml '/components.kubernetes-store/d' 'go together'
+plant isolated overlays/isolated/kustomization.yaml '/components.node-conditions/d' 'go together'
+# Monitoring.
+plant monitored $monitoring/rules/daemon.yaml '0,/expr:/s/expr:/expression:/' 'no such field'
+plant monitored $monitoring/pod-monitor.yaml 's/interval: 30s/interval: 30/' 'is no str'
+plant monitored $monitoring/pod-monitor.yaml 's/podMetricsEndpoints:/podEndpoints:/' 'no such field'
+plant monitored $monitoring/pod-monitor.yaml 's/matchLabels: .*/matchLabels: { app: railheadd }/' 'selects no pod'
+plant monitored $monitoring/pod-monitor.yaml 's/jobLabel: .*/jobLabel: app/' 'no label app'
+plant monitored $monitoring/pod-monitor.yaml 's/:9917/:9918/' 'at port 9917'
+plant monitored $monitoring/pod-monitor.yaml 's/regex: railheadd/regex: railhead/' 'is not asked of railheadd'
+plant monitored $monitoring/pod-monitor.yaml 's/metrics.nics/metrics\/nic/' 'no page /metrics/nic'
+plant monitored $monitoring/pod-monitor.yaml '/honorLabels/d' 'without honorLabels'
+plant monitored $monitoring/kustomization.yaml '/listen.yaml/d; s/^patches:/patches: []/' 'nobody can connect'
+plant monitored $monitoring/listen.yaml 's/livenessProbe:.*/livenessProbe: {}/' 'livenessProbe does not ask'
+plant monitored $monitoring/listen.yaml 's/status.podIP/spec.nodeName/' "POD_IP is not the pod's"
+plant monitored $monitoring/dashboards/railhead-pod.json '0,/,$/s/,$//' 'railhead-pod.json'
 # Rights.
 plant minimal $daemonset 's/allowPrivilegeEscalation: false/allowPrivilegeEscalation: true/' 'more than it needs'
 plant kubernetes-store $store/role.yaml 's/verbs: .*/verbs: ["*"]/' "more than Railhead's own"
+plant isolated $conditions/role.yaml 's/verbs: \[get, patch\]/verbs: [get, patch, delete]/' "more than Railhead's own"
 # JSON, by itself and for our programs.
 plant minimal overlays/minimal/fabric.json 's/"version": 1,/"version": 1/' 'fabric.json'
 plant minimal overlays/minimal/fabric.json 's/"pf": 0/"pf": 0, "vlam": 1/' 'vlam'

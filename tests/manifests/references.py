@@ -5,9 +5,12 @@ import re
 # Made by others: the cluster, or whoever applies the manifests.
 EXTERNAL = {('ConfigMap', 'kube-root-ca.crt'): {'ca.crt'},
             ('Secret', 'railhead-etcd'): {'ca.pem', 'client.pem', 'client-key.pem'}}
+PAGES = {'/metrics', '/metrics/nics'}
 PROGRAMS = {'railhead', 'railhead-ipam', 'railheadd', 'railctl'}
 NETWORKS, RESOURCE_NAME = 'k8s.v1.cni.cncf.io/networks', 'k8s.v1.cni.cncf.io/resourceName'
+POD_ADDRESS = '$(POD_IP)'
 TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount'
+OF_ISOLATION = {'nodes': {'get', 'patch'}, 'nodes/status': {'patch'}, 'events': {'create'}}
 
 
 class Rendering:
@@ -43,6 +46,8 @@ class Rendering:
             yield from self.of_role(role)
         for network in self.of_kind('NetworkAttachmentDefinition'):
             yield from self.of_network(network)
+        for monitor in self.of_kind('PodMonitor'):
+            yield from self.of_monitor(monitor)
         yield from self.of_addresses()
         yield from self.of_store()
 
@@ -99,8 +104,38 @@ class Rendering:
         address = next((word.partition('=')[2] for word in words if word.startswith('--http-address=')), None)
         for probe in ('startupProbe', 'livenessProbe', 'readinessProbe'):
             get = container.get(probe, {}).get('httpGet')
-            if get and f'{get["host"]}:{get["port"]}' != address:
+            # Without host kubelet asks at the pod's address.
+            if get and f'{get.get("host", POD_ADDRESS)}:{get["port"]}' != address:
                 yield f'{probe} does not ask at {address}'
+        pod_ip = [v for v in container.get('env', []) if v.get('valueFrom', {}).get('fieldRef', {}).get('fieldPath') == 'status.podIP']
+        if address and address.startswith(POD_ADDRESS) and [v['name'] for v in pod_ip] != ['POD_IP']:
+            yield 'POD_IP is not the pod\'s address'
+
+    def of_monitor(self, monitor):
+        """That it finds the pods, and asks where and for what they answer."""
+        where, spec = f'PodMonitor {monitor["metadata"]["name"]}', monitor['spec']
+        found = [d for d in self.of_kind('DaemonSet')
+                 if spec['selector']['matchLabels'].items() <= d['spec']['template']['metadata']['labels'].items()
+                 and d['metadata'].get('namespace') in spec['namespaceSelector']['matchNames']]
+        if not found:
+            yield f'{where}: selects no pod'
+            return
+        labels, container = found[0]['spec']['template']['metadata']['labels'], found[0]['spec']['template']['spec']['containers'][0]
+        if spec.get('jobLabel') not in labels:
+            yield f'{where}: its pods have no label {spec.get("jobLabel")}'
+        host, _, port = next((word.partition('=')[2] for word in container['args'] if word.startswith('--http-address=')), '').rpartition(':')
+        if host in ('', '127.0.0.1', '[::1]'):
+            yield f'{where}: nobody can connect to {container["name"]} from outside'
+        for endpoint in spec['podMetricsEndpoints']:
+            relabelings = endpoint.get('relabelings', [])
+            kept = [r['regex'] for r in relabelings if r.get('action') == 'keep']
+            asked = [r['replacement'] for r in relabelings if r.get('targetLabel') == '__address__']
+            if kept != [container['name']] or not asked or any(not address.endswith(f':{port}') for address in asked):
+                yield f'{where}: {endpoint["path"]} is not asked of {container["name"]} at port {port}'
+            if endpoint['path'] not in PAGES:
+                yield f'{where}: railheadd has no page {endpoint["path"]}'
+            if endpoint['path'] == '/metrics/nics' and not endpoint.get('honorLabels'):
+                yield f'{where}: {endpoint["path"]} without honorLabels'
 
     # ---- rights ------------------------------------------------------------------------
     def of_binding(self, binding):
@@ -116,6 +151,9 @@ class Rendering:
     def of_role(self, role):
         defined = {d['spec']['names']['plural']: d for d in self.of_kind('CustomResourceDefinition')}
         for rule in role['rules']:
+            # What isolation writes, by component node-conditions, and not a verb more.
+            if rule['apiGroups'] == [''] and all(set(rule['verbs']) <= OF_ISOLATION.get(name, set()) for name in rule['resources']):
+                continue
             if rule['apiGroups'] != ['railhead.io'] or '*' in rule['verbs'] + rule['resources']:
                 yield f'ClusterRole {role["metadata"]["name"]}: more than Railhead\'s own'
             yield from (f'ClusterRole {role["metadata"]["name"]}: there is no resource {name}' for name in rule['resources']
@@ -148,8 +186,14 @@ class Rendering:
         mounts = [mount['mountPath'] for daemonset in self.of_kind('DaemonSet')
                   for mount in daemonset['spec']['template']['spec']['containers'][0]['volumeMounts']]
         kubernetes = store.get('type') == 'kubernetes'
-        if kubernetes != bool(self.of_kind('CustomResourceDefinition')) or kubernetes != (TOKEN in mounts):
+        isolation = self.fabric().get('isolation', {})
+        isolates = any(isolation.get(key) for key in ('nodeCondition', 'taint', 'events'))
+        if kubernetes != bool(self.of_kind('CustomResourceDefinition')):
             yield 'fabric: a store of type kubernetes and components/kubernetes-store go together'
+        if isolates != (('ClusterRole', 'railhead-node-conditions') in self.named):
+            yield 'fabric: isolation and components/node-conditions go together'
+        if (kubernetes or isolates) != (TOKEN in mounts):
+            yield 'fabric: a token is mounted where the Kubernetes API is spoken to, and only there'
         for key, path in store.get('etcd', {}).items():
             directory, _, name = str(path).rpartition('/')
             if key.endswith('File') and (directory not in mounts or name not in EXTERNAL['Secret', 'railhead-etcd']):
