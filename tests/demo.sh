@@ -11,13 +11,15 @@
 #   --keep [DIR]   keep captures, logs and results of all nodes (in DIR)
 #
 # On a fresh Debian 12 machine (as root, or with sudo): installs packages, builds the
-# release, builds a guest, boots two of them with SR-IOV NICs on PCIe switches and
-# a leaf router between their rails.  On each, railheadd serves a stand-in of kubelet
-# over the real device plugin API, and a pod gets one VF per rail through libcni.
-# A third guest has two GPUs on each of two PCIe switches and Debian's containerd: four pods
-# with late binding, a GPU each, print in their containers what they have got.
+# release, its Debian package and its image, builds a guest, boots two of them with SR-IOV
+# NICs on PCIe switches and a leaf router between their rails.  On each, dpkg installs the
+# package and systemd starts railheadd, which serves a stand-in of kubelet over the real
+# device plugin API, and a pod gets one VF per rail through libcni.
+# A third guest has two GPUs on each of two PCIe switches and Debian's containerd, which runs the
+# DaemonSet's pod from the image: four pods with late binding, a GPU each, print in their
+# containers what they have got.
 # What happens is shown as it happens; tables of what was checked come last.
-# No KVM, no special hardware: about two minutes once packages, build and guest are there.
+# No KVM, no special hardware: a few minutes once packages, build and guest are there.
 #
 # exit status: 0 everything held; 1 something did not. With --break: 1 the demo failed
 # on exactly the checks that are about the fault; 2 on others, too, or not at all.
@@ -26,7 +28,7 @@ set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 # shellcheck source=tests/setup.sh
 . "$here/setup.sh"
-readonly LIMIT=600                       # seconds for each part's guests, boot included
+readonly LIMIT=900                       # seconds for each part's guests, boot included
 
 usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//'; }
 fault=none keep='' directory=''
@@ -60,6 +62,10 @@ else out=$(mktemp -d "${TMPDIR:-/tmp}/railhead-demo.XXXXXX"); fi || exit
 trap 'exit 1' INT TERM HUP
 rm -f "$out"/node[01]/results "$out"/late/{results,bound}
 
+say "package"
+rm -rf "$out/package"
+"$here/package/pack.sh" "$RAILHEAD_BUILD" "$out/package" >/dev/null || fail "the package could not be built"
+
 [ "$fault" = none ] || say "the fault '$fault' is planted"
 narrate() { while IFS= read -r line; do say "$line"; done; }
 pair=yes late=yes                        # the parts
@@ -67,13 +73,13 @@ case $fault in vlan | gid | arp) late='' ;; topology) pair='' ;; esac
 # In the background, so that signals are taken at once.
 if [ -n "$pair" ]; then
     say "two nodes boot"
-    "$here/vm/run-pair.sh" -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -o "$out" \
+    "$here/vm/run-pair.sh" -I -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -s "package=$out/package" -o "$out" \
         "$here/demo/node.sh" "$fault" > >(narrate) 2>&1 &
     wait $! || say "the nodes ended with exit status $?"
 fi
 if [ -n "$late" ]; then
     say "a node with GPUs boots"
-    "$here/cri/run.sh" -t "$LIMIT" -m 640 -T gpus -b "$RAILHEAD_BUILD" -o "$out/late" \
+    "$here/cri/run.sh" -D 1 -t "$LIMIT" -m 768 -T gpus -b "$RAILHEAD_BUILD" -o "$out/late" \
         "$here/demo/late.sh" "$fault" > >(narrate) 2>&1 &
     wait $! || say "the node ended with exit status $?"
 fi

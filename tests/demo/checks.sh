@@ -126,6 +126,14 @@ announced() {
         and 'arp[14:4] = arp[24:4]' and arp host "${address[i]}" || wrong "no gratuitous ARP of ${address[i]} from $mac"
 }
 
+# ---- connectivity -------------------------------------------------------------------------------
+reaches() { # RAIL
+    railctl net --json >/tmp/net.json
+    jq -e --arg rail "rail$1" '(.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers
+            and ([.peers[] | .state // "reachable"] == ["reachable"]))
+        and ([.pods[] | select(.rail == $rail) | .state] == ["reachable"])' /tmp/net.json
+}
+
 # ---- RDMA -----------------------------------------------------------------------------------------
 write_bw() { # RAIL: node 1 serves, node 0 writes
     local i=$1 port=$((18515 + $1)) status=0
@@ -134,10 +142,10 @@ write_bw() { # RAIL: node 1 serves, node 0 writes
     if [ "$NODE" = 1 ]; then
         container_exec "${command[@]}" >/tmp/bw.log 2>&1 &
         local server=$!
-        if within 60 server_up "$server" "$port"; then post "serving$i" up; else post "serving$i" no; fi
+        if within 60 server_up "$server" "$port"; then post "$attempt" up; else post "$attempt" no; fi
         wait "$server" || status=$?
     else
-        [ "$(await "serving$i")" = up ] || wrong "the other node does not serve" || return
+        [ "$(await "$attempt")" = up ] || wrong "the other node does not serve" || return
         container_exec "${command[@]}" "${peer[i]}" >/tmp/bw.log 2>&1 || status=$?
     fi
     cat /tmp/bw.log
@@ -167,7 +175,7 @@ host_state() {
     ls /sys/class/infiniband
     echo "files:"
     find /run/railhead /run/cdi /var/lib/cni/networks/cluster -mindepth 1 ! -type d ! -path '*/locks/*' \
-        ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name pfs.json ! -name 'last_reserved_ip*' 2>/dev/null | sort
+        ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name leaves.json ! -name reach.json ! -name pfs.json ! -name 'observations*.jsonl' ! -name 'last_reserved_ip*' 2>/dev/null | sort
 }
 restored() {
     host_state >/tmp/after

@@ -3,7 +3,8 @@
 # guest of topology gpus: two GPUs on each of two PCIe switches, and a NIC with two VFs.
 # usage: late.sh FAULT            FAULT: none or topology
 # Four pods at once, each with one GPU and one slot of a pool with late binding. What a
-# container has is what it prints itself; where it is comes from sysfs.
+# container has is what it prints itself; where it is comes from sysfs. Railhead is what the
+# DaemonSet's image brings.
 set -u
 # shellcheck source=tests/vm/lib.sh
 . "$SRC/tests/vm/lib.sh"
@@ -13,17 +14,33 @@ set -u
 . "$SRC/tests/cri/pod.sh"
 # shellcheck source=tests/cri/late.sh
 . "$SRC/tests/cri/late.sh"
+# shellcheck source=tests/cri/daemonset.sh
+. "$SRC/tests/cri/daemonset.sh"
 # shellcheck source=tests/demo/report.sh
 . "$SRC/tests/demo/report.sh"
 fault=$1
 # Neither in PCI order nor switch by switch: whoever takes the first VF that is free fails.
 readonly ORDER=(3 0 2 1)
 
+# The stand-in of kubelet has a directory of its own (tests/cri/late.sh).
+stand_in() {
+    mkdir -p "$CONFIG_MAPS/railhead-fabric" && mv /etc/railhead/fabric.json "$CONFIG_MAPS/railhead-fabric/" || return
+    jq --arg at "$KUBELET" '(.[] | select(.name == "railheadd")) |= (.command += ["--kubelet-dir=\($at)"]
+        | .mounts += [{ from: $at, to: $at, readOnly: false, followsHost: false }])' "$CONTAINERS" >/tmp/containers.json &&
+        CONTAINERS=/tmp/containers.json
+}
+daemon_start() { daemonset_start 1 && kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices; }
+daemon_stop() { cri-pod remove --sandbox "$daemonset"; }
+railctl() { nsenter -t "$(daemonset_pid)" -m /usr/bin/railctl "$@"; } # as "kubectl exec" has it
+
 start_node() {
     step "a node with GPUs: PFs, VFs, a pool with late binding"
-    need "PFs, VFs, kubelet, railheadd" node
+    need "PFs, VFs, kubelet" node
     need "two GPUs on each of two switches" find_gpus
     need "the container runtime" runtime_start bridge host-local
+    step "the DaemonSet's pod, from its image: CNI plugins and fabric come to the host, railheadd runs"
+    need "railheadd" stand_in && need "railheadd" daemon_start
+    ls -l /opt/cni/bin/railhead* | show
     if [ "$fault" = topology ]; then
         need "planting the fault" invert_topology
         need "railheadd with it" daemon_stop && need "railheadd with it" daemon_start

@@ -1,6 +1,7 @@
 #!/bin/bash
 # node.sh - the demo's part on each node; demo.sh runs it in both guests of a pair.
 # usage: node.sh FAULT            FAULT: none, vlan, gid or arp
+# Railhead is installed from its package, and systemd runs railheadd.
 # Everything it shows is printed; every check goes to the table (report.sh).
 set -u
 # shellcheck source=tests/vm/lib.sh
@@ -13,9 +14,11 @@ set -u
 . "$SRC/tests/demo/checks.sh"
 # shellcheck source=tests/demo/report.sh
 . "$SRC/tests/demo/report.sh"
+# shellcheck source=tests/package/installed.sh
+. "$SRC/tests/package/installed.sh"
 fault=$1
 readonly KUBELET=/var/lib/kubelet/device-plugins
-export PATH=$PATH:$BUILD/bin
+package_tools kubelet-standin cnidriver
 
 cni() { # add|check|del CONF IFNAME [DEVICE]
     local capabilities=()
@@ -25,7 +28,10 @@ cni() { # add|check|del CONF IFNAME [DEVICE]
 
 # ---- the node -----------------------------------------------------------------------
 start_node() {
-    step "node$NODE: PFs, VFs, configuration"
+    step "node$NODE: the package, PFs, VFs, configuration"
+    need "dpkg installs the package" package_install >/tmp/dpkg 2>&1
+    grep railhead /tmp/dpkg | show
+    need "systemd knows its unit" package_log "$OUT/railheadd.log"
     need "modules for soft RoCE" modprobe -a rdma_rxe rdma_ucm
     local pf vf
     for pf in 0 1; do
@@ -39,8 +45,8 @@ start_node() {
     kubelet-standin serve --dir "$KUBELET" >"$OUT/kubelet.log" 2>&1 &
     kubelet=$!
     need "kubelet's socket" within 60 test -e "$KUBELET/kubelet.sock"
-    railheadd >"$OUT/railheadd.log" 2>&1 &
-    daemon=$!
+    need "systemd starts railheadd" systemctl start "$UNIT"
+    systemctl status --no-pager --lines 0 "$UNIT" | head -n 4 | show
     need "railheadd offers four healthy VFs" kubelet-standin devices --dir "$KUBELET" "$RESOURCE" --wait 4 --timeout 120 >/tmp/devices
     echo "      $RESOURCE: $(jq -c '[.[] | "\(.id) NUMA \(.numa) \(.health)"]' /tmp/devices)"
 }
@@ -99,6 +105,7 @@ main() {
     if held verify "railctl handoff verify: the pod's NICs are as it was told" railctl handoff verify "$POD"; then show </tmp/held.log; fi
     reach attached
     network
+    connectivity
     held check "CNI CHECK finds all as ADD left it" check_pod
     rdma
     reach measured
@@ -134,6 +141,18 @@ network() {
     else skipped across "across rails: rail0 reaches the other pod's rail1 through the leaf"; fi
 }
 
+# connectivity: what railheadd has found by probing, from the node and from inside the pod.
+connectivity() {
+    step "railctl net: what the rails reach"
+    local i
+    for i in 0 1; do
+        if [ -n "${usable[i]}" ]; then
+            held "reach$i" "rail$i: the gateway, the other node's station, and the pod's way to both" within 120 reaches "$i"
+        else skipped "reach$i" "rail$i: the gateway, the other node's station, and the pod's way to both"; fi
+    done
+    railctl net --all 2>&1 | show
+}
+
 answer() { grep 'bytes from' /tmp/ping | show; }
 
 # exchange: what the other node needs to know of this one; a rail is used by both or none.
@@ -154,7 +173,7 @@ rdma() {
     local i
     for i in 0 1; do
         if [ -n "${usable[i]}" ]; then
-            held "rdma$i" "rail$i: RDMA from pod to pod by ${hca_of_rail[i]}, GID index $gid_index" write_bw "$i"
+            held "rdma$i" "rail$i: RDMA from pod to pod by ${hca_of_rail[i]}, GID index $gid_index" data_moves "rdma$i" write_bw "$i"
             [ "$NODE" = 1 ] || grep -h -A1 '#bytes' /tmp/bw.log | show
         else skipped "rdma$i" "rail$i: RDMA from pod to pod"; fi
     done
@@ -168,13 +187,13 @@ end_pod() {
     ip netns del "$POD"
     held restored "PFs, VFs, RDMA devices and /run/railhead are as before" restored
     held leaked "no address leaked: this node's whole range can be handed out" none_leaked
-    kill "$daemon"
-    held daemon "railheadd ends when told to" wait "$daemon"
+    held daemon "railheadd ends when told to" railheadd_ends
     kill "$kubelet"
     wait "$kubelet" 2>/dev/null
 }
+railheadd_ends() { systemctl stop "$UNIT" && [ "$(systemctl show --value -p Result -p ExecMainStatus "$UNIT" | sort | tr '\n' ' ')" = '0 success ' ]; }
 
 : >"$OUT/results"
 usable=() peer=() address=() hca_of_rail=() devices=() cdi_devices=()
-gid_index='' kubelet='' daemon=''
+gid_index='' kubelet=''
 main

@@ -184,7 +184,9 @@ check 'pod4 is as before' as_before "$before"
 # Of a VF without carrier ADD has made everything but the RDMA device; what its address is then is the test's.
 prepared() { ip -n "$1" rule | grep -q 'oif net1'; } # POD
 lose_address() { within 60 prepared "$1" && ip -n "$1" address del "$2" dev net1; } # POD ADDRESS
-pf_down() { ip link set pf0 down && within 60 no_carrier pod1; }
+# Each VF hears of it by itself, and its RDMA device after it.
+pf_down() { ip link set pf0 down && within 60 no_carrier pod1 && within 60 no_carrier pod2 && within 60 ports_down; }
+ports_down() { [ "$(rdma link | grep -c '^link rxe_pf0v[01]/1 state DOWN ')" = 2 ]; }
 pf_up() { ip link set pf0 up && within 60 is_up pf0; }
 no_carrier() { ip -n "$1" -j link show dev net1 | jq -e '.[0].flags | index("NO-CARRIER")'; }
 has_rxe() { rdma link | grep -q "^link rxe_$1/1 "; }

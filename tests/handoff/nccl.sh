@@ -86,23 +86,31 @@ nccl_index() {
 
 # moves FROM NIC TO INTERFACE: RDMA writes from one pod to the other by what their files say. They meet by the
 # interface of NCCL_SOCKET_IFNAME, as ranks do. NIC: the interface in FROM; of the host, which has no file,
-# "HCA INDEX". rate: what the client has measured, in MB/s. A second try, for on a busy machine the emulated
-# NICs lose more than soft RoCE bears; what is wrong is wrong twice.
+# "HCA INDEX". rate: what the client has measured, in MB/s. Other tries, for on a busy machine the emulated
+# NICs lose more than soft RoCE bears; what is wrong is wrong three times.
 rate=0
-moves() { moves_once "$@" || moves_once "$@"; }
+# told_by POD...: what the two ends and their soft RoCE have said of a failure.
+told_by() {
+    local pod
+    for pod in "$@"; do inside "$pod" rdma statistic | tr '\n' ' '; done
+    grep -Ehv '^ |^-|^$' /tmp/server.log /tmp/client.log
+}
+moves() { moves_once "$@" || moves_once "$@" || moves_once "$@"; }
 moves_once() {
     local server client meet status=1
     server=$(hca_on "$3" "$4") && server="$server $(nccl_index "$3" "$server")" || return
     client=$2
     if [ "$1" != host ]; then client=$(hca_on "$1" "$2") && client="$client $(nccl_index "$1" "$client")" || return; fi
     meet=$(ip -4 -n "$3" -j address show dev "$(told "$3" NCCL_SOCKET_IFNAME)" | jq -r '.[0].addr_info[0].local')
-    inside "$3" timeout 120 ib_write_bw "${gentle[@]}" -d "${server% *}" -x "${server#* }" >/tmp/server.log 2>&1 &
+    : >/tmp/client.log
+    # Not by a function: its process would be a shell's, whose end is not the server's.
+    ip netns exec "$3" timeout 120 ib_write_bw "${gentle[@]}" -d "${server% *}" -x "${server#* }" >/tmp/server.log 2>&1 &
     server=$!
     if within 60 listens "$3" 18515; then
         inside "$1" timeout 120 ib_write_bw "${gentle[@]}" -d "${client% *}" -x "${client#* }" "$meet" >/tmp/client.log 2>&1
         status=$?
     fi
     [ "$status" = 0 ] || kill "$server" 2>/dev/null
-    if ! wait "$server" || [ "$status" != 0 ]; then cat /tmp/server.log /tmp/client.log; return 1; fi
+    if ! wait "$server" || [ "$status" != 0 ]; then told_by "$1" "$3"; return 1; fi
     read -r _ _ _ rate _ < <(grep -A1 '#bytes' /tmp/client.log | tail -n 1)
 }

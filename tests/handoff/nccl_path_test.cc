@@ -95,7 +95,7 @@ TEST_F(NcclPathTest, OneValueHasToSuitAll) {
 TEST_F(NcclPathTest, AGuestsNicsAreNotItsHostBridge) {
   const FakeNode node = MakeGuest(sysfs_);
   std::vector<NcclNic> nics;
-  for (const TopologyNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
+  for (const TopologyFileNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
   const NcclView view = View(nics);
   EXPECT_EQ(view.nics[0].merged.why_not, "NCCL takes 0000:00:07.0 for 0000:00:00.0, which is a bridge");
   EXPECT_EQ(view.merge_vfs, MergeVfs::kOff);
@@ -142,7 +142,7 @@ TEST_F(NcclPathTest, VfsOfOnePfAreMerged) {
 TEST_F(NcclPathTest, PortsOfOneNicAreMerged) {
   const FakeNode node = MakeDualPortNode(sysfs_);
   std::vector<NcclNic> nics;
-  for (const TopologyNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
+  for (const TopologyFileNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
   const NcclView view = View(nics);
   EXPECT_EQ(view.fused, (Groups{{"mlx5_00", "mlx5_10"}, {"mlx5_20", "mlx5_30"}}));
   EXPECT_EQ(view.Variables(), kApart);
@@ -153,7 +153,7 @@ TEST_F(NcclPathTest, OneNicOfEachSwitchIsNotMerged) {
     FakeSysfs sysfs;
     const FakeNode node = make(sysfs);
     std::vector<NcclNic> nics;
-    for (const TopologyNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
+    for (const TopologyFileNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
     const auto view = NcclViewOf(sysfs.root(), nics);
     ASSERT_TRUE(view) << Describe(view.error());
     EXPECT_EQ(view->fused, Groups());

@@ -78,7 +78,7 @@ TEST_P(TopologyOfNodeTest, HasTheNodesGpusAndThePodsNics) {
   auto nets = nccl->Nets();
   std::sort(nets.begin(), nets.end());
   std::vector<std::string> expected;
-  for (const TopologyNic& nic : node().pod.nics) expected.push_back(nic.rdma_device);
+  for (const TopologyFileNic& nic : node().pod.nics) expected.push_back(nic.rdma_device);
   std::sort(expected.begin(), expected.end());
   EXPECT_EQ(nets, expected);
 }
@@ -87,7 +87,7 @@ TEST_P(TopologyOfNodeTest, HasTheNodesGpusAndThePodsNics) {
 TEST_P(TopologyOfNodeTest, IsAsFarApartAsTheDevices) {
   const auto nccl = NcclModel::Load(TextOf(sysfs(), node().pod));
   ASSERT_TRUE(nccl);
-  for (const TopologyNic& nic : node().pod.nics) {
+  for (const TopologyFileNic& nic : node().pod.nics) {
     const auto function = FindPciDevice(sysfs().root(), nic.address);
     ASSERT_TRUE(function && *function);
     for (const std::string& gpu : node().accelerators) {
@@ -169,7 +169,7 @@ TEST_F(TopologyFileTest, OnlyEqualRatesAreSaid) {
   EXPECT_EQ(TextOf(sysfs_, node.pod).find(" speed="), std::string::npos);
   node.pod.nics.front().rate_mbps = std::nullopt;
   EXPECT_EQ(TextOf(sysfs_, node.pod).find(" speed="), std::string::npos);
-  for (TopologyNic& nic : node.pod.nics) nic.rate_mbps = 0;
+  for (TopologyFileNic& nic : node.pod.nics) nic.rate_mbps = 0;
   EXPECT_EQ(TextOf(sysfs_, node.pod).find(" speed="), std::string::npos);
 }
 

@@ -35,7 +35,7 @@ class RandomNode {
     Finish(sysfs_, 2, Chance(0, 1) == 0 ? Processor::kXeon : Processor::kGrace);
   }
 
-  [[nodiscard]] const std::vector<TopologyNic>& nics() const { return nics_; }
+  [[nodiscard]] const std::vector<TopologyFileNic>& nics() const { return nics_; }
   [[nodiscard]] const std::vector<std::string>& gpus() const { return gpus_; }
 
  private:
@@ -122,7 +122,7 @@ class RandomNode {
   }
 
   FakeSysfs& sysfs_;
-  std::vector<TopologyNic> nics_;
+  std::vector<TopologyFileNic> nics_;
   std::vector<std::string> gpus_;
   int bus_ = 0;
 };
@@ -151,7 +151,7 @@ TEST(TopologyShapesTest, EveryNodeIsToldAsItIs) {
     std::sort(expected_gpus.begin(), expected_gpus.end());
     RC_ASSERT(gpus == expected_gpus);
     RC_ASSERT(nccl->Nets().size() == node.nics().size());
-    for (const TopologyNic& nic : node.nics()) {
+    for (const TopologyFileNic& nic : node.nics()) {
       const PciDevice device = Find(sysfs, nic.address);
       for (const std::string& gpu : node.gpus()) {
         const PciDevice accelerator = Find(sysfs, AddressOf(gpu));
@@ -164,7 +164,7 @@ TEST(TopologyShapesTest, EveryNodeIsToldAsItIs) {
           RC_FAIL("another distance");
         }
       }
-      for (const TopologyNic& other : node.nics()) {
+      for (const TopologyFileNic& other : node.nics()) {
         RC_ASSERT(&other == &nic || !nccl->WouldMerge(nic.rdma_device, other.rdma_device));
       }
     }

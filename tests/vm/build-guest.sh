@@ -5,8 +5,10 @@
 # usage: build-guest.sh [--force] [--quiet]
 #   --force   build anew even if the cache has it
 #   --quiet   no progress on stderr
-# stdout: one line, the directory with kernel-image, initrd.cpio, release and runtime/, a
-# container runtime for scripts that share it (run-guest.sh -s runtime=DIR/runtime).
+# stdout: one line, the directory with kernel-image, initrd.cpio, release; runtime/, a
+# container runtime for scripts that share it (run-guest.sh -s runtime=DIR/runtime); switch/,
+# what a leaf switch runs, likewise; and system/, what makes a host with systemd and dpkg of
+# the guest (run-guest.sh -I).
 # exit status: 0, or 1 with a reason on stderr.
 #
 # Cache: ${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest/KEY, where KEY is a hash of
@@ -30,11 +32,17 @@ readonly PACKAGES=(busybox-static bash kmod iproute2 iputils-ping iputils-arping
 # Not in the initramfs, which every guest unpacks into its memory: only these programs.
 readonly RUNTIME_PACKAGES=(containerd runc)
 readonly RUNTIME_PROGRAMS=(usr/bin/containerd usr/bin/containerd-shim-runc-v2 usr/bin/ctr usr/sbin/runc)
+readonly SWITCH_PACKAGES=(lldpd)
+readonly SWITCH_PROGRAMS=(usr/sbin/lldpd usr/sbin/lldpcli)
+# What a host has and no other guest needs: all of their libraries, and of their files these.
+readonly SYSTEM_PACKAGES=(systemd dpkg tar)
+readonly SYSTEM_FILES=(usr/bin/{systemctl,systemd-tmpfiles,dpkg,dpkg-deb,dpkg-query,dpkg-split,tar} usr/lib/x86_64-linux-gnu
+    usr/lib/systemd/{systemd,systemd-executor} 'usr/lib/systemd/system/*.target' 'usr/lib/systemd/system/*.slice')
 # Dependencies of maintainer scripts or of features nobody uses in the guest.
 readonly SKIP='^(perl|perl-base|perl-modules-.*|libperl.*|debconf|adduser|passwd|dpkg|tar|libc-bin|init-system-helpers|debianutils|base-passwd|libpam-modules|libpam-modules-bin|libdb5.3.*|libsemanage.*|libsepol.*|login.defs|openssl-provider-legacy)$'
 readonly MODULES=(9p 9pnet_virtio overlay virtio_net igb igbvf 8021q veth bridge dummy macvlan ipvlan
     vrf ib_core ib_uverbs rdma_rxe rdma_ucm rdma_cm ib_umad af_packet vfio vfio_pci vfio_iommu_type1
-    sch_ingress cls_flower act_mirred nf_conntrack brd ext4 dm-log-writes dm-flakey)
+    sch_ingress sch_tbf cls_flower act_gact act_mirred nf_conntrack brd ext4 dm-log-writes dm-flakey)
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 force='' quiet=''
@@ -53,7 +61,8 @@ cache=${XDG_CACHE_HOME:-$HOME/.cache}/railhead/guest
 key=$(cat "$here/build-guest.sh" "$here/guest-init.sh" | sha256sum | cut -c1-16)
 final=$cache/$key
 complete() {
-    [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ] && [ -x "$final/runtime/runc" ]
+    [ -s "$final/initrd.cpio" ] && [ -s "$final/kernel-image" ] && [ -s "$final/release" ] && [ -x "$final/runtime/runc" ] &&
+        [ -x "$final/switch/lldpd" ] && [ -x "$final/system/usr/lib/systemd/systemd" ]
 }
 
 if [ -z "$force" ] && complete; then
@@ -113,7 +122,8 @@ unpack_kernel() { # sets kernel, kroot
     say "kernel $kernel"
     # Up to 6.12 everything is in linux-image-*; later kernels are split.
     local packages=("linux-image-$kernel") deb
-    if apt-cache "${apt_opts[@]}" show "linux-modules-$kernel" 2>/dev/null | grep -q '^Filename'; then
+    # No grep -q at the end of a pipe: what writes into it would be killed, and so have failed.
+    if [ -n "$(apt-cache "${apt_opts[@]}" show "linux-modules-$kernel" 2>/dev/null)" ]; then
         packages=("linux-binary-$kernel" "linux-modules-$kernel" "linux-base-$kernel")
     fi
     kroot=$work/kernel-packages
@@ -145,18 +155,40 @@ extract_kernel() {
 }
 
 # ---- userland ---------------------------------------------------------------------
-unpack_userland() { # sets root
+# with_dependencies PACKAGE...: downloads them and what they need; "NAME FILE", a line each.
+with_dependencies() {
+    quietly apt-get "${apt_opts[@]}" -y --download-only install "$@"
+    apt-get "${apt_opts[@]}" -s install "$@" | sed -n 's/^Inst \([^ :]*\)[^ ]* (\([^ ]*\) .*/\1 \2/p' | sed 's/:/%3a/g' |
+        while read -r name version; do echo "$name" "$apt/cache/archives/${name}_${version}_"*.deb; done
+}
+
+# unpack_missing TREE SKIP PACKAGE...: these and what they need, without what the userland has, and without
+# what they need whose names match SKIP.
+unpack_missing() {
+    local tree=$1 skip=$2 name deb
+    shift 2
+    mkdir -p "$tree"
+    with_dependencies "$@" >"$work/packages"
+    while read -r name deb; do
+        [[ " ${userland[*]} " = *" $name "* ]] && continue
+        [[ $name =~ $skip ]] && [[ " $* " != *" $name "* ]] && continue
+        quietly dpkg -x "$deb" "$tree"
+    done <"$work/packages"
+    rm "$work/packages"
+}
+
+unpack_userland() { # sets root, userland
     say "userland: $GUEST_SUITE, ${#PACKAGES[@]} packages and what they need"
-    quietly apt-get "${apt_opts[@]}" -y --download-only install "${PACKAGES[@]}"
     root=$work/root
     mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root"/{proc,sys,dev,run,tmp,etc,root,mnt/root} "$root"/var/{lib,log,tmp}
-    local dir name version
+    local dir name deb
     for dir in bin sbin lib lib64; do ln -s "usr/$dir" "$root/$dir"; done
-    while read -r name version; do
+    with_dependencies "${PACKAGES[@]}" >"$work/packages"
+    while read -r name deb; do
         [[ $name =~ $SKIP ]] && continue
-        quietly dpkg -x "$apt/cache/archives/${name}_${version}_"*.deb "$root"
-    done < <(apt-get "${apt_opts[@]}" -s install "${PACKAGES[@]}" |
-        sed -n 's/^Inst \([^ :]*\)[^ ]* (\([^ ]*\) .*/\1 \2/p' | sed 's/:/%3a/g')
+        userland+=("$name")
+        quietly dpkg -x "$deb" "$root"
+    done <"$work/packages"
     rm -rf "$root"/usr/share/{doc,man,locale,info,lintian,bug,perl*,zoneinfo,bash-completion,misc,zsh,initramfs-tools} \
         "$root"/usr/lib/x86_64-linux-gnu/{gconv,perl*} "$root"/usr/lib/{udev,systemd,locale} "$root"/var/lib/dpkg
     # base-files ships directories and leaves the link to its maintainer script.
@@ -184,6 +216,27 @@ unpack_runtime() {
     for deb in "$debs"/*.deb; do quietly dpkg -x "$deb" "$tree"; done
     for program in "${RUNTIME_PROGRAMS[@]}"; do mv "$tree/$program" "$work/runtime/"; done
     rm -rf "$debs" "$tree"
+}
+
+# Programs, and beside them what libraries the guest does not have: of lldpd's those of net-snmp, with Perl's.
+unpack_switch() {
+    say "switch: ${SWITCH_PACKAGES[*]}"
+    local tree=$work/switch-packages program
+    mkdir -p "$work/switch/lib"
+    unpack_missing "$tree" '^$' "${SWITCH_PACKAGES[@]}"
+    for program in "${SWITCH_PROGRAMS[@]}"; do mv "$tree/$program" "$work/switch/"; done
+    find "$tree" -regex '.*/lib/x86_64-linux-gnu/lib[^/]*\.so\.[^/]*' -exec mv -t "$work/switch/lib" {} +
+    rm -rf "$tree"
+}
+
+unpack_system() {
+    say "system: ${SYSTEM_PACKAGES[*]}"
+    local tree=$work/system-packages file
+    mkdir -p "$work/system"
+    unpack_missing "$tree" "$SKIP" "${SYSTEM_PACKAGES[@]}"
+    # shellcheck disable=SC2086 # patterns
+    for file in "${SYSTEM_FILES[@]}"; do (cd "$tree" && quietly cp -a --parents $file "$work/system/"); done
+    rm -rf "$tree"
 }
 
 # Modules with what they need, uncompressed: decompressing under emulation costs
@@ -215,10 +268,13 @@ prune() {
         sort -rn | tail -n +3 | cut -d' ' -f2- | while read -r old; do rm -rf "$old"; done
 }
 
+userland=()
 prepare_apt
 unpack_kernel
 unpack_userland
 unpack_runtime
+unpack_switch
+unpack_system
 copy_modules
 (cd "$root" && find . -print0 | LC_ALL=C sort -z | cpio --null -o -H newc --owner=0:0 --quiet) >"$work/initrd.cpio"
 rm -rf "$work/root" "$kroot" "$work/debs"

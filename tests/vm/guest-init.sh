@@ -4,6 +4,7 @@
 # /mnt/job/run, writes its exit status to /mnt/job/rc and powers off.
 #   /mnt/job    the job directory of run-guest.sh, writable
 #   /mnt/NAME   every share of run-guest.sh, read-only, but for "sync"
+# With guest.init=systemd it becomes systemd, and /mnt/job/run is a service.
 #
 # Before anything else the root file system is bind-mounted over itself:
 # pivot_root, and so any container runtime, does not work on the initramfs proper.
@@ -24,11 +25,12 @@ ln -sfn /proc/self/fd /dev/fd
 mkdir -p /run/netns /var/lib/cni /mnt/job
 
 read -r cmdline </proc/cmdline
-shares='' name=guest
+shares='' name=guest init=''
 for word in $cmdline; do
     case $word in
         guest.name=*) name=${word#*=} ;;
         guest.shares=*) shares=${word#*=} ;;
+        guest.init=*) init=${word#*=} ;;
     esac
 done
 echo "$name" >/proc/sys/kernel/hostname
@@ -61,8 +63,27 @@ read -r uptime _ </proc/uptime
 echo "$uptime" >/mnt/job/uptime
 
 # The script talks to the virtio console, the kernel to the serial one.
+cat >/run/job <<'END'
 cd /root || poweroff -f
 setsid bash -c 'exec /mnt/job/run </dev/null >/dev/hvc0 2>&1'
 echo $? >/mnt/job/rc.tmp && mv /mnt/job/rc.tmp /mnt/job/rc
 sync
 poweroff -f
+END
+[ "$init" = systemd ] || exec bash /run/job
+
+# cpio replaces what is there; cp would write through links to busybox.
+(cd /mnt/system && find . -depth | cpio -o -H newc 2>/dev/null) | (cd / && cpio -idu --quiet)
+ldconfig 2>/dev/null
+mkdir -p /var/lib/dpkg/{info,updates,triggers} /etc/systemd/system /var/tmp
+: >>/var/lib/dpkg/status
+# A first boot would make this up.
+echo 0123456789abcdef0123456789abcdef >/etc/machine-id
+cat >/etc/systemd/system/job.service <<'END'
+[Service]
+ExecStart=/usr/bin/bash /run/job
+Environment=HOME=/root LANG=C
+TasksMax=infinity
+StandardOutput=file:/dev/ttyS0
+END
+exec /usr/lib/systemd/systemd --system --unit=job.service --log-target=console --log-level=notice

@@ -32,7 +32,7 @@ failed() { checked=$((checked + 1)); failures=$((failures + 1)); echo "FAIL  $*"
 check() {
     local what=$1
     shift
-    if "$@" >/tmp/check.log 2>&1; then passed "$what"; else failed "$what: $(tail -n 3 /tmp/check.log)"; fi
+    if "$@" >/tmp/check.log 2>&1; then passed "$what"; else failed "$what: $(tail -n 12 /tmp/check.log)"; fi
 }
 deny() {
     local what=$1
@@ -60,6 +60,23 @@ post() {
     echo "$*" >"$SYNC/.$name.new" && mv "$SYNC/.$name.new" "$SYNC/$name"
 }
 await() { within 180 test -e "$SYNC/$1" && cat "$SYNC/$1"; }
+# both NAME COMMAND...: here and on the other node at once; each hears how the other fared.
+both() {
+    local name=$1 status=0 other
+    shift
+    "$@" || status=$?
+    post "$name.$NODE" "$status"
+    other=$(await "$name.$((1 - NODE))") && [ "$status" = 0 ] && [ "$other" = 0 ]
+}
+# data_moves NAME COMMAND...: RDMA between the nodes; COMMAND is one end of it and posts by the name of $attempt. Three
+# attempts, for on a busy machine the emulated NICs lose more than soft RoCE bears; what is wrong is wrong every time.
+data_moves() {
+    for attempt in "$1.first" "$1.second" "$1.third"; do
+        both "$attempt.over" "${@:2}" && return
+        echo "$attempt has failed"
+    done
+    return 1
+}
 
 # ---- PFs and VFs -------------------------------------------------------------------------
 is_up() {

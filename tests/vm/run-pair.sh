@@ -12,12 +12,12 @@ set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 out='' options=() topology=('' '')
-while getopts 0:1:b:s:o:t:T:m:c:a:v flag; do
+while getopts 0:1:b:s:o:t:T:m:c:a:Iv flag; do
     case $flag in
         0) topology[0]=$OPTARG ;;
         1) topology[1]=$OPTARG ;;
         o) out=$OPTARG ;;
-        v) options+=(-v) ;;
+        v | I) options+=("-$flag") ;;
         b | s | t | T | m | c | a) options+=("-$flag" "$OPTARG") ;;
         *) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 125 ;;
     esac

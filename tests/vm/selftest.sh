@@ -29,10 +29,10 @@ rdma() {
     if [ "$NODE" = 1 ]; then
         ip netns exec pod timeout 120 ib_write_bw -d "rxe$i" -x "$index" -p $((18515 + i)) "${gentle[@]}" &
         local server=$!
-        within 60 listens pod $((18515 + i)) && post "rdma$i"
+        within 60 listens pod $((18515 + i)) && post "$attempt"
         wait "$server"
     else
-        await "rdma$i" && ip netns exec pod timeout 120 \
+        await "$attempt" && ip netns exec pod timeout 120 \
             ib_write_bw -d "rxe$i" -x "$index" -p $((18515 + i)) "${gentle[@]}" "10.10$i.0.2"
     fi
 }
@@ -56,7 +56,7 @@ reach attached
 for i in 0 1; do
     check "rail $i: gateway" ping_from "net$((i + 1))" "10.10$i.0.254"
     check "rail $i: other node" ping_from "net$((i + 1))" "10.10$i.0.$((other + 1))"
-    check "rail $i: RDMA" rdma "$i"
+    check "rail $i: RDMA" data_moves "rdma$i" rdma "$i"
 done
 check "rail 0 to rail 1 of the other node" ping_from 10.100.0.$((NODE + 1)) 10.101.0.$((other + 1))
 # Every port of the hub sees all frames: the sender's address tells them apart.
