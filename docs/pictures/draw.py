@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""draw.py - the pictures of docs/concepts.md.
+"""draw.py - the pictures of docs/concepts.md and docs/connectivity.md.
 
 usage: docs/pictures/draw.py [--check]
   --check   write nothing; exit status 1 when a picture is not what would be written
@@ -26,6 +26,9 @@ class Drawing:
                            f'fill="{FILLS[fill]}" stroke="{LINE}"{dash}/>')
         if text:
             self.text(x + width / 2, y + height / 2 + 4, text)
+
+    def cell(self, x, y, width, height, colour):
+        self.shapes.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}" stroke="#ffffff" stroke-width="0.5"/>')
 
     def text(self, x, y, text, anchor="middle", colour=INK, size=12, bold=False, halo=False):
         weight = ' font-weight="600"' if bold else ""
@@ -157,7 +160,37 @@ def late():
         ["At 1 nobody knows the GPU yet: kubelet asks plugins one after the other. At 4 all is known."], gap=190)
 
 
-PICTURES = {"rails.svg": rails, "allocate.svg": allocate, "add.svg": add, "late-binding.svg": late}
+def reach():
+    """Who reaches whom on three rails, in the colours of railctl net --svg."""
+    nodes, cell, gap = 24, 10, 50
+    side = nodes * cell
+    colours = {".": "#2da44e", "X": "#cf222e", "-": "#6e7781"}
+    drawing = Drawing(2 * 30 + 3 * side + 2 * gap, side + 122, "Who reaches whom: three rails of 24 nodes")
+    rails_of = [("rail0", "all reach all", lambda a, b: False),
+                ("rail1", "gpu-017 reaches nobody", lambda a, b: 17 in (a, b)),
+                ("rail2", "between gpu-[000-011] and gpu-[012-023]", lambda a, b: (a < 12) != (b < 12))]
+    for number, (rail, told, is_bad) in enumerate(rails_of):
+        left, top = 30 + number * (side + gap), 40
+        drawing.text(left, 26, rail, anchor="start", bold=True)
+        drawing.cell(left, top, side, side, colours["."])
+        for row in range(nodes):
+            marks = "".join("-" if row == column else "X" if is_bad(row, column) else "." for column in range(nodes))
+            begin = 0
+            while begin < nodes:
+                end = begin
+                while end < nodes and marks[end] == marks[begin]:
+                    end += 1
+                if marks[begin] != ".":
+                    drawing.cell(left + begin * cell, top + row * cell, (end - begin) * cell, cell, colours[marks[begin]])
+                begin = end
+        drawing.text(left, top + side + 24, told, anchor="start")
+    for number, (mark, meaning) in enumerate({".": "reachable", "X": "silent", "-": "itself"}.items()):
+        drawing.cell(30 + 110 * number, side + 90, 12, 12, colours[mark])
+        drawing.text(48 + 110 * number, side + 100, meaning, anchor="start", colour=QUIET)
+    return drawing
+
+
+PICTURES = {"rails.svg": rails, "allocate.svg": allocate, "add.svg": add, "late-binding.svg": late, "reach.svg": reach}
 
 
 def main():
