@@ -1,25 +1,43 @@
 #include "deviceplugin/daemon/rail_verdicts.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace railhead {
 namespace {
 
+// One peer of two may be ill itself.
+constexpr std::size_t kFewestIll = 2;
+
+bool MostAreIll(const std::vector<PeerReach>& peers) {
+  std::size_t well = 0;
+  std::size_t ill = 0;
+  for (const PeerReach& peer : peers) {
+    if (peer.state == PeerState::kReachable) {
+      ++well;
+    } else if (peer.state != PeerState::kUnknown && peer.state != PeerState::kSilent) {
+      ++ill;
+    }
+  }
+  return ill >= kFewestIll && ill > well;
+}
+
 ObservedRail VerdictOn(const RailReach& rail) {
   using State = ObservedRail::State;
   if (!rail.probed || rail.state == ReachState::kUnknown) return {};
   if (rail.state == ReachState::kDead) return {State::kDead, rail.because};
+  if (MostAreIll(rail.peers)) return {State::kImpaired, rail.because};
   return {State::kAlive, {}};
 }
 
-// Of two rails of one PF: it is out of use only when nothing that goes through it is reached.
+// Of two rails of one PF: it is out of use only when all that goes through it is ill.
 ObservedRail Better(ObservedRail a, ObservedRail b) {
   using State = ObservedRail::State;
   for (const State state : {State::kAlive, State::kUnknown}) {
     if (a.state == state) return a;
     if (b.state == state) return b;
   }
-  return {State::kDead, a.because + "; " + b.because};
+  return {std::min(a.state, b.state), a.because + "; " + b.because};
 }
 
 }  // namespace

@@ -1,9 +1,10 @@
 // What probes last said of each PF's rail, from the thread that probes to the one that judges health.
 //
-// A rail is dead when it was probed and neither gateway nor peers answer. One that cannot be probed (no
-// carrier, its address in use by another) is not known: that is the business of other rules. A PF of several
-// rails is dead when all of them are.
-// Threads: thread-safe.
+// A rail is dead when it was probed and neither gateway nor peers answer. It is impaired when most of the
+// peers that are heard are ill all the same (lossy, paths, MTU, one way): rather the fault of one here than
+// of each of them there. Silent peers say nothing of that: they may be switched off. A rail that cannot be
+// probed (no carrier, its address in use by another) is not known: that is the business of other rules. A PF
+// of several rails is as the best of them. Threads: thread-safe.
 #pragma once
 
 #include <map>

@@ -11,7 +11,7 @@ namespace {
 
 using Kind = Verdict::Kind;
 
-constexpr std::array<std::string_view, 3> kRailStates = {"unknown", "alive", "dead"};
+constexpr std::array<std::string_view, 4> kRailStates = {"unknown", "alive", "impaired", "dead"};
 constexpr std::array<std::string_view, 6> kPortStates = {"NOP",   "DOWN",   "INIT",
                                                          "ARMED", "ACTIVE", "ACTIVE_DEFER"};
 
@@ -62,11 +62,13 @@ Verdict JudgeVfCount(const HealthSubject& subject, const Observation& seen) {
   return Bad(Name(subject) + " has no VFs any more: sriov_numvfs is 0, was " + std::to_string(had));
 }
 
-Verdict JudgeUnreachable(const HealthSubject& subject, const ObservedRail& rail) {
-  if (rail.state == ObservedRail::State::kUnknown) return {Kind::kUnknown, {}, {}};
-  if (rail.state == ObservedRail::State::kAlive) return {};
-  return Bad("the rail of " + Name(subject) + " reaches nothing" +
-             (rail.because.empty() ? "" : ": " + rail.because));
+// `bad_from`: this state and worse ones are bad.
+Verdict JudgeRailOf(const HealthSubject& subject, const ObservedRail& rail, ObservedRail::State bad_from) {
+  using State = ObservedRail::State;
+  if (rail.state == State::kUnknown) return {Kind::kUnknown, {}, {}};
+  if (rail.state < bad_from) return {};
+  const std::string how = rail.state == State::kDead ? " reaches nothing" : " is ill towards most peers";
+  return Bad("the rail of " + Name(subject) + how + (rail.because.empty() ? "" : ": " + rail.because));
 }
 
 Verdict JudgeDrain(const HealthSubject& subject, const Drain& drain) {
@@ -93,7 +95,9 @@ Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& 
     case HealthRule::kRdmaPort:
       return seen.bound ? JudgePort(subject, seen) : Verdict{Kind::kUnknown, {}, {}};
     case HealthRule::kUnreachable:
-      return seen.rail ? JudgeUnreachable(subject, *seen.rail) : Verdict{};
+      return seen.rail ? JudgeRailOf(subject, *seen.rail, ObservedRail::State::kDead) : Verdict{};
+    case HealthRule::kImpaired:
+      return seen.rail ? JudgeRailOf(subject, *seen.rail, ObservedRail::State::kImpaired) : Verdict{};
     case HealthRule::kVfCount:
       return JudgeVfCount(subject, seen);
     case HealthRule::kDevlink:

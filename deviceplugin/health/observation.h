@@ -56,9 +56,10 @@ struct ObservedCounter {
 
 // What probes say of a PF's rail.
 struct ObservedRail {
-  enum class State : std::uint8_t { kUnknown, kAlive, kDead };
+  // kImpaired: something is reached, but most of what can be judged is ill.
+  enum class State : std::uint8_t { kUnknown, kAlive, kImpaired, kDead };
   State state = State::kUnknown;
-  std::string because;  // with kDead, for people
+  std::string because;  // with kImpaired and kDead, for people
 
   bool operator==(const ObservedRail&) const = default;
 };

@@ -142,7 +142,7 @@ void ReadObservedRail(JsonReader* line, std::optional<ObservedRail>* rail) {
   const std::string word = object->RequiredString("state");
   const auto state = RailStateNamed(word);
   if (!state && !word.empty())
-    object->Fail("state", "'" + word + "' is no state of a rail", "unknown, alive, dead");
+    object->Fail("state", "'" + word + "' is no state of a rail", "unknown, alive, impaired, dead");
   now.state = state.value_or(now.state);
   now.because = object->String("because").value_or("");
   object->Close();

@@ -11,8 +11,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::array<std::string_view, kHealthRuleCount> kNames = {
-    "link",    "rdmaPort",  "gone",       "unbound",     "vfCount", "aer",
-    "devlink", "errorRate", "pauseStorm", "unreachable", "drained"};
+    "link",    "rdmaPort",  "gone",       "unbound",     "vfCount",  "aer",
+    "devlink", "errorRate", "pauseStorm", "unreachable", "impaired", "drained"};
 
 constexpr std::int64_t kMaxSeconds = 86400;
 constexpr std::int64_t kMaxInterval = 3600;
@@ -126,8 +126,8 @@ std::optional<HealthRule> HealthRuleNamed(std::string_view name) {
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   using R = HealthRule;
   static constexpr std::array<HealthRule, kHealthRuleCount> kAll = {
-      R::kLink,    R::kRdmaPort,  R::kGone,       R::kUnbound,     R::kVfCount, R::kAer,
-      R::kDevlink, R::kErrorRate, R::kPauseStorm, R::kUnreachable, R::kDrained};
+      R::kLink,    R::kRdmaPort,  R::kGone,       R::kUnbound,     R::kVfCount,  R::kAer,
+      R::kDevlink, R::kErrorRate, R::kPauseStorm, R::kUnreachable, R::kImpaired, R::kDrained};
   return kAll;
 }
 
@@ -163,6 +163,8 @@ HealthRules DefaultHealthRules() {
   // Off: one switch that drops probes and nothing else would take a whole cluster's rails. Probes have been
   // confirmed by then; what is back has to stay for some rounds.
   rules.Of(HealthRule::kUnreachable) = {false, seconds(0), seconds(120), {}};
+  // Off for the same reason. Loss may pass.
+  rules.Of(HealthRule::kImpaired) = {false, seconds(60), seconds(120), {}};
   rules.Of(HealthRule::kDrained) = {true, seconds(0), seconds(0), {}};
   rules.reporters = {"fw_fatal"};
   return rules;

@@ -30,9 +30,10 @@ enum class HealthRule : std::uint8_t {
   kErrorRate,    // counters of the port
   kPauseStorm,   // ethtool statistics of the PF
   kUnreachable,  // probes reach nothing on the PF's rail (connectivity/); off unless switched on
+  kImpaired,     // probes find most peers ill: the fault is here; off unless switched on
   kDrained,      // taken out of use by an operator (drains.h); cannot be switched off
 };
-inline constexpr std::size_t kHealthRuleCount = 11;
+inline constexpr std::size_t kHealthRuleCount = 12;
 
 // The rule's key in the configuration: "link", "rdmaPort", ...
 std::string_view NameOf(HealthRule rule);

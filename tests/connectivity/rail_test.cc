@@ -3,6 +3,7 @@
 
 #include <atomic>
 
+#include "deviceplugin/daemon/rail_verdicts.h"
 #include "tests/connectivity/nodes.h"
 
 namespace railhead::testing {
@@ -55,6 +56,23 @@ TEST_F(RailProberTest, ANicThatIsGoneIsADeadRail) {
   EXPECT_EQ(cluster_.State(0, 2), "reachable");
   EXPECT_EQ(cluster_.Rail(0), "degraded");
   EXPECT_EQ(cluster_.Node(0).Reach().because, "silent: node1");
+}
+
+TEST_F(RailProberTest, WhatOneNodeDoesWrongIsItsOwnFault) {
+  const auto verdict = [&](int node) {
+    RailVerdicts verdicts;
+    verdicts.Take({"node", {}, {cluster_.Node(node).Reach()}, {}});
+    return verdicts.Of(cluster_.Node(node).port().device).value().state;
+  };
+  EXPECT_EQ(verdict(1), ObservedRail::State::kAlive);
+  cluster_.Switch().Drop(
+      [](const Passing& passing) { return passing.from == 1 && passing.source_port != 0; });
+  cluster_.Rounds(4);
+  EXPECT_EQ(verdict(1), ObservedRail::State::kImpaired) << cluster_.Node(1).Reach().because;
+  EXPECT_EQ(verdict(0), ObservedRail::State::kAlive) << cluster_.Node(0).Reach().because;
+  EXPECT_EQ(verdict(2), ObservedRail::State::kAlive) << cluster_.Node(2).Reach().because;
+  ExpectWell(4);
+  EXPECT_EQ(verdict(1), ObservedRail::State::kAlive);
 }
 
 TEST_F(RailProberTest, OneLostAnswerOfTheGatewayIsNothing) {

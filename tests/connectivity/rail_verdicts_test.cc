@@ -33,6 +33,32 @@ TEST(RailVerdictsTest, OfOneRail) {
   EXPECT_EQ(RailVerdicts().Of(kPf), std::nullopt);
 }
 
+// What one node does wrong looks to it as if all others did.
+TEST(RailVerdictsTest, OfARailThatIsIllTowardsMost) {
+  const auto verdict = [](const std::vector<PeerState>& states) {
+    std::vector<PeerReach> peers;
+    for (const PeerState state : states)
+      peers.push_back(PeerOf(NodeNumber(static_cast<int>(peers.size())), state));
+    ReachReport report{"n", ReachWall(0), {RailOf("rail0", ReachState::kDegraded, peers)}, {}};
+    report.rails[0].probed = true;
+    report.rails[0].because = "why";
+    RailVerdicts verdicts;
+    verdicts.Take(report);
+    return verdicts.Of(report.rails[0].device).value();
+  };
+  using Peer = PeerState;
+  EXPECT_EQ(verdict({Peer::kMtu, Peer::kMtu, Peer::kReachable}), (ObservedRail{State::kImpaired, "why"}));
+  EXPECT_EQ(verdict({Peer::kOneWay, Peer::kLossy, Peer::kPaths, Peer::kReachable}).state, State::kImpaired);
+  EXPECT_EQ(verdict({Peer::kLossy, Peer::kLossy, Peer::kUnknown, Peer::kUnknown, Peer::kUnknown}).state,
+            State::kImpaired);
+  EXPECT_EQ(verdict({Peer::kMtu, Peer::kReachable, Peer::kReachable}).state, State::kAlive);
+  EXPECT_EQ(verdict({Peer::kMtu, Peer::kMtu, Peer::kReachable, Peer::kReachable}).state, State::kAlive)
+      << "half may be a leaf's";
+  EXPECT_EQ(verdict({Peer::kMtu}).state, State::kAlive) << "that may be the peer's";
+  EXPECT_EQ(verdict({Peer::kSilent, Peer::kSilent, Peer::kSilent, Peer::kReachable}).state, State::kAlive)
+      << "they may be switched off";
+}
+
 // In whichever order: out of use is it only with all of them.
 TEST(RailVerdictsTest, OfRailsThatShareAPf) {
   EXPECT_EQ(VerdictOf({ReachState::kDead, ReachState::kReachable}).state, State::kAlive);

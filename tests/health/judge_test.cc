@@ -36,6 +36,25 @@ TEST(JudgeTest, Link) {
   }
 }
 
+TEST(JudgeTest, Impaired) {
+  using State = ObservedRail::State;
+  Observation seen = GoodPf();
+  EXPECT_EQ(KindOf(HealthRule::kImpaired, Pf(), seen), Kind::kGood) << "nobody probes it";
+  seen.rail = ObservedRail{State::kUnknown, ""};
+  EXPECT_EQ(KindOf(HealthRule::kImpaired, Pf(), seen), Kind::kUnknown);
+  seen.rail = ObservedRail{State::kAlive, ""};
+  EXPECT_EQ(KindOf(HealthRule::kImpaired, Pf(), seen), Kind::kGood);
+  seen.rail = ObservedRail{State::kImpaired, "mtu: gpu-002, gpu-003"};
+  EXPECT_EQ(KindOf(HealthRule::kUnreachable, Pf(), seen), Kind::kGood) << "something is reached";
+  const Verdict impaired = Judge(HealthRule::kImpaired, Pf(), seen);
+  EXPECT_EQ(impaired.kind, Kind::kBad);
+  EXPECT_EQ(impaired.text,
+            "the rail of PF pf0 (0000:43:00.0) is ill towards most peers: mtu: gpu-002, gpu-003");
+  seen.rail->state = State::kDead;
+  EXPECT_EQ(KindOf(HealthRule::kImpaired, Pf(), seen), Kind::kBad)
+      << "whoever is out of use must not come back by dying";
+}
+
 TEST(JudgeTest, Unreachable) {
   using State = ObservedRail::State;
   Observation seen = GoodPf();
@@ -51,7 +70,7 @@ TEST(JudgeTest, Unreachable) {
             "the rail of PF pf0 (0000:43:00.0) reaches nothing: gateway 10.0.0.254 does not answer");
   seen.present = false;
   EXPECT_EQ(KindOf(HealthRule::kUnreachable, Pf(), seen), Kind::kUnknown);
-  for (const State state : {State::kUnknown, State::kAlive, State::kDead})
+  for (const State state : {State::kUnknown, State::kAlive, State::kImpaired, State::kDead})
     EXPECT_EQ(RailStateNamed(NameOf(state)), state);
 }
 

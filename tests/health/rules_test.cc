@@ -35,7 +35,9 @@ TEST(HealthRulesTest, NothingSaidIsTheDefault) {
   EXPECT_EQ(Parse(R"({"health": {}})").value(), DefaultHealthRules());
   EXPECT_EQ(Parse(R"({"health": true})").value(), DefaultHealthRules());
   for (const HealthRule rule : AllHealthRules())
-    EXPECT_EQ(DefaultHealthRules().Of(rule).enabled, rule != HealthRule::kUnreachable) << NameOf(rule);
+    EXPECT_EQ(DefaultHealthRules().Of(rule).enabled,
+              rule != HealthRule::kUnreachable && rule != HealthRule::kImpaired)
+        << NameOf(rule);
 }
 
 TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
@@ -57,6 +59,7 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
   for (const HealthRule rule : AllHealthRules())
     EXPECT_EQ(none.Of(rule).enabled, rule == HealthRule::kDrained) << "an operator's word is no setting";
   EXPECT_TRUE(Parse(R"({"health": {"unreachable": true}})").value().Of(HealthRule::kUnreachable).enabled);
+  EXPECT_TRUE(Parse(R"({"health": {"impaired": true}})").value().Of(HealthRule::kImpaired).enabled);
   EXPECT_FALSE(Parse(R"({"health": {"drained": false}})"));
   EXPECT_EQ(HealthRuleNamed("Link"), std::nullopt);
 }

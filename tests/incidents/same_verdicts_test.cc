@@ -139,10 +139,10 @@ class LiveNode {
     sysfs_.Write(std::string(kCarrier) + "/a_directory", "");
   }
   // The next of: not probed, not known, alive, dead.
-  void Probe() { probed_ = (probed_ + 1) % 4; }
+  void Probe() { probed_ = (probed_ + 1) % 5; }
   std::optional<ObservedRail> Rail() const {
     if (probed_ == 0) return std::nullopt;
-    return ObservedRail{static_cast<ObservedRail::State>(probed_ - 1), probed_ == 3 ? "silent: node1" : ""};
+    return ObservedRail{static_cast<ObservedRail::State>(probed_ - 1), probed_ >= 3 ? "silent: node1" : ""};
   }
   void Drain() {
     const std::string id = drained_ ? kPf : kVf;
@@ -193,6 +193,7 @@ class LiveNode {
   HealthRules rules_ = [] {
     HealthRules rules = DefaultHealthRules();
     rules.Of(HealthRule::kUnreachable) = {true, std::chrono::seconds(5), std::chrono::seconds(20), {}};
+    rules.Of(HealthRule::kImpaired) = {true, std::chrono::seconds(15), std::chrono::seconds(20), {}};
     return rules;
   }();
   FakeDriverSource* source_ = nullptr;
