@@ -46,6 +46,14 @@ std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> 
   return {IpRange{first, first.Filled(*node_block)}};
 }
 
+std::map<std::string, IpAddress> Fabric::StationsOf(const Rail& rail) const {
+  if (!rail.station_range) return rail.stations;
+  std::map<std::string, IpAddress> stations;
+  for (const auto& [node, index] : nodes)
+    stations.emplace(node, rail.station_range->first.Plus(static_cast<std::uint64_t>(index)));
+  return stations;
+}
+
 const Rail* Fabric::FindRail(const std::string& name) const {
   const auto found =
       std::find_if(rails.begin(), rails.end(), [&](const Rail& rail) { return rail.name == name; });

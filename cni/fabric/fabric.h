@@ -62,6 +62,7 @@ struct Rail {
   std::vector<std::string> leaves;
   // By node name: what the nodes' stations have, which probe the rail; never given to pods.
   std::map<std::string, IpAddress> stations;
+  std::optional<IpRange> station_range;  // instead: the node with index i has its i-th address
 
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
   [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
@@ -118,6 +119,8 @@ struct Fabric {
   [[nodiscard]] bool Leases(const Rail& rail) const {
     return leases_blocks && rail.subnet && rail.node_ranges.empty() && !rail.node_block;
   }
+  // Of all nodes, by name.
+  [[nodiscard]] std::map<std::string, IpAddress> StationsOf(const Rail& rail) const;
   [[nodiscard]] const Rail* FindRail(const std::string& name) const;
   [[nodiscard]] std::optional<int> IndexOf(const std::string& node) const;
 

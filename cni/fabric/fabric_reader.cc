@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "cni/fabric/addressing_fields.h"
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/handoff_fields.h"
 #include "cni/skel/json_reader.h"
@@ -18,18 +19,6 @@ constexpr int kMaxRestSeconds = 30 * 24 * 3600;
 constexpr int kMaxProbeMs = 10'000;           // RFC 5227's own times come to 9 s
 constexpr std::size_t kMaxLeafPattern = 255;  // of a switch's name
 constexpr std::uint32_t kMaxTable = 4294967295U;
-
-std::optional<IpPrefix> Prefix(JsonReader& reader, const std::string& key) {
-  const auto text = reader.String(key);
-  if (!text) return std::nullopt;
-  const auto prefix = IpPrefix::Parse(*text);
-  if (!prefix) {
-    reader.Fail(key, "'" + *text + "' is no prefix", "for example 10.100.0.0/24");
-  } else if (prefix->Network() != *prefix) {
-    reader.Fail(key, "'" + *text + "' has host bits set", "write " + prefix->Network().ToString());
-  }
-  return prefix;
-}
 
 void ReadPf(JsonReader& reader, Rail& rail) {
   const auto* pf = reader.Raw("pf");
@@ -67,113 +56,7 @@ void ReadLeaves(JsonReader& reader, Rail& rail) {
     reader.Fail("leaf", "must not be empty, nor longer than 255 characters", R"(for example "leaf-*-1")");
 }
 
-void AddNodeRange(JsonReader& ranges, const std::string& node, const std::string& text, Rail& rail) {
-  const auto range = ParseIpRange(text);
-  if (!range) return ranges.Fail(node, "'" + text + "' is no range", "for example 10.100.0.10-10.100.0.99");
-  if (rail.subnet && !(rail.subnet->Contains(range->first) && rail.subnet->Contains(range->last))) {
-    ranges.Fail(node, range->ToString() + " is outside the subnet " + rail.subnet->ToString());
-  }
-  for (const auto& [other, all] : rail.node_ranges) {
-    for (const auto& taken : all) {
-      if (range->last < taken.first || taken.last < range->first) continue;
-      ranges.Fail(node, range->ToString() + " overlaps " + taken.ToString() + " of node '" + other + "'");
-    }
-  }
-  rail.node_ranges[node].push_back(*range);
-}
-
-void ReadStations(JsonReader& reader, Rail& rail) {
-  auto stations = reader.Object("stations");
-  if (!stations) return;
-  std::set<IpAddress> taken;
-  for (const auto& node : stations->Keys()) {
-    const auto text = stations->String(node);
-    if (!text) continue;
-    const auto address = IpAddress::Parse(*text);
-    if (!address) {
-      stations->Fail(node, "'" + *text + "' is no IP address");
-    } else if (!rail.subnet || !rail.subnet->Contains(*address)) {
-      stations->Fail(node, *text + " is outside the rail's subnet");
-    } else if (rail.gateway == address) {
-      stations->Fail(node, *text + " is the gateway");
-    } else if (!taken.insert(*address).second) {
-      stations->Fail(node, "another node's station has " + *text);
-    } else {
-      rail.stations[node] = *address;
-      rail.exclude.push_back({*address, *address});
-    }
-  }
-}
-
-void ReadNodeRanges(JsonReader& reader, Rail& rail) {
-  if (const auto block = reader.Int("nodeBlock", 1, 128); block) rail.node_block = static_cast<int>(*block);
-  auto ranges = reader.Object("nodeRanges");
-  if (!ranges) return;
-  for (const auto& node : ranges->Keys()) {
-    const auto* value = ranges->Raw(node);
-    std::vector<std::string> texts;
-    if (value != nullptr && value->is_array()) {
-      texts = ranges->Strings(node).value_or(texts);
-      if (texts.empty()) ranges->Fail(node, "is empty", "for example [\"10.100.0.10-10.100.0.99\"]");
-    } else if (const auto text = ranges->String(node); text) {
-      texts.push_back(*text);
-    }
-    for (const auto& text : texts) AddNodeRange(*ranges, node, text, rail);
-  }
-}
-
-void ReadAddressing(JsonReader& reader, Rail& rail) {
-  rail.subnet = Prefix(reader, "subnet");
-  if (const auto text = reader.String("gateway"); text) {
-    rail.gateway = IpAddress::Parse(*text);
-    if (!rail.gateway) {
-      reader.Fail("gateway", "'" + *text + "' is no IP address");
-    } else if (!rail.subnet) {
-      reader.Fail("gateway", "there is no subnet", "give the rail its subnet");
-    } else if (!rail.subnet->Contains(*rail.gateway)) {
-      reader.Fail("gateway", *text + " is outside the subnet " + rail.subnet->ToString());
-    }
-  }
-  const auto routes = reader.Strings("routes").value_or(std::vector<std::string>{});
-  for (const auto& text : routes) {
-    const auto prefix = IpPrefix::Parse(text);
-    if (!prefix || prefix->Network() != *prefix) {
-      reader.Fail("routes", "'" + text + "' is no network prefix");
-      continue;
-    }
-    if (rail.subnet && prefix->address.IsV6() != rail.subnet->address.IsV6()) {
-      reader.Fail("routes", "'" + text + "' is not of the subnet's address family");
-    }
-    rail.routes.push_back(*prefix);
-  }
-  if (!routes.empty() && !rail.gateway)
-    reader.Fail("routes", "there is no gateway", "give the rail its gateway");
-  for (const auto& text : reader.Strings("exclude").value_or(std::vector<std::string>{})) {
-    const auto prefix = IpPrefix::Parse(text);
-    const auto range =
-        prefix ? std::optional<IpRange>(IpRange{prefix->First(), prefix->Last()}) : ParseIpRange(text);
-    if (!range) {
-      reader.Fail("exclude", "'" + text + "' is no address, range or prefix");
-    } else {
-      rail.exclude.push_back(*range);
-    }
-  }
-  ReadStations(reader, rail);
-  ReadNodeRanges(reader, rail);
-  if (!rail.node_ranges.empty() && rail.node_block) {
-    reader.Fail("nodeBlock", "cannot stand beside nodeRanges",
-                "blocks and ranges of different nodes could overlap");
-  }
-  const bool shares = !rail.node_ranges.empty() || rail.node_block;
-  if (shares && !rail.subnet) reader.Fail("subnet", "is required with nodeRanges or nodeBlock");
-  if (rail.node_block && rail.subnet &&
-      (*rail.node_block < rail.subnet->length || *rail.node_block > rail.subnet->address.Bits())) {
-    reader.Fail("nodeBlock",
-                std::to_string(*rail.node_block) + " does not divide " + rail.subnet->ToString());
-  }
-}
-
-Rail ReadRail(JsonReader& reader, std::size_t position) {
+Rail ReadRail(JsonReader& reader, const std::map<std::string, int>& nodes, std::size_t position) {
   Rail rail;
   rail.name = reader.RequiredString("name");
   // Interfaces are called after it, and it stands in labels of metrics and in logs.
@@ -186,7 +69,7 @@ Rail ReadRail(JsonReader& reader, std::size_t position) {
   rail.vlan_qos = static_cast<int>(reader.Int("vlanQoS", 0, 7).value_or(0));
   if (rail.vlan_qos != 0 && rail.vlan.value_or(0) == 0) reader.Fail("vlanQoS", "needs a vlan other than 0");
   if (const auto mtu = reader.Int("mtu", kMinMtu, kMaxMtu); mtu) rail.mtu = static_cast<int>(*mtu);
-  ReadAddressing(reader, rail);
+  ReadAddressing(reader, nodes, rail);
   if (const auto tc = reader.Int("trafficClass", 0, 255); tc) rail.traffic_class = static_cast<int>(*tc);
   if (const auto sl = reader.Int("serviceLevel", 0, 15); sl) rail.service_level = static_cast<int>(*sl);
   rail.soft_roce = reader.Bool("softRoce").value_or(false);
@@ -343,7 +226,7 @@ void CheckNodeRanges(JsonReader& rail_reader, const Rail& rail, const Fabric& fa
 
 void ReadRails(JsonReader& root, Fabric& fabric) {
   for (JsonReader& reader : root.Objects("rails")) {
-    Rail rail = ReadRail(reader, fabric.rails.size());
+    Rail rail = ReadRail(reader, fabric.nodes, fabric.rails.size());
     if (fabric.FindRail(rail.name) != nullptr)
       reader.Fail("name", "another rail is called '" + rail.name + "'");
     for (const auto& other : fabric.rails) {

@@ -7,7 +7,7 @@ railhead_library(fuzz_skel
 railhead_library(fuzz_state
   SOURCES ${CMAKE_SOURCE_DIR}/cni/state/bind_protocol.cc ${CMAKE_SOURCE_DIR}/cni/state/checkpoint.cc
           ${CMAKE_SOURCE_DIR}/cni/state/journal_json.cc
-          ${CMAKE_SOURCE_DIR}/cni/fabric/fabric.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric_reader.cc ${CMAKE_SOURCE_DIR}/cni/fabric/handoff_fields.cc
+          ${CMAKE_SOURCE_DIR}/cni/fabric/addressing_fields.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric_reader.cc ${CMAKE_SOURCE_DIR}/cni/fabric/handoff_fields.cc
           ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc
   DEPS fuzz_skel railhead_sys)
 # Of libraries other than those beside them here, with which they share names.

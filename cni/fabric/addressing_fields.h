@@ -1,0 +1,16 @@
+// Which addresses a rail has: its part of fabric.json.
+// Threads: thread-safe. Errors: the reader's.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "cni/fabric/fabric.h"
+#include "cni/skel/json_reader.h"
+
+namespace railhead {
+
+// subnet, gateway, routes, exclude, stations, nodeBlock and nodeRanges. `nodes`: Fabric::nodes.
+void ReadAddressing(JsonReader& reader, const std::map<std::string, int>& nodes, Rail& rail);
+
+}  // namespace railhead
