@@ -21,7 +21,8 @@ write_fabric() {
               stations: { node0: ($net + "1"), node1: ($net + "2") } } | .nodeRanges.node1 = ($net + "20-" + $net + "27") ]
         | . + { pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
             connectivity: { intervalSeconds: 1, podSeconds: 1, paths: 2 },
-            health: { intervalSeconds: 1, vfSeconds: 1, counterSeconds: 3600,
+            health: { intervalSeconds: 1, vfSeconds: 1, counterSeconds: 1,
+                errorRate: { upAfter: 2, counters: { carrier_down_count: false, rx_crc_errors: { limit: 100, seconds: 5 } } },
                 link: { downAfter: 1, upAfter: 2 }, unreachable: { enabled: true, upAfter: 2 } } }'
 }
 # at_node1 COMMAND...: in its namespace, with files of its own.
@@ -38,12 +39,16 @@ second_node() {
 }
 start() {
     switches_ready && write_fabric || return
-    make_vfs pf0 2 && make_vfs pf1 1 || return
+    make_vfs pf0 2 && make_vfs pf1 1 && own_counter || return
     leaf_switch 0 100 10.100.0.254/24 && leaf_switch 1 200 10.101.0.254/24 && spine 100 200 || return
     lldpd_start 0
     lldpd_start 1
     kubelet_start && daemon_start 0 && second_node && offers rail0 2 && offers rail1 1
 }
+
+# own_counter: igb's NICs have no errors; the file that the kernel shows of them is one of ours.
+own_counter() { count_errors 0 && mount --bind /tmp/rx_crc_errors /sys/class/net/pf0/statistics/rx_crc_errors; }
+count_errors() { printf '%010d\n' "$1" 1<>/tmp/rx_crc_errors; }
 
 # ---- what is said ------------------------------------------------------------------------
 reaches_all() { "$@" railctl net --json | jq -e '(.rails | length) == 2 and all(.rails[]; .state == "reachable" and (.peers | length) == 1
@@ -164,6 +169,12 @@ stranger_goes() { ip -n leaf0 link del stranger && ip netns del stranger; }
 restart_beside_stranger() { daemon_end 0 && stranger 10.100.0.1 && daemon_start 0; }
 slow() { tc -n leaf0 qdisc add dev swp1 root tbf rate 1mbit burst 10k latency 400ms; }
 fast() { tc -n leaf0 qdisc del dev swp1 root; }
+error_storm() {
+    while errors=$((errors + 1000)) && count_errors "$errors"; do pause 0.5; done &
+    stormer=$!
+}
+errors=0
+storm_over() { kill "$stormer" && { wait "$stormer" || true; } 2>/dev/null; }
 quiet() { lldpd_kill 0; }
 talk() { lldpd_start 0; }
 cut() { cable w0 out; }
@@ -203,6 +214,7 @@ fault 'the leaf sends the frames for a pod to another port' stale_mac fresh_mac 
 fault 'another host has the station'\''s address when railheadd starts' restart_beside_stranger stranger_goes nothing '' \
     net 'the station'\''s address 10.100.0.1 is in use by'
 fault 'the cable of rail0 is cut' cut mend rail0 carrier health 'has no carrier'
+fault 'the PF of rail0 counts frames with errors (injected)' error_storm storm_over rail0 'a quiet window' health rx_crc_errors
 fault 'the leaf'\''s lldpd is killed' quiet talk nothing '' leaves unknown
 fault 'the leaf sends no more than 1 Mbit/s to rail0' slow fast nothing ''
 
