@@ -9,8 +9,10 @@ foreach(name bnxt_re-rdmav34 erdma-rdmav34 hns-rdmav34 irdma-rdmav34 mana mlx4 m
   find_library(ARCHIVE_${name} lib${name}.a REQUIRED)
   list(APPEND verbs_archives ${ARCHIVE_${name}})
 endforeach()
+list(JOIN verbs_archives "," verbs_group)
 add_library(railhead_ibverbs INTERFACE)
 target_include_directories(railhead_ibverbs SYSTEM INTERFACE ${IBVERBS_INCLUDE})
 target_compile_definitions(railhead_ibverbs INTERFACE
   RDMA_STATIC_PROVIDERS=bnxt_re,erdma,hns,irdma,mana,mlx4,mlx5,ocrdma,qedr,rxe)
-target_link_libraries(railhead_ibverbs INTERFACE -Wl,--start-group ${verbs_archives} -Wl,--end-group Threads::Threads)
+# Not by linker options of its own, which CMake would take for those of another group.
+target_link_libraries(railhead_ibverbs INTERFACE "$<LINK_GROUP:RESCAN,${verbs_group}>" Threads::Threads)

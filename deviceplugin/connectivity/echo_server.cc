@@ -47,9 +47,15 @@ void EchoServer::Wake() const {
 void EchoServer::Serve(const std::string& rail, const IpPrefix& subnet, UniqueFd socket) {
   {
     const std::lock_guard lock(mutex_);
-    services_[rail] = Service{std::move(socket), subnet, {}};
+    services_[rail] = Service{std::move(socket), subnet, {}, 0};
   }
   Wake();
+}
+
+void EchoServer::TellQueuePair(const std::string& rail, std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  if (const auto service = services_.find(rail); service != services_.end())
+    service->second.queue_pair = number;
 }
 
 // A poll that waits for the descriptor keeps the socket alive, and with it its namespace: hence the wake-up.
@@ -87,14 +93,6 @@ void EchoServer::Loop() {
   }
 }
 
-bool EchoServer::MayAnswer(Clock::time_point now) {
-  if (now - second_ >= std::chrono::seconds(1)) {
-    second_ = now;
-    answers_ = 0;
-  }
-  return answers_++ < kMostAnswers;
-}
-
 std::uint32_t EchoServer::Count(Service& service, const IpAddress& sender, std::uint64_t session) {
   const auto now = Clock::now();
   if (service.senders.size() >= kMostSenders && !service.senders.contains(sender)) {
@@ -121,9 +119,9 @@ void EchoServer::Answer(Service& service) {
     const auto probe = ParseProbe({begin.data(), static_cast<std::size_t>(size)});
     const auto sender = from.End();
     if (!probe || probe->answer || !sender || !service.subnet.Contains(sender->address)) continue;
-    if (!MayAnswer(Clock::now())) continue;
+    if (!limit_.May(Clock::now())) continue;
     const std::uint32_t heard = Count(service, sender->address, probe->session);
-    const auto answer = BytesOf({true, probe->session, probe->token, heard});
+    const auto answer = BytesOf({true, probe->session, probe->token, heard, service.queue_pair});
     // Full: it counts as lost.
     (void)sendto(service.socket.get(), answer.data(), answer.size(), MSG_DONTWAIT, from.data(), from.size);
   }

@@ -15,6 +15,7 @@
 #include <string>
 #include <thread>
 
+#include "deviceplugin/connectivity/answer_limit.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
@@ -34,6 +35,8 @@ class EchoServer {
 
   // In the place of what the rail had.
   void Serve(const std::string& rail, const IpPrefix& subnet, UniqueFd socket);
+  // What its answers tell; 0: none. Of a rail that is served.
+  void TellQueuePair(const std::string& rail, std::uint32_t number);
   // Its socket is closed when this returns: it would keep its namespace.
   void Drop(const std::string& rail);
   [[nodiscard]] std::optional<Clock::time_point> Heard(const std::string& rail,
@@ -48,20 +51,19 @@ class EchoServer {
     UniqueFd socket;
     IpPrefix subnet;
     std::map<IpAddress, Sender> senders;
+    std::uint32_t queue_pair = 0;
   };
 
   explicit EchoServer(UniqueFd wake);
   void Loop();
   void Answer(Service& service);
   static std::uint32_t Count(Service& service, const IpAddress& sender, std::uint64_t session);
-  bool MayAnswer(Clock::time_point now);
   void Wake() const;
 
   const UniqueFd wake_;
   mutable std::mutex mutex_;
   std::map<std::string, Service> services_;
-  Clock::time_point second_;  // of which `answers_` were given
-  int answers_ = 0;
+  AnswerLimit limit_{kMostAnswers};
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others
 };

@@ -27,8 +27,12 @@ bool LostItsLarge(const Visit& visit) {
   return visit.large_sent && !visit.large_answered;
 }
 
+bool LostItsRdma(const Visit& visit) {
+  return visit.rdma_sent > 0 && visit.rdma_answered == 0;
+}
+
 bool IsClean(const Visit& visit) {
-  return LosesLittle(SmallSent(visit), SmallAnswered(visit)) && !LostItsLarge(visit);
+  return LosesLittle(SmallSent(visit), SmallAnswered(visit)) && !LostItsLarge(visit) && !LostItsRdma(visit);
 }
 
 // Paths on which nothing passed in both visits, though on all others nearly everything did; 0: it is not so.
@@ -81,6 +85,10 @@ void JudgePeer(const Visit& before, const Visit& now, PeerReach* reach) {
     reach->mtu = now.passed;
     reach->because = "packets of the rail's MTU do not arrive; of ";
     reach->because += now.passed ? std::to_string(*now.passed) + " bytes they do" : "1280 bytes neither";
+  } else if (LostItsRdma(before) && LostItsRdma(now)) {
+    reach->state = PeerState::kNoRdma;
+    reach->because = "UDP passes, RDMA does not: none of " +
+                     std::to_string(before.rdma_sent + now.rdma_sent) + " datagrams was answered";
   }
 }
 
@@ -180,6 +188,8 @@ bool PeerTable::Take(std::size_t index, Visit visit, Wall::time_point now) {
   reach.paths = static_cast<std::uint32_t>(visit.answered.size());
   reach.sent = SmallSent(last) + SmallSent(visit);
   reach.answered = SmallAnswered(last) + SmallAnswered(visit);
+  reach.rdma_sent = last.rdma_sent + visit.rdma_sent;
+  reach.rdma_answered = last.rdma_answered + visit.rdma_answered;
   if (visit.rtt) reach.rtt = visit.rtt;
   const bool clean = IsClean(visit);
   if (clean && (first ? before == PeerState::kUnknown : IsClean(last))) {

@@ -29,6 +29,8 @@ struct Visit {
   std::uint32_t all_answered = 0;
   std::optional<std::uint32_t> heard;  // the highest that the peer told; nullopt: no answer
   std::optional<std::chrono::microseconds> rtt;
+  std::uint32_t rdma_sent = 0;  // 0: one of both has no RDMA
+  std::uint32_t rdma_answered = 0;
   bool peer_was_heard = false;  // its own probes came in since the visit before
 };
 

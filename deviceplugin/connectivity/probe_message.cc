@@ -12,6 +12,8 @@ constexpr std::uint8_t kAnswer = 2;
 constexpr std::size_t kSessionAt = 8;
 constexpr std::size_t kTokenAt = 16;
 constexpr std::size_t kHeardAt = 24;
+constexpr std::size_t kQueuePairAt = 28;
+constexpr std::uint32_t kQueuePairs = 0xffffff;
 
 void PutBig(std::vector<std::uint8_t>& bytes, std::size_t at, std::size_t size, std::uint64_t value) {
   for (std::size_t i = size; i-- > 0; value >>= 8U) bytes[at + i] = static_cast<std::uint8_t>(value & 0xffU);
@@ -32,6 +34,7 @@ std::vector<std::uint8_t> BytesOf(const ProbeMessage& message, std::size_t size)
   PutBig(bytes, kSessionAt, 8, message.session);
   PutBig(bytes, kTokenAt, 8, message.token);
   PutBig(bytes, kHeardAt, 4, message.heard);
+  PutBig(bytes, kQueuePairAt, 4, message.queue_pair);
   return bytes;
 }
 
@@ -45,6 +48,7 @@ std::optional<ProbeMessage> ParseProbe(std::span<const std::uint8_t> payload) {
   message.session = GetBig(payload, kSessionAt, 8);
   message.token = GetBig(payload, kTokenAt, 8);
   message.heard = static_cast<std::uint32_t>(GetBig(payload, kHeardAt, 4));
+  message.queue_pair = static_cast<std::uint32_t>(GetBig(payload, kQueuePairAt, 4)) & kQueuePairs;
   return message;
 }
 

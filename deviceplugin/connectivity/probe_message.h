@@ -1,4 +1,4 @@
-// What stations send each other: UDP payloads, in network order.
+// What stations send each other: payloads of UDP and of RDMA datagrams, in network order.
 //
 //    0  4  "RHrp"
 //    4  1  version, 1
@@ -7,8 +7,8 @@
 //    8  8  session: whose probes to whom these are; the answering end counts by it
 //   16  8  token: which probe this is
 //   24  4  answers: how many probes of the session have come in, this one included; probes: zero
-//   28  4  zero
-//   32  .  probes: zeros up to the size that is tried; answers: nothing
+//   28  4  answers: the station's queue pair for datagrams (rdma_echo.h), 24 bits; 0: it has none; probes:
+//   zero 32  .  probes: zeros up to the size that is tried; answers: nothing
 //
 // An answer is never larger than what it answers, so that a station is no amplifier.
 // Threads: pure functions. They come from anybody: what is no message is nullopt.
@@ -29,6 +29,7 @@ struct ProbeMessage {
   std::uint64_t session = 0;
   std::uint64_t token = 0;
   std::uint32_t heard = 0;
+  std::uint32_t queue_pair = 0;
 
   bool operator==(const ProbeMessage&) const = default;
 };

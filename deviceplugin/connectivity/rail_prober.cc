@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "deviceplugin/connectivity/station_rdma.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -51,8 +52,8 @@ void JudgeRail(const std::vector<PeerReach>& peers, const std::string& unready, 
   std::vector<std::string> because;
   if (has_gateway && !gateway)
     because.push_back("gateway " + reach->gateway->address.ToString() + " does not answer");
-  for (const PeerState state :
-       {PeerState::kSilent, PeerState::kOneWay, PeerState::kMtu, PeerState::kPaths, PeerState::kLossy}) {
+  for (const PeerState state : {PeerState::kSilent, PeerState::kOneWay, PeerState::kNoRdma, PeerState::kMtu,
+                                PeerState::kPaths, PeerState::kLossy}) {
     const std::string names = NamesOf(peers, state);
     if (!names.empty()) because.push_back(std::string(NameOf(state)) + ": " + names);
   }
@@ -77,6 +78,8 @@ RailProber::~RailProber() {
 }
 
 void RailProber::Close() {
+  // First: the kernel waits with soft RoCE's end, and so with that of its device, until nobody holds it.
+  rdma_.reset();
   echo_.Drop(port_.rail.name);
   sockets_.clear();
   station_.reset();
@@ -85,7 +88,9 @@ void RailProber::Close() {
 void RailProber::Set(const RailPort& port, const ConnectivitySettings& settings) {
   const auto now = Wall::now();
   const bool same = settings_ == settings && port_.rail.subnet == port.rail.subnet &&
-                    port_.rail.traffic_class == port.rail.traffic_class;
+                    port_.rail.traffic_class == port.rail.traffic_class &&
+                    port_.rail.service_level == port.rail.service_level &&
+                    port_.rail.soft_roce == port.rail.soft_roce && port_.rdma == port.rdma;
   if (!same) Close();
   port_ = port;
   settings_ = settings;
@@ -137,6 +142,29 @@ Result<void> RailProber::OpenSockets() {
   return {};
 }
 
+// Without RDMA the rest is probed all the same.
+void RailProber::OpenRdma() {
+  if (!settings_.rdma || !reach_.station) {
+    reach_.rdma.reset();
+    return;
+  }
+  if (rdma_ && rdma_->IsLost()) rdma_.reset();
+  if (!rdma_) {
+    const StationRdmaPlan plan{port_.rdma, port_.rail.soft_roce ? port_.pf : "",
+                               port_.rail.traffic_class.value_or(0), port_.rail.service_level};
+    auto opened = OpenStationRdma(kernel_, *station_, plan);
+    if (opened) {
+      rdma_ = *std::move(opened);
+      rdma_misses_ = 0;
+      reach_.rdma = RdmaReach{rdma_->device(), "", rdma_->gid_index()};
+    } else if (++rdma_misses_ > 1) {
+      // At first it may be that the kernel has not yet entered the GID.
+      reach_.rdma = RdmaReach{"", Describe(opened.error()), 0};
+    }
+  }
+  echo_.TellQueuePair(port_.rail.name, rdma_ ? rdma_->own().number : 0);
+}
+
 // nullopt: probes can be sent.
 Result<std::optional<std::string>> RailProber::Ready(const NetNs& host) {
   if (port_.device.empty()) return "this node has no PF for it";
@@ -162,8 +190,9 @@ void RailProber::Prepare(const NetNs& host) {
   const bool was_ready = unready_.empty();
   unready_ = why ? why->value_or("") : "railheadd cannot probe: " + Describe(why.error());
   unsure_ = was_ready && !unready_.empty();
-  if (unready_.empty()) return;
+  if (unready_.empty()) return OpenRdma();
   // A station that another has the address of must not answer in its name.
+  rdma_.reset();
   sockets_.clear();
   echo_.Drop(port_.rail.name);
 }
@@ -194,7 +223,7 @@ void RailProber::AddShots(std::mt19937_64& random, std::vector<Shot>* shots) {
   }
 }
 
-Visit RailProber::VisitOf(const Aim& aim, std::span<const Shot> shots) {
+Visit RailProber::VisitOf(const Aim& aim, std::span<const Shot> shots, const RdmaEcho::Count& rdma) {
   Visit visit;
   const std::size_t paths = sockets_.size();
   const std::size_t small = paths * PeerTable::kPerPath;
@@ -216,6 +245,10 @@ Visit RailProber::VisitOf(const Aim& aim, std::span<const Shot> shots) {
       visit.passed = std::max(visit.passed.value_or(0), static_cast<int>(shot.packet));
     }
   }
+  visit.rdma_sent = rdma.sent;
+  visit.rdma_answered = rdma.answered;
+  reach_.rdma_probes += rdma.sent;
+  reach_.rdma_answers += rdma.answered;
   reach_.probes += visit.sent;
   reach_.answers += visit.all_answered;
   if (!times.empty()) {
@@ -228,8 +261,24 @@ Visit RailProber::VisitOf(const Aim& aim, std::span<const Shot> shots) {
   return visit;
 }
 
-void RailProber::Take(std::span<const Shot> shots) {
-  for (const Aim& aim : aims_) (void)peers_.Take(aim.peer, VisitOf(aim, shots), Wall::now());
+void RailProber::Ask(std::span<const Shot> shots) {
+  if (!rdma_) return;
+  for (const Aim& aim : aims_) {
+    const auto own = shots.subspan(aim.first, aim.count);
+    const auto told = std::find_if(own.begin(), own.end(),
+                                   [](const Shot& shot) { return shot.rtt && shot.queue_pair != 0; });
+    if (told != own.end()) rdma_->Ask(told->session, {told->to.address, told->queue_pair});
+  }
+}
+
+void RailProber::Take(std::span<const Shot> shots, EchoServer::Clock::time_point until) {
+  std::map<std::uint64_t, RdmaEcho::Count> rdma;
+  if (rdma_) {
+    rdma_->Await(until);
+    rdma = rdma_->Take();
+  }
+  for (const Aim& aim : aims_)
+    (void)peers_.Take(aim.peer, VisitOf(aim, shots, rdma[peers_.Session(aim.peer)]), Wall::now());
 }
 
 void RailProber::AskGateway() {
@@ -284,6 +333,8 @@ void RailProber::Judge(const NetNs& host, const std::vector<RailPort>& others) {
     dead_rounds_ = 0;
     foreign_.clear();
   }
+  if (reach_.rdma && reach_.rdma->device.empty())
+    reach_.because += (reach_.because.empty() ? "" : "; ") + ("no RDMA probes: " + reach_.rdma->because);
   if (reach_.state != before) reach_.since = Wall::now();
 }
 

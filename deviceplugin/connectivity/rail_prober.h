@@ -1,9 +1,10 @@
 // RailProber: one rail's probes from this node: its station, its peers, its gateway, and what follows.
 //
-// A round: Prepare(), AddShots() of all rails, one Fire() for all of them, Take(), Judge().
-// Ownership: borrows kernel and echo server, which serves its station. Threads: one at a time.
+// A round: Prepare(), AddShots() of all rails, one Fire() for all of them, Ask() of all rails, Take(),
+// Judge(). Ownership: borrows kernel and echo server, which serves its station. Threads: one at a time.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <random>
 #include <span>
@@ -13,6 +14,7 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/connectivity/echo_server.h"
 #include "deviceplugin/connectivity/peer_table.h"
+#include "deviceplugin/connectivity/rdma_echo.h"
 #include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/connectivity/settings.h"
 #include "deviceplugin/connectivity/station.h"
@@ -22,9 +24,10 @@ namespace railhead {
 
 // A rail of the fabric and the PF that is it here.
 struct RailPort {
-  Rail rail;
+  Rail rail;           // with the stations of all nodes
   std::string device;  // PCI address of the PF; "": this node has none
   std::string pf;      // its network device; "": unknown
+  std::string rdma;    // its RDMA device; "": it has none
   bool whole = false;  // PFs of the rail are given to pods
 };
 
@@ -45,8 +48,11 @@ class RailProber {
 
   void Prepare(const NetNs& host);
   void AddShots(std::mt19937_64& random, std::vector<Shot>* shots);
-  // `shots`: all of the round, with those of AddShots() where they were added.
-  void Take(std::span<const Shot> shots);
+  // By RDMA, who has just answered. `shots`: all of the round, with those of AddShots() where they were
+  // added.
+  void Ask(std::span<const Shot> shots);
+  // Waits `until` then for answers by RDMA.
+  void Take(std::span<const Shot> shots, EchoServer::Clock::time_point until);
   // Asks the gateway, and says what all this comes to. `others`: the fabric's other rails, of which one may
   // answer where this one is dead.
   void Judge(const NetNs& host, const std::vector<RailPort>& others);
@@ -67,8 +73,9 @@ class RailProber {
   [[nodiscard]] StationPlan PlanOf(int lower) const;
   Result<std::optional<std::string>> Ready(const NetNs& host);
   Result<void> OpenSockets();
+  void OpenRdma();
   void Close();
-  Visit VisitOf(const Aim& aim, std::span<const Shot> shots);
+  Visit VisitOf(const Aim& aim, std::span<const Shot> shots, const RdmaEcho::Count& rdma);
   void AskGateway();
   [[nodiscard]] std::string ForeignVlan(const NetNs& host, const std::vector<RailPort>& others) const;
 
@@ -79,12 +86,14 @@ class RailProber {
   ConnectivitySettings settings_;
   std::optional<Station> station_;
   std::vector<UniqueFd> sockets_;  // one per path
+  std::unique_ptr<RdmaEcho> rdma_;
   PeerTable peers_;
   std::vector<Aim> aims_;
   RailReach reach_;         // without peers
   std::string unready_;     // why there is no station now; "": there is one
   bool unsure_ = false;     // there was one in the round before
   int gateway_misses_ = 0;  // in a row
+  int rdma_misses_ = 0;     // in a row
   int dead_rounds_ = 0;     // in a row
   std::string foreign_;     // what ForeignVlan() said last
   EchoServer::Clock::time_point round_began_;

@@ -9,7 +9,7 @@
 namespace railhead {
 namespace {
 
-constexpr std::string_view kMarks = "?.~/m<X";  // in PeerState's order
+constexpr std::string_view kMarks = "?.~/mr<X";  // in PeerState's order
 
 // But for what is at `a` and at `b`.
 bool AlikeBut(std::string_view x, std::string_view y, std::size_t a, std::size_t b) {

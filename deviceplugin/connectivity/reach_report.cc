@@ -22,12 +22,13 @@ constexpr std::int64_t kReachVersion = 1;
 constexpr std::int64_t kLastReachSecond = 253'402'300'799;  // of year 9999
 constexpr std::int64_t kLongestRtt = 3'600'000'000;         // an hour, in microseconds
 constexpr std::int64_t kMostProbes = std::numeric_limits<std::uint32_t>::max();
+constexpr std::int64_t kLastGidIndex = 65'535;
 constexpr std::int64_t kMostCounted = std::numeric_limits<std::int64_t>::max();
 constexpr std::array kPeerNames = {
     std::pair{"unknown", PeerState::kUnknown}, std::pair{"reachable", PeerState::kReachable},
     std::pair{"lossy", PeerState::kLossy},     std::pair{"paths", PeerState::kPaths},
-    std::pair{"mtu", PeerState::kMtu},         std::pair{"oneWay", PeerState::kOneWay},
-    std::pair{"silent", PeerState::kSilent}};
+    std::pair{"mtu", PeerState::kMtu},         std::pair{"noRdma", PeerState::kNoRdma},
+    std::pair{"oneWay", PeerState::kOneWay},   std::pair{"silent", PeerState::kSilent}};
 constexpr std::array kRailNames = {
     std::pair{"unknown", ReachState::kUnknown}, std::pair{"reachable", ReachState::kReachable},
     std::pair{"degraded", ReachState::kDegraded}, std::pair{"dead", ReachState::kDead}};
@@ -55,6 +56,8 @@ Json PeerAsJson(const PeerReach& peer, Wall::time_point rail_since) {
   if (peer.paths != 0) json["paths"] = peer.paths;
   if (peer.bad_paths != 0) json["badPaths"] = peer.bad_paths;
   if (peer.mtu) json["mtu"] = *peer.mtu;
+  if (peer.rdma_sent != 0) json["rdmaSent"] = peer.rdma_sent;
+  if (peer.rdma_answered != peer.rdma_sent) json["rdmaAnswered"] = peer.rdma_answered;
   return json;
 }
 
@@ -64,6 +67,11 @@ Json GatewayAsJson(const GatewayReach& gateway) {
                {"since", ReachSeconds(gateway.since)}};
   if (gateway.mac) json["mac"] = gateway.mac->ToString();
   return json;
+}
+
+Json RdmaAsJson(const RdmaReach& rdma) {
+  if (rdma.device.empty()) return {{"because", rdma.because}};
+  return {{"device", rdma.device}, {"gidIndex", rdma.gid_index}};
 }
 
 Json RailAsJson(const RailReach& rail) {
@@ -76,6 +84,9 @@ Json RailAsJson(const RailReach& rail) {
                {"probes", rail.probes},
                {"answers", rail.answers},
                {"peers", Json::array()}};
+  if (rail.rdma) json["rdma"] = RdmaAsJson(*rail.rdma);
+  if (rail.rdma_probes > 0) json["rdmaProbes"] = rail.rdma_probes;
+  if (rail.rdma_answers > 0) json["rdmaAnswers"] = rail.rdma_answers;
   if (rail.stale > 0) json["stale"] = rail.stale;
   if (!rail.because.empty()) json["because"] = rail.because;
   if (rail.station) json["station"] = rail.station->ToString();
@@ -163,6 +174,8 @@ PeerReach ReadPeer(JsonReader& reader, Wall::time_point rail_since) {
   peer.paths = ReadProbes(reader, "paths");
   peer.bad_paths = ReadPart(reader, "badPaths", peer.paths, 0);
   if (const auto mtu = reader.Int("mtu", 0, 65535)) peer.mtu = static_cast<int>(*mtu);
+  peer.rdma_sent = ReadProbes(reader, "rdmaSent");
+  peer.rdma_answered = ReadPart(reader, "rdmaAnswered", peer.rdma_sent, peer.rdma_sent);
   return peer;
 }
 
@@ -179,6 +192,14 @@ GatewayReach ReadGateway(JsonReader& reader) {
   return gateway;
 }
 
+RdmaReach ReadRdma(JsonReader& reader) {
+  RdmaReach rdma;
+  rdma.device = reader.String("device").value_or("");
+  rdma.because = reader.String("because").value_or("");
+  rdma.gid_index = static_cast<int>(reader.Int("gidIndex", 0, kLastGidIndex).value_or(0));
+  return rdma;
+}
+
 RailReach ReadReachedRail(JsonReader& reader) {
   RailReach rail;
   rail.rail = reader.RequiredString("rail");
@@ -192,6 +213,9 @@ RailReach ReadReachedRail(JsonReader& reader) {
   if (auto gateway = reader.Object("gateway")) rail.gateway = ReadGateway(*gateway);
   rail.probes = static_cast<std::uint64_t>(reader.Int("probes", 0, kMostCounted).value_or(0));
   rail.answers = static_cast<std::uint64_t>(reader.Int("answers", 0, kMostCounted).value_or(0));
+  if (auto rdma = reader.Object("rdma")) rail.rdma = ReadRdma(*rdma);
+  rail.rdma_probes = static_cast<std::uint64_t>(reader.Int("rdmaProbes", 0, kMostCounted).value_or(0));
+  rail.rdma_answers = static_cast<std::uint64_t>(reader.Int("rdmaAnswers", 0, kMostCounted).value_or(0));
   rail.stale = static_cast<std::uint64_t>(reader.Int("stale", 0, kMostCounted).value_or(0));
   std::set<std::string> nodes;
   for (JsonReader& peer : reader.Objects("peers")) {

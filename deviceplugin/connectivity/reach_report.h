@@ -27,10 +27,11 @@ enum class PeerState : std::uint8_t {
   kLossy,      // some is lost, on all paths alike
   kPaths,      // some source ports lose all, others nothing: one of several paths is broken
   kMtu,        // small packets pass, those of the rail's MTU do not
+  kNoRdma,     // UDP passes, RDMA does not
   kOneWay,     // it is heard, and does not hear
   kSilent,     // no answer, and not heard
 };
-// "unknown", "reachable", "lossy", "paths", "mtu", "oneWay", "silent"
+// "unknown", "reachable", "lossy", "paths", "mtu", "noRdma", "oneWay", "silent"
 std::string_view NameOf(PeerState state);
 
 struct PeerReach {
@@ -47,6 +48,9 @@ struct PeerReach {
   std::optional<std::chrono::microseconds> rtt;  // median of the latest round
   std::uint32_t paths = 0;                       // source ports that are used
   std::uint32_t bad_paths = 0;
+  // Of the same, by RDMA: nothing is sent to one that has none.
+  std::uint32_t rdma_sent = 0;
+  std::uint32_t rdma_answered = 0;
   std::optional<int> mtu;  // with kMtu: the largest IP packet that passes, in bytes
 
   bool operator==(const PeerReach&) const = default;
@@ -59,6 +63,15 @@ struct GatewayReach {
   std::chrono::system_clock::time_point since;  // that it answers, or does not
 
   bool operator==(const GatewayReach&) const = default;
+};
+
+// What a rail is probed with by RDMA.
+struct RdmaReach {
+  std::string device;   // "": it is not,
+  std::string because;  // for this reason
+  int gid_index = 0;
+
+  bool operator==(const RdmaReach&) const = default;
 };
 
 enum class ReachState : std::uint8_t {
@@ -80,10 +93,13 @@ struct RailReach {
   std::string because;  // for people: also what may be the cause (the VLAN of another rail answers)
   std::optional<IpAddress> station;
   std::optional<GatewayReach> gateway;
-  std::vector<PeerReach> peers;  // by node name
+  std::optional<RdmaReach> rdma;  // nullopt: nobody wants it
+  std::vector<PeerReach> peers;   // by node name
   // Counters since railheadd's start.
   std::uint64_t probes = 0;
   std::uint64_t answers = 0;
+  std::uint64_t rdma_probes = 0;
+  std::uint64_t rdma_answers = 0;
   std::uint64_t stale = 0;  // somebody had an old MAC address for a pod's
 
   [[nodiscard]] std::size_t Count(PeerState state) const;

@@ -10,7 +10,8 @@ namespace {
 constexpr const char* kReachStyle =
     "text{font-family:ui-monospace,monospace;fill:#1f2328}.t{font-size:12px}.n{font-size:10px}"
     ".h{font-size:14px;font-weight:bold}.bg{fill:#ffffff}.reachable{fill:#2da44e}.unknown{fill:#d0d7de}"
-    ".lossy{fill:#eac54f}.paths{fill:#fb8f44}.mtu{fill:#a475f9}.oneWay{fill:#ff8182}.silent{fill:#cf222e}"
+    ".lossy{fill:#eac54f}.paths{fill:#fb8f44}.mtu{fill:#a475f9}.noRdma{fill:#bf8700}.oneWay{fill:#ff8182}."
+    "silent{fill:#cf222e}"
     ".none{fill:#eaeef2}.self{fill:#6e7781}"
     "@media(prefers-color-scheme:dark){text{fill:#e6edf3}.bg{fill:#0d1117}.none{fill:#30363d}}";
 

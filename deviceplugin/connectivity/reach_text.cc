@@ -20,6 +20,7 @@ std::string_view ColourOf(char mark) {
     case '/':
       return "\x1b[30;43m";
     case 'm':
+    case 'r':
       return "\x1b[30;45m";
     case '<':
     case 'X':

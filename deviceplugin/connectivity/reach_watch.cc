@@ -7,6 +7,7 @@
 #include "deviceplugin/pools/fabric_pools.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {
@@ -121,9 +122,13 @@ Result<ReachWatch::Plan> ReachWatch::PlanOf(const Node& node) const {
   for (const Rail& rail : fabric->rails) {
     RailPort port;
     port.rail = rail;
+    port.rail.stations = fabric->StationsOf(rail);
     if (const auto pf = pfs.find(rail.name); pf != pfs.end()) {
       port.device = pf->second;
-      port.pf = node.inventory->Find(pf->second)->pf_name;
+      const auto* const found = node.inventory->Find(pf->second);
+      port.pf = found->pf_name;
+      if (const auto rdma = RdmaDevicesOf(root_, found->address); rdma && !rdma->empty())
+        port.rdma = rdma->front();
     }
     port.whole = std::any_of(fabric->pools.begin(), fabric->pools.end(), [&](const Pool& pool) {
       return pool.device == PoolDevice::kPf &&
@@ -178,9 +183,11 @@ Result<void> ReachWatch::ProbeRails() {
     rail->AddShots(random_, &shots);
   }
   RH_TRY(Fire(&shots, kAnswers));
+  for (const auto& rail : rails_) rail->Ask(shots);
+  const auto answers = EchoServer::Clock::now() + kAnswers;
   for (const auto& rail : rails_) {
     if (stopping_) return {};
-    rail->Take(shots);
+    rail->Take(shots, answers);
     rail->Judge(host, ports_);
   }
   return {};

@@ -29,6 +29,7 @@ ConnectivitySettings ReadSettings(JsonReader& parent) {
   if (const auto value = object->Int("paths", 1, kMaxPaths)) settings.paths = static_cast<int>(*value);
   if (const auto value = object->Int("port", 1, 65535)) settings.port = static_cast<std::uint16_t>(*value);
   if (const auto value = object->Int("podSeconds", 0, kMaxInterval)) settings.pods = seconds(*value);
+  settings.rdma = object->Bool("rdma").value_or(false);
   object->Close();
   return settings;
 }

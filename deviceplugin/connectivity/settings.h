@@ -18,6 +18,7 @@ struct ConnectivitySettings {
   int peers = 4;                      // stations that are probed in a round, beside those that are not well
   int paths = 8;                      // source ports
   std::uint16_t port = 4795;          // UDP, of the stations
+  bool rdma = false;                  // stations ask each other by RDMA, too
   std::chrono::seconds pods{60};      // between rounds from inside pods; 0: none
 
   bool operator==(const ConnectivitySettings&) const = default;

@@ -47,7 +47,7 @@ class VolleyRun {
  private:
   void Send(std::size_t i) {
     Shot& shot = shots_[i];
-    const auto payload = BytesOf({false, shot.session, base_ + i, 0}, PayloadOf(shot));
+    const auto payload = BytesOf({false, shot.session, base_ + i, 0, 0}, PayloadOf(shot));
     const UdpSocketAddress to(shot.to);
     sent_[i] = Clock::now();
     ssize_t size = 0;
@@ -90,6 +90,7 @@ class VolleyRun {
     if (shot.rtt || shot.socket != socket || shot.session != answer.session || from != shot.to) return;
     shot.rtt = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent_[i]);
     shot.heard = answer.heard;
+    shot.queue_pair = answer.queue_pair;
     --open_;
   }
 

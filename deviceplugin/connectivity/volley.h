@@ -23,7 +23,8 @@ struct Shot {
   // Set by Fire().
   bool too_large = false;  // the own device does not take it
   std::optional<std::chrono::microseconds> rtt;
-  std::uint32_t heard = 0;  // ProbeMessage::heard, with an answer
+  std::uint32_t heard = 0;       // ProbeMessage's, with an answer
+  std::uint32_t queue_pair = 0;  // the same
 };
 
 // Ends when all have an answer, or `limit` after the last was sent.

@@ -15,8 +15,8 @@ namespace railhead {
 namespace {
 
 constexpr std::array kAllPeerStates = {PeerState::kUnknown, PeerState::kReachable, PeerState::kLossy,
-                                       PeerState::kPaths,   PeerState::kMtu,       PeerState::kOneWay,
-                                       PeerState::kSilent};
+                                       PeerState::kPaths,   PeerState::kMtu,       PeerState::kNoRdma,
+                                       PeerState::kOneWay,  PeerState::kSilent};
 
 std::uint64_t Flag(bool is) {
   return is ? 1 : 0;
@@ -69,6 +69,10 @@ void AppendPeers(Exposition* page, const ReachReport& report) {
   }
 }
 
+bool ProbesRdma(const RailReach& rail) {
+  return rail.rdma && !rail.rdma->device.empty();
+}
+
 void AppendProbes(Exposition* page, const ReachReport& report) {
   page->Begin(MetricType::kCounter, "railhead_rail_probes", "Probes sent to other nodes' stations");
   for (const RailReach& rail : report.rails) {
@@ -77,6 +81,15 @@ void AppendProbes(Exposition* page, const ReachReport& report) {
   page->Begin(MetricType::kCounter, "railhead_rail_probe_answers", "Probes that were answered");
   for (const RailReach& rail : report.rails) {
     if (rail.station) page->Sample({{"rail", rail.rail}}, rail.answers);
+  }
+  page->Begin(MetricType::kCounter, "railhead_rail_rdma_probes",
+              "Probes sent to other nodes' stations by RDMA; not there where RDMA is not probed");
+  for (const RailReach& rail : report.rails) {
+    if (ProbesRdma(rail)) page->Sample({{"rail", rail.rail}}, rail.rdma_probes);
+  }
+  page->Begin(MetricType::kCounter, "railhead_rail_rdma_probe_answers", "Probes by RDMA that were answered");
+  for (const RailReach& rail : report.rails) {
+    if (ProbesRdma(rail)) page->Sample({{"rail", rail.rail}}, rail.rdma_answers);
   }
   page->Begin(MetricType::kCounter, "railhead_rail_stale_neighbours",
               "Gateways and stations that had an old MAC address for a pod's until it was announced again");
@@ -132,6 +145,12 @@ void LogRailState(Log* log, const RailReach& rail, ReachState before) {
     case ReachState::kDead:
       return log->Warning("a rail reaches nothing", fields);
   }
+}
+
+void LogRdma(Log* log, const RailReach& rail, const RailReach* before) {
+  const std::string because = rail.rdma ? rail.rdma->because : "";
+  if (because.empty() || (before != nullptr && before->rdma == rail.rdma)) return;
+  log->Warning("a rail is not probed by RDMA", {{"rail", rail.rail}, {"pf", rail.pf}, {"because", because}});
 }
 
 void LogGateway(Log* log, const RailReach& rail, const RailReach* before) {
@@ -227,6 +246,7 @@ void LogReach(Log* log, const ReachReport& before, const ReachReport& now) {
   for (const RailReach& rail : now.rails) {
     const RailReach* old = before.Find(rail.rail);
     LogRailState(log, rail, old == nullptr ? ReachState::kUnknown : old->state);
+    LogRdma(log, rail, old);
     LogGateway(log, rail, old);
     LogPeers(log, rail, old);
   }

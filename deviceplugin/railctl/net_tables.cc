@@ -19,8 +19,8 @@ namespace {
 constexpr std::size_t kMostPeers = 16;
 
 constexpr std::array kPeerStates = {PeerState::kReachable, PeerState::kLossy,  PeerState::kPaths,
-                                    PeerState::kMtu,       PeerState::kOneWay, PeerState::kSilent,
-                                    PeerState::kUnknown};
+                                    PeerState::kMtu,       PeerState::kNoRdma, PeerState::kOneWay,
+                                    PeerState::kSilent,    PeerState::kUnknown};
 
 bool IsIll(PeerState state) {
   return state > PeerState::kReachable;
@@ -63,11 +63,23 @@ std::string GatewayOf(const RailReach& rail) {
   return rail.gateway->answers ? "answers" : "silent";
 }
 
+// "mlx5_0[3]": device and index of the GID.
+std::string RdmaOf(const RailReach& rail) {
+  if (!rail.rdma || rail.rdma->device.empty()) return "-";
+  return rail.rdma->device + "[" + std::to_string(rail.rdma->gid_index) + "]";
+}
+
 void PrintReachedRails(const ReachReport& report) {
-  std::vector<Row> rows = {{"RAIL", "PF", "STATE", "SINCE", "GATEWAY", "PEERS", "RTT", "BECAUSE"}};
+  const bool rdma = std::any_of(report.rails.begin(), report.rails.end(),
+                                [](const RailReach& rail) { return rail.rdma.has_value(); });
+  std::vector<Row> rows = {{"RAIL", "PF", "STATE", "SINCE", "GATEWAY", "PEERS", "RDMA", "RTT", "BECAUSE"}};
   for (const RailReach& rail : report.rails) {
     rows.push_back({rail.rail, OrDash(rail.pf), std::string(NameOf(rail.state)), SpanSince(rail.since),
-                    GatewayOf(rail), PeersOf(rail), RttOf(rail), rail.because});
+                    GatewayOf(rail), PeersOf(rail), RdmaOf(rail), RttOf(rail), rail.because});
+  }
+  constexpr std::ptrdiff_t kRdmaColumn = 6;
+  if (!rdma) {
+    for (Row& row : rows) row.erase(row.begin() + kRdmaColumn);
   }
   PrintTable(rows);
 }

@@ -1,7 +1,6 @@
 #include "netns/verbs/queue_pair.h"
 
 #include <infiniband/verbs.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 
 #include <algorithm>
@@ -84,9 +83,6 @@ ibv_gid RawGid(const IpAddress& address) {
 
 }  // namespace
 
-void QueuePair::Unmapper::operator()(void* memory) const {
-  (void)munmap(memory, bytes_);
-}
 void QueuePair::Destroyer::operator()(ibv_pd* pd) const {
   (void)ibv_dealloc_pd(pd);
 }
@@ -118,15 +114,10 @@ Result<QueuePair> QueuePair::Create(const VerbsDevice& device, const QueuePairSe
 }
 
 Result<void> QueuePair::MakeBuffer(const VerbsDevice& device) {
-  void* memory = mmap(nullptr, settings_.bytes, PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-  if (memory == MAP_FAILED) {
-    return FailSys(errno, "making a buffer of " + std::to_string(settings_.bytes) + " bytes");
-  }
-  memory_ = {memory, Unmapper(settings_.bytes)};
+  memory_ = RH_TRY(MappedBuffer::Make(settings_.bytes));
   pd_.reset(ibv_alloc_pd(device.context()));
   if (!pd_) return FailSys(errno, "making a protection domain on " + Self());
-  mr_.reset(ibv_reg_mr(pd_.get(), memory, settings_.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
+  mr_.reset(ibv_reg_mr(pd_.get(), data(), settings_.bytes, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
   if (mr_) return {};
   Error error =
       SysError(errno, "registering a buffer of " + std::to_string(settings_.bytes) + " bytes on " + Self());
@@ -175,7 +166,7 @@ QueuePairAddress QueuePair::Address() const {
   address.psn = psn_;
   address.gid = settings_.gid.gid;
   address.key = mr_->rkey;
-  address.address = reinterpret_cast<std::uintptr_t>(memory_.get());
+  address.address = reinterpret_cast<std::uintptr_t>(data());
   address.bytes = settings_.bytes;
   address.mtu = mtu_;
   return address;

@@ -18,6 +18,7 @@
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
+#include "netns/verbs/mapped_buffer.h"
 
 struct ibv_cq;
 struct ibv_mr;
@@ -70,19 +71,10 @@ class QueuePair {
   };
   Result<Completed> Poll();
 
-  [[nodiscard]] std::uint8_t* data() const { return static_cast<std::uint8_t*>(memory_.get()); }
+  [[nodiscard]] std::uint8_t* data() const { return memory_.data(); }
   [[nodiscard]] int mtu() const { return mtu_; }
 
  private:
-  class Unmapper {
-   public:
-    Unmapper() : Unmapper(0) {}
-    explicit Unmapper(std::size_t bytes) : bytes_(bytes) {}
-    void operator()(void* memory) const;
-
-   private:
-    std::size_t bytes_;
-  };
   struct Destroyer {
     void operator()(ibv_pd* pd) const;
     void operator()(ibv_mr* mr) const;
@@ -102,7 +94,7 @@ class QueuePair {
   // In the order in which they are made; destroyed the other way round.
   QueuePairSettings settings_;
   std::string device_;
-  std::unique_ptr<void, Unmapper> memory_;
+  MappedBuffer memory_;
   std::unique_ptr<ibv_pd, Destroyer> pd_;
   std::unique_ptr<ibv_mr, Destroyer> mr_;
   std::unique_ptr<ibv_cq, Destroyer> cq_;

@@ -13,13 +13,21 @@ namespace {
 
 TEST(ProbeMessageTest, ComesBackAsItWas) {
   EXPECT_TRUE(rc::check([](bool answer, std::uint64_t session, std::uint64_t token) {
-    const ProbeMessage message{answer, session, token, static_cast<std::uint32_t>(token >> 7U)};
+    const ProbeMessage message{answer, session, token, static_cast<std::uint32_t>(token >> 7U),
+                               static_cast<std::uint32_t>(session >> 9U) & 0xffffffU};
     const auto size = *rc::gen::inRange<std::size_t>(0, 9000);
     const auto bytes = BytesOf(message, size);
     RC_ASSERT(bytes.size() == std::max(size, kProbeHeader));
     RC_ASSERT(ParseProbe(bytes) == std::optional(message));
     RC_ASSERT(!ParseProbe(std::span(bytes).first(kProbeHeader - 1)));
   }));
+}
+
+// Where an earlier version had zeros.
+TEST(ProbeMessageTest, HasTheQueuePairInItsLastThreeBytes) {
+  const auto bytes = BytesOf({true, 1, 2, 3, 0x123456});
+  EXPECT_EQ((std::vector<std::uint8_t>(bytes.begin() + 28, bytes.end())),
+            (std::vector<std::uint8_t>{0, 0x12, 0x34, 0x56}));
 }
 
 TEST(ProbeMessageTest, TakesAnyBytes) {
@@ -107,6 +115,48 @@ TEST(StationsTest, FitTheRail) {
     ASSERT_FALSE(fabric) << wrong;
     EXPECT_NE(fabric.error().message.find("/rails/0/stations"), std::string::npos) << fabric.error().message;
   }
+}
+
+Result<Fabric> WithNodes(const std::string& stations, const std::string& subnet = "10.100.0.0/24") {
+  return ParseFabric(
+      R"({"version": 1, "nodes": {"a": 0, "b": 7}, "rails": [{"name": "rail0", "pf": "pf0", "subnet": ")" +
+          subnet + R"(", "stations": )" + stations + "}]}",
+      "fabric.json");
+}
+
+TEST(StationsTest, OfARangeGoByIndex) {
+  for (const char* range : {R"("10.100.0.200-10.100.0.250")", R"("10.100.0.200/29")"}) {
+    const auto fabric = WithNodes(range);
+    ASSERT_TRUE(fabric) << fabric.error().message;
+    const auto stations = fabric->StationsOf(fabric->rails[0]);
+    EXPECT_EQ(stations, (std::map<std::string, IpAddress>{{"a", *IpAddress::Parse("10.100.0.200")},
+                                                          {"b", *IpAddress::Parse("10.100.0.207")}}));
+    EXPECT_TRUE(fabric->rails[0].exclude.at(0).Contains(*IpAddress::Parse("10.100.0.205")))
+        << "for nodes to come";
+  }
+  const auto v6 = WithNodes(R"("fd00::100/120")", "fd00::/64");
+  ASSERT_TRUE(v6) << v6.error().message;
+  EXPECT_EQ(v6->StationsOf(v6->rails[0]).at("b"), *IpAddress::Parse("fd00::107"));
+}
+
+TEST(StationsTest, OfARangeFitTheRailAndItsNodes) {
+  for (const auto& [wrong, why] : std::map<std::string, std::string>{
+           {R"("10.100.0.200-10.100.0.206")", "no address for node 'b' with index 7"},
+           {R"("10.100.0.250-10.100.1.10")", "outside"},
+           {R"("10.100.0.0/28")", "first or last"},
+           {R"("10.100.0.248/29")", "first or last"},
+           {R"("x")", "is no range or prefix"},
+           {"5", "/stations"}}) {
+    const auto fabric = WithNodes(wrong);
+    ASSERT_FALSE(fabric) << wrong;
+    EXPECT_NE(fabric.error().message.find("/rails/0/stations"), std::string::npos) << fabric.error().message;
+    EXPECT_NE(fabric.error().message.find(why), std::string::npos) << fabric.error().message;
+  }
+  const auto unlisted = WithStations(R"("10.100.0.200-10.100.0.250")");
+  ASSERT_FALSE(unlisted);
+  EXPECT_NE(unlisted.error().message.find("needs `nodes`"), std::string::npos) << unlisted.error().message;
+  EXPECT_NE(WithStations(R"("10.100.0.250-10.100.0.254")").error().message.find("gateway"),
+            std::string::npos);
 }
 
 TEST(StationMacTest, IsTheSameAlwaysAndNobodyElses) {

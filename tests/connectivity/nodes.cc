@@ -54,7 +54,8 @@ void ReachNode::Round(const std::vector<RailPort>& others) {
   rail_->Prepare(host);
   rail_->AddShots(random_, &shots);
   Must(Fire(&shots, std::chrono::milliseconds(400)));
-  rail_->Take(shots);
+  rail_->Ask(shots);
+  rail_->Take(shots, EchoServer::Clock::now() + std::chrono::milliseconds(400));
   rail_->Judge(host, others);
 }
 

@@ -62,6 +62,25 @@ TEST_F(PeerTableTest, IsReachableAfterOneVisitAndSilentAfterTwo) {
   EXPECT_EQ(table_.At(0).because, "");
 }
 
+TEST_F(PeerTableTest, TellsOfRdmaThatIsLostWhereUdpPasses) {
+  Begin(2);
+  const auto with_rdma = [&](std::uint32_t answered) {
+    Visit visit = Well();
+    visit.rdma_sent = 4;
+    visit.rdma_answered = answered;
+    return visit;
+  };
+  EXPECT_EQ(After(with_rdma(4)), PeerState::kReachable);
+  EXPECT_EQ(After(with_rdma(1)), PeerState::kReachable) << "of one path of four UDP tells better";
+  EXPECT_EQ(After(with_rdma(0)), PeerState::kReachable) << "a single bad moment";
+  EXPECT_EQ(After(with_rdma(0)), PeerState::kNoRdma);
+  EXPECT_NE(table_.At(0).because.find("none of 8 datagrams"), std::string::npos) << table_.At(0).because;
+  EXPECT_EQ(table_.At(0).rdma_sent, 8U);
+  EXPECT_EQ(table_.At(0).rdma_answered, 0U);
+  EXPECT_EQ(After(Well()), PeerState::kNoRdma);
+  EXPECT_EQ(After(Well()), PeerState::kReachable) << "neither asked nor missed";
+}
+
 TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
   Begin(2);
   After(Nothing(true));

@@ -31,6 +31,21 @@ PodReach PodOn(const std::string& rail, ReachState state) {
   return pod;
 }
 
+TEST(ReachMetricsTest, ARailThatIsProbedByRdma) {
+  ReachReport report = ReportOf(0, 3, {{{0, 2}, PeerState::kNoRdma}});
+  RailReach& rail = report.rails[0];
+  rail.rdma_probes = 80;
+  rail.rdma_answers = 40;
+  EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty()) << "nobody wants it";
+  rail.rdma = RdmaReach{"", "its PF has no RDMA device", 0};
+  EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty());
+  rail.rdma = RdmaReach{"mlx5_0", "", 3};
+  MetricsText page = PageOf(report);
+  EXPECT_EQ(page.Value("railhead_rail_rdma_probes_total", {{"rail", "rail0"}}), 80);
+  EXPECT_EQ(page.Value("railhead_rail_rdma_probe_answers_total", {{"rail", "rail0"}}), 40);
+  EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "noRdma"}}), 1);
+}
+
 TEST(ReachMetricsTest, ARail) {
   ReachReport report = ReportOf(0, 6, {{{0, 2}, PeerState::kSilent}, {{0, 3}, PeerState::kPaths}});
   report.rails[0].state = ReachState::kDegraded;
@@ -44,7 +59,7 @@ TEST(ReachMetricsTest, ARail) {
   EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "reachable"}}), 3);
   EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "silent"}}), 1);
   EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "oneWay"}}), 0);
-  EXPECT_EQ(page.families["railhead_rail_peers"].samples.size(), 7U) << "one for each state";
+  EXPECT_EQ(page.families["railhead_rail_peers"].samples.size(), 8U) << "one for each state";
   EXPECT_EQ(page.Value("railhead_rail_probes_total", rail), 1000);
   EXPECT_EQ(page.Value("railhead_rail_probe_answers_total", rail), 990);
   EXPECT_EQ(page.Value("railhead_rail_stale_neighbours_total", rail), 3);
@@ -84,7 +99,7 @@ TEST(ReachMetricsTest, TheWorstPeersAreNamed) {
 TEST(ReachMetricsTest, AreDocumented) {
   const auto documented = DocumentedMetrics(MetricsPageName::kDaemon);
   const MetricsText page = PageOf(ReportOf(0, 2, {}));
-  EXPECT_EQ(page.families.size(), 10U);
+  EXPECT_EQ(page.families.size(), 12U);
   for (const auto& [name, family] : page.families) {
     const auto found = documented.find(name);
     ASSERT_NE(found, documented.end())
@@ -116,6 +131,15 @@ class ReachLogTest : public ::testing::Test {
   }
   using Lines = std::vector<std::string>;
 };
+
+TEST_F(ReachLogTest, WhyRdmaIsNotProbedOnce) {
+  ReachReport report = ReportOf(0, 3, {});
+  const ReachReport before = report;
+  report.rails[0].rdma = RdmaReach{"", "its PF has no RDMA device", 0};
+  EXPECT_EQ(Logged(before, report),
+            Lines{"warning a rail is not probed by RDMA; rail0; its PF has no RDMA device"});
+  EXPECT_EQ(Logged(report, report), Lines{});
+}
 
 TEST_F(ReachLogTest, NothingNew) {
   const ReachReport report = ReportOf(0, 6, {{{0, 2}, PeerState::kSilent}});

@@ -44,7 +44,7 @@ PeerReach AnyPeer(const std::string& node) {
   PeerReach peer;
   peer.node = node;
   peer.address = AnyAddress();
-  peer.state = static_cast<PeerState>(AnyOf(7));
+  peer.state = static_cast<PeerState>(AnyOf(8));
   peer.since = ReachWall(AnyOf(3));
   peer.because = AnyText();
   peer.sent = *rc::gen::arbitrary<std::uint32_t>();
@@ -55,6 +55,8 @@ PeerReach AnyPeer(const std::string& node) {
   peer.paths = *rc::gen::arbitrary<std::uint32_t>();
   peer.bad_paths = peer.paths / 2;
   peer.mtu = Perhaps(AnyOf(65536));
+  peer.rdma_sent = AnyOf(3) * 4U;
+  peer.rdma_answered = *rc::gen::arbitrary<bool>() ? peer.rdma_sent : peer.rdma_sent / 2;
   return peer;
 }
 
@@ -75,6 +77,10 @@ RailReach AnyRail(const std::string& name) {
   rail.probes = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
   rail.answers = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
   rail.stale = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
+  rail.rdma = Perhaps(*rc::gen::arbitrary<bool>() ? RdmaReach{AnyName(), "", AnyOf(256)}
+                                                  : RdmaReach{"", AnyName(), 0});
+  rail.rdma_probes = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
+  rail.rdma_answers = rail.rdma_probes / 2;
   return rail;
 }
 

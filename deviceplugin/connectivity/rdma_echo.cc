@@ -1,0 +1,129 @@
+#include "deviceplugin/connectivity/rdma_echo.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <random>
+#include <utility>
+
+#include "deviceplugin/connectivity/probe_message.h"
+
+namespace railhead {
+
+Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, const IpPrefix& subnet) {
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return FailSys(errno, "making an eventfd descriptor");
+  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), subnet, std::move(wake)));
+}
+
+RdmaEcho::RdmaEcho(Datagrams datagrams, const IpPrefix& subnet, UniqueFd wake)
+    : own_(datagrams.Own()),
+      device_(datagrams.device()),
+      gid_index_(datagrams.gid().index),
+      subnet_(subnet),
+      wake_(std::move(wake)),
+      datagrams_(std::move(datagrams)) {
+  // An answer to an earlier railheadd's question must not fit.
+  std::random_device random;
+  next_token_ = (std::uint64_t{random()} << 32U) | random();
+  thread_ = std::thread([this] { Loop(); });
+}
+
+RdmaEcho::~RdmaEcho() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  const std::uint64_t one = 1;
+  // Full means that a wake-up is pending already.
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void RdmaEcho::Loop() {
+  std::array<pollfd, 3> waiting{};
+  {
+    const std::lock_guard lock(mutex_);
+    waiting = {{{wake_.get(), POLLIN, 0},
+                {datagrams_->completions_fd(), POLLIN, 0},
+                {datagrams_->events_fd(), POLLIN, 0}}};
+  }
+  do {
+    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
+  } while (Serve(waiting[1].revents != 0, waiting[2].revents != 0));
+  Lose();
+}
+
+// false: that was all.
+bool RdmaEcho::Serve(bool completions, bool events) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || (events && datagrams_->IsLost())) return false;
+  if (!completions) return true;
+  const auto received = datagrams_->Take();
+  if (!received) return false;
+  for (const Datagrams::Received& one : *received) Handle(one);
+  return true;
+}
+
+void RdmaEcho::Lose() {
+  const std::lock_guard lock(mutex_);
+  lost_ = true;
+  datagrams_.reset();
+  open_.clear();
+  changed_.notify_all();
+}
+
+void RdmaEcho::Handle(const Datagrams::Received& received) {
+  const auto message = ParseProbe(received.Payload());
+  if (!message || !subnet_.Contains(received.from.address)) return;
+  if (!message->answer) {
+    if (!limit_.May(Clock::now())) return;
+    ProbeMessage answer;
+    answer.answer = true;
+    answer.session = message->session;
+    answer.token = message->token;
+    // One that cannot be sent counts as lost.
+    (void)datagrams_->Send(received.from, BytesOf(answer), static_cast<std::uint32_t>(message->token));
+    return;
+  }
+  const auto question = open_.find(message->token);
+  if (question == open_.end() || question->second.session != message->session ||
+      question->second.peer != received.from.address)
+    return;
+  ++counts_[message->session].answered;
+  open_.erase(question);
+  if (open_.empty()) changed_.notify_all();
+}
+
+void RdmaEcho::Ask(std::uint64_t session, const DatagramEnd& peer) {
+  const std::lock_guard lock(mutex_);
+  if (!datagrams_) return;
+  for (int i = 0; i < kQuestions; ++i) {
+    ProbeMessage question;
+    question.session = session;
+    question.token = next_token_++;
+    // What this node cannot send says nothing of the peer.
+    if (!datagrams_->Send(peer, BytesOf(question), static_cast<std::uint32_t>(question.token))) return;
+    open_[question.token] = {session, peer.address};
+    ++counts_[session].sent;
+  }
+}
+
+void RdmaEcho::Await(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [this] { return open_.empty(); });
+}
+
+std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::Take() {
+  const std::lock_guard lock(mutex_);
+  open_.clear();
+  auto counts = std::exchange(counts_, {});
+  // Those of a device that went away are nobody's fault.
+  if (lost_) counts.clear();
+  return counts;
+}
+
+}  // namespace railhead

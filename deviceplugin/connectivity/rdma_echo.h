@@ -1,0 +1,86 @@
+// RdmaEcho: a station's RDMA: asks other nodes' stations by unreliable datagrams, and answers theirs.
+//
+// Questions and answers are those of probe_message.h. A question is for who has told its queue pair in an
+// answer to a probe by UDP, in the same round: so the kernel knows its neighbour, and nobody waits for one.
+// It answers who has an address of the rail's subnet, kMostAnswers in a second at most.
+// A thread answers; it gives the device back at once when the port goes down or the device goes: the kernel
+// waits with the latter until nobody holds it.
+// Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "deviceplugin/connectivity/answer_limit.h"
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+#include "netns/base/unique_fd.h"
+#include "netns/verbs/datagrams.h"
+
+namespace railhead {
+
+class RdmaEcho {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr int kQuestions = 4;  // to one station in a round, each on a path of its own
+  static constexpr int kMostAnswers = 2'000;
+
+  struct Count {
+    std::uint32_t sent = 0;
+    std::uint32_t answered = 0;
+  };
+
+  static Result<std::unique_ptr<RdmaEcho>> Start(Datagrams datagrams, const IpPrefix& subnet);
+  ~RdmaEcho();
+  RdmaEcho(const RdmaEcho&) = delete;
+  RdmaEcho& operator=(const RdmaEcho&) = delete;
+
+  [[nodiscard]] const DatagramEnd& own() const { return own_; }
+  [[nodiscard]] const std::string& device() const { return device_; }
+  [[nodiscard]] int gid_index() const { return gid_index_; }
+  // It is of no use any more.
+  [[nodiscard]] bool IsLost() const { return lost_; }
+
+  // A round: Ask() of all, one Await(), Take(), which forgets what is not answered by then.
+  void Ask(std::uint64_t session, const DatagramEnd& peer);
+  void Await(Clock::time_point until);
+  std::map<std::uint64_t, Count> Take();  // by session
+
+ private:
+  struct Question {
+    std::uint64_t session = 0;
+    IpAddress peer;
+  };
+
+  RdmaEcho(Datagrams datagrams, const IpPrefix& subnet, UniqueFd wake);
+  void Loop();
+  bool Serve(bool completions, bool events);
+  void Handle(const Datagrams::Received& received);
+  void Lose();
+
+  const DatagramEnd own_;
+  const std::string device_;
+  const int gid_index_;
+  const IpPrefix subnet_;
+  const UniqueFd wake_;
+  std::atomic<bool> lost_{false};
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Datagrams> datagrams_;
+  AnswerLimit limit_{kMostAnswers};
+  std::uint64_t next_token_;
+  std::map<std::uint64_t, Question> open_;  // by token
+  std::map<std::uint64_t, Count> counts_;   // by session
+  bool stopped_ = false;
+  std::thread thread_;  // last: it uses all of the others
+};
+
+}  // namespace railhead
