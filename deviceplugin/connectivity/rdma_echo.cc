@@ -43,6 +43,11 @@ RdmaEcho::~RdmaEcho() {
   thread_.join();
 }
 
+bool RdmaEcho::IsLost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_ || !datagrams_->HasItsGid();
+}
+
 void RdmaEcho::Loop() {
   std::array<pollfd, 3> waiting{};
   {

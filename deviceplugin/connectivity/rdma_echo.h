@@ -8,7 +8,6 @@
 // Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -46,8 +45,8 @@ class RdmaEcho {
   [[nodiscard]] const DatagramEnd& own() const { return own_; }
   [[nodiscard]] const std::string& device() const { return device_; }
   [[nodiscard]] int gid_index() const { return gid_index_; }
-  // It is of no use any more.
-  [[nodiscard]] bool IsLost() const { return lost_; }
+  // It is of no use any more: device, port or GID are not what they were.
+  [[nodiscard]] bool IsLost() const;
 
   // A round: Ask() of all, one Await(), Take(), which forgets what is not answered by then.
   void Ask(std::uint64_t session, const DatagramEnd& peer);
@@ -71,7 +70,6 @@ class RdmaEcho {
   const int gid_index_;
   const IpPrefix subnet_;
   const UniqueFd wake_;
-  std::atomic<bool> lost_{false};
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Datagrams> datagrams_;
@@ -79,6 +77,7 @@ class RdmaEcho {
   std::uint64_t next_token_;
   std::map<std::uint64_t, Question> open_;  // by token
   std::map<std::uint64_t, Count> counts_;   // by session
+  bool lost_ = false;
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others
 };

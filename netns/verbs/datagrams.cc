@@ -264,6 +264,13 @@ Result<std::vector<Datagrams::Received>> Datagrams::Take() {
   }
 }
 
+bool Datagrams::HasItsGid() const {
+  ibv_gid now{};
+  if (ibv_query_gid(device_->context(), kVerbsPort, settings_.gid.index, &now) != 0) return false;
+  const IpAddress own = GidOf(settings_.gid.gid);
+  return std::equal(own.Data(), own.Data() + own.Size(), now.raw);
+}
+
 bool Datagrams::IsLost() {
   bool lost = false;
   ibv_async_event event{};

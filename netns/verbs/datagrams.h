@@ -78,6 +78,8 @@ class Datagrams {
   Result<std::vector<Received>> Take();
   // Readable when something has happened to device or port.
   [[nodiscard]] int events_fd() const;
+  // Whether the table still has the GID where it was: addresses come and go, and indices with them.
+  [[nodiscard]] bool HasItsGid() const;
   // true: the port is down or the device goes; who holds it stands in the way of that.
   [[nodiscard]] bool IsLost();
 

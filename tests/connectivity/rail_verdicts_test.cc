@@ -49,6 +49,7 @@ TEST(RailVerdictsTest, OfARailThatIsIllTowardsMost) {
   using Peer = PeerState;
   EXPECT_EQ(verdict({Peer::kMtu, Peer::kMtu, Peer::kReachable}), (ObservedRail{State::kImpaired, "why"}));
   EXPECT_EQ(verdict({Peer::kOneWay, Peer::kLossy, Peer::kPaths, Peer::kReachable}).state, State::kImpaired);
+  EXPECT_EQ(verdict({Peer::kNoRdma, Peer::kNoRdma, Peer::kReachable}).state, State::kImpaired);
   EXPECT_EQ(verdict({Peer::kLossy, Peer::kLossy, Peer::kUnknown, Peer::kUnknown, Peer::kUnknown}).state,
             State::kImpaired);
   EXPECT_EQ(verdict({Peer::kMtu, Peer::kReachable, Peer::kReachable}).state, State::kAlive);
