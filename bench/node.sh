@@ -1,7 +1,8 @@
 #!/bin/bash
 # node.sh - the part of the benchmarks about railheadd with 1,024 VFs: looking at the node,
 # Allocate, preferred allocation, memory, idle time, hot plug; and about railctl doctor
-# there; and /metrics/nics with all of them in pods.  bench/run.sh calls it.
+# there; and /metrics/nics with all of them in pods, and who waits for that.
+# bench/run.sh calls it.
 # Needs root.
 #
 # usage: node.sh -b BIN [-n VFS] [-d ROUNDS] [-a ROUNDS] [-i SECONDS] [-o FILE] [-r]

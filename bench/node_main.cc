@@ -1,4 +1,4 @@
-// railhead_node_bench: railheadd with many VFs; bench/host.sh uses it. See --help.
+// railhead_node_bench: railheadd with many VFs; bench/node.sh and bench/guest_nics.sh use it. See --help.
 //
 // Measurements are appended to a file of JSON lines (record.h), which railhead_bench reports.
 // Exit status: 0; 1 something could not be measured; 2 wrong command line.
@@ -58,12 +58,26 @@ Result<void> MeasurePage(const CommandLine& line) {
   return record.AppendTo(line.out);
 }
 
+Result<void> MeasureRealPage(const CommandLine& line) {
+  Record record;
+  RH_TRY(MeasureRealNics(Root(line.root), line.rounds.discovery, &record));
+  return record.AppendTo(line.out);
+}
+
 // Last: what it adds to the tree is more than railheadd is measured with.
 Result<void> MeasureCommand(const CommandLine& line) {
   AddFactsForDoctor(line.root);
   Record record;
   RH_TRY(MeasureDoctor(Root(line.root), line.daemon.program, line.rounds.discovery, &record));
   return record.AppendTo(line.out);
+}
+
+CLI::App* AddNics(CLI::App& app, const char* name, const char* text, CommandLine& line) {
+  auto* nics = app.add_subcommand(name, text);
+  nics->add_option("--root", line.root, "Where the node's tree is")->required();
+  nics->add_option("--out", line.out, "File to append to")->required();
+  nics->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
+  return nics;
 }
 
 int Main(int argc, char** argv) {
@@ -96,10 +110,8 @@ int Main(int argc, char** argv) {
   doctor->add_option("--out", line.out, "File to append to")->required();
   doctor->add_option("--program", line.daemon.program, "railctl")->required();
   doctor->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
-  auto* nics = app.add_subcommand("nics", "/metrics/nics with all VFs in pods; changes the tree");
-  nics->add_option("--root", line.root, "Where the node's tree is")->required();
-  nics->add_option("--out", line.out, "File to append to")->required();
-  nics->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
+  auto* nics = AddNics(app, "nics", "/metrics/nics with all VFs in pods; changes the tree", line);
+  auto* real = AddNics(app, "real-nics", "/metrics/nics of this node beside changes of links", line);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -109,6 +121,7 @@ int Main(int argc, char** argv) {
                     : work->parsed()   ? MeasureWork(line)
                     : doctor->parsed() ? MeasureCommand(line)
                     : nics->parsed()   ? MeasurePage(line)
+                    : real->parsed()   ? MeasureRealPage(line)
                                        : MeasureDaemon(line);
   if (done) return 0;
   (void)std::fprintf(stderr, "railhead_node_bench: %s\n", Describe(done.error()).c_str());

@@ -11,9 +11,12 @@
 
 #include "bench/node_series.h"
 #include "bench/report.h"
+#include "bench/rtnl_report.h"
+#include "bench/rtnl_work.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/daemon/node_plan.h"
 #include "deviceplugin/nics/nic_page.h"
+#include "deviceplugin/nics/pause_counters.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"
 
@@ -101,7 +104,68 @@ Result<std::vector<std::string>> CheckReport(const NicReport& report, const Pods
               "of " + std::to_string(pods.nics) + " NICs in pods " + std::to_string(told) + " are told of");
 }
 
+// The questions of a scrape that are answered under RTNL and take longest, one by one.
+Result<void> AskPorts(const char* group, const NicReport& report, const NetNs& host, int rounds,
+                      Record* record) {
+  const auto source = RH_TRY(OpenKernelCounters(host));
+  for (int round = 0; round <= rounds; ++round) {
+    for (const NicSample& port : report.nics) {
+      if (port.vf || port.owner) continue;
+      const auto start = std::chrono::steady_clock::now();
+      RH_TRY(source->Link(port.pf));
+      const auto link = std::chrono::steady_clock::now();
+      RH_TRY(source->Driver(port.pf, PriorityCounterNames(port.driver)));
+      const auto driver = std::chrono::steady_clock::now();
+      if (round == 0) continue;
+      record->Add(group, kAsking, kAskedPort, "us",
+                  std::chrono::duration<double, std::micro>(link - start).count());
+      record->Add(group, kAsking, kAskedDriver, "us",
+                  std::chrono::duration<double, std::micro>(driver - link).count());
+    }
+  }
+  return {};
+}
+
+Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, NicCollector* collector,
+                           const Offer& offer, int rounds, Record* record) {
+  const auto scrape = [&]() -> Result<void> {
+    NicPageSources sources;
+    sources.report = collector->Collect(offer, false);
+    if (!sources.report.problems.empty()) return Fail(sources.report.problems.front());
+    if (!NicPage(sources, ExpositionFormat::kText).empty()) return {};
+    return Fail(ErrorCode::kConflict, "the page is empty");
+  };
+  // The first reads the journal.
+  const NicReport report = collector->Collect(offer, false);
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  RH_TRY(AskPorts(group, report, host, rounds, record));
+  return MeasureRtnl(kernel, {group, rounds, scrape}, record);
+}
+
+// That the page tells of all that a real node has.
+Result<void> CheckReal(const NicReport& report) {
+  if (!report.problems.empty()) return Fail(report.problems.front());
+  int pods = 0;
+  int rdma = 0;
+  for (const NicSample& nic : report.nics) {
+    if (nic.owner && nic.traffic) ++pods;
+    if (nic.owner && !nic.rdma.empty()) ++rdma;
+  }
+  if (pods > 0 && rdma > 0) return {};
+  return Fail(ErrorCode::kConflict, std::to_string(pods) + " NICs in pods are told of, with counters of " +
+                                        std::to_string(rdma) + " RDMA devices");
+}
+
 }  // namespace
+
+Result<void> MeasureRealNics(const Root& root, int rounds, Record* record) {
+  LinuxKernel kernel{root};
+  const NodePlan node = RH_TRY(PlanNode(root, kernel, ConfigSource{}));
+  const Offer offer{node.plan.pools, nullptr};
+  NicCollector collector(root, kernel, OpenKernelCounters);
+  RH_TRY(CheckReal(collector.Collect(offer, false)));
+  return BesideScrapes(kGuestRtnl, kernel, &collector, offer, rounds, record);
+}
 
 Result<void> MeasureNics(const Root& root, int rounds, Record* record) {
   LinuxKernel kernel{root};
@@ -131,7 +195,7 @@ Result<void> MeasureNics(const Root& root, int rounds, Record* record) {
     record->Add(kNode, kDaemonName, kNicsWall, "ms", wall);
     record->Add(kNode, kDaemonName, kNicsBytes, "KiB", static_cast<double>(page.size()) / 1024);
   }
-  return {};
+  return BesideScrapes(kRtnl, kernel, &collector, offer, rounds, record);
 }
 
 }  // namespace railhead::bench

@@ -8,6 +8,7 @@
 #include "bench/ipam_verdict.h"
 #include "bench/node_report.h"
 #include "bench/rails.h"
+#include "bench/rtnl_report.h"
 #include "bench/text.h"
 
 namespace railhead::bench {
@@ -102,15 +103,17 @@ std::string PercentileHead() {
 std::string Tables(const Record& record) {
   return StartupTable(record, kStartup, "Start-up on this machine: CNI_COMMAND=VERSION") +
          AttachTable(record, kStandIns, "Stand-ins (veth) in namespaces on this machine") +
-         HandoffTable(record) + DaemonTable(record) + NodeTable(record) + IpamTable(record) +
-         StartupTable(record, kGuestStartup, "Start-up in the guest (emulated)") +
+         HandoffTable(record) + DaemonTable(record) + NodeTable(record) +
+         RtnlTable(record, kRtnl, "Changes of a link beside /metrics/nics on the made-up node") +
+         IpamTable(record) + StartupTable(record, kGuestStartup, "Start-up in the guest (emulated)") +
          AttachTable(record, kVf, "VFs with VLAN in the guest (emulated)") +
          AttachTable(record, kVfRxe, "VFs with VLAN and soft RoCE in the guest (emulated)") +
          AttachTable(record, kRails, "Eight VFs of a pod in the guest (emulated)", kIpBatch, "x batch") +
          AttachTable(record, kRailsRxe, "Eight VFs with soft RoCE in the guest (emulated)", kIpBatch,
                      "x batch") +
          AttachTable(record, kJournal, "One VF, by the length of the journal, in the guest (emulated)",
-                     kOneEntry, "x 1");
+                     kOneEntry, "x 1") +
+         RtnlTable(record, kGuestRtnl, "Changes of a link beside /metrics/nics in the guest (emulated)");
 }
 
 }  // namespace railhead::bench

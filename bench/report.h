@@ -20,6 +20,8 @@ inline constexpr const char* kRails = "rails";
 inline constexpr const char* kRailsRxe = "rails-rxe";
 inline constexpr const char* kJournal = "journal";
 inline constexpr const char* kNode = "node";
+inline constexpr const char* kRtnl = "rtnl";
+inline constexpr const char* kGuestRtnl = "guest-rtnl";
 
 // "  WHO  WHAT   p50   p99   max UNIT", and what stands above such lines. `series` is not empty.
 std::string PercentileLine(const Series& series);

@@ -20,11 +20,11 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../tests/setup.sh"
 usage() { sed -n '2,/^$/p;/^set /q' "$here/run.sh" | sed '$d; s/^# \?//' >&2; exit 2; }
 
-rounds=50 startup_rounds=300 guest_rounds=15 guest_startup_rounds=50 rails_rounds=7 host=1 guest=1 node=1 ipam=1 json=''
+rounds=50 startup_rounds=300 guest_rounds=15 guest_startup_rounds=50 rails_rounds=7 nics_rounds=40 host=1 guest=1 node=1 ipam=1 json=''
 node_options=() ipam_options=()
 while [ $# -gt 0 ]; do
     case $1 in
-        --quick) rounds=2 startup_rounds=5 guest_rounds=2 guest_startup_rounds=3 rails_rounds=1
+        --quick) rounds=2 startup_rounds=5 guest_rounds=2 guest_startup_rounds=3 rails_rounds=1 nics_rounds=1
             node_options=(-d 2 -a 20 -i 3) ipam_options=(-q) ;;
         --guest-only) host='' node='' ipam='' ;;
         --host-only) guest='' node='' ipam='' ;;
@@ -72,7 +72,8 @@ if [ -n "$guest" ]; then
     railhead_guest >/dev/null
     "$here/../tests/vm/run-guest.sh" -t 900 -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -o "$work/job" \
         "$here/guest.sh" "$guest_rounds" "$guest_startup_rounds" "$rails_rounds"
-    files+=("$work/job/lines")
+    "$here/../tests/vm/run-guest.sh" -t 600 -b "$RAILHEAD_BUILD" -o "$work/nics" "$here/guest_nics.sh" "$nics_rounds"
+    files+=("$work/job/lines" "$work/nics/lines")
 else
     options+=(--no-guest)
 fi

@@ -9,6 +9,7 @@
 #include "bench/node_series.h"
 #include "bench/rails.h"
 #include "bench/report.h"
+#include "bench/rtnl_report.h"
 
 namespace railhead::bench {
 namespace {
@@ -229,6 +230,7 @@ void JudgeNode(const Record& record, std::vector<Verdict>& verdicts) {
                              record.Find(kNode, kDaemonName, kHotPlug), 1, kHotPlugMs));
   verdicts.push_back(BelowAt("a scrape of 1,024 VFs in pods < 50 ms of CPU (p50)",
                              record.Find(kNode, kDaemonName, kNics), 0.5, kNicsMs));
+  JudgeRtnlOfNode(record, verdicts);
   verdicts.push_back(Doctor(record));
   SayHowMany(record, first, verdicts);
 }
@@ -245,6 +247,7 @@ std::vector<Verdict> Judge(const Record& record, const Parts& parts) {
     verdicts.push_back(AddBesideBare(record, kVfRxe, "VF with soft RoCE"));
     verdicts.push_back(AddBesideChain(record));
     JudgeRails(record, verdicts);
+    JudgeRtnlOfGuest(record, verdicts);
   }
   if (parts.host) JudgeHost(record, verdicts);
   if (parts.node) JudgeNode(record, verdicts);

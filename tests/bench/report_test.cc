@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/contender.h"
@@ -14,6 +15,7 @@
 #include "bench/node_series.h"
 #include "bench/rails.h"
 #include "bench/record.h"
+#include "bench/rtnl_report.h"
 #include "bench/verdict.h"
 
 namespace railhead::bench {
@@ -59,6 +61,10 @@ Record Good() {
   record.Add(kNode, kRailctl, kDoctorStart, "ms", 5);
   record.Add(kNode, kBareReading, kDoctor, "ms", 20);
   record.Add(kNode, kDaemonName, kNics, "ms", 49.9);
+  for (const char* group : {kRtnl, kGuestRtnl}) {
+    for (const char* who : {kAlone, kComputing}) record.Add(group, who, kChange, "us", 10);
+    for (const char* who : {kListing, kScraping}) record.Add(group, who, kChange, "us", 20);
+  }
   for (const char* who : {kIpam, kHostLocal}) record.Add(kIpamGroup, who, kAddEmpty, "ms", 10);
   record.Add(kIpamGroup, kIpam, kAddTaken, "ms", 10);
   record.Add(kIpamGroup, kHostLocal, kAddTaken, "ms", 50);
@@ -124,7 +130,7 @@ TEST(VerdictTest, AllMetOnTheLimit) {
   for (const auto& verdict : verdicts) {
     EXPECT_EQ(verdict.outcome, Outcome::kMet) << verdict.budget << ": " << verdict.figures;
   }
-  EXPECT_EQ(verdicts.size(), 30U);
+  EXPECT_EQ(verdicts.size(), 32U);
   EXPECT_TRUE(AllMeasured(verdicts));
 }
 
@@ -204,6 +210,36 @@ TEST(VerdictTest, EachFigureOfTheNodeIsNeeded) {
   }
 }
 
+TEST(VerdictTest, AChangeBesideScrapesIsJudgedByItsSlowestHundredth) {
+  const std::vector<std::pair<const char*, const char*>> judged = {{kRtnl, kComputing},
+                                                                   {kGuestRtnl, kListing}};
+  for (const auto& [group, base] : judged) {
+    Record record = Good();
+    for (int i = 0; i < 98; ++i) record.Add(group, kScraping, kChange, "us", 5);
+    record.Add(group, kScraping, kChange, "us", 500);
+    EXPECT_EQ(Count(record, Outcome::kMissed), 0) << group << ": one of a hundred";
+    record.Add(group, kScraping, kChange, "us", 500);
+    EXPECT_EQ(Count(record, Outcome::kMissed), 1) << group;
+    for (int i = 0; i < 5; ++i) record.Add(group, base, kChange, "us", 500);
+    EXPECT_EQ(Count(record, Outcome::kMissed), 0) << group << ": so is who it is compared with";
+  }
+}
+
+TEST(VerdictTest, EachFigureOfChangesOfALinkIsNeeded) {
+  const Record good = Good();
+  for (const char* group : {kRtnl, kGuestRtnl}) {
+    for (const char* left_out : {kAlone, kComputing, kListing, kScraping}) {
+      Record record;
+      for (const auto& series : good.all()) {
+        if (series.group == group && series.who == left_out) continue;
+        for (const double value : series.values)
+          record.Add(series.group, series.who, series.what, series.unit, value);
+      }
+      EXPECT_EQ(Count(record, Outcome::kNotMeasured), 1) << group << " " << left_out;
+    }
+  }
+}
+
 TEST(VerdictTest, ANodeWithFewerDevicesSaysSo) {
   Record record = Good();
   record.Add(kNode, kDaemonName, kDevices, "VFs", 1024);
@@ -220,6 +256,20 @@ TEST(ReportTest, TheNodeHasATable) {
   EXPECT_EQ(Tables(Record()).find("made-up"), std::string::npos);
 }
 
+TEST(ReportTest, ChangesOfALinkHaveATable) {
+  Record record = Good();
+  record.Add(kRtnl, kScraping, kPieceTime, "ms", 43.2);
+  const std::string table = RtnlTable(record, kRtnl, "Title");
+  EXPECT_NE(table.find("Title (n = 1)"), std::string::npos) << table;
+  EXPECT_NE(table.find("2.00x"), std::string::npos) << table;
+  EXPECT_NE(table.find("43.2"), std::string::npos) << table;
+  record.Add(kRtnl, kAsking, kAskedPort, "us", 65.4);
+  EXPECT_NE(RtnlTable(record, kRtnl, "Title").find("65.4"), std::string::npos);
+  EXPECT_EQ(RtnlTable(Record(), kRtnl, "Title"), "");
+  EXPECT_NE(Tables(record).find("made-up node"), std::string::npos);
+  EXPECT_NE(Tables(record).find("in the guest (emulated)"), std::string::npos);
+}
+
 TEST(VerdictTest, ASlowMachineGetsMoreForStartup) {
   Record record = With(Good(), kStartup, kTrue, "start-up", 1.32);
   record = With(record, kStartup, kIpam, "start-up", 1.32);
@@ -233,7 +283,7 @@ TEST(VerdictTest, WhatWasNotMeasuredIsNoResult) {
   for (const auto& series : good.all()) {
     if (series.group == kVf || series.group == kVfRxe || series.group == kRails ||
         series.group == kRailsRxe || series.group == kJournal || series.group == kNode ||
-        series.group == kGuestStartup)
+        series.group == kGuestStartup || series.group == kRtnl || series.group == kGuestRtnl)
       continue;
     for (const double value : series.values) {
       host_only.Add(series.group, series.who, series.what, series.unit, value);
