@@ -99,7 +99,7 @@ class Datagrams {
   Result<void> Ready();
   Result<void> PostReceive(std::size_t slot);
   Result<std::unique_ptr<ibv_ah, Destroyer>> AddressHandle(const IpAddress& to, std::uint32_t flow);
-  std::optional<Received> ReceivedBy(const ibv_wc& completion) const;
+  [[nodiscard]] std::optional<Received> ReceivedBy(const ibv_wc& completion) const;
   [[nodiscard]] std::string Self() const;
 
   // In the order in which they are made; destroyed the other way round.
