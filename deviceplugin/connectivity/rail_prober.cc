@@ -3,6 +3,7 @@
 #include <net/if.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "deviceplugin/connectivity/station_rdma.h"
@@ -107,6 +108,7 @@ void RailProber::Set(const RailPort& port, const ConnectivitySettings& settings)
     gateway_misses_ = 0;
   }
   peers_.SetPeers(reach_.station ? port.rail.stations : std::map<std::string, IpAddress>{}, node_, now);
+  TellPeers();
 }
 
 void RailProber::Restore(const RailReach& before) {
@@ -142,6 +144,13 @@ Result<void> RailProber::OpenSockets() {
   return {};
 }
 
+void RailProber::TellPeers() {
+  if (!rdma_) return;
+  std::set<IpAddress> peers;
+  for (std::size_t i = 0; i < peers_.size(); ++i) peers.insert(peers_.At(i).address);
+  rdma_->SetPeers(std::move(peers));
+}
+
 // Without RDMA the rest is probed all the same.
 void RailProber::OpenRdma() {
   if (!settings_.rdma || !reach_.station) {
@@ -156,6 +165,7 @@ void RailProber::OpenRdma() {
     if (opened) {
       rdma_ = *std::move(opened);
       rdma_misses_ = 0;
+      TellPeers();
       reach_.rdma = RdmaReach{rdma_->device(), "", rdma_->gid_index()};
     } else if (++rdma_misses_ > 1) {
       // At first it may be that the kernel has not yet entered the GID.

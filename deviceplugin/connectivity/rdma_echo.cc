@@ -13,17 +13,16 @@
 
 namespace railhead {
 
-Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, const IpPrefix& subnet) {
+Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return FailSys(errno, "making an eventfd descriptor");
-  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), subnet, std::move(wake)));
+  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), std::move(wake)));
 }
 
-RdmaEcho::RdmaEcho(Datagrams datagrams, const IpPrefix& subnet, UniqueFd wake)
+RdmaEcho::RdmaEcho(Datagrams datagrams, UniqueFd wake)
     : own_(datagrams.Own()),
       device_(datagrams.device()),
       gid_index_(datagrams.gid().index),
-      subnet_(subnet),
       wake_(std::move(wake)),
       datagrams_(std::move(datagrams)) {
   // An answer to an earlier railheadd's question must not fit.
@@ -81,19 +80,30 @@ void RdmaEcho::Lose() {
   changed_.notify_all();
 }
 
+void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
+  const std::lock_guard lock(mutex_);
+  peers_ = std::move(peers);
+  no_neighbours_.clear();
+}
+
+void RdmaEcho::Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token) {
+  const auto now = Clock::now();
+  const auto missed = no_neighbours_.find(to.address);
+  if (missed != no_neighbours_.end() && now < missed->second + kNoNeighbour) return;
+  if (!limit_.May(now)) return;
+  ProbeMessage answer;
+  answer.answer = true;
+  answer.session = session;
+  answer.token = token;
+  // One that cannot be sent counts as lost.
+  const auto sent = datagrams_->Send(to, BytesOf(answer), static_cast<std::uint32_t>(token));
+  if (!sent && sent.error().code == ErrorCode::kNotFound) no_neighbours_[to.address] = Clock::now();
+}
+
 void RdmaEcho::Handle(const Datagrams::Received& received) {
   const auto message = ParseProbe(received.Payload());
-  if (!message || !subnet_.Contains(received.from.address)) return;
-  if (!message->answer) {
-    if (!limit_.May(Clock::now())) return;
-    ProbeMessage answer;
-    answer.answer = true;
-    answer.session = message->session;
-    answer.token = message->token;
-    // One that cannot be sent counts as lost.
-    (void)datagrams_->Send(received.from, BytesOf(answer), static_cast<std::uint32_t>(message->token));
-    return;
-  }
+  if (!message || !peers_.contains(received.from.address)) return;
+  if (!message->answer) return Answer(received.from, message->session, message->token);
   const auto question = open_.find(message->token);
   if (question == open_.end() || question->second.session != message->session ||
       question->second.peer != received.from.address)

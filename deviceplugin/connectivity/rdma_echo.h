@@ -2,10 +2,11 @@
 //
 // Questions and answers are those of probe_message.h. A question is for who has told its queue pair in an
 // answer to a probe by UDP, in the same round: so the kernel knows its neighbour, and nobody waits for one.
-// It answers who has an address of the rail's subnet, kMostAnswers in a second at most.
-// A thread answers; it gives the device back at once when the port goes down or the device goes: the kernel
-// waits with the latter until nobody holds it.
-// Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
+// It answers other stations, kMostAnswers in a second at most, and one that is no neighbour not again for
+// kNoNeighbour: to look for it takes a second (datagrams.h), for which nobody else would be answered. So who
+// sends in the name of stations that are switched off cannot make this node look ill. A thread answers; it
+// gives the device back at once when the port goes down or the device goes: the kernel waits with the latter
+// until nobody holds it. Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
 #pragma once
 
 #include <chrono>
@@ -15,6 +16,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -31,13 +33,15 @@ class RdmaEcho {
   using Clock = std::chrono::steady_clock;
   static constexpr int kQuestions = 4;  // to one station in a round, each on a path of its own
   static constexpr int kMostAnswers = 2'000;
+  static constexpr std::chrono::seconds kNoNeighbour{60};
 
   struct Count {
     std::uint32_t sent = 0;
     std::uint32_t answered = 0;
   };
 
-  static Result<std::unique_ptr<RdmaEcho>> Start(Datagrams datagrams, const IpPrefix& subnet);
+  // Nobody is answered before SetPeers().
+  static Result<std::unique_ptr<RdmaEcho>> Start(Datagrams datagrams);
   ~RdmaEcho();
   RdmaEcho(const RdmaEcho&) = delete;
   RdmaEcho& operator=(const RdmaEcho&) = delete;
@@ -48,6 +52,8 @@ class RdmaEcho {
   // It is of no use any more: device, port or GID are not what they were.
   [[nodiscard]] bool IsLost() const;
 
+  // The other nodes' stations on the rail.
+  void SetPeers(std::set<IpAddress> peers);
   // A round: Ask() of all, one Await(), Take(), which forgets what is not answered by then.
   void Ask(std::uint64_t session, const DatagramEnd& peer);
   void Await(Clock::time_point until);
@@ -59,20 +65,22 @@ class RdmaEcho {
     IpAddress peer;
   };
 
-  RdmaEcho(Datagrams datagrams, const IpPrefix& subnet, UniqueFd wake);
+  RdmaEcho(Datagrams datagrams, UniqueFd wake);
   void Loop();
   bool Serve(bool completions, bool events);
   void Handle(const Datagrams::Received& received);
+  void Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token);
   void Lose();
 
   const DatagramEnd own_;
   const std::string device_;
   const int gid_index_;
-  const IpPrefix subnet_;
   const UniqueFd wake_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Datagrams> datagrams_;
+  std::set<IpAddress> peers_;
+  std::map<IpAddress, Clock::time_point> no_neighbours_;  // of the peers; when that was seen
   AnswerLimit limit_{kMostAnswers};
   std::uint64_t next_token_;
   std::map<std::uint64_t, Question> open_;  // by token

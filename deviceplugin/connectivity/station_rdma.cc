@@ -40,7 +40,7 @@ Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station&
   if (own == gids.end())
     return Fail(ErrorCode::kUnavailable, name + " has no RoCE v2 GID of " + address.address.ToString());
   const DatagramSettings settings{*own, plan.traffic_class, plan.service_level.value_or(0)};
-  return RdmaEcho::Start(RH_TRY(Datagrams::Open(std::move(device), settings)), address);
+  return RdmaEcho::Start(RH_TRY(Datagrams::Open(std::move(device), settings)));
 }
 
 }  // namespace railhead
