@@ -160,8 +160,12 @@ void RailProber::OpenRdma() {
   if (rdma_ && rdma_->IsLost()) rdma_.reset();
   if (!rdma_) {
     const StationRdmaPlan plan{port_.rdma, port_.rail.soft_roce ? port_.pf : "",
-                               port_.rail.traffic_class.value_or(0), port_.rail.service_level};
-    auto opened = OpenStationRdma(kernel_, *station_, plan);
+                               port_.rail.traffic_class.value_or(0),
+                               // What NICs put into the VLAN's tag.
+                               port_.rail.service_level.value_or(port_.rail.vlan_qos)};
+    // At once: nobody shall ask a queue pair that has gone, and say that it does not answer.
+    auto opened = OpenStationRdma(kernel_, *station_, plan,
+                                  [&echo = echo_, rail = port_.rail.name] { echo.TellQueuePair(rail, 0); });
     if (opened) {
       rdma_ = *std::move(opened);
       rdma_misses_ = 0;
@@ -286,6 +290,8 @@ void RailProber::Take(std::span<const Shot> shots, EchoServer::Clock::time_point
   if (rdma_) {
     rdma_->Await(until);
     rdma = rdma_->Take();
+    const std::string why = rdma_->WhyMute();
+    reach_.rdma = why.empty() ? RdmaReach{rdma_->device(), "", rdma_->gid_index()} : RdmaReach{"", why, 0};
   }
   for (const Aim& aim : aims_)
     (void)peers_.Take(aim.peer, VisitOf(aim, shots, rdma[peers_.Session(aim.peer)]), Wall::now());

@@ -13,16 +13,17 @@
 
 namespace railhead {
 
-Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams) {
+Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, std::function<void()> lost) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake.valid()) return FailSys(errno, "making an eventfd descriptor");
-  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), std::move(wake)));
+  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), std::move(lost), std::move(wake)));
 }
 
-RdmaEcho::RdmaEcho(Datagrams datagrams, UniqueFd wake)
+RdmaEcho::RdmaEcho(Datagrams datagrams, std::function<void()> lost, UniqueFd wake)
     : own_(datagrams.Own()),
       device_(datagrams.device()),
       gid_index_(datagrams.gid().index),
+      lost_call_(std::move(lost)),
       wake_(std::move(wake)),
       datagrams_(std::move(datagrams)) {
   // An answer to an earlier railheadd's question must not fit.
@@ -55,29 +56,36 @@ void RdmaEcho::Loop() {
                 {datagrams_->completions_fd(), POLLIN, 0},
                 {datagrams_->events_fd(), POLLIN, 0}}};
   }
-  do {
-    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) break;
-  } while (Serve(waiting[1].revents != 0, waiting[2].revents != 0));
+  for (Next next = Next::kWait; next != Next::kEnd;) {
+    const bool more = next == Next::kMore;
+    if (::poll(waiting.data(), waiting.size(), more ? 0 : -1) < 0 && errno != EINTR) break;
+    next = Serve(more || waiting[1].revents != 0, waiting[2].revents != 0);
+  }
   Lose();
 }
 
-// false: that was all.
-bool RdmaEcho::Serve(bool completions, bool events) {
+RdmaEcho::Next RdmaEcho::Serve(bool completions, bool events) {
   const std::lock_guard lock(mutex_);
-  if (stopped_ || (events && datagrams_->IsLost())) return false;
-  if (!completions) return true;
-  const auto received = datagrams_->Take();
-  if (!received) return false;
-  for (const Datagrams::Received& one : *received) Handle(one);
-  return true;
+  if (stopped_ || (events && datagrams_->IsLost())) return Next::kEnd;
+  if (!completions) return Next::kWait;
+  const auto taken = datagrams_->Take();
+  if (!taken) return Next::kEnd;
+  // Of one that held us up for a second the rest of the lot is left out: somebody may want this to end.
+  for (const Datagrams::Received& one : taken->received) {
+    if (!Handle(one)) break;
+  }
+  return taken->more ? Next::kMore : Next::kWait;
 }
 
 void RdmaEcho::Lose() {
-  const std::lock_guard lock(mutex_);
-  lost_ = true;
-  datagrams_.reset();
-  open_.clear();
-  changed_.notify_all();
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    datagrams_.reset();
+    open_.clear();
+    changed_.notify_all();
+  }
+  lost_call_();
 }
 
 void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
@@ -86,31 +94,35 @@ void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
   no_neighbours_.clear();
 }
 
-void RdmaEcho::Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token) {
+// false: it took long.
+bool RdmaEcho::Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token) {
   const auto now = Clock::now();
   const auto missed = no_neighbours_.find(to.address);
-  if (missed != no_neighbours_.end() && now < missed->second + kNoNeighbour) return;
-  if (!limit_.May(now)) return;
+  if (missed != no_neighbours_.end() && now < missed->second + kNoNeighbour) return true;
+  if (!limit_.May(now)) return true;
   ProbeMessage answer;
   answer.answer = true;
   answer.session = session;
   answer.token = token;
   // One that cannot be sent counts as lost.
   const auto sent = datagrams_->Send(to, BytesOf(answer), static_cast<std::uint32_t>(token));
-  if (!sent && sent.error().code == ErrorCode::kNotFound) no_neighbours_[to.address] = Clock::now();
+  if (sent || sent.error().code != ErrorCode::kNotFound) return true;
+  no_neighbours_[to.address] = Clock::now();
+  return false;
 }
 
-void RdmaEcho::Handle(const Datagrams::Received& received) {
+bool RdmaEcho::Handle(const Datagrams::Received& received) {
   const auto message = ParseProbe(received.Payload());
-  if (!message || !peers_.contains(received.from.address)) return;
+  if (!message || !peers_.contains(received.from.address)) return true;
   if (!message->answer) return Answer(received.from, message->session, message->token);
   const auto question = open_.find(message->token);
   if (question == open_.end() || question->second.session != message->session ||
       question->second.peer != received.from.address)
-    return;
+    return true;
   ++counts_[message->session].answered;
   open_.erase(question);
   if (open_.empty()) changed_.notify_all();
+  return true;
 }
 
 void RdmaEcho::Ask(std::uint64_t session, const DatagramEnd& peer) {
@@ -121,7 +133,11 @@ void RdmaEcho::Ask(std::uint64_t session, const DatagramEnd& peer) {
     question.session = session;
     question.token = next_token_++;
     // What this node cannot send says nothing of the peer.
-    if (!datagrams_->Send(peer, BytesOf(question), static_cast<std::uint32_t>(question.token))) return;
+    const auto sent = datagrams_->Send(peer, BytesOf(question), static_cast<std::uint32_t>(question.token));
+    if (!sent) {
+      refused_ = sent.error().message;
+      return;
+    }
     open_[question.token] = {session, peer.address};
     ++counts_[session].sent;
   }
@@ -136,9 +152,17 @@ std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::Take() {
   const std::lock_guard lock(mutex_);
   open_.clear();
   auto counts = std::exchange(counts_, {});
+  why_mute_ = counts.empty() ? refused_ : "";
+  refused_.clear();
   // Those of a device that went away are nobody's fault.
   if (lost_) counts.clear();
+  std::erase_if(counts, [](const auto& one) { return one.second.sent < kQuestions; });
   return counts;
+}
+
+std::string RdmaEcho::WhyMute() const {
+  const std::lock_guard lock(mutex_);
+  return why_mute_;
 }
 
 }  // namespace railhead

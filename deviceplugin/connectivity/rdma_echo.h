@@ -12,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -40,8 +41,9 @@ class RdmaEcho {
     std::uint32_t answered = 0;
   };
 
-  // Nobody is answered before SetPeers().
-  static Result<std::unique_ptr<RdmaEcho>> Start(Datagrams datagrams);
+  // `lost` is called once, by its thread, when it is of no use any more. Nobody is answered before
+  // SetPeers().
+  static Result<std::unique_ptr<RdmaEcho>> Start(Datagrams datagrams, std::function<void()> lost);
   ~RdmaEcho();
   RdmaEcho(const RdmaEcho&) = delete;
   RdmaEcho& operator=(const RdmaEcho&) = delete;
@@ -57,7 +59,11 @@ class RdmaEcho {
   // A round: Ask() of all, one Await(), Take(), which forgets what is not answered by then.
   void Ask(std::uint64_t session, const DatagramEnd& peer);
   void Await(Clock::time_point until);
-  std::map<std::uint64_t, Count> Take();  // by session
+  // By session, of who was sent all kQuestions.
+  std::map<std::uint64_t, Count> Take();
+  // Why nothing could be sent in the round that was taken last, though somebody was to be asked; "":
+  // something was.
+  [[nodiscard]] std::string WhyMute() const;
 
  private:
   struct Question {
@@ -65,16 +71,18 @@ class RdmaEcho {
     IpAddress peer;
   };
 
-  RdmaEcho(Datagrams datagrams, UniqueFd wake);
+  RdmaEcho(Datagrams datagrams, std::function<void()> lost, UniqueFd wake);
   void Loop();
-  bool Serve(bool completions, bool events);
-  void Handle(const Datagrams::Received& received);
-  void Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token);
+  enum class Next : std::uint8_t { kWait, kMore, kEnd };
+  Next Serve(bool completions, bool events);
+  bool Handle(const Datagrams::Received& received);
+  bool Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token);
   void Lose();
 
   const DatagramEnd own_;
   const std::string device_;
   const int gid_index_;
+  const std::function<void()> lost_call_;
   const UniqueFd wake_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
@@ -85,6 +93,8 @@ class RdmaEcho {
   std::uint64_t next_token_;
   std::map<std::uint64_t, Question> open_;  // by token
   std::map<std::uint64_t, Count> counts_;   // by session
+  std::string refused_;                     // the round's last question that could not be sent
+  std::string why_mute_;
   bool lost_ = false;
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others

@@ -25,7 +25,7 @@ Result<std::string> MakeSoftRoce(Kernel& kernel, const Station& station, const s
 }  // namespace
 
 Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station& station,
-                                                  const StationRdmaPlan& plan) {
+                                                  const StationRdmaPlan& plan, std::function<void()> lost) {
   const IpPrefix& address = *station.plan().address;
   std::string name = plan.device;
   if (!plan.soft_roce_on.empty()) name = RH_TRY(MakeSoftRoce(kernel, station, plan.soft_roce_on));
@@ -39,8 +39,8 @@ Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station&
   });
   if (own == gids.end())
     return Fail(ErrorCode::kUnavailable, name + " has no RoCE v2 GID of " + address.address.ToString());
-  const DatagramSettings settings{*own, plan.traffic_class, plan.service_level.value_or(0)};
-  return RdmaEcho::Start(RH_TRY(Datagrams::Open(std::move(device), settings)));
+  const DatagramSettings settings{*own, plan.traffic_class, plan.service_level};
+  return RdmaEcho::Start(RH_TRY(Datagrams::Open(std::move(device), settings)), std::move(lost));
 }
 
 }  // namespace railhead

@@ -7,8 +7,8 @@
 // Threads: any. Errors name the device; kUnavailable: not yet.
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "deviceplugin/connectivity/rdma_echo.h"
@@ -22,11 +22,11 @@ struct StationRdmaPlan {
   std::string device;        // RDMA device of the PF; "": it has none
   std::string soft_roce_on;  // the PF's name, on a rail with soft RoCE; else ""
   int traffic_class = 0;
-  std::optional<int> service_level;
+  int service_level = 0;
 };
 
-// The station has its address.
+// The station has its address. `lost`: RdmaEcho's.
 Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station& station,
-                                                  const StationRdmaPlan& plan);
+                                                  const StationRdmaPlan& plan, std::function<void()> lost);
 
 }  // namespace railhead

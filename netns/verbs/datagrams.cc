@@ -18,16 +18,19 @@ constexpr std::size_t kIpv4At = 20;
 constexpr std::uint8_t kIpv4Begin = 0x45;  // without options, as RoCE v2 wants it
 constexpr std::size_t kIpv4Source = 12;
 constexpr std::size_t kIpv6Source = 8;
-constexpr std::size_t kReceiveRoom = 128;
+// The longest that there is: one that is longer than its room ends the queue pair, and anybody can send it.
+constexpr std::size_t kLongest = 4096;
+constexpr std::size_t kReceiveRoom = 4160;
 constexpr std::size_t kSendAt = Datagrams::kWaiting * kReceiveRoom;
 constexpr std::uint8_t kDatagramHops = 64;
+constexpr int kLastGidIndex = 255;
 constexpr std::uint32_t kFlowLabel = 0xfffff;
 // Whose datagrams a queue pair takes: all of ours have this one. The highest bit is the kernel's.
 constexpr std::uint32_t kQueueKey = 0x52487270;
 constexpr std::uint64_t kSent = std::uint64_t{1} << 32;
 constexpr int kCompletionsAtOnce = 32;
 
-static_assert(kHeaders + Datagrams::kMostBytes <= kReceiveRoom);
+static_assert(kHeaders + kLongest <= kReceiveRoom);
 
 // The checksum of an IPv4 header: RFC 791, 3.1.
 bool SumsUp(std::span<const std::uint8_t> header) {
@@ -86,6 +89,9 @@ std::string Datagrams::Self() const {
 }
 
 Result<Datagrams> Datagrams::Open(VerbsDevice device, const DatagramSettings& settings) {
+  if (settings.gid.index > kLastGidIndex)
+    return Fail(ErrorCode::kUnsupported, "GID index " + std::to_string(settings.gid.index) + " of " +
+                                             device.name() + " is beyond those that verbs can name");
   // Before a kernel that copies the pages of a NIC at fork (5.12) a child would get them instead of us.
   (void)ibv_fork_init();
   Datagrams datagrams(std::move(device), settings);
@@ -223,26 +229,27 @@ Result<void> Datagrams::Send(const DatagramEnd& to, std::span<const std::uint8_t
 }
 
 std::optional<Datagrams::Received> Datagrams::ReceivedBy(const ibv_wc& completion) const {
-  if (completion.byte_len < kHeaders || (completion.wc_flags & IBV_WC_GRH) == 0) return std::nullopt;
+  if (completion.byte_len < kHeaders || completion.byte_len > kHeaders + kMostBytes) return std::nullopt;
+  if ((completion.wc_flags & IBV_WC_GRH) == 0) return std::nullopt;
   const std::uint8_t* const begin = buffer_.data() + completion.wr_id * kReceiveRoom;
   const auto sender = SenderIn({begin, kHeaders});
   if (!sender) return std::nullopt;
   Received received;
   received.from = {*sender, completion.src_qp};
-  received.size = std::min<std::size_t>(completion.byte_len - kHeaders, kMostBytes);
+  received.size = completion.byte_len - kHeaders;
   std::copy_n(begin + kHeaders, received.size, received.bytes.begin());
   return received;
 }
 
-Result<std::vector<Datagrams::Received>> Datagrams::Take() {
+Result<Datagrams::Taken> Datagrams::Take() {
   ibv_cq* queue = nullptr;
   void* context = nullptr;
   while (ibv_get_cq_event(channel_.get(), &queue, &context) == 0) ibv_ack_cq_events(queue, 1);
   // Before looking: what completes between the two is told of.
   if (const int failed = ibv_req_notify_cq(queue_.get(), 0); failed != 0)
     return FailSys(failed, "asking to be told of completions on " + Self());
-  std::vector<Received> all;
-  for (;;) {
+  Taken taken;
+  for (std::size_t seen = 0; seen < kWaiting; seen += kCompletionsAtOnce) {
     std::array<ibv_wc, kCompletionsAtOnce> batch;
     const int count = ibv_poll_cq(queue_.get(), static_cast<int>(batch.size()), batch.data());
     if (count < 0) return Fail(ErrorCode::kIo, "polling the completion queue of " + Self() + " failed");
@@ -253,15 +260,17 @@ Result<std::vector<Datagrams::Received>> Datagrams::Take() {
         in_flight_[slot].reset();
         free_.push_back(slot);
       } else if (one.status == IBV_WC_SUCCESS) {
-        if (auto received = ReceivedBy(one)) all.push_back(*received);
+        if (auto received = ReceivedBy(one)) taken.received.push_back(*received);
         RH_TRY(PostReceive(static_cast<std::size_t>(one.wr_id)));
       }
-      // A datagram cannot fail by its peer: what does is the queue pair, which is of no use from then on.
+      // It is the queue pair's failure, which is of no use from then on.
       if (one.status != IBV_WC_SUCCESS)
         return Fail(ErrorCode::kIo, "RDMA from " + Self() + ": " + ibv_wc_status_str(one.status));
     }
-    if (count < static_cast<int>(batch.size())) return all;
+    if (count < static_cast<int>(batch.size())) return taken;
   }
+  taken.more = true;
+  return taken;
 }
 
 bool Datagrams::HasItsGid() const {
@@ -276,7 +285,8 @@ bool Datagrams::IsLost() {
   ibv_async_event event{};
   while (ibv_get_async_event(device_->context(), &event) == 0) {
     lost = lost || event.event_type == IBV_EVENT_DEVICE_FATAL || event.event_type == IBV_EVENT_PORT_ERR ||
-           event.event_type == IBV_EVENT_CQ_ERR || event.event_type == IBV_EVENT_QP_FATAL;
+           event.event_type == IBV_EVENT_CQ_ERR || event.event_type == IBV_EVENT_QP_FATAL ||
+           (event.event_type == IBV_EVENT_GID_CHANGE && !HasItsGid());
     ibv_ack_async_event(&event);
   }
   return lost;

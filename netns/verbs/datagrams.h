@@ -51,9 +51,9 @@ struct DatagramEnd {
 
 class Datagrams {
  public:
-  static constexpr std::size_t kMostBytes = 64;  // of one
+  static constexpr std::size_t kMostBytes = 64;  // of one; a longer one is passed over
   static constexpr std::size_t kInFlight = 128;  // sent and not yet completed
-  static constexpr std::size_t kWaiting = 256;   // received and not yet taken
+  static constexpr std::size_t kWaiting = 128;   // received and not yet taken
 
   struct Received {
     DatagramEnd from;
@@ -63,6 +63,14 @@ class Datagrams {
     [[nodiscard]] std::span<const std::uint8_t> Payload() const { return {bytes.data(), size}; }
   };
 
+  struct Taken {
+    std::vector<Received> received;  // kWaiting at most
+    bool more = false;               // Take() again, without waiting
+  };
+
+  Datagrams(Datagrams&&) = default;
+  // Member by member it would close the device first.
+  Datagrams& operator=(Datagrams&&) = delete;
   static Result<Datagrams> Open(VerbsDevice device, const DatagramSettings& settings);
 
   [[nodiscard]] DatagramEnd Own() const;
@@ -75,12 +83,12 @@ class Datagrams {
   // Readable when something may be taken, once Take() has found nothing more.
   [[nodiscard]] int completions_fd() const;
   // What has come in. Ends those that were sent.
-  Result<std::vector<Received>> Take();
+  Result<Taken> Take();
   // Readable when something has happened to device or port.
   [[nodiscard]] int events_fd() const;
   // Whether the table still has the GID where it was: addresses come and go, and indices with them.
   [[nodiscard]] bool HasItsGid() const;
-  // true: the port is down or the device goes; who holds it stands in the way of that.
+  // true: the port is down, the GID moves or the device goes; who holds it stands in the way of that.
   [[nodiscard]] bool IsLost();
 
  private:
