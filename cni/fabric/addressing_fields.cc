@@ -22,6 +22,11 @@ std::optional<IpPrefix> Prefix(JsonReader& reader, const std::string& key) {
   return prefix;
 }
 
+std::optional<IpRange> RangeOrPrefix(const std::string& text) {
+  if (const auto prefix = IpPrefix::Parse(text)) return IpRange{prefix->First(), prefix->Last()};
+  return ParseIpRange(text);
+}
+
 void AddNodeRange(JsonReader& ranges, const std::string& node, const std::string& text, Rail& rail) {
   const auto range = ParseIpRange(text);
   if (!range) return ranges.Fail(node, "'" + text + "' is no range", "for example 10.100.0.10-10.100.0.99");
@@ -66,9 +71,7 @@ void ReadStationOfEach(JsonReader& stations, Rail& rail) {
 // Pods get none of it: a node that is listed later finds its station's address free.
 void ReadStationRange(JsonReader& reader, const std::string& text, const std::map<std::string, int>& nodes,
                       Rail& rail) {
-  const auto prefix = IpPrefix::Parse(text);
-  const auto range =
-      prefix ? std::optional<IpRange>(IpRange{prefix->First(), prefix->Last()}) : ParseIpRange(text);
+  const auto range = RangeOrPrefix(text);
   if (!range) {
     return reader.Fail("stations", "'" + text + "' is no range or prefix",
                        R"(for example "10.100.252.0-10.100.255.250", or an object with each node's address)");
@@ -149,9 +152,7 @@ void ReadAddressing(JsonReader& reader, const std::map<std::string, int>& nodes,
   if (!routes.empty() && !rail.gateway)
     reader.Fail("routes", "there is no gateway", "give the rail its gateway");
   for (const auto& text : reader.Strings("exclude").value_or(std::vector<std::string>{})) {
-    const auto prefix = IpPrefix::Parse(text);
-    const auto range =
-        prefix ? std::optional<IpRange>(IpRange{prefix->First(), prefix->Last()}) : ParseIpRange(text);
+    const auto range = RangeOrPrefix(text);
     if (!range) {
       reader.Fail("exclude", "'" + text + "' is no address, range or prefix");
     } else {

@@ -47,15 +47,17 @@ void EchoServer::Wake() const {
 void EchoServer::Serve(const std::string& rail, const IpPrefix& subnet, UniqueFd socket) {
   {
     const std::lock_guard lock(mutex_);
-    services_[rail] = Service{std::move(socket), subnet, {}, 0};
+    services_[rail] = Service{std::move(socket), subnet, {}, 0, {}};
   }
   Wake();
 }
 
-void EchoServer::TellQueuePair(const std::string& rail, std::uint32_t number) {
+void EchoServer::TellQueuePair(const std::string& rail, std::uint32_t number, std::set<IpAddress> peers) {
   const std::lock_guard lock(mutex_);
-  if (const auto service = services_.find(rail); service != services_.end())
-    service->second.queue_pair = number;
+  const auto service = services_.find(rail);
+  if (service == services_.end()) return;
+  service->second.queue_pair = number;
+  service->second.told = std::move(peers);
 }
 
 // A poll that waits for the descriptor keeps the socket alive, and with it its namespace: hence the wake-up.
@@ -121,7 +123,8 @@ void EchoServer::Answer(Service& service) {
     if (!probe || probe->answer || !sender || !service.subnet.Contains(sender->address)) continue;
     if (!limit_.May(Clock::now())) continue;
     const std::uint32_t heard = Count(service, sender->address, probe->session);
-    const auto answer = BytesOf({true, probe->session, probe->token, heard, service.queue_pair});
+    const std::uint32_t queue_pair = service.told.contains(sender->address) ? service.queue_pair : 0;
+    const auto answer = BytesOf({true, probe->session, probe->token, heard, queue_pair});
     // Full: it counts as lost.
     (void)sendto(service.socket.get(), answer.data(), answer.size(), MSG_DONTWAIT, from.data(), from.size);
   }

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -35,8 +36,8 @@ class EchoServer {
 
   // In the place of what the rail had.
   void Serve(const std::string& rail, const IpPrefix& subnet, UniqueFd socket);
-  // What its answers tell; 0: none. Of a rail that is served.
-  void TellQueuePair(const std::string& rail, std::uint32_t number);
+  // What its answers tell `peers`, who alone are answered there; 0: none. Of a rail that is served.
+  void TellQueuePair(const std::string& rail, std::uint32_t number, std::set<IpAddress> peers);
   // Its socket is closed when this returns: it would keep its namespace.
   void Drop(const std::string& rail);
   [[nodiscard]] std::optional<Clock::time_point> Heard(const std::string& rail,
@@ -52,6 +53,7 @@ class EchoServer {
     IpPrefix subnet;
     std::map<IpAddress, Sender> senders;
     std::uint32_t queue_pair = 0;
+    std::set<IpAddress> told;  // queue_pair
   };
 
   explicit EchoServer(UniqueFd wake);

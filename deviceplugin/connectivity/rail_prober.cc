@@ -148,7 +148,8 @@ void RailProber::TellPeers() {
   if (!rdma_) return;
   std::set<IpAddress> peers;
   for (std::size_t i = 0; i < peers_.size(); ++i) peers.insert(peers_.At(i).address);
-  rdma_->SetPeers(std::move(peers));
+  rdma_->SetPeers(peers);
+  echo_.TellQueuePair(port_.rail.name, rdma_->own().number, std::move(peers));
 }
 
 // Without RDMA the rest is probed all the same.
@@ -164,8 +165,9 @@ void RailProber::OpenRdma() {
                                // What NICs put into the VLAN's tag.
                                port_.rail.service_level.value_or(port_.rail.vlan_qos)};
     // At once: nobody shall ask a queue pair that has gone, and say that it does not answer.
-    auto opened = OpenStationRdma(kernel_, *station_, plan,
-                                  [&echo = echo_, rail = port_.rail.name] { echo.TellQueuePair(rail, 0); });
+    auto opened = OpenStationRdma(kernel_, *station_, plan, [&echo = echo_, rail = port_.rail.name] {
+      echo.TellQueuePair(rail, 0, {});
+    });
     if (opened) {
       rdma_ = *std::move(opened);
       rdma_misses_ = 0;
@@ -176,7 +178,6 @@ void RailProber::OpenRdma() {
       reach_.rdma = RdmaReach{"", Describe(opened.error()), 0};
     }
   }
-  echo_.TellQueuePair(port_.rail.name, rdma_ ? rdma_->own().number : 0);
 }
 
 // nullopt: probes can be sent.

@@ -74,6 +74,7 @@ class RailProber {
   Result<std::optional<std::string>> Ready(const NetNs& host);
   Result<void> OpenSockets();
   void OpenRdma();
+  // Who is answered by RDMA is told where to ask, and nobody else.
   void TellPeers();
   void Close();
   Visit VisitOf(const Aim& aim, std::span<const Shot> shots, const RdmaEcho::Count& rdma);

@@ -128,6 +128,8 @@ bool RdmaEcho::Handle(const Datagrams::Received& received) {
 void RdmaEcho::Ask(std::uint64_t session, const DatagramEnd& peer) {
   const std::lock_guard lock(mutex_);
   if (!datagrams_) return;
+  // It has just answered.
+  no_neighbours_.erase(peer.address);
   for (int i = 0; i < kQuestions; ++i) {
     ProbeMessage question;
     question.session = session;

@@ -34,7 +34,7 @@ class RdmaEcho {
   using Clock = std::chrono::steady_clock;
   static constexpr int kQuestions = 4;  // to one station in a round, each on a path of its own
   static constexpr int kMostAnswers = 2'000;
-  static constexpr std::chrono::seconds kNoNeighbour{60};
+  static constexpr std::chrono::seconds kNoNeighbour{20};
 
   struct Count {
     std::uint32_t sent = 0;

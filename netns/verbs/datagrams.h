@@ -4,11 +4,13 @@
 // which it came. So one queue pair reaches all nodes of a rail, and costs neither of both ends anything
 // while nobody asks. The neighbour of a GID is looked for by the kernel in the network namespace of the
 // GID's interface, whichever that of the caller is (set_addr_netns_by_gid_rcu in
-// drivers/infiniband/core/addr.c), and for a second at most: Send() to who does not answer ARP takes that
-// long. A child of the process gets none of the memory that is the NIC's. Ownership: everything, the device
-// included. Moves. Threads: one at a time; descriptors may be polled by another. Errors name the device, the
-// GID index and errno. Source: rdma-core 44 (libibverbs/man), InfiniBand Architecture 1.2.1 annex A17 (RoCE
-// v2: where the IP header is in what was received).
+// drivers/infiniband/core/addr.c), and for a second at most: so long takes Send() to who does not answer.
+// A child of the process gets none of the memory that is the NIC's.
+// Ownership: everything, the device included. Moves.
+// Threads: one at a time; descriptors may be polled by another.
+// Errors name the device, the GID index and errno.
+// Source: rdma-core 44 (libibverbs/man); InfiniBand Architecture 1.2.1, annex A17: where what was received
+// has its IP header.
 #pragma once
 
 #include <array>

@@ -128,6 +128,21 @@ check 'the cable is cut' cut
 check '... and is in again' mend
 check '... all is well again' within "$LIMIT" both_well
 
+# As while a fabric with a new node is rolled out: who is not answered by RDMA must not be told where to ask.
+forget_node1() {
+    jq 'del(.rails[].stations.node1)' /etc/railhead/fabric.json >/etc/railhead/.new && mv /etc/railhead/.new /etc/railhead/fabric.json &&
+        kill -HUP "${daemons[0]}"
+}
+not_asked() { net at_node1 | jq -e '.rails[0].peers[0] | .state == null and .sent > 0 and .answered == null and .rdmaSent == null'; }
+ill_at_node1() { grep -c 'node0 noRdma' "$OUT/railheadd-node1.log"; }
+before=$(ill_at_node1)
+check 'node0 does not know of node1 yet' forget_node1
+check '... which does not take it for ill' within "$LIMIT" not_asked
+check '... nor has in between' test "$(ill_at_node1)" = "$before"
+check '... until it does' write_fabric .
+kill -HUP "${daemons[0]}"
+check '... all is well again' within "$LIMIT" both_well
+
 kill -KILL "$node1"
 wait "$node1" 2>/dev/null
 check 'a railheadd that was killed leaves no RDMA device' within "$LIMIT" has_stations 1
