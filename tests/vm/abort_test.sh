@@ -1,6 +1,6 @@
 #!/bin/bash
-# abort_test.sh - run-guest.sh with a QEMU that aborts as the real one does now and then: the guest
-# begins anew, but not for ever, and not when QEMU dies of anything else.
+# abort_test.sh - run-guest.sh with a QEMU that aborts or stops as the real one does now and then: the guest
+# begins anew, but not for ever, and not when QEMU dies of anything else or when its time is up.
 # exit status: 0, or 1 with what was not so.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -8,13 +8,14 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-abort.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 export STANDIN_STATE=$work/state
 mkdir "$work/bin"
-# It aborts as often as the state says, with that message; then it is a guest whose script succeeds.
+# It aborts (or stops) as often as the state says, with that message; then it is a guest whose script succeeds.
 cat >"$work/bin/qemu-system-x86_64" <<'END'
 #!/bin/bash
 [ "${1:-}" != --version ] || { echo 'QEMU emulator version 10.0.0'; exit; }
 read -r aborts message <"$STANDIN_STATE"
 if [ "$aborts" -gt 0 ]; then
     echo "$((aborts - 1)) $message" >"$STANDIN_STATE"
+    [ "$message" != stops ] || exec sleep 1000
     echo "qemu-system-x86_64: $message" >&2
     ulimit -c 0
     kill -ABRT $$
@@ -27,11 +28,11 @@ export PATH=$work/bin:$PATH
 echo true >"$work/script"
 
 failed=0
-# expect STATUS ABORTS MESSAGE
+# expect STATUS ABORTS MESSAGE [OPTION...]
 expect() {
     local status=0
     echo "$2 $3" >"$STANDIN_STATE"
-    "$here/run-guest.sh" "$work/script" >"$work/log" 2>&1 || status=$?
+    "$here/run-guest.sh" "${@:4}" "$work/script" >"$work/log" 2>&1 || status=$?
     [ "$status" = "$1" ] && return
     echo "exit status $status instead of $1 after $2 x '$3':"
     cat "$work/log"
@@ -43,4 +44,8 @@ expect 0 1 "$section"
 expect 0 2 "$section"
 expect 125 3 "$section"
 expect 125 1 'another.c:1: another: Assertion `false'"'"' failed.'
+export RAILHEAD_GUEST_SILENCE=2
+expect 0 1 stops
+grep -q 'sleep  *S' "$work/log" || { echo 'the threads are not shown:'; cat "$work/log"; failed=1; }
+expect 124 1 stops -t 1
 exit $failed

@@ -39,6 +39,16 @@ ip link set lo up
 modprobe -a 9pnet_virtio 9p virtio_net igb igbvf 8021q 2>/dev/null
 o=trans=virtio,version=9p2000.L,msize=524288
 mount -t 9p -o "$o,cache=none" job /mnt/job || { echo "guest: no job directory"; poweroff -f; }
+# While this goes on, the guest has not stopped altogether (run-guest.sh).
+alive() {
+    local up never
+    exec {never}<> <(:)
+    while read -r up _ </proc/uptime; do
+        echo "$up" >/mnt/job/alive
+        read -rt 5 -u "$never"
+    done
+}
+alive &
 IFS=,
 for share in $shares; do
     mkdir -p "/mnt/$share"
