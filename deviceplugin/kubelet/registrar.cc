@@ -68,6 +68,7 @@ class Registrar::Loop {
       socket_watch_.Watch({options_.kubelet_directory, directory_});
       const auto kubelet = IdentityOf(kubelet_socket_);
       NoticeKubelet(kubelet);
+      passed_ = socket_watch_.TakePassed();
       std::vector<Endpoint*> due;
       for (Endpoint& endpoint : endpoints_) {
         if (options_.alive) options_.alive(kLongestStep);
@@ -139,7 +140,7 @@ class Registrar::Loop {
   // the others has left: whose end kubelet took that for is not known.
   void NoticeSiblings(Endpoint* endpoint) const {
     const auto now = Clock::now();
-    const auto seen = endpoint->siblings.Look(directory_, BaseName(endpoint->server->socket_path()));
+    const auto seen = endpoint->siblings.Look(directory_, BaseName(endpoint->server->socket_path()), passed_);
     const bool before = std::exchange(endpoint->standing_by, seen.newer.has_value());
     Publish(*endpoint);
     if (seen.newer && !before) Emit(EventKind::kStandingBy, endpoint->resource(), *seen.newer);
@@ -356,6 +357,7 @@ class Registrar::Loop {
   KubeletClient client_;
   std::shared_ptr<Allocator> allocator_;
   SocketWatch socket_watch_;
+  std::vector<std::string> passed_;  // sockets, since the last look
   std::atomic<bool> stopping_ = false;
   std::optional<SocketIdentity> kubelet_;  // as of the last look
   Clock::time_point kubelet_changed_at_;   // the epoch: never

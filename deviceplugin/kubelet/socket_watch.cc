@@ -48,15 +48,29 @@ void SocketWatch::Wake() const {
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
-void SocketWatch::WaitUntil(Clock::time_point until) const {
+void SocketWatch::ReadEvents() {
+  alignas(inotify_event) std::array<char, 4096> buffer;
+  for (ssize_t size = 0; (size = ::read(inotify_.get(), buffer.data(), buffer.size())) > 0;) {
+    for (const char* at = buffer.data(); at < buffer.data() + size;) {
+      const auto* event = reinterpret_cast<const inotify_event*>(at);
+      at += sizeof(inotify_event) + event->len;
+      if (event->len == 0) continue;
+      const std::string name = event->name;  // padded with zeros
+      // kubelet's checkpoints come under names that are never used again, and do not go.
+      if (!name.ends_with(".sock")) continue;
+      if ((event->mask & IN_CREATE) != 0) come_.insert(name);
+      if ((event->mask & IN_DELETE) != 0 && come_.erase(name) != 0) passed_.push_back(name);
+    }
+  }
+}
+
+void SocketWatch::WaitUntil(Clock::time_point until) {
   until = std::min(until, Clock::now() + (all_watched_ ? kResync : kUnwatched));
   const auto left = std::chrono::ceil<milliseconds>(until - Clock::now());
   std::array<pollfd, 2> fds{{{wake_.get(), POLLIN, 0}, {inotify_.get(), POLLIN, 0}}};
   if (::poll(fds.data(), fds.size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0))) <= 0) return;
-  // Which file it was does not matter: everything is looked at again.
-  for (const pollfd& fd : fds) {
-    if ((fd.revents & POLLIN) != 0) Drain(fd.fd);
-  }
+  if ((fds[0].revents & POLLIN) != 0) Drain(wake_.get());
+  if ((fds[1].revents & POLLIN) != 0) ReadEvents();
 }
 
 }  // namespace railhead

@@ -1,4 +1,5 @@
-// Waits until sockets come or go in a few directories, somebody calls Wake(), or it is time.
+// Waits until sockets come or go in a few directories, somebody calls Wake(), or it is time; and knows
+// who came and went while nobody looked.
 //
 // A directory that is not there, or goes, is watched again by the next Watch(); until then a look
 // a second stands in for its events.
@@ -7,7 +8,9 @@
 #pragma once
 
 #include <chrono>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "netns/base/result.h"
@@ -25,12 +28,18 @@ class SocketWatch {
   void Watch(const std::vector<std::string>& directories);
   void Wake() const;
   // Returns at `until` at the latest, and in any case after half a minute: so much a lost event costs.
-  void WaitUntil(Clock::time_point until) const;
+  void WaitUntil(Clock::time_point until);
+  // Names of those that came and went, both while the directory was watched, and were not taken yet.
+  [[nodiscard]] std::vector<std::string> TakePassed() { return std::exchange(passed_, {}); }
 
  private:
+  void ReadEvents();
+
   const UniqueFd wake_;
   const UniqueFd inotify_;
   bool all_watched_ = false;
+  std::set<std::string> come_;
+  std::vector<std::string> passed_;
 };
 
 }  // namespace railhead

@@ -55,7 +55,12 @@ std::optional<std::pair<std::int64_t, std::int64_t>> MadeAt(const std::string& p
                         static_cast<std::int64_t>(status.st_mtim.tv_nsec));
 }
 
-// "railhead-RESOURCE" of railhead-RESOURCE-PID-STARTED-N.sock.
+// Of railhead-RESOURCE-PID-STARTED-N.sock: without N.
+std::string_view ProcessPart(std::string_view name) {
+  return name.substr(0, name.rfind('-'));
+}
+
+// "railhead-RESOURCE".
 std::string_view ResourcePart(std::string_view name) {
   for (int part = 0; part < 3; ++part) name = name.substr(0, name.rfind('-'));
   return name;
@@ -94,6 +99,11 @@ Result<void> CheckSocketPath(const std::string& directory, const std::string& re
               "the socket path " + path + " is longer than " + std::to_string(kMaxSocketPath) +
                   " bytes, which is all that Linux takes",
               "use a shorter " + option);
+}
+
+bool IsOther(const std::string& name, const std::string& own_name) {
+  return IsOurs(name) && ResourcePart(name) == ResourcePart(own_name) &&
+         ProcessPart(name) != ProcessPart(own_name);
 }
 
 std::vector<OtherServer> OtherServers(const std::string& directory, const std::string& own_name) {

@@ -106,6 +106,20 @@ TEST_P(TwoDaemonsTest, TheNewOneIsStoppedAndTheOldOneTakesOver) {
   EXPECT_EQ(old_->Stop(), 0) << old_->err();
 }
 
+// As on a busy machine: the old one, which never saw the new one, has an open stream, and kubelet does not
+// ask it.
+TEST_P(TwoDaemonsTest, TheNewOneComesAndGoesWhileTheOldOneDoesNotLook) {
+  old_->Signal(SIGSTOP);
+  new_ = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return AllRegistered(2); })) << new_->err();
+  EXPECT_EQ(new_->Stop(), 0) << new_->err();
+  old_->Signal(SIGCONT);
+  ASSERT_TRUE(Eventually([&] { return AllRegistered(3); })) << old_->err();
+  ExpectWhole(kubelet_.get(), "with the old one again");
+  EXPECT_TRUE(kubelet_->Allocate(kRail0, 1)) << "by the old one";
+  EXPECT_EQ(old_->Stop(), 0) << old_->err();
+}
+
 TEST_P(TwoDaemonsTest, KubeletRestartsMeanwhile) {
   new_ = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return AllRegistered(2); })) << old_->err();
