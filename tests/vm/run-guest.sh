@@ -115,7 +115,7 @@ Q=(qemu-system-x86_64 -nodefaults -no-user-config -no-reboot -display none -name
     -device intel-iommu,intremap=on,caching-mode=on
     -kernel "$guest/kernel-image" -initrd "$guest/initrd.cpio"
     -append "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off nokaslr nowatchdog random.trust_cpu=on intel_iommu=on net.ifnames=0 sysrq_always_enabled guest.name=node$node guest.shares=$shared_names $append"
-    -serial "file:$job/console.log"
+    -serial "file:$job/console.log" -chardev "file,id=bios,path=$job/bios.log" -device isa-debugcon,iobase=0x402,chardev=bios
     -device virtio-serial-pci,max_ports=2 -chardev stdio,id=console,signal=off -device virtconsole,chardev=console
     -chardev "pipe,id=monitor,path=$job/monitor" -mon chardev=monitor,mode=control
     -chardev "pipe,id=port,path=$job/monitor.port" -device virtserialport,chardev=port,name=railhead.monitor
@@ -163,6 +163,7 @@ explain() {
     exec {control}>&-
     sed '/sysrq: Show State/,$d' "$job/console.log" | grep -vE ' (R[A-Z0-9]{2}|[CF]S|CR2|PKRU|Code|Tainted|Hardware name|RSP):' | tail -n 100
     sed '1,/sysrq: Show State/d' "$job/console.log" | awk "$processes"
+    [ -s "$job/console.log" ] || { echo 'nothing; the firmware said last:' && tail -n 3 "$job/bios.log" && echo; }
     echo "QEMU's threads, their state and CPU time:" && ps -L -o comm=,stat=,time=,wchan= -p "$qemu"
 }
 # Those of the kernel itself have 2 for a parent.
