@@ -1,6 +1,5 @@
 #include "deviceplugin/pools/config_check.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "cni/skel/json_reader.h"
@@ -66,12 +65,8 @@ std::string PlanAsText(const Plan& plan) {
     text += "rail " + rail + ": this node has no PF for it\n";
   }
   std::string left_out;
-  for (const NicFunction& function : plan.inventory->functions) {
-    const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
-                                  [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
-    if (used) continue;
-    left_out += "  " + function.id + "  " + WhyInNoPool(plan.pools, *plan.inventory, function) + "\n";
-  }
+  for (const LeftOut& one : NotAdvertised(plan))
+    left_out += "  " + one.function->id + "  " + one.because + "\n";
   if (!left_out.empty()) text += "not given out:\n" + left_out;
   return text;
 }

@@ -83,6 +83,26 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNe
       "sriov-network-device-plugin with --config-file");
 }
 
+std::vector<LeftOut> NotAdvertised(const Plan& plan) {
+  std::vector<LeftOut> left_out;
+  const auto look = [&](const NicFunction& function) {
+    const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
+                                  [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
+    if (!used) left_out.push_back({&function, WhyInNoPool(plan.pools, *plan.inventory, function)});
+  };
+  const auto is_wanted = [&](const NicFunction& function) {
+    return std::any_of(plan.pools.begin(), plan.pools.end(),
+                       [&](const auto& pool) { return pool->spec.kind == function.kind; });
+  };
+  for (const NicFunction& function : plan.inventory->functions) look(function);
+  for (const auto* others : {&plan.inventory->accelerators, &plan.inventory->auxiliaries}) {
+    for (const NicFunction& function : *others) {
+      if (is_wanted(function)) look(function);
+    }
+  }
+  return left_out;
+}
+
 std::string PlanAsJson(const Plan& plan) {
   OrderedJson json;
   json["config"] = plan.config_path;
@@ -101,12 +121,9 @@ std::string PlanAsJson(const Plan& plan) {
     json["resources"].push_back(std::move(resource));
   }
   json["notAdvertised"] = OrderedJson::array();
-  for (const NicFunction& function : plan.inventory->functions) {
-    const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
-                                  [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
-    if (used) continue;
-    OrderedJson device = Facts(function);
-    device["because"] = WhyInNoPool(plan.pools, *plan.inventory, function);
+  for (const LeftOut& one : NotAdvertised(plan)) {
+    OrderedJson device = Facts(*one.function);
+    device["because"] = one.because;
     json["notAdvertised"].push_back(std::move(device));
   }
   json["absentRails"] = plan.absent_rails;

@@ -45,6 +45,14 @@ struct Plan {
 Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host,
                       const DdpLookup& ddp);
 
+// A function of `Plan::inventory` that is in no resource, and why. An accelerator or a subfunction only where
+// a resource is of their kind: else they are other plugins' affair.
+struct LeftOut {
+  const NicFunction* function = nullptr;
+  std::string because;
+};
+std::vector<LeftOut> NotAdvertised(const Plan& plan);
+
 // For people and scripts: resources with their devices, and every function that is in
 // none with the reason.
 std::string PlanAsJson(const Plan& plan);

@@ -1,6 +1,7 @@
 #include "deviceplugin/pools/config_check.h"
 
 #include "deviceplugin/pools/migrate.h"
+#include "tests/deviceplugin/other_devices.h"
 #include "tests/deviceplugin/two_rails.h"
 
 namespace railhead::testing {
@@ -64,6 +65,22 @@ TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
             std::string::npos)
       << text;
   EXPECT_NE(PlanAsJson(*plan).find("is selected by no resource (intel.com/a: pfNames)"), std::string::npos);
+}
+
+TEST_F(ConfigCheckTest, SaysWhyAnAcceleratorIsNotGivenOutWhereAResourceWantsSome) {
+  AddAcceleratorFunction(sysfs_, "0000:b0:00.0", "qat");
+  AddAcceleratorFunction(sysfs_, "0000:b1:00.0", "");
+  const auto plan =
+      PlanFor(R"({"resourceList": [{"resourceName": "a", "deviceType": "accelerator", "selectors": {}}]})");
+  ASSERT_TRUE(plan) << Describe(plan.error());
+  const std::string text = PlanAsText(*plan);
+  EXPECT_EQ(text.rfind("intel.com/a: 1 device\n  0000:b0:00.0\nnot given out:\n", 0), 0U) << text;
+  EXPECT_NE(text.find("  0000:b1:00.0  is bound to no driver\n"), std::string::npos) << text;
+  EXPECT_NE(PlanAsJson(*plan).find("is bound to no driver"), std::string::npos);
+
+  const auto other = PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {}}]})");
+  ASSERT_TRUE(other) << Describe(other.error());
+  EXPECT_EQ(PlanAsText(*other).find("0000:b1:00.0"), std::string::npos) << "other plugins' are none of ours";
 }
 
 TEST_F(ConfigCheckTest, MigratesPfsToRails) {
