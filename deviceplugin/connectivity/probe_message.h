@@ -7,8 +7,8 @@
 //    8  8  session: whose probes to whom these are; the answering end counts by it
 //   16  8  token: which probe this is
 //   24  4  answers: how many probes of the session have come in, this one included; probes: zero
-//   28  4  answers: the station's queue pair for datagrams (rdma_echo.h), 24 bits; 0: it has none; probes:
-//   zero 32  .  probes: zeros up to the size that is tried; answers: nothing
+//   28  4  answers: the station's queue pair for datagrams (rdma_echo.h), 24 bits, or 0; probes: zero
+//   32  .  probes: zeros up to the size that is tried; answers: nothing
 //
 // An answer is never larger than what it answers, so that a station is no amplifier.
 // Threads: pure functions. They come from anybody: what is no message is nullopt.

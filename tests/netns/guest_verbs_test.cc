@@ -1,0 +1,235 @@
+// Unreliable datagrams on the real kernel, by soft RoCE on a pair of veths: what a stranger on the rail may
+// do to them, and what becomes of the GID that they have.
+#include <gtest/gtest.h>
+#include <infiniband/verbs.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <set>
+#include <utility>
+
+#include "netns/linux_kernel.h"
+#include "netns/verbs/datagrams.h"
+#include "tests/netns/guest_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr std::uint32_t kOurKey = 0x52487270;  // the source of any railheadd tells it
+constexpr std::size_t kNicMtu = 1024;          // of soft RoCE on Ethernet's 1,500 bytes
+
+// A queue pair that sends what it likes to whom it likes.
+class Stranger {
+ public:
+  explicit Stranger(const std::string& device, int gid_index)
+      : device_(Must(VerbsDevice::Open(device))), gid_index_(gid_index) {
+    domain_ = ibv_alloc_pd(device_.context());
+    region_ = ibv_reg_mr(domain_, bytes_.data(), bytes_.size(), IBV_ACCESS_LOCAL_WRITE);
+    queue_ = ibv_create_cq(device_.context(), 1, nullptr, nullptr, 0);
+    ibv_qp_init_attr attributes{};
+    attributes.send_cq = attributes.recv_cq = queue_;
+    attributes.qp_type = IBV_QPT_UD;
+    attributes.cap = {1, 1, 1, 1, 0};
+    pair_ = ibv_create_qp(domain_, &attributes);
+    ibv_qp_attr state{};
+    state.qp_state = IBV_QPS_INIT;
+    state.port_num = kVerbsPort;
+    state.qkey = kOurKey;
+    Works(ibv_modify_qp(pair_, &state, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY));
+    state = {};
+    state.qp_state = IBV_QPS_RTR;
+    Works(ibv_modify_qp(pair_, &state, IBV_QP_STATE));
+    state.qp_state = IBV_QPS_RTS;
+    Works(ibv_modify_qp(pair_, &state, IBV_QP_STATE | IBV_QP_SQ_PSN));
+  }
+  ~Stranger() {
+    ibv_destroy_qp(pair_);
+    ibv_destroy_cq(queue_);
+    ibv_dereg_mr(region_);
+    ibv_dealloc_pd(domain_);
+  }
+  Stranger(const Stranger&) = delete;
+  Stranger& operator=(const Stranger&) = delete;
+
+  void Send(const DatagramEnd& to, std::size_t size, std::uint32_t key = kOurKey) {
+    ibv_ah_attr attributes{};
+    attributes.is_global = 1;
+    attributes.port_num = kVerbsPort;
+    const IpAddress gid = GidOf(to.address);
+    std::memcpy(attributes.grh.dgid.raw, gid.Data(), sizeof attributes.grh.dgid.raw);
+    attributes.grh.sgid_index = static_cast<std::uint8_t>(gid_index_);
+    attributes.grh.hop_limit = 64;
+    ibv_ah* const handle = ibv_create_ah(domain_, &attributes);
+    Works(handle != nullptr ? 0 : errno);
+    ibv_sge piece{reinterpret_cast<std::uintptr_t>(bytes_.data()), static_cast<std::uint32_t>(size),
+                  region_->lkey};
+    ibv_send_wr request{};
+    request.sg_list = &piece;
+    request.num_sge = 1;
+    request.opcode = IBV_WR_SEND;
+    request.send_flags = IBV_SEND_SIGNALED;
+    request.wr.ud.ah = handle;
+    request.wr.ud.remote_qpn = to.number;
+    request.wr.ud.remote_qkey = key;
+    ibv_send_wr* refused = nullptr;
+    Works(ibv_post_send(pair_, &request, &refused));
+    ibv_wc sent{};
+    EXPECT_TRUE(WaitUntil([&] { return ibv_poll_cq(queue_, 1, &sent) == 1; }));
+    EXPECT_EQ(sent.status, IBV_WC_SUCCESS) << ibv_wc_status_str(sent.status);
+    ibv_destroy_ah(handle);
+  }
+
+ private:
+  static void Works(int failed) {
+    if (failed != 0) Die(SysError(failed, "setting up a queue pair"));
+  }
+
+  VerbsDevice device_;
+  const int gid_index_;
+  std::array<std::uint8_t, 4096> bytes_{};
+  ibv_pd* domain_ = nullptr;
+  ibv_mr* region_ = nullptr;
+  ibv_cq* queue_ = nullptr;
+  ibv_qp* pair_ = nullptr;
+};
+
+class DatagramsTest : public ::testing::Test {
+ protected:
+  DatagramsTest() {
+    AddVeth(here_, "roce0", there_, "roce0");
+    Must(rdma_here_->AddRxe("rxe_here", "roce0"));
+    Must(rdma_there_->AddRxe("rxe_there", "roce0"));
+    BringUpWith(*route_here_, "10.100.0.1/24");
+    BringUpWith(*route_there_, "10.100.0.2/24");
+  }
+  ~DatagramsTest() override {
+    Must(rdma_here_->DeleteRxe("rxe_here"));
+    Must(rdma_there_->DeleteRxe("rxe_there"));
+  }
+
+  static void BringUpWith(RouteApi& route, const char* address) {
+    const int index = GetLink(route, "roce0").index;
+    Must(route.AddAddress(index, *IpPrefix::Parse(address)));
+    BringUp(route, index);
+  }
+  static std::optional<GidEntry> FindGidOf(const std::string& device, const char* address) {
+    for (const GidEntry& gid : Must(Must(VerbsDevice::Open(device)).Gids()))
+      if (gid.type == GidType::kRoceV2 && AddressOfGid(gid.gid) == IpAddress::Parse(address)) return gid;
+    return std::nullopt;
+  }
+  // Once there is one.
+  static GidEntry GidAt(const std::string& device, const char* address) {
+    std::optional<GidEntry> found;
+    EXPECT_TRUE(WaitUntil([&] { return (found = FindGidOf(device, address)).has_value(); })) << address;
+    EXPECT_TRUE(WaitUntil([&] { return Must(Must(VerbsDevice::Open(device)).Port()).active; })) << device;
+    return found.value();
+  }
+  static Datagrams Open(const std::string& name, const char* address) {
+    DatagramSettings settings;
+    settings.gid = GidAt(name, address);
+    return Must(Datagrams::Open(Must(VerbsDevice::Open(name)), settings));
+  }
+  // What comes in, up to and including the first of this size.
+  static std::vector<Datagrams::Received> UpToOneOf(Datagrams& datagrams, std::size_t size) {
+    std::vector<Datagrams::Received> all;
+    EXPECT_TRUE(WaitUntil([&] {
+      for (const auto& one : Must(datagrams.Take()).received) all.push_back(one);
+      return !all.empty() && all.back().size == size;
+    })) << "no datagram of "
+        << size << " bytes came";
+    return all;
+  }
+
+  LinuxKernel kernel_{Root()};
+  NetNs here_ = MakeNetns();
+  NetNs there_ = MakeNetns();
+  std::unique_ptr<RouteApi> route_here_ = OpenRoute(here_);
+  std::unique_ptr<RouteApi> route_there_ = OpenRoute(there_);
+  std::unique_ptr<RdmaApi> rdma_here_ = Must(kernel_.OpenRdma(here_));
+  std::unique_ptr<RdmaApi> rdma_there_ = Must(kernel_.OpenRdma(there_));
+};
+
+TEST_F(DatagramsTest, GoBothWays) {
+  Datagrams here = Open("rxe_here", "10.100.0.1");
+  Datagrams there = Open("rxe_there", "10.100.0.2");
+  const std::array<std::uint8_t, 3> question = {'a', 's', 'k'};
+  Must(here.Send(there.Own(), question, 7));
+  const auto asked = UpToOneOf(there, question.size());
+  ASSERT_EQ(asked.size(), 1U);
+  EXPECT_EQ(asked[0].from, here.Own());
+  EXPECT_TRUE(std::ranges::equal(asked[0].Payload(), question));
+  Must(there.Send(asked[0].from, std::array<std::uint8_t, 1>{'!'}, 7));
+  EXPECT_EQ(UpToOneOf(here, 1).at(0).from, there.Own());
+}
+
+// One that is longer than its room ends a queue pair (IB_WC_LOC_LEN_ERR), and anybody on the rail can send
+// it.
+TEST_F(DatagramsTest, AStrangersDatagramsEndNothing) {
+  Datagrams here = Open("rxe_here", "10.100.0.1");
+  Stranger stranger("rxe_there", GidAt("rxe_there", "10.100.0.2").index);
+  constexpr std::array<std::size_t, 5> kSizes = {Datagrams::kMostBytes + 1, kNicMtu, 0, kNicMtu - 1, 500};
+  std::set<std::size_t> heard;
+  // More than there is room for without looking.
+  for (std::size_t i = 0; i < 2 * Datagrams::kWaiting; ++i)
+    stranger.Send(here.Own(), kSizes[i % kSizes.size()]);
+  const auto flood = Must(here.Take());
+  for (const auto& one : flood.received) heard.insert(one.size);
+  while (Must(here.Take()).more) continue;
+  for (const std::size_t size : kSizes) stranger.Send(here.Own(), size);
+  stranger.Send(here.Own(), Datagrams::kMostBytes, kOurKey + 1);
+  stranger.Send(here.Own(), 21);
+  for (const auto& one : UpToOneOf(here, 21)) heard.insert(one.size);
+  EXPECT_EQ(heard, (std::set<std::size_t>{0, 21}))
+      << "those that are too long, or have no key, are passed over";
+  EXPECT_FALSE(here.IsLost());
+
+  Datagrams there = Open("rxe_there", "10.100.0.2");
+  Must(here.Send(there.Own(), std::array<std::uint8_t, 2>{}, 7));
+  EXPECT_EQ(UpToOneOf(there, 2).back().from, here.Own());
+}
+
+TEST_F(DatagramsTest, AGidThatMovesIsMissed) {
+  Datagrams here = Open("rxe_here", "10.100.0.1");
+  const int before = here.gid().index;
+  EXPECT_TRUE(here.HasItsGid());
+  const int index = GetLink(*route_here_, "roce0").index;
+  Must(route_here_->DeleteAddress(index, *IpPrefix::Parse("10.100.0.1/24")));
+  EXPECT_TRUE(WaitUntil([&] { return !here.HasItsGid(); }));
+  // Where it was is free until another one takes the place.
+  Must(route_here_->AddAddress(index, *IpPrefix::Parse("10.100.0.3/24")));
+  EXPECT_EQ(GidAt("rxe_here", "10.100.0.3").index, before);
+  Must(route_here_->AddAddress(index, *IpPrefix::Parse("10.100.0.1/24")));
+  EXPECT_NE(GidAt("rxe_here", "10.100.0.1").index, before);
+  EXPECT_FALSE(here.HasItsGid());
+  EXPECT_TRUE(WaitUntil([&] { return here.IsLost(); })) << "the device tells of it";
+}
+
+TEST_F(DatagramsTest, OthersGidsComeAndGo) {
+  Datagrams here = Open("rxe_here", "10.100.0.1");
+  const int index = GetLink(*route_here_, "roce0").index;
+  Must(route_here_->AddAddress(index, *IpPrefix::Parse("10.100.0.3/24")));
+  (void)GidAt("rxe_here", "10.100.0.3");
+  Must(route_here_->DeleteAddress(index, *IpPrefix::Parse("10.100.0.3/24")));
+  EXPECT_TRUE(WaitUntil([&] { return !FindGidOf("rxe_here", "10.100.0.3"); }));
+  EXPECT_FALSE(here.IsLost());
+  EXPECT_TRUE(here.HasItsGid());
+}
+
+TEST_F(DatagramsTest, WhoDoesNotAnswerIsNoNeighbour) {
+  Datagrams here = Open("rxe_here", "10.100.0.1");
+  const auto sent = here.Send({*IpAddress::Parse("10.100.0.99"), 17}, std::array<std::uint8_t, 1>{}, 7);
+  ASSERT_FALSE(sent);
+  EXPECT_EQ(sent.error().code, ErrorCode::kNotFound) << sent.error().message;
+}
+
+TEST_F(DatagramsTest, APortThatGoesDownIsLost) {
+  Datagrams here = Open("rxe_here", "10.100.0.1");
+  LinkChange down;
+  down.up = false;
+  Must(route_here_->ChangeLink(GetLink(*route_here_, "roce0").index, down));
+  EXPECT_TRUE(WaitUntil([&] { return here.IsLost(); }));
+}
+
+}  // namespace
+}  // namespace railhead::testing
