@@ -29,6 +29,23 @@ kubelet_start() {
 }
 kubelet_end() { kill "$kubelet"; }
 railheadd_dies() { kill -KILL "$(daemonset_pid)"; }
+# gpu_plugin: railheadd itself, of another node for all that it keeps, with the emulated GPUs as sriov-network-device-plugin's accelerators,
+# for which they have the PCI class in its eyes alone.
+gpu_plugin() {
+    local gpu
+    modprobe vfio-pci || return
+    for gpu in /sys/bus/pci/devices/0000:[48]4:00.0; do
+        echo vfio-pci >"$gpu/driver_override" && echo "${gpu##*/}" >/sys/bus/pci/drivers_probe || return
+    done
+    mkdir -p /tmp/gpus/{run,lib,etc} && echo 0x120000 >/tmp/gpus/class && echo '{ "resourceList": [ { "resourcePrefix": "example.com",
+        "resourceName": "gpu", "deviceType": "accelerator", "selectors": [ { "vendors": ["1234"] } ] } ] }' >/tmp/gpus/config.json || return
+    unshare --mount bash -ec '
+        mount --bind /tmp/gpus/run /run/railhead
+        mount --bind /tmp/gpus/lib /var/lib/railhead
+        mount --bind /tmp/gpus/etc /etc/railhead
+        for class in /sys/bus/pci/devices/0000:[48]4:00.0/class; do mount --bind /tmp/gpus/class "$class"; done
+        exec railheadd --config-file /tmp/gpus/config.json --http-address ""' >"$OUT/gpus.log" 2>&1 &
+}
 prepare_kubelet() {
     # Its parents are in the initramfs, whose size nobody can tell.
     mkdir -p /var/lib/kubelet && mount -t tmpfs tmpfs /var/lib/kubelet && mount --make-rshared / || return

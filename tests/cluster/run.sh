@@ -29,12 +29,19 @@ done
 if [ -z "${RAILHEAD_CLUSTER_INSIDE:-}" ]; then
     # What wants the network, if it is not there yet.
     "$repo/tests/vm/build-guest.sh" >/dev/null && "$repo/tests/manifests/tools.sh" >/dev/null || exit 125
-    export RAILHEAD_CLUSTER_INSIDE=1
-    exec unshare --net --pid --fork --kill-child --mount-proc "$0" "$BIN" ${out:+-o "$out"}
+    RAILHEAD_CLUSTER_INSIDE=$(mktemp -d "${TMPDIR:-/tmp}/railhead-cluster.XXXXXX") || exit 125
+    export RAILHEAD_CLUSTER_INSIDE
+    unshare --net --pid --fork --kill-child --mount-proc "$0" "$BIN" ${out:+-o "$out"} &
+    inside=$!
+    # unshare takes no SIGTERM, and no more does the first process of a pid namespace.
+    trap 'kill -KILL "$inside" 2>/dev/null; wait; rm -rf "$RAILHEAD_CLUSTER_INSIDE"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    wait "$inside"
+    exit
 fi
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-cluster.XXXXXX")
-trap 'rm -rf "$work"' EXIT
+readonly work=$RAILHEAD_CLUSTER_INSIDE
 readonly LOGS=${out:-$work/logs} LIMIT=300
 mkdir -p "$LOGS" "$work"/{sync,node,pki}
 # shellcheck source=tests/vm/lib.sh
@@ -62,7 +69,8 @@ node() {
 }
 
 # ---- what the cluster shows ----------------------------------------------------------------
-offers() { [ "$(kubectl get node node0 -o jsonpath='{.status.allocatable.railhead\.io/roce}')" = "$1" ]; }
+# offers N [RESOURCE]
+offers() { kubectl get node node0 -o json | jq -e --arg count "$1" --arg resource "${2:-railhead.io/roce}" '.status.allocatable[$resource] == $count'; }
 # rails_ready STATUS: the condition, and the taint that is there without it.
 rails_ready() {
     kubectl get node node0 -o json | jq -e --arg status "$1" '(.status.conditions[] | select(.type == "RailsReady") | .status) == $status
@@ -70,12 +78,13 @@ rails_ready() {
 }
 event() { kubectl get events -A -o json | jq -e --arg reason "$1" 'any(.items[]; .reason == $reason)'; }
 leased() { [ "$(kubectl get addressblocks --no-headers | grep -c 'node0 .*leased')" = 2 ]; }
-# pod NAME NETWORKS: two VFs; by Multus, if there are networks.
+# pod NAME NETWORKS [VFS [GPUS]]: two VFs; by Multus, if there are networks.
 pod() {
-    jq -n --arg name "$1" --arg networks "$2" '{ apiVersion: "v1", kind: "Pod",
+    jq -n --arg name "$1" --arg networks "$2" --argjson vfs "${3:-2}" --argjson gpus "${4:-0}" '{ apiVersion: "v1", kind: "Pod",
         metadata: { name: $name, annotations: (if $networks == "" then {} else { "k8s.v1.cni.cncf.io/networks": $networks } end) },
         spec: { restartPolicy: "Never", terminationGracePeriodSeconds: 1, dnsPolicy: "Default", containers: [ { name: "main", image: "railhead.test/show:1",
-            command: ["/show", "--stay"], securityContext: { capabilities: { add: ["IPC_LOCK"] } }, resources: { limits: { "railhead.io/roce": 2 } } } ] } }' |
+            command: ["/show", "--stay"], securityContext: { capabilities: { add: ["IPC_LOCK"] } },
+            resources: { limits: { "railhead.io/roce": $vfs, "example.com/gpu": $gpus } } } ] } }' |
         kubectl apply -f - && kubectl wait --for=condition=Ready "pod/$1" --timeout="${LIMIT}s"
 }
 says() { kubectl logs "$1" | jq -e "$2"; } # POD FILTER: what the container shows of itself
@@ -88,6 +97,11 @@ follows() { # "A B" "C D": each the next address
     for i in 0 1; do
         [ "${first[i]%.*}.$((${first[i]##*.} + 1))" = "${second[i]}" ] || return
     done
+}
+# beside POD: its VF is on the switch of the GPU that kubelet gave it, by the buses of topology "rail".
+beside() {
+    kubectl logs "$1" | jq -e '.env | { gpu: .PCIDEVICE_EXAMPLE_COM_GPU[5:7], vf: .PCIDEVICE_RAILHEAD_IO_ROCE[5:7] }
+        | . == { gpu: "44", vf: "43" } or . == { gpu: "84", vf: "83" }'
 }
 gone() { kubectl delete pod "$1" --timeout="${LIMIT}s"; }
 # shellcheck disable=SC2016 # expanded there
@@ -110,14 +124,18 @@ offer_was() {
 }
 
 # ---- what is installed ---------------------------------------------------------------------
-overlay() { # RELEASE [COMPONENT...]
-    local into=$work/manifests/overlays/cluster release=$1
-    shift
+overlay() { # RELEASE early|late [COMPONENT...]
+    local into=$work/manifests/overlays/cluster release=$1 binding=$2
+    shift 2
     rm -rf "$work/manifests" && cp -r "$repo/manifests" "$work/manifests" && mkdir "$into" || return
     jq -n --arg release "$release" '{ resources: ["../../base"], components: ($ARGS.positional | map("../../components/" + .)),
-        configMapGenerator: [ { name: "railhead-fabric", namespace: "kube-system", behavior: "replace", files: ["fabric.json"] } ],
+        configMapGenerator: [ { name: "railhead-fabric", namespace: "kube-system", behavior: "replace",
+                                  files: ["fabric.json", "topology.json"] } ],
         images: [ { name: "railhead", newName: "railhead.test/railhead", newTag: $release } ] }' --args "$@" >"$into/kustomization.yaml"
-    jq -n '{ version: 1, addresses: { conflictProbeMs: 50, restSeconds: 0, store: { type: "kubernetes", kubernetes: {}, renewSeconds: 10 } },
+    # No emulated GPU has a class that is known for one.
+    echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >"$into/topology.json"
+    jq -n --arg binding "$binding" '{ version: 1, pools: [ { resource: "railhead.io/roce", binding: $binding } ],
+        addresses: { conflictProbeMs: 50, restSeconds: 0, store: { type: "kubernetes", kubernetes: {}, renewSeconds: 10 } },
         provision: { vfs: 2 }, isolation: { nodeCondition: true, taint: { whenRailsBelow: 2 }, events: true },
         rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 + .), softRoce: true, subnet: "10.20\(.).0.0/16",
                               gateway: "10.20\(.).255.254", routes: ["10.200.0.0/13"] } ] }' >"$into/fabric.json"
@@ -149,7 +167,7 @@ check '... knows the kinds of Multus and prometheus-operator' foreign_kinds
 for path in "$repo"/manifests/overlays/*/; do check "... takes all of overlays/$(basename "$path")" within 30 accepted "$path"; done
 
 need 'a node with two PFs, kubelet and containerd' node_start
-need 'kubectl apply' overlay 1 kubernetes-store node-conditions seccomp
+need 'kubectl apply' overlay 1 early kubernetes-store node-conditions seccomp
 check '...' apply
 check '... and the node'\''s label' kubectl label node node0 railhead.io/nics=true
 check 'the DaemonSet is rolled out' rolled_out
@@ -165,7 +183,7 @@ check '... has nccl.conf' says first '.ncclConf | any(startswith("NCCL_IB_HCA=="
 check '... is what was handed over' railhead_pod railctl handoff verify
 
 watch_offer
-check 'a newer image' overlay 2 kubernetes-store node-conditions seccomp
+check 'a newer image' overlay 2 early kubernetes-store node-conditions seccomp
 check '... is applied' apply
 check '... is rolled out' rolled_out
 check '... and the node never offered less' offer_was 4
@@ -197,7 +215,7 @@ check '... ends' gone second
 
 if [ -x "$BIN/multus" ]; then
     check 'Multus' node 'use_multus'
-    check '... with the networks of components/networks' overlay 2 kubernetes-store node-conditions seccomp networks
+    check '... with the networks of components/networks' overlay 2 early kubernetes-store node-conditions seccomp networks
     check '... applied' apply
     check 'a pod that names one network twice' pod third 'roce,roce'
     check '... has a VF of each rail' says third '.interfaces | keys == ["eth0", "lo", "net1", "net2"]'
@@ -210,6 +228,21 @@ if [ -x "$BIN/multus" ]; then
     check '... ends' gone fourth
     check '... and leaves nothing' within "$LIMIT" all_home
 fi
+
+check 'a device plugin of GPUs' node gpu_plugin
+check '... offers both' within "$LIMIT" offers 2 example.com/gpu
+check 'late binding' overlay 2 late kubernetes-store node-conditions seccomp networks
+check '... applied' apply
+check '... rolled out' rolled_out
+check '... offers as many' within "$LIMIT" offers 4
+networks=
+[ ! -x "$BIN/multus" ] || networks=roce
+for name in fifth sixth; do
+    check 'a pod with one GPU' pod $name "$networks" 1 1
+    check '... has a VF beside it' beside $name
+done
+for name in fifth sixth; do check '... ends' gone $name; done
+check '... and leaves nothing' within "$LIMIT" all_home
 
 check 'kubectl delete' kubectl delete -k "$work/manifests/overlays/cluster" --timeout="${LIMIT}s"
 check '... the node offers nothing' within "$LIMIT" offers 0
