@@ -83,7 +83,7 @@ class Claim {
     const auto host = RH_TRY(kernel_.OpenRoute(host_ns));
     for (const auto& address : choice.devices) {
       const PciDevice device = RH_TRY(FindNic(root_, address));
-      if (!IsUserSpaceDriver(device.driver)) RH_TRY(FindHostLink(root_, *host, device));
+      if (!IsForUserSpace(device)) RH_TRY(FindHostLink(root_, *host, device));
     }
     return {};
   }

@@ -12,6 +12,7 @@
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {
@@ -32,20 +33,18 @@ Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const J
 }
 
 // What a container needs to use the device.
-Result<std::vector<std::string>> DeviceNodes(const Root& root, const AttachedLink& link) {
-  std::vector<std::string> nodes;
+Result<void> AddDeviceNodes(const Root& root, const AttachedLink& link, CdiDevice* device) {
   if (link.user_space) {
-    // Documentation/driver-api/vfio.rst: the container's node and the group's.
-    const auto group = RH_TRY(ReadLink(root.Path("/sys/bus/pci/devices/" + link.device + "/iommu_group")));
-    if (!group || link.driver != "vfio-pci") return nodes;
-    nodes.emplace_back("/dev/vfio/vfio");
-    nodes.push_back("/dev/vfio/" + group->substr(group->rfind('/') + 1));
-    return nodes;
+    for (const auto& [host, inside] : RH_TRY(UserSpaceNodesOf(root, link.device, UserSpaceOf(link.driver)))) {
+      if (host == inside) device->device_nodes.push_back(inside);
+      if (host != inside) device->renamed_nodes.push_back({host, inside});
+    }
+    return {};
   }
-  if (link.uverbs.empty()) return nodes;
-  nodes.push_back("/dev/infiniband/" + link.uverbs);
-  if (Exists(root.Path(kRdmaCm))) nodes.emplace_back(kRdmaCm);
-  return nodes;
+  if (link.uverbs.empty()) return {};
+  device->device_nodes.push_back("/dev/infiniband/" + link.uverbs);
+  if (Exists(root.Path(kRdmaCm))) device->device_nodes.emplace_back(kRdmaCm);
+  return {};
 }
 
 // What Allocate could not say of slots: by resource, the devices that the pod has. Of several
@@ -76,7 +75,7 @@ Result<void> WriteCdi(const Root& root, const std::string& container, const std:
   for (const auto& link : links) {
     CdiDevice device;
     device.name = link.KubeletId();
-    device.device_nodes = RH_TRY(DeviceNodes(root, link));
+    RH_TRY(AddDeviceNodes(root, link, &device));
     if (!link.slot.empty()) device.env = late;
     if (link.handoff && link.gid_index) {
       device.mounts = mounts;

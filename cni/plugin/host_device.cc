@@ -8,12 +8,12 @@
 
 #include "netns/base/text.h"
 #include "netns/sys/netdev_sysfs.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 
-bool IsUserSpaceDriver(const std::optional<std::string>& driver) {
-  static constexpr std::array<std::string_view, 3> kDrivers = {"vfio-pci", "uio_pci_generic", "igb_uio"};
-  return driver && std::find(kDrivers.begin(), kDrivers.end(), *driver) != kDrivers.end();
+bool IsForUserSpace(const PciDevice& device) {
+  return device.driver && UserSpaceOf(*device.driver) != UserSpace::kNone;
 }
 
 Result<PciDevice> FindNic(const Root& root, const PciAddress& address) {

@@ -3,7 +3,6 @@
 // Threads: reads sysfs and asks the host's rtnetlink.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "netns/base/result.h"
@@ -13,8 +12,8 @@
 
 namespace railhead {
 
-// "vfio-pci", "uio_pci_generic", "igb_uio".
-bool IsUserSpaceDriver(const std::optional<std::string>& driver);
+// It is bound to vfio-pci or its like (netns/sys/user_space.h).
+bool IsForUserSpace(const PciDevice& device);
 
 // kNotFound, or kInvalid for what is no NIC or a PF whose VFs are in use.
 Result<PciDevice> FindNic(const Root& root, const PciAddress& address);

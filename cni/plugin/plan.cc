@@ -159,7 +159,7 @@ Result<LinkPlan> PlanLink(const Facts& facts, const DeviceChoice& choice, const 
   link.bdf = address.ToString();
   if (const auto slot = choice.slots.find(address); slot != choice.slots.end()) link.slot = slot->second;
   link.device = RH_TRY(FindNic(facts.root, address));
-  link.user_space = IsUserSpaceDriver(link.device.driver);
+  link.user_space = IsForUserSpace(link.device);
   if (!link.user_space) {
     link.host_link = RH_TRY(FindHostLink(facts.root, facts.host, link.device));
     RH_TRY(RefuseIfHostUses(facts.root, facts.host, link.host_link, link.bdf));

@@ -5,15 +5,14 @@
 #include <string_view>
 #include <utility>
 
-#include "deviceplugin/pools/drivers.h"
 #include "deviceplugin/pools/vdpa.h"
 #include "netns/base/files.h"
 #include "netns/sys/rdma_sysfs.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {
 
-constexpr const char* kVfioControl = "/dev/vfio/vfio";
 constexpr const char* kVhostNet = "/dev/vhost-net";
 constexpr const char* kTun = "/dev/net/tun";
 
@@ -23,10 +22,6 @@ const Selector* SelectorOf(const ResourceSpec& spec, const PoolMember& member) {
 
 void AddNode(const std::string& path, Grant* grant) {
   grant->nodes.push_back({path, path});
-}
-
-std::string PciPath(const Root& root, const NicFunction& function) {
-  return root.Path("/sys/bus/pci/devices/") + function.id;
 }
 
 Result<void> AddRdma(const Root& root, const NicFunction& function, RdmaNodes wanted, Grant* grant) {
@@ -55,37 +50,29 @@ Result<void> AddRdma(const Root& root, const NicFunction& function, RdmaNodes wa
   return {};
 }
 
-// Documentation/driver-api/vfio.rst. In a group without an IOMMU the host's node has
-// another name than the one that user space looks for (drivers/vfio/group.c).
-Result<void> AddVfio(const Root& root, const NicFunction& function, Grant* grant) {
-  const std::string link = PciPath(root, function) + "/iommu_group";
-  const auto target = RH_TRY(ReadLink(link));
-  if (!target) {
+Result<std::vector<UserSpaceNode>> NodesOf(const Root& root, const NicFunction& function, UserSpace kind) {
+  auto nodes = RH_TRY(UserSpaceNodesOf(root, function.id, kind));
+  if (!nodes.empty()) return nodes;
+  if (kind == UserSpace::kVfio) {
     return Fail(ErrorCode::kConflict,
                 "looking for the VFIO group of " + function.id + ": it has no IOMMU group",
                 "check that the IOMMU is on (kernel command line: intel_iommu=on) and that the device is "
                 "still bound to " +
                     function.driver);
   }
-  const std::string group = target->substr(target->rfind('/') + 1);
-  const std::string inside = "/dev/vfio/" + group;
-  const auto name = RH_TRY(ReadAttribute(link + "/name"));
-  const bool without_iommu = name && *name == "vfio-noiommu";
-  AddNode(kVfioControl, grant);
-  grant->nodes.push_back({without_iommu ? "/dev/vfio/noiommu-" + group : inside, inside});
-  grant->info["vfio"] = {{"mount", kVfioControl}, {"dev-mount", inside}};
-  return {};
+  return Fail(ErrorCode::kConflict, "looking for the UIO device of " + function.id + ": it has none",
+              "check that the device is still bound to " + function.driver);
 }
 
-Result<void> AddUio(const Root& root, const NicFunction& function, Grant* grant) {
-  const auto names = RH_TRY(ListDirectory(PciPath(root, function) + "/uio"));
-  if (!names || names->empty()) {
-    return Fail(ErrorCode::kConflict, "looking for the UIO device of " + function.id + ": it has none",
-                "check that the device is still bound to " + function.driver);
+Result<void> AddUserSpace(const Root& root, const NicFunction& function, UserSpace kind, Grant* grant) {
+  if (kind == UserSpace::kNone) return {};
+  const auto nodes = RH_TRY(NodesOf(root, function, kind));
+  for (const UserSpaceNode& node : nodes) grant->nodes.push_back({node.host, node.inside});
+  if (kind == UserSpace::kVfio) {
+    grant->info["vfio"] = {{"mount", kVfioControl}, {"dev-mount", nodes.back().inside}};
+  } else {
+    grant->info["uio"]["mount"] = nodes.back().inside;
   }
-  const std::string path = "/dev/" + names->front();
-  AddNode(path, grant);
-  grant->info["uio"]["mount"] = path;
   return {};
 }
 
@@ -143,8 +130,7 @@ Result<Grant> GrantOf(const Root& root, const ResourceSpec& spec, const PoolMemb
   grant.info["generic"]["deviceID"] = function.id;
   const UserSpace user_space =
       function.kind == FunctionKind::kAuxiliary ? UserSpace::kNone : UserSpaceOf(function.driver);
-  if (user_space == UserSpace::kVfio) RH_TRY(AddVfio(root, function, &grant));
-  if (user_space == UserSpace::kUio) RH_TRY(AddUio(root, function, &grant));
+  RH_TRY(AddUserSpace(root, function, user_space, &grant));
   if (const RdmaNodes wanted = RdmaNodesOf(spec, member); wanted != RdmaNodes::kNone) {
     RH_TRY(AddRdma(root, function, wanted, &grant));
   }

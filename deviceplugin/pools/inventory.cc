@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/pools/drivers.h"
 #include "deviceplugin/pools/function_facts.h"
 #include "deviceplugin/pools/pf_memory.h"
 #include "deviceplugin/pools/subfunctions.h"
@@ -15,6 +14,7 @@
 #include "netns/base/text.h"
 #include "netns/kernel.h"
 #include "netns/sys/pci.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

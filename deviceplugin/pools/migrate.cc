@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/pools/drivers.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 #include "netns/base/text.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

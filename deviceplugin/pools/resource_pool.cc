@@ -4,7 +4,7 @@
 #include <cctype>
 #include <set>
 
-#include "deviceplugin/pools/drivers.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

@@ -145,12 +145,12 @@ void ReadNetDeviceKeys(JsonReader* reader, const AnyCase& key, Selector* selecto
 
 // What one deviceType knows and this one does not.
 void RefuseKeysOfOthers(JsonReader* reader, const AnyCase& key, FunctionKind kind) {
-  struct Known {
+  struct KeyOfOthers {
     const char* name;
     bool accelerator;
     bool auxiliary;
   };
-  static constexpr Known kKeys[] = {
+  static constexpr KeyOfOthers kKeys[] = {
       {"pciAddresses", true, false}, {"pfNames", false, true},   {"rootDevices", false, true},
       {"linkTypes", false, true},    {"isRdma", false, true},    {"needVhostNet", false, true},
       {"pKeys", false, false},       {"vdpaType", false, false}, {"ddpProfiles", false, false},
@@ -163,7 +163,7 @@ void RefuseKeysOfOthers(JsonReader* reader, const AnyCase& key, FunctionKind kin
     reader->Fail(key("auxTypes"), "is for deviceType auxNetDevice only");
   }
   const bool accelerator = kind == FunctionKind::kAccelerator;
-  for (const Known& known : kKeys) {
+  for (const KeyOfOthers& known : kKeys) {
     if ((accelerator ? known.accelerator : known.auxiliary) || !reader->Has(key(known.name))) continue;
     reader->Fail(key(known.name), std::string("is no selector of deviceType ") +
                                       (accelerator ? "accelerator" : "auxNetDevice"));

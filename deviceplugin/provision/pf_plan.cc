@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "deviceplugin/pools/drivers.h"
 #include "deviceplugin/provision/vf_mac.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

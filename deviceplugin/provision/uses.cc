@@ -11,9 +11,9 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "cni/state/pod_args.h"
-#include "deviceplugin/pools/drivers.h"
 #include "deviceplugin/pools/given_out.h"
 #include "netns/base/files.h"
+#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

@@ -84,6 +84,23 @@ TEST_F(PluginUserspaceTest, CdiNamesTheVfioNodes) {
   EXPECT_FALSE(Edits(vfs_[0][0]).contains("mounts")) << "no GID, no handoff";
 }
 
+// As a vendor's NIC is given to virtual machines that migrate; and where there is no IOMMU.
+TEST_F(PluginUserspaceTest, AVendorsVariantOfVfioInAGroupWithoutAnIommu) {
+  BindTo(vfs_[0][0], "mlx5_vfio_pci", "0");
+  sysfs_.Write("/sys/kernel/iommu_groups/0/name", "vfio-noiommu\n");
+  const Call call{.config = Usual() + settings_};
+  const auto before = World();
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_EQ(Vf(0).vlan, 300);
+  const auto nodes = Edits(vfs_[0][0])["deviceNodes"];
+  ASSERT_EQ(nodes.size(), 2U);
+  EXPECT_EQ(nodes[1]["path"], "/dev/vfio/0");
+  EXPECT_EQ(nodes[1]["hostPath"], "/dev/vfio/noiommu-0");
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
 TEST_F(PluginUserspaceTest, OtherUserSpaceDrivers) {
   for (const char* driver : {"uio_pci_generic", "igb_uio"}) {
     BindTo(vfs_[0][1], driver);
@@ -91,10 +108,19 @@ TEST_F(PluginUserspaceTest, OtherUserSpaceDrivers) {
     const auto before = World();
     const auto added = Add(call);
     ASSERT_TRUE(added) << driver << ": " << Describe(added.error());
-    EXPECT_FALSE(Edits(vfs_[0][1]).contains("deviceNodes")) << "which are not known";
+    EXPECT_FALSE(Edits(vfs_[0][1]).contains("deviceNodes")) << "it has none (yet)";
     ASSERT_TRUE(Del(call));
     EXPECT_EQ(ChangedSince(before), "");
   }
+}
+
+TEST_F(PluginUserspaceTest, CdiNamesTheUioNode) {
+  BindTo(vfs_[0][0], "uio_pci_generic");
+  sysfs_.Write("/sys/bus/pci/devices/" + vfs_[0][0] + "/uio/uio3/name", "uio_pci_generic\n");
+  ASSERT_TRUE(Add({.config = Usual()}));
+  const auto nodes = Edits(vfs_[0][0])["deviceNodes"];
+  ASSERT_EQ(nodes.size(), 1U);
+  EXPECT_EQ(nodes[0]["path"], "/dev/uio3");
 }
 
 // The rail's VLAN holds for every VF of the rail, however it is driven.

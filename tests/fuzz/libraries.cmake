@@ -29,7 +29,7 @@ railhead_library(fuzz_store
           ${CMAKE_SOURCE_DIR}/ipam/verify.cc
   DEPS fuzz_ipam)
 railhead_library(fuzz_pools
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/pools/drivers.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/migrate.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/pools/migrate.cc ${CMAKE_SOURCE_DIR}/netns/sys/user_space.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/pools/resource_pool.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/pools/selector.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/sriovdp_config.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/pools/sriovdp_selectors.cc
