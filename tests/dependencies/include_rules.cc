@@ -55,7 +55,7 @@ const std::vector<Library>& Libraries() {
       {"CLI/", {"deviceplugin/", "tests/", "bench/"}},
       {"spdlog/", {"deviceplugin/", "tests/"}},
       {"netlink/", {"netns/"}},
-      {"infiniband/", {"netns/verbs/"}},
+      {"infiniband/", {"netns/verbs/", "tests/netns/"}},
       {"lmdb.h", {"ipam/", "tests/"}},
       {"nlohmann/", {"cni/", "ipam/", "deviceplugin/", "tests/", "bench/"}},
       {"gtest/", {"tests/"}},
