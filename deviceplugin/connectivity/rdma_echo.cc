@@ -90,6 +90,11 @@ void RdmaEcho::Lose() {
 
 void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
   const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  std::erase_if(leaving_, [&](const auto& one) { return one.second < now; });
+  for (const IpAddress& peer : peers_) {
+    if (!peers.contains(peer)) leaving_[peer] = now + kLeaves;
+  }
   peers_ = std::move(peers);
   no_neighbours_.clear();
 }
@@ -111,9 +116,15 @@ bool RdmaEcho::Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_
   return false;
 }
 
+bool RdmaEcho::Answers(const IpAddress& peer) const {
+  if (peers_.contains(peer)) return true;
+  const auto left = leaving_.find(peer);
+  return left != leaving_.end() && Clock::now() < left->second;
+}
+
 bool RdmaEcho::Handle(const Datagrams::Received& received) {
   const auto message = ParseProbe(received.Payload());
-  if (!message || !peers_.contains(received.from.address)) return true;
+  if (!message || !Answers(received.from.address)) return true;
   if (!message->answer) return Answer(received.from, message->session, message->token);
   const auto question = open_.find(message->token);
   if (question == open_.end() || question->second.session != message->session ||

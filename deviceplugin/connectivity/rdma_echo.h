@@ -4,7 +4,8 @@
 // answer to a probe by UDP, in the same round: so the kernel knows its neighbour, and nobody waits for one.
 // It answers other stations, kMostAnswers in a second at most, and one that is no neighbour not again for
 // kNoNeighbour: to look for it takes a second (datagrams.h), for which nobody else would be answered. So who
-// sends in the name of stations that are switched off cannot make this node look ill. A thread answers; it
+// sends in the name of stations that are switched off cannot make this node look ill. A station that is none
+// any more is answered for kLeaves: it may just have been told the queue pair. A thread answers; it
 // gives the device back at once when the port goes down or the device goes: the kernel waits with the latter
 // until nobody holds it. Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
 #pragma once
@@ -35,6 +36,7 @@ class RdmaEcho {
   static constexpr int kQuestions = 4;  // to one station in a round, each on a path of its own
   static constexpr int kMostAnswers = 2'000;
   static constexpr std::chrono::seconds kNoNeighbour{20};
+  static constexpr std::chrono::seconds kLeaves{5};
 
   struct Count {
     std::uint32_t sent = 0;
@@ -76,6 +78,7 @@ class RdmaEcho {
   enum class Next : std::uint8_t { kWait, kMore, kEnd };
   Next Serve(bool completions, bool events);
   bool Handle(const Datagrams::Received& received);
+  [[nodiscard]] bool Answers(const IpAddress& peer) const;
   bool Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token);
   void Lose();
 
@@ -88,6 +91,7 @@ class RdmaEcho {
   std::condition_variable changed_;
   std::optional<Datagrams> datagrams_;
   std::set<IpAddress> peers_;
+  std::map<IpAddress, Clock::time_point> leaving_;        // were peers; until when they are answered
   std::map<IpAddress, Clock::time_point> no_neighbours_;  // of the peers; when that was seen
   AnswerLimit limit_{kMostAnswers};
   std::uint64_t next_token_;

@@ -97,6 +97,8 @@ carrier_is() { [ "$(cat /sys/class/net/pf0/carrier)" = "$1" ]; }
 cut() { cable w0 out && within 60 carrier_is 0; }
 mend() { cable w0 in && within 60 carrier_is 1; }
 
+modprobe -a rdma_rxe ib_uverbs
+check 'soft RoCE alone' connectivity_guest_test
 check 'two nodes and a leaf' start
 check '... reach each other, by RDMA as well' within "$LIMIT" both_well
 [ "$failures" = 0 ] || { everything; finish; }
@@ -135,6 +137,10 @@ forget_node1() {
 }
 not_asked() { net at_node1 | jq -e '.rails[0].peers[0] | .state == null and .sent > 0 and .answered == null and .rdmaSent == null'; }
 ill_at_node1() { grep -c 'node0 noRdma' "$OUT/railheadd-node1.log"; }
+# What node1 was about to ask when it was well again is over.
+sent=$(metric railhead_rail_rdma_probes_total)
+check '... and stays so' within "$LIMIT" more railhead_rail_rdma_probes_total "$((sent + 16))"
+check '... at both nodes' within "$LIMIT" both_well
 before=$(ill_at_node1)
 check 'node0 does not know of node1 yet' forget_node1
 check '... which does not take it for ill' within "$LIMIT" not_asked
