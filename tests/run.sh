@@ -23,7 +23,7 @@ step() { printf '%4d s  %s\n' "$((SECONDS - started))" "$*"; }
 step "setting up the machine"
 railhead_setup
 step "building the release binaries"
-railhead_build railhead railhead-ipam railheadd railctl kubelet-standin cnidriver cri-pod cri-pause cri-show netns_guest_test health_guest_test crash_daemon crash_sweep crash_stress cni-conformance with-capabilities power_loss
+railhead_build released
 step "building the tests with sanitizers"
 launcher=()
 ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)

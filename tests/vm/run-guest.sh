@@ -131,7 +131,7 @@ boot() {
     status=0
     : >"$job/console.log"
     # pdeathsig: QEMU dies with this shell, SIGKILL included; and whatever ends it, the pipe ends with it.
-    setpriv --pdeathsig KILL "${Q[@]}" </dev/null 2>"$job/qemu.log" 7>"$job/life" &
+    setpriv --pdeathsig KILL "${Q[@]}" </dev/null 7>"$job/life" 2>"$job/qemu.log" &
     qemu=$!
     exec {life}<"$job/life"
     while read -rt 2 -u "$life" || look=$?; [ "$look" -gt 128 ]; do
