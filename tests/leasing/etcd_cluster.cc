@@ -22,8 +22,8 @@ std::string Name(int member) {
 EtcdCluster::EtcdCluster(std::string directory, EtcdOptions options)
     : directory_(std::move(directory)), options_(std::move(options)) {
   for (int i = 0; i < options_.members; ++i) {
-    client_ports_.push_back(FreePort());
-    peer_ports_.push_back(FreePort());
+    client_ports_.emplace_back();
+    peer_ports_.emplace_back();
     members_.push_back(nullptr);
   }
   WriteFileAt(directory_ + "/user", "railhead\n");
@@ -35,10 +35,10 @@ EtcdCluster::EtcdCluster(std::string directory, EtcdOptions options)
   if (options_.users) AddUsers();
 }
 
-std::string EtcdCluster::UrlOf(int port, int member) const {
+std::string EtcdCluster::UrlOf(const ReservedPort& port, int member) const {
   const std::string host =
       options_.hosts.empty() ? "127.0.0.1" : options_.hosts.at(static_cast<std::size_t>(member));
-  return (options_.tls ? "https://" : "http://") + host + ":" + std::to_string(port);
+  return (options_.tls ? "https://" : "http://") + host + ":" + std::to_string(port.number());
 }
 
 void EtcdCluster::Start(int member) {

@@ -42,14 +42,14 @@ class EtcdCluster {
   void Call(const std::string& path, const std::string& body) const;
 
  private:
-  [[nodiscard]] std::string UrlOf(int port, int member) const;
+  [[nodiscard]] std::string UrlOf(const ReservedPort& port, int member) const;
   void AddUsers();
 
   const std::string directory_;
   const EtcdOptions options_;
   bool has_users_ = false;
-  std::vector<int> client_ports_;
-  std::vector<int> peer_ports_;
+  std::vector<ReservedPort> client_ports_;
+  std::vector<ReservedPort> peer_ports_;
   std::vector<std::unique_ptr<ServerProcess>> members_;
 };
 

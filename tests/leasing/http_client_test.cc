@@ -35,8 +35,8 @@ HttpCall Change() {
   return {"POST", "/x", {{"A", "b"}}, "body", false};
 }
 
-std::string Closed() {
-  return "http://127.0.0.1:" + std::to_string(FreePort());
+std::string Url(const ReservedPort& closed) {
+  return "http://127.0.0.1:" + std::to_string(closed.number());
 }
 
 TEST(HttpClientTest, OneConnectionServesManyCalls) {
@@ -106,7 +106,8 @@ TEST(HttpClientTest, AnAnswerCutShortIsNone) {
 TEST(HttpClientTest, AReadGoesToTheNextEndpoint) {
   ScriptedServer bad({{ScriptedServer::Answer(503, "no leader")}});
   ScriptedServer good({{ScriptedServer::Answer(200, "read")}, {ScriptedServer::Answer(200, "read again")}});
-  HttpClient client(Settings({Closed(), bad.url(), good.url()}, kLong));
+  const ReservedPort closed;
+  HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
   auto answer = client.Send(Read());
   ASSERT_TRUE(answer) << Describe(answer.error());
   EXPECT_EQ(answer->body, "read");
@@ -118,7 +119,8 @@ TEST(HttpClientTest, AReadGoesToTheNextEndpoint) {
 TEST(HttpClientTest, AChangeGoesToTheNextEndpointOnlyUnsent) {
   ScriptedServer bad({{ScriptedServer::Answer(503, "no leader")}});
   ScriptedServer good({{ScriptedServer::Answer(200, "done")}});
-  HttpClient client(Settings({Closed(), bad.url(), good.url()}, kLong));
+  const ReservedPort closed;
+  HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
   EXPECT_EQ(client.Send(Change())->status, 503);
   EXPECT_EQ(good.requests(), 0);
   EXPECT_EQ(client.Send(Change())->body, "done");
@@ -142,7 +144,9 @@ TEST(HttpClientTest, NothingIsWaitedForLongerThanTheDeadline) {
 }
 
 TEST(HttpClientTest, NobodyThere) {
-  HttpClient client(Settings({Closed(), Closed()}, kLong));
+  const ReservedPort closed;
+  const ReservedPort other;
+  HttpClient client(Settings({Url(closed), Url(other)}, kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);

@@ -62,7 +62,7 @@ void KubeServer::StartReal() {
   const std::string etcd_directory = files_.directory() + "/etcd";
   if (!MakeDirectories(etcd_directory)) throw std::runtime_error("no " + etcd_directory);
   etcd_ = std::make_unique<EtcdCluster>(etcd_directory, EtcdOptions{});
-  port_ = FreePort();
+  port_ = reserved_.emplace().number();
   const std::string certificates = certificates_.directory();
   process_ = std::make_unique<ServerProcess>(
       std::vector<std::string>{RealServer(), "--etcd-servers=" + etcd_->Config().endpoints[0].ToString(),

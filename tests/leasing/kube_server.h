@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "deviceplugin/leasing/http_client.h"
@@ -49,6 +50,7 @@ class KubeServer {
   TempRoot files_;
   Certificates certificates_;
   int port_ = 0;
+  std::optional<ReservedPort> reserved_;  // the real server's; the stand-in chooses one itself
   std::unique_ptr<EtcdCluster> etcd_;
   std::unique_ptr<ServerProcess> process_;
   std::unique_ptr<HttpClient> admin_;

@@ -12,7 +12,6 @@
 #include <stdexcept>
 #include <thread>
 
-#include "netns/base/unique_fd.h"
 #include "tests/cni/temp_root.h"
 
 namespace railhead::testing {
@@ -62,17 +61,18 @@ std::string ServerProcess::Log() const {
   return ReadFileAt(log_);
 }
 
-int FreePort() {
-  const UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+ReservedPort::ReservedPort() : fd_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  const int on = 1;
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   socklen_t size = sizeof(address);
   auto* generic = static_cast<sockaddr*>(static_cast<void*>(&address));
-  if (::bind(fd.get(), generic, size) != 0 || ::getsockname(fd.get(), generic, &size) != 0) {
+  if (::setsockopt(fd_.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) != 0 ||
+      ::bind(fd_.get(), generic, size) != 0 || ::getsockname(fd_.get(), generic, &size) != 0) {
     throw std::runtime_error("no free port");
   }
-  return ntohs(address.sin_port);
+  number_ = ntohs(address.sin_port);
 }
 
 bool WaitFor(const std::function<bool()>& condition) {

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "netns/base/unique_fd.h"
+
 namespace railhead::testing {
 
 class ServerProcess {
@@ -30,8 +32,22 @@ class ServerProcess {
   pid_t pid_ = -1;
 };
 
-// A TCP port of 127.0.0.1 that was free just now.
-int FreePort();
+// A TCP port of 127.0.0.1 that nobody else is given while this lives; refuses connections until a server
+// listens there.
+//
+// The kernel gives a bound port to no one that asks for any port (net/ipv4/inet_connection_sock.c,
+// inet_csk_find_open_port) nor to a connection as its own end (inet_hashtables.c, __inet_hash_connect). A
+// server that asks for this very one and sets SO_REUSEADDR, as Go's do, has it all the same, and may come
+// back to it.
+class ReservedPort {
+ public:
+  ReservedPort();
+  [[nodiscard]] int number() const { return number_; }
+
+ private:
+  UniqueFd fd_;
+  int number_ = 0;
+};
 
 // Until `condition` holds; false after a generous while.
 bool WaitFor(const std::function<bool()>& condition);
