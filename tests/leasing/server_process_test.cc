@@ -21,7 +21,7 @@ sockaddr_in At(int port) {
   return address;
 }
 
-// So many that some would meet if the kernel gave one twice: it draws from some 14,000.
+// So many that some would meet if the kernel gave one twice: it draws from some 7,000.
 TEST(ReservedPortTest, IsGivenOnce) {
   std::vector<ReservedPort> reserved(500);
   std::set<int> numbers;
