@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""types.py: no two headers define types of the same name in the same namespace.
+"""type_names.py: no two headers define types of the same name in the same namespace.
 
 A program that links both has one of each of their inline functions (a vector's, say) for two layouts, and no tool says so:
 it reads and writes beyond what is there.
@@ -41,10 +41,10 @@ def main():
     count = sum(len(set(types_of(text))) for _, text in headers)
     found = twice(headers)
     for name, paths in sorted(found.items()):
-        print(f'types.py: {name} is defined in {" and in ".join(paths)}: give one of them another name', file=sys.stderr)
+        print(f'type_names.py: {name} is defined in {" and in ".join(paths)}: give one of them another name', file=sys.stderr)
     planted = 'namespace railhead {\n\nstruct Planted {\n};\n\n}  // namespace railhead\n'
     if list(twice([('a.h', planted), ('b.h', planted)])) != ['railhead::Planted'] or count < 300:
-        print(f'types.py: {count} types were found, and a planted pair was not', file=sys.stderr)
+        print(f'type_names.py: {count} types were found, and a planted pair was not', file=sys.stderr)
         return 1
     print(f'{count} types of headers have names of their own')
     return 1 if found else 0
