@@ -45,7 +45,8 @@ class RouteApi {
   virtual Result<std::optional<Link>> FindLinkOfDevice(const std::string& parent_device) = 0;
   virtual Result<std::vector<Link>> ListLinks() = 0;
   // One message, or two where `up` comes with settings that must be in force
-  // before.
+  // before. AddrGenMode::kNone succeeds on a link without IPv6 (ipv6.disable=1, or an
+  // MTU below 1280).
   virtual Result<void> ChangeLink(int index, const LinkChange& change) = 0;
 
   // One message: namespace, name and MTU. Not atomic: when the name is taken
@@ -84,12 +85,14 @@ class RouteApi {
   // Adding what exists is kExists. IPv6 routes without a metric get 1024.
   virtual Result<void> AddRoute(const Route& route) = 0;
   virtual Result<bool> DeleteRoute(const Route& route) = 0;
-  // All unicast routes of one family and table; table 0: of all tables.
+  // All unicast routes of one family and table; table 0: of all tables. None of a
+  // family that the kernel does not have.
   virtual Result<std::vector<Route>> ListRoutes(int family, std::uint32_t table) = 0;
 
   virtual Result<void> AddRule(const Rule& rule) = 0;
   virtual Result<bool> DeleteRule(const Rule& rule) = 0;
-  // Rules with other selectors or actions than Rule has are left out.
+  // Rules with other selectors or actions than Rule has are left out. None of a family
+  // that the kernel does not have.
   virtual Result<std::vector<Rule>> ListRules(int family) = 0;
 
   virtual Result<std::vector<Neighbour>> ListNeighbours(int index) = 0;

@@ -29,7 +29,7 @@ struct Link {
   std::string parent_device;  // bus name of the parent, a BDF for PCI; empty when there is none
                               // (IFLA_PARENT_DEV_NAME, Linux 5.14)
   int master = 0;             // index of the bridge, bond or VRF above; 0: none
-  std::optional<AddrGenMode> addr_gen_mode;
+  std::optional<AddrGenMode> addr_gen_mode;  // nullopt: the link has no IPv6
   int tx_queue_len = 0;
   bool promiscuous = false;    // IFF_PROMISC: by an administrator
   bool all_multicast = false;  // IFF_ALLMULTI

@@ -27,6 +27,11 @@ std::string LinkText(int index) {
   return "interface " + std::to_string(index);
 }
 
+// Of a family that the kernel does not have: it was booted with ipv6.disable=1.
+bool IsWithoutFamily(const Error& error) {
+  return error.sys_errno == EAFNOSUPPORT || error.sys_errno == EOPNOTSUPP;
+}
+
 // Removing something: what is not there is no error.
 Result<bool> Removed(const Result<void>& result, std::initializer_list<int> absent, const std::string& what) {
   if (result) return true;
@@ -46,6 +51,23 @@ Error WithLinkHint(Error error, const std::string& name) {
     error.hint = "the name " + name + " (or an alternative name of the interface) is taken in that namespace";
   } else if (error.sys_errno == EPERM) {
     error.hint = "this needs CAP_NET_ADMIN in both namespaces";
+  }
+  return error;
+}
+
+// Why the kernel refuses an IPv6 address: without the protocol (ipv6.disable=1) it knows no such family; a
+// link below IPv6's smallest MTU has no IPv6 (ENOBUFS, EINVAL before 5.13), one with disable_ipv6 refuses
+// (EACCES): inet6_addr_add in net/ipv6/addrconf.c.
+Error WithIpv6Hint(Error error, const IpAddress& address) {
+  if (address.IsV4() || !error.hint.empty()) return error;
+  const int code = error.sys_errno;
+  if (IsWithoutFamily(error)) {
+    error.hint =
+        "the node's kernel runs without IPv6 (ipv6.disable=1): give this network IPv4 addresses only";
+  } else if (code == EACCES) {
+    error.hint = "the sysctl disable_ipv6 is set in that namespace: clear it, or give IPv4 addresses only";
+  } else if (code == ENOBUFS || code == EINVAL) {
+    error.hint = "IPv6 needs an MTU of at least 1280";
   }
   return error;
 }
@@ -146,6 +168,13 @@ Result<void> NetlinkRoute::SendChange(int index, const LinkChange& change) {
   nl::Message message = nl::ChangeLinkMessage(index, change);
   auto done = socket_.Request(message);
   if (done) return done;
+  if (done.error().sys_errno == EAFNOSUPPORT && change.addr_gen_mode == AddrGenMode::kNone) {
+    // The kernel has checked the whole message before it changed anything (validate_linkmsg in
+    // net/core/rtnetlink.c). Without IPv6 the link gets no automatic address.
+    LinkChange without = change;
+    without.addr_gen_mode.reset();
+    return SendChange(index, without);
+  }
   return Fail(
       Wrap(WithLinkHint(std::move(done.error()), change.name.value_or("")), "changing " + LinkText(index)));
 }
@@ -237,13 +266,15 @@ Result<void> NetlinkRoute::SetVf(int pf_index, int vf, const VfChange& change) {
 
 Result<void> NetlinkRoute::AddAddress(int index, const IpPrefix& address) {
   nl::Message message = nl::AddAddressMessage(index, address);
-  RH_TRY_WRAP(socket_.Request(message), "adding address " + address.ToString() + " to " + LinkText(index));
-  return {};
+  auto done = socket_.Request(message);
+  if (done) return done;
+  return Fail(Wrap(WithIpv6Hint(std::move(done.error()), address.address),
+                   "adding address " + address.ToString() + " to " + LinkText(index)));
 }
 
 Result<bool> NetlinkRoute::DeleteAddress(int index, const IpPrefix& address) {
   nl::Message message = nl::DeleteAddressMessage(index, address);
-  return Removed(socket_.Request(message), {EADDRNOTAVAIL, ENODEV, ENXIO},
+  return Removed(socket_.Request(message), {EADDRNOTAVAIL, ENODEV, ENXIO, EAFNOSUPPORT, EOPNOTSUPP},
                  "deleting address " + address.ToString() + " from " + LinkText(index));
 }
 
@@ -266,7 +297,8 @@ Result<void> NetlinkRoute::AddRoute(const Route& route) {
 
 Result<bool> NetlinkRoute::DeleteRoute(const Route& route) {
   nl::Message message = nl::DeleteRouteMessage(route);
-  return Removed(socket_.Request(message), {ESRCH, ENODEV, ENOENT}, "deleting route " + route.ToString());
+  return Removed(socket_.Request(message), {ESRCH, ENODEV, ENOENT, EAFNOSUPPORT, EOPNOTSUPP},
+                 "deleting route " + route.ToString());
 }
 
 Result<std::vector<Route>> NetlinkRoute::ListRoutes(int family, std::uint32_t table) {
@@ -274,11 +306,14 @@ Result<std::vector<Route>> NetlinkRoute::ListRoutes(int family, std::uint32_t ta
   nl::Message message = nl::DumpRoutesMessage(family, table);
   auto routes = socket_.Dump<Route>(message, [&](const nl::Received& received) -> std::optional<Route> {
     auto route = nl::ParseRoute(received);
-    if (!route || (table != 0 && route->table != table)) return std::nullopt;
+    // For a family that it does not know, the kernel lists all others (rtnl_dump_all).
+    if (!route || route->destination.address.Family() != family) return std::nullopt;
+    if (table != 0 && route->table != table) return std::nullopt;
     return route;
   });
   // A table comes into being with its first route.
-  if (!routes && routes.error().sys_errno == ENOENT) return std::vector<Route>{};
+  if (!routes && (routes.error().sys_errno == ENOENT || IsWithoutFamily(routes.error())))
+    return std::vector<Route>{};
   if (!routes)
     return Fail(Wrap(std::move(routes.error()), "listing routes of table " + std::to_string(table)));
   return routes;
@@ -294,13 +329,21 @@ Result<void> NetlinkRoute::AddRule(const Rule& rule) {
 Result<bool> NetlinkRoute::DeleteRule(const Rule& rule) {
   RH_TRY(CheckFamily(rule.family));
   nl::Message message = nl::DeleteRuleMessage(rule);
-  return Removed(socket_.Request(message), {ENOENT, ESRCH}, "deleting rule " + rule.ToString());
+  return Removed(socket_.Request(message), {ENOENT, ESRCH, EAFNOSUPPORT, EOPNOTSUPP},
+                 "deleting rule " + rule.ToString());
 }
 
 Result<std::vector<Rule>> NetlinkRoute::ListRules(int family) {
   RH_TRY(CheckFamily(family));
   nl::Message message = nl::DumpRulesMessage(family);
-  return RH_TRY_WRAP(socket_.Dump<Rule>(message, nl::ParseRule), "listing rules");
+  auto rules = socket_.Dump<Rule>(message, [&](const nl::Received& received) -> std::optional<Rule> {
+    auto rule = nl::ParseRule(received);
+    if (!rule || rule->family != family) return std::nullopt;
+    return rule;
+  });
+  if (!rules && IsWithoutFamily(rules.error())) return std::vector<Rule>{};
+  if (!rules) return Fail(Wrap(std::move(rules.error()), "listing rules"));
+  return rules;
 }
 
 Result<std::vector<Neighbour>> NetlinkRoute::ListNeighbours(int index) {
@@ -323,7 +366,7 @@ Result<void> NetlinkRoute::SetNeighbour(const Neighbour& neighbour) {
 
 Result<bool> NetlinkRoute::DeleteNeighbour(const Neighbour& neighbour) {
   nl::Message message = nl::DeleteNeighbourMessage(neighbour);
-  return Removed(socket_.Request(message), {ENOENT, ENODEV},
+  return Removed(socket_.Request(message), {ENOENT, ENODEV, EAFNOSUPPORT, EOPNOTSUPP},
                  "deleting neighbour " + neighbour.address.ToString() + " from " + LinkText(neighbour.link));
 }
 
