@@ -85,7 +85,7 @@ class Adding {
 
   Result<CniResult> Run(const AttachPlan& plan, PodNetwork& network, const DeviceLocks& locks) {
     JournalEntry entry = RH_TRY(DescribeAttachment(root_, kernel_, network, request_, plan));
-    RH_TRY(Begin(entry));
+    RH_TRY(Begin(entry, network));
     const auto addressing = RH_TRY(Allocate(plan, locks, entry));
     RH_TRY(DescribeAddressing(network, plan, addressing, entry));
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
@@ -107,11 +107,14 @@ class Adding {
 
  private:
   // Before anything is touched: how it was is on record, and so is the way back.
-  Result<void> Begin(const JournalEntry& entry) {
-    undo_.Push("the attachment", [this, key = entry.key]() -> Result<void> {
+  Result<void> Begin(const JournalEntry& entry, const PodNetwork& network) {
+    undo_.Push("the attachment", [this, key = entry.key, pod_ns = &network.pod_ns]() -> Result<void> {
       // As it is on record by then, with addresses and rules.
       const auto recorded = RH_TRY(journal_.Find(key));
-      return recorded ? ReleaseAttachment(root_, kernel_, journal_, request_, *recorded) : Result<void>();
+      if (!recorded) return {};
+      ReleaseOptions options;
+      options.pod_ns = pod_ns;
+      return ReleaseAttachment(root_, kernel_, journal_, request_, *recorded, options);
     });
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
     clock_.Done("journal");

@@ -92,7 +92,7 @@ class Claim {
   Result<void> Finish(const std::vector<JournalEntry>& earlier) {
     for (const auto& entry : earlier) {
       RH_TRY_WRAP(
-          ReleaseAttachment(root_, kernel_, journal_, request_, entry, std::chrono::steady_clock::now()),
+          ReleaseAttachment(root_, kernel_, journal_, request_, entry, {std::chrono::steady_clock::now()}),
           "finishing the earlier attachment " + entry.key.ToString());
     }
     return {};

@@ -1,3 +1,6 @@
+#include <algorithm>
+#include <chrono>
+
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/locks.h"
 #include "cni/plugin/plugin.h"
@@ -16,22 +19,28 @@ Error WithHolder(Error error, const JournalEntry& entry) {
   return error;
 }
 
+std::chrono::milliseconds TimeUntil(Deadline deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+  return std::max(left, std::chrono::milliseconds(0));
+}
+
 }  // namespace
 
 // Through the entry of its own network, container and interface only: a DEL that
 // comes late does not touch the device of the next pod.
-Result<void> RailheadPlugin::Release(const CniRequest& request, const AttachmentKey& key) {
+Result<void> RailheadPlugin::Release(const CniRequest& request, const AttachmentKey& key,
+                                     std::optional<Deadline> until) {
   for (;;) {
     auto entry = RH_TRY(journal_.Find(key));
     if (!entry) return {};
     const auto devices = DevicesOf(*entry);
     // A killed ADD can leave its IPAM plugin running, which holds these too.
-    const auto locks = DeviceLocks::Acquire(root_, devices, kLockLimit);
+    const auto locks = DeviceLocks::Acquire(root_, devices, until ? TimeUntil(*until) : kLockLimit);
     if (!locks) return Fail(WithHolder(locks.error(), *entry));
     entry = RH_TRY(journal_.Find(key));
     if (!entry) return {};  // another DEL has finished while this one waited
     if (DevicesOf(*entry) != devices) continue;
-    return ReleaseAttachment(root_, kernel_, journal_, request, *entry);
+    return ReleaseAttachment(root_, kernel_, journal_, request, *entry, {until.value_or(HomeDeadline())});
   }
 }
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -13,6 +14,11 @@ bool IsValid(const std::vector<ValidAttachment>& valid, const AttachmentKey& key
   return std::any_of(valid.begin(), valid.end(), [&](const ValidAttachment& attachment) {
     return attachment.container_id == key.container_id && attachment.ifname == key.ifname;
   });
+}
+
+// Another call holds a device, or a dying namespace has not given it back yet.
+bool MayPass(const Error& error) {
+  return error.code == ErrorCode::kTimeout || error.code == ErrorCode::kBusy;
 }
 
 // A plugin that was asked for each link of an attachment knows these by their own
@@ -34,22 +40,31 @@ CniRequest WithLinksOf(const CniRequest& request, const std::vector<JournalEntry
 }  // namespace
 
 // Of this network only: what the runtime does not know as valid is released as by DEL.
-// All are tried; the first failure is told.
+// The runtime starts no ADD and no DEL meanwhile, so all waits share one deadline, and what needs none
+// comes first. DEL and railheadd go on with what is still stuck then. The first failure is the answer.
 Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) {
   RH_TRY(CheckStateFolders(root_));
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
   const JournalScan scan = RH_TRY(journal_.Scan());
+  const Deadline now = std::chrono::steady_clock::now();
+  const Deadline until = now + std::chrono::seconds(config.home_wait_seconds);
   std::optional<Error> first;
   if (!scan.damaged.empty()) first = scan.damaged.front();  // it may be one of this network
   std::vector<JournalEntry> kept;
+  std::vector<AttachmentKey> waiting;
   for (const auto& entry : scan.entries) {
     if (entry.key.network != request.network) continue;
     if (IsValid(valid, entry.key)) {
       kept.push_back(entry);
-      continue;
+    } else if (auto released = Release(request, entry.key, now); !released && MayPass(released.error())) {
+      waiting.push_back(entry.key);
+    } else if (!released && !first) {
+      first = Wrap(released.error(), "GC of " + entry.key.ToString());
     }
-    auto released = Release(request, entry.key);
-    if (!released && !first) first = Wrap(released.error(), "GC of " + entry.key.ToString());
+  }
+  for (const AttachmentKey& key : waiting) {
+    auto released = Release(request, key, until);
+    if (!released && !first) first = Wrap(released.error(), "GC of " + key.ToString());
   }
   auto forwarded = IpamForward(WithLinksOf(request, kept), config, "GC");
   if (!forwarded && !first) first = forwarded.error();

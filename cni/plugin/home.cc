@@ -294,21 +294,6 @@ Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {
   return RestoreLink(way, link);
 }
 
-// The pod's namespace, if it is still the one that the entry means.
-Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry,
-                                       const std::string& other_path) {
-  for (const auto& path : {entry.netns, other_path}) {
-    if (path.empty()) continue;
-    auto opened = kernel.OpenNetns(path);
-    if (opened && opened->inode() == entry.netns_inode) return std::move(*opened);
-    if (!opened && opened.error().code != ErrorCode::kNotFound &&
-        opened.error().code != ErrorCode::kInvalid) {
-      return Fail(opened.error());
-    }
-  }
-  return std::nullopt;
-}
-
 }  // namespace
 
 bool NeedsRebindForMac(const std::string& driver) {
@@ -316,14 +301,13 @@ bool NeedsRebindForMac(const std::string& driver) {
   return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
 }
 
-Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const std::string& netns,
+Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const NetNs* pod_ns,
                        Deadline deadline) {
   const NetNs host_ns = RH_TRY(kernel.HostNetns());
   const auto host = RH_TRY(kernel.OpenRoute(host_ns));
-  const auto pod_ns = RH_TRY(OpenPodOf(kernel, entry, netns));
   std::unique_ptr<RouteApi> pod;
-  if (pod_ns) pod = RH_TRY(kernel.OpenRoute(*pod_ns));
-  const Way way{root, kernel, host_ns, *host, pod_ns ? &*pod_ns : nullptr, pod.get(), deadline};
+  if (pod_ns != nullptr) pod = RH_TRY(kernel.OpenRoute(*pod_ns));
+  const Way way{root, kernel, host_ns, *host, pod_ns, pod.get(), deadline};
   std::optional<Error> first;
   // The others go home even if one cannot.
   // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot parse <ranges>' reverse view.

@@ -20,9 +20,8 @@
 
 namespace railhead {
 
-// `netns`: a path to the pod's namespace besides the one in the entry; may be
-// empty.
-Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const std::string& netns,
+// `pod_ns`: the pod's namespace; nullptr: it is gone.
+Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const NetNs* pod_ns,
                        Deadline deadline);
 
 // Drivers that take a VF's administrative MAC only when they bind: "Reload the VF

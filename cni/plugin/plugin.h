@@ -38,8 +38,10 @@ class RailheadPlugin : public CniPlugin {
   [[nodiscard]] const std::optional<AttachmentKey>& announced() const { return announced_; }
 
  private:
-  // Ends the attachment if there is one, under its devices' locks.
-  Result<void> Release(const CniRequest& request, const AttachmentKey& key);
+  // Ends the attachment if there is one, under its devices' locks. `until`: for waiting, both for locks and
+  // for devices; nullopt: as long as a DEL waits.
+  Result<void> Release(const CniRequest& request, const AttachmentKey& key,
+                       std::optional<Deadline> until = std::nullopt);
 
   Root root_;
   Kernel& kernel_;

@@ -35,11 +35,17 @@ Result<std::optional<PodNetwork>> PodNetwork::OpenOf(Kernel& kernel, const Journ
   return RH_TRY(Both(kernel, std::move(host_ns), *std::move(pod_ns)));
 }
 
-Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry) {
-  auto ns = kernel.OpenNetns(entry.netns);
-  if (ns) return ns->inode() == entry.netns_inode ? std::optional<NetNs>(std::move(*ns)) : std::nullopt;
-  if (ns.error().code == ErrorCode::kNotFound || ns.error().code == ErrorCode::kInvalid) return std::nullopt;
-  return Fail(std::move(ns.error()));
+Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry,
+                                       const std::string& other_path) {
+  for (const auto& path : {entry.netns, other_path}) {
+    if (path.empty()) continue;
+    auto ns = kernel.OpenNetns(path);
+    if (ns && ns->inode() == entry.netns_inode) return std::move(*ns);
+    if (!ns && ns.error().code != ErrorCode::kNotFound && ns.error().code != ErrorCode::kInvalid) {
+      return Fail(std::move(ns.error()));
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace railhead

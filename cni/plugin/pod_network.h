@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "cni/skel/plugin.h"
 #include "cni/state/journal.h"
@@ -26,7 +27,9 @@ struct PodNetwork {
   static Result<std::optional<PodNetwork>> OpenOf(Kernel& kernel, const JournalEntry& entry);
 };
 
-// The namespace of an attachment's pod. nullopt: it is gone, or another one has its path.
-Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry);
+// The namespace of an attachment's pod, by the entry's path or by `other_path`. nullopt: it is gone, or
+// another one has its path.
+Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry,
+                                       const std::string& other_path = {});
 
 }  // namespace railhead

@@ -3,6 +3,7 @@
 #include "cni/plugin/handoff_step.h"
 #include "cni/plugin/home.h"
 #include "cni/plugin/ipam_step.h"
+#include "cni/plugin/pod_network.h"
 
 namespace railhead {
 namespace {
@@ -21,6 +22,15 @@ Result<JournalEntry> WithHeldLinksOnly(const Journal& journal, const JournalEntr
   return held;
 }
 
+Result<void> ReturnDevices(const Root& root, Kernel& kernel, const CniRequest& request,
+                           const JournalEntry& entry, const ReleaseOptions& options) {
+  if (options.pod_ns != nullptr && options.pod_ns->inode() == entry.netns_inode)
+    return BringHome(root, kernel, entry, options.pod_ns, options.deadline);
+  const bool own = entry.key == AttachmentKey{request.network, request.container_id, request.ifname};
+  const auto pod_ns = RH_TRY(OpenPodOf(kernel, entry, own ? request.netns : ""));
+  return BringHome(root, kernel, entry, pod_ns ? &*pod_ns : nullptr, options.deadline);
+}
+
 }  // namespace
 
 std::set<std::string> DevicesOf(const JournalEntry& entry) {
@@ -33,10 +43,10 @@ std::set<std::string> DevicesOf(const JournalEntry& entry) {
 }
 
 Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
-                               const CniRequest& request, const JournalEntry& entry, Deadline deadline) {
+                               const CniRequest& request, const JournalEntry& entry,
+                               const ReleaseOptions& options) {
   const JournalEntry held = RH_TRY(WithHeldLinksOnly(journal, entry));
-  const bool own = entry.key == AttachmentKey{request.network, request.container_id, request.ifname};
-  RH_TRY(BringHome(root, kernel, held, own ? request.netns : "", deadline));
+  RH_TRY(ReturnDevices(root, kernel, request, held, options));
   RH_TRY(RemoveHandoffOf(root, journal, held));
   RH_TRY_WRAP(IpamRelease(request, entry), "releasing the addresses of " + entry.key.ToString());
   return journal.Remove(entry);

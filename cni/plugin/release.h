@@ -22,11 +22,18 @@ namespace railhead {
 
 std::set<std::string> DevicesOf(const JournalEntry& entry);
 
+struct ReleaseOptions {
+  // Until when to wait for a device that no reachable namespace has.
+  Deadline deadline = HomeDeadline();
+  // A handle that the caller holds on the pod's namespace. The namespace lives as long as the handle,
+  // also when its path is gone: without it the release would wait for its own caller.
+  const NetNs* pod_ns = nullptr;
+};
+
 // `request`: where IPAM plugins are (else where ADD found them), and, when it is
-// about this very attachment, a path to the pod's namespace. `deadline`: for devices
-// on their way home.
+// about this very attachment, a path to the pod's namespace.
 Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
                                const CniRequest& request, const JournalEntry& entry,
-                               Deadline deadline = HomeDeadline());
+                               const ReleaseOptions& options = {});
 
 }  // namespace railhead

@@ -70,7 +70,7 @@ Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
   if (RH_TRY(Judge(pass, *entry)).reason.empty()) return false;
   // Nobody's request: IPAM plugins are where ADD found them.
   RH_TRY(ReleaseAttachment(pass.root, pass.kernel, pass.journal, CniRequest{}, *entry,
-                           std::chrono::steady_clock::now() + pass.options.home_limit));
+                           {std::chrono::steady_clock::now() + pass.options.home_limit}));
   return true;
 }
 

@@ -33,10 +33,7 @@ class HomeTest : public ::testing::Test {
     attached.host_tx_queue_len = link.tx_queue_len;
     entry_.links.push_back(attached);
   }
-  Result<void> Home() {
-    return BringHome(sysfs_.root(), kernel_, entry_, "/proc/self/fd/" + std::to_string(pod_.fd()),
-                     NetDeadline());
-  }
+  Result<void> Home() { return BringHome(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline()); }
   [[nodiscard]] bool InPod(const std::string& name) const {
     return Must(pod_route_->FindLink(name)).has_value();
   }

@@ -1,4 +1,7 @@
 // ADD and DEL that fail, or are killed, at every call of the kernel.
+#include <cerrno>
+#include <cstdio>
+
 #include "tests/cni/faults_fixture.h"
 
 namespace railhead::testing {
@@ -126,6 +129,42 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenNamespaceGone) {
     ASSERT_TRUE(deleted) << Describe(deleted.error());
     ASSERT_EQ(ChangedSince(before), "");
   }
+}
+
+// While ADD runs, the runtime gives the sandbox up: the namespace's path goes, and the namespace lives on
+// only by ADD's own handle. Wherever that happens and wherever ADD fails then, its undo takes the device out
+// itself.
+TEST_F(PluginFaultsTest, NamespaceGivenUpAtEveryCallAndAddFailsLater) {
+  const Call call{.config = Usual() + kAllSettings};
+  const int calls = CountCalls(call).first;
+  ASSERT_GT(calls, 10);
+  const auto before = World();
+  int failed = 0;
+  for (int nth = 1; nth < calls; ++nth) {
+    // The next call, the last one, and one in between that is another each time.
+    for (const int fails : {nth + 1, nth + 1 + (nth * 7) % (calls - nth), calls}) {
+      SCOPED_TRACE("given up before call " + std::to_string(nth) + ", failed at call " +
+                   std::to_string(fails));
+      kernel_.FailCall(fails, EIO);
+      int seen = 0;
+      kernel_.before = [&](const std::string&) {
+        if (++seen == nth) (void)::rename(pod_.c_str(), (pod_ + ".gone").c_str());
+      };
+      const auto added = Add(call);
+      kernel_.before = {};
+      kernel_.StopFailing();
+      (void)::rename((pod_ + ".gone").c_str(), pod_.c_str());
+      if (!added) {
+        ++failed;
+        EXPECT_EQ(added.error().hint.find("DEL will finish this"), std::string::npos)
+            << Describe(added.error());
+      } else {
+        ASSERT_TRUE(Del(call));
+      }
+      ASSERT_EQ(ChangedSince(before), "") << (added ? "succeeded" : Describe(added.error()));
+    }
+  }
+  EXPECT_GT(failed, 2 * calls) << "most failures are ADD's";
 }
 
 // igbvf takes its MAC when it binds, and has another host name after that.

@@ -1,6 +1,9 @@
 // GC and STATUS of CNI 1.1.0.
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -83,6 +86,54 @@ TEST_F(PluginGcTest, OneThatFailsDoesNotStopTheOthers) {
   EXPECT_EQ(IpamLog(), "DEL net1, DEL net1, GC") << "the IPAM plugin is asked all the same";
   EXPECT_TRUE(Gc({}, {.network = "net", .config = Ipam()}));
   EXPECT_EQ(Files(), "");
+}
+
+// Namespaces that a process keeps alive, although their paths are gone.
+class PluginGcStuckTest : public PluginGcTest {
+ protected:
+  [[nodiscard]] int VfsOfEach() const override { return 16; }
+  // Of `stuck` attachments that cannot come back, and the same number that can.
+  std::chrono::steady_clock::duration Collect(int stuck) {
+    std::vector<std::string> pods;
+    const auto attach = [&](const Call& call) {
+      pods.push_back(call.netns);
+      const auto added = Add(call);
+      EXPECT_TRUE(added) << Describe(added.error());
+    };
+    for (int n = 0; n < stuck; ++n) {
+      // Names that come before and after those of the others.
+      const Call held = Single("b" + std::to_string(n), 0, n);
+      attach(held);
+      attach(Single((n % 2 == 0 ? "a" : "c") + std::to_string(n), 0, 8 + n));
+      (void)::unlink(held.netns.c_str());
+    }
+    int waits = 0;
+    kernel_.before = [&](const std::string&) {
+      // From the second look on GC waits: by then all that can go is gone.
+      if (HeldAddresses().find('a') == std::string::npos && HeldAddresses().find('c') == std::string::npos)
+        ++waits;
+    };
+    const auto began = std::chrono::steady_clock::now();
+    const auto collected = Gc({}, {.network = "net", .config = Ipam() + R"(,"homeWaitSeconds":1)"});
+    const auto took = std::chrono::steady_clock::now() - began;
+    kernel_.before = {};
+    EXPECT_FALSE(collected);
+    EXPECT_GT(waits, stuck) << "each stuck one is tried again after the others";
+    EXPECT_EQ(Journal(sysfs_.root()).Scan()->entries.size(), static_cast<std::size_t>(stuck));
+    for (const std::string& pod : pods) kernel_.RemoveNamespace(pod);
+    const auto again = Gc({}, {.network = "net", .config = Ipam()});
+    EXPECT_TRUE(again) << Describe(again.error());
+    return took;
+  }
+};
+
+TEST_F(PluginGcStuckTest, AllShareOneDeadline) {
+  const auto before = World();
+  const auto one = Collect(1);
+  EXPECT_EQ(ChangedSince(before), "");
+  const auto many = Collect(8);
+  EXPECT_EQ(ChangedSince(before), "");
+  EXPECT_LT(many, 4 * one) << "eight waits one after the other would take eight times as long";
 }
 
 TEST_F(PluginGcTest, DamagedEntryDoesNotStopTheOthers) {
