@@ -148,7 +148,7 @@ class Kernel {
   // The GID table of port 1 as a process in `ns` sees it; nullopt: no such device.
   virtual Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns,
                                                                 const std::string& device) = 0;
-  // Waits for an entry of that table; nullopt: not there by the deadline. The
+  // Waits for an entry of that table; nullopt: not there by the deadline, or the device is gone. The
   // kernel fills tables from a work queue and tells nobody, so this polls. What is
   // here works by ReadGids; LinuxKernel's looks at the likely slots first.
   virtual Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device,
@@ -157,7 +157,7 @@ class Kernel {
       const bool last = std::chrono::steady_clock::now() >= deadline;
       const auto table = RH_TRY(ReadGids(ns, device));
       const auto found = table ? FindGid(*table, wanted) : std::nullopt;
-      if (found || last) return found;
+      if (found || last || !table) return found;
       std::this_thread::sleep_for(pause.Next());
     }
   }

@@ -6,6 +6,7 @@
 #include "cni/plugin/describe.h"
 #include "cni/plugin/devices.h"
 #include "cni/plugin/handoff_step.h"
+#include "cni/plugin/host_device.h"
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/plugin.h"
 #include "cni/plugin/release.h"
@@ -91,10 +92,8 @@ class Adding {
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
     clock_.Done("addresses");
     Attachment attachment(root_, kernel_, network, plan, addressing, entry);
-    RH_TRY(Attach(attachment, plan, entry));
-    RH_TRY(RequireHandoff(plan, entry));
-    RH_TRY(FinishWithHandoff(root_, journal_, kernel_, network, plan, entry));
-    clock_.Done("handoff");
+    if (auto done = Complete(attachment, plan, network, entry); !done)
+      return Fail(attachment.Explain(std::move(done.error())));
     CniResult result = RH_TRY(PreviousResult(plan.config));
     for (std::size_t i = 0; i < plan.links.size(); ++i) {
       AddLink(result, request_, plan.links[i], attachment.pod_link(i), addressing[i]);
@@ -167,6 +166,15 @@ class Adding {
     return {};
   }
 
+  Result<void> Complete(Attachment& attachment, const AttachPlan& plan, PodNetwork& network,
+                        JournalEntry& entry) {
+    RH_TRY(Attach(attachment, plan, entry));
+    RH_TRY(RequireHandoff(plan, entry));
+    RH_TRY(FinishWithHandoff(root_, journal_, kernel_, network, plan, entry));
+    clock_.Done("handoff");
+    return {};
+  }
+
   static Result<void> RequireHandoff(const AttachPlan& plan, const JournalEntry& entry) {
     for (std::size_t i = 0; i < plan.links.size(); ++i) {
       if (!plan.links[i].handoff_required || entry.links[i].gid_index) continue;
@@ -203,6 +211,14 @@ Attempt AddOnce(Adding& adding, UndoStack& undo, const AttachPlan& plan, PodNetw
   return attempt;
 }
 
+Error WithLostDevices(const Root& root, const DeviceChoice& choice, Error error) {
+  for (const PciAddress& device : choice.devices) {
+    Error lost = WithLostDevice(root, device, error);
+    if (lost.message != error.message) return lost;
+  }
+  return error;
+}
+
 // That there is no other address, as for a pod that asks for a certain one, explains less than
 // that somebody uses it.
 Attempt Next(const Attempt& before, Attempt now) {
@@ -222,9 +238,13 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   if (choice.devices.empty()) return CniResultJson(RH_TRY(PreviousResult(config)), request.cni_version);
   PodNetwork network = RH_TRY(PodNetwork::Open(kernel_, request));
   const auto home_by = std::chrono::steady_clock::now() + std::chrono::seconds(config.home_wait_seconds);
-  const DeviceLocks locks = RH_TRY(ClaimDevices(root_, kernel_, journal_, request, choice, home_by));
+  auto claimed = ClaimDevices(root_, kernel_, journal_, request, choice, home_by);
+  if (!claimed) return Fail(WithLostDevices(root_, choice, std::move(claimed.error())));
+  const DeviceLocks locks = *std::move(claimed);
   clock.Done("claim");
-  const AttachPlan plan = RH_TRY(ResolvePlan(root_, *network.host, request, config, choice));
+  auto resolved = ResolvePlan(root_, *network.host, request, config, choice);
+  if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
+  const AttachPlan plan = *std::move(resolved);
   RH_TRY(RefuseTakenNames(network, plan));
   clock.Done("plan");
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cni/plugin/home.h"
+#include "cni/plugin/host_device.h"
 #include "cni/plugin/rdma_step.h"
 #include "netns/base/poll_pause.h"
 #include "netns/sys/pci.h"
@@ -269,6 +270,24 @@ Result<void> Attachment::MeetGateways(Deadline deadline) {
     }
   }
   return {};
+}
+
+Error Attachment::Explain(Error error) const {
+  for (const Work& work : work_) {
+    const LinkPlan& plan = *work.plan;
+    Error lost = WithLostDevice(root_, plan.device.address, error);
+    if (lost.message != error.message) return lost;
+    if (plan.user_space) continue;
+    const auto on_host = network_.host->FindLink(work.host_index);
+    const auto in_pod = network_.pod->FindLink(work.pod_link.index);
+    const auto moved = network_.pod->FindLinkOfDevice(plan.bdf);
+    if (!on_host || !in_pod || !moved || *on_host || *in_pod || *moved) continue;
+    error = Wrap(std::move(error), "device " + plan.bdf + " was bound to its driver anew");
+    error.code = ErrorCode::kNotFound;
+    error.hint = "it has another interface now: this ADD will be tried again";
+    return error;
+  }
+  return error;
 }
 
 Result<void> Attachment::SetUpRdma(Deadline deadline) {

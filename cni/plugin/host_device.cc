@@ -52,6 +52,21 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
   return *link;
 }
 
+// The kernel removes the link "driver" before it calls the driver's remove function (__device_release_driver
+// in drivers/base/dd.c), so it is gone before anything of the device is.
+Error WithLostDevice(const Root& root, const PciAddress& address, Error error) {
+  const std::string bdf = address.ToString();
+  const auto device = FindPciDevice(root, address);
+  if (!device || (*device && (*device)->driver)) return error;
+  const std::string loss =
+      *device ? "device " + bdf + " has lost its driver" : "device " + bdf + " was removed";
+  error = Wrap(std::move(error), loss);
+  error.code = ErrorCode::kNotFound;
+  error.hint = *device ? "bind it to its driver again; dmesg may tell why it went"
+                       : "were the VFs of its PF made anew? The pod needs another device then";
+  return error;
+}
+
 Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf) {
   const std::string what = "device " + bdf + " (" + link.name + ")";
   if (link.master != 0) {

@@ -22,6 +22,10 @@ Result<PciDevice> FindNic(const Root& root, const PciAddress& address);
 // on its way from there. kNotFound without a driver.
 Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device);
 
+// What an ADD answers that failed while its device went away: kNotFound with the reason before `error`'s
+// message, whichever step met it first. Else `error` as it is.
+Error WithLostDevice(const Root& root, const PciAddress& address, Error error);
+
 // Moving takes addresses and routes away, and DEL cannot bring them back: kInvalid
 // for what the host itself uses.
 Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf);

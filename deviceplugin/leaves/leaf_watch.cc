@@ -14,8 +14,8 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/leaves/cabling.h"
 #include "deviceplugin/pools/fabric_pools.h"
-#include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/sys/netdev_sysfs.h"
 
 namespace railhead {
 namespace {
@@ -32,7 +32,7 @@ constexpr int kFramesAtOnce = 16;
 
 // Empty where sysfs does not say: the device is not here, or it is down.
 std::string AttributeOf(const Root& root, const std::string& netdev, const char* name) {
-  const auto text = ReadAttribute(root.Path("/sys/class/net/") + netdev + "/" + name);
+  const auto text = ReadNetdevAttribute(root, netdev, name);
   return text ? text->value_or("") : "";
 }
 

@@ -5,8 +5,8 @@
 #include "cni/plugin/pod_network.h"
 #include "deviceplugin/nics/pause_counters.h"
 #include "deviceplugin/nics/subjects.h"
-#include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/sys/netdev_sysfs.h"
 
 namespace railhead {
 namespace {
@@ -27,9 +27,9 @@ bool Counts(const std::vector<VfTraffic>& vfs) {
   return std::any_of(vfs.begin(), vfs.end(), [](const VfTraffic& vf) { return !IsNothing(vf.traffic); });
 }
 
-// "speed" is in Mbit/s; -1, or EINVAL of a link that is down, where there is none.
+// "speed" is in Mbit/s; -1 or nothing where there is none.
 std::optional<std::uint64_t> SpeedOf(const Root& root, const std::string& netdev) {
-  const auto text = ReadAttribute(root.Path("/sys/class/net/") + netdev + "/speed");
+  const auto text = ReadNetdevAttribute(root, netdev, "speed");
   if (!text || !*text) return std::nullopt;
   const auto megabits = ParseInt(**text);
   if (!megabits || *megabits <= 0) return std::nullopt;

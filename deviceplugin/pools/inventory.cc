@@ -53,30 +53,38 @@ Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const P
   return function;
 }
 
-// The functions of PCI class 12. Those of `known` are none: they need not be asked.
-Result<std::vector<NicFunction>> ListAccelerators(const Root& root, const std::vector<NicFunction>& known) {
+Result<std::optional<NicFunction>> ReadAccelerator(const Root& root, const PciAddress& address) {
   constexpr std::uint32_t kProcessingAccelerators = 0x12;
-  std::set<std::string> network;
-  for (const NicFunction& function : known) network.insert(function.id);
-  std::vector<NicFunction> accelerators;
-  const std::string path = root.Path("/sys/bus/pci/devices");
-  const auto names = RH_TRY(ListDirectory(path));
+  const std::string id = address.ToString();
+  const auto class_code = RH_TRY(ReadAttribute(root.Path("/sys/bus/pci/devices/") + id + "/class"));
+  if (!class_code || !class_code->starts_with("0x12")) return std::nullopt;
+  const auto device = RH_TRY(FindPciDevice(root, address));
+  if (!device || device->class_code >> 16 != kProcessingAccelerators) return std::nullopt;
+  NicFunction function = Describe(*device);
+  function.kind = FunctionKind::kAccelerator;
+  function.acpi_index = RH_TRY(AcpiIndexOf(root, id));
+  return function;
+}
+
+// The functions of PCI class 12. The network functions are none: they need not be asked.
+Result<void> AddAccelerators(const Root& root, Inventory* inventory) {
+  std::set<PciAddress> network;
+  for (const NicFunction& function : inventory->functions) network.insert(function.address);
+  const auto names =
+      RH_TRY_WRAP(ListDirectory(root.Path("/sys/bus/pci/devices")), "looking for accelerators");
   for (const std::string& name : names.value_or(std::vector<std::string>{})) {
     const auto address = PciAddress::Parse(name);
-    if (!address || network.contains(name)) continue;
-    const auto class_code =
-        RH_TRY(ReadAttribute(std::string(path).append("/").append(name).append("/class")));
-    if (!class_code || class_code->rfind("0x12", 0) != 0) continue;
-    const auto device = RH_TRY(FindPciDevice(root, *address));
-    if (!device || device->class_code >> 16 != kProcessingAccelerators) continue;
-    NicFunction function = Describe(*device);
-    function.kind = FunctionKind::kAccelerator;
-    function.acpi_index = RH_TRY(AcpiIndexOf(root, function.id));
-    accelerators.push_back(std::move(function));
+    if (!address || network.contains(*address) || inventory->unreadable.contains(*address)) continue;
+    auto function = ReadAccelerator(root, *address);
+    if (!function) {
+      inventory->unreadable.emplace(*address, std::move(function.error()));
+    } else if (*function) {
+      inventory->accelerators.push_back(**std::move(function));
+    }
   }
-  std::sort(accelerators.begin(), accelerators.end(),
-            [](const NicFunction& a, const NicFunction& b) { return a.address < b.address; });
-  return accelerators;
+  std::sort(inventory->accelerators.begin(), inventory->accelerators.end(),
+            [](const NicFunction& one, const NicFunction& other) { return one.address < other.address; });
+  return {};
 }
 
 Result<void> MarkVdpa(const Root& root, Inventory* inventory) {
@@ -108,6 +116,47 @@ Result<void> NamePf(const Root& root, PfMemory* memory, NicFunction* pf) {
   }
   pf->pf_name = NameInJournal(root, pf->id);
   memory->Recall(pf);
+  return {};
+}
+
+Result<NicFunction> DescribePf(const Root& root, const HostCarriers& carriers, const PciDevice& device,
+                               PfMemory* memory) {
+  NicFunction pf = RH_TRY(Describe(root, carriers, device));
+  RH_TRY(NamePf(root, memory, &pf));
+  return pf;
+}
+
+// A PF that cannot be read is counted all the same, as ListRailPfs() does: positions in fabric.json would
+// mean other PFs else. Where not even that can be decided, nothing is known of the node's rails.
+Result<void> AddPf(const Root& root, const HostCarriers& carriers, const PciDevice& device, PfMemory* memory,
+                   Inventory* inventory) {
+  const std::string id = device.address.ToString();
+  auto described = DescribePf(root, carriers, device, memory);
+  const bool is_rdma = described ? described->is_rdma : !RH_TRY(RdmaDevicesOf(root, device.address)).empty();
+  if (device.sriov_totalvfs > 0 || is_rdma) inventory->rail_pfs.push_back(id);
+  if (!described) {
+    inventory->unreadable.emplace(device.address, std::move(described.error()));
+    return {};
+  }
+  NicFunction& pf = *described;
+  const auto vfs = RH_TRY(ReadVfs(root, device.address, &inventory->unreadable));
+  pf.vf_count = static_cast<int>(vfs.size());
+  inventory->functions.push_back(pf);
+  for (const PciDevice& vf_device : vfs) {
+    auto vf = Describe(root, carriers, vf_device);
+    if (!vf) {
+      inventory->unreadable.emplace(vf_device.address, std::move(vf.error()));
+      continue;
+    }
+    vf->pf_name = pf.pf_name;
+    // In a pod nothing of it can be seen from here; its PF is of the same kind.
+    if (vf->link_type.empty()) {
+      vf->link_type = pf.link_type;
+      const bool kernel_driver = !vf->driver.empty() && UserSpaceOf(vf->driver) == UserSpace::kNone;
+      vf->is_rdma = vf->is_rdma || (pf.is_rdma && kernel_driver);
+    }
+    inventory->functions.push_back(*std::move(vf));
+  }
   return {};
 }
 
@@ -153,26 +202,9 @@ Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNe
   const HostCarriers carriers =
       RH_TRY_WRAP(FindHostCarriers(root, host), "looking for what the host's network stands on");
   for (const PciDevice& device : RH_TRY_WRAP(ListNetworkPfs(root), "looking for network functions")) {
-    NicFunction pf = RH_TRY(Describe(root, carriers, device));
-    RH_TRY(NamePf(root, &memory, &pf));
-    if (device.sriov_totalvfs > 0 || pf.is_rdma) inventory->rail_pfs.push_back(pf.id);
-    const auto vfs = RH_TRY(ReadVfs(root, device.address));
-    pf.vf_count = static_cast<int>(vfs.size());
-    inventory->functions.push_back(pf);
-    for (const PciDevice& vf_device : vfs) {
-      NicFunction vf = RH_TRY(Describe(root, carriers, vf_device));
-      vf.pf_name = pf.pf_name;
-      // In a pod nothing of it can be seen from here; its PF is of the same kind.
-      if (vf.link_type.empty()) {
-        vf.link_type = pf.link_type;
-        const bool kernel_driver = !vf.driver.empty() && UserSpaceOf(vf.driver) == UserSpace::kNone;
-        vf.is_rdma = vf.is_rdma || (pf.is_rdma && kernel_driver);
-      }
-      inventory->functions.push_back(std::move(vf));
-    }
+    RH_TRY(AddPf(root, carriers, device, &memory, inventory.get()));
   }
-  inventory->accelerators =
-      RH_TRY_WRAP(ListAccelerators(root, inventory->functions), "looking for accelerators");
+  RH_TRY(AddAccelerators(root, inventory.get()));
   inventory->auxiliaries =
       RH_TRY_WRAP(ListSubfunctions(root, carriers, inventory->functions), "looking for subfunctions");
   RH_TRY(MarkVdpa(root, inventory.get()));

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -84,6 +85,8 @@ struct Inventory {
   // Addresses of the PFs that can carry a rail, in PCI order: what a position in
   // fabric.json counts.
   std::vector<std::string> rail_pfs;
+  // Functions that are left out, since what sysfs says of them could not be read.
+  std::map<PciAddress, Error> unreadable;
 
   // Of all three: whatever a pool may give out.
   [[nodiscard]] std::vector<NicFunction> All() const;

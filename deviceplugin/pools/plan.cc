@@ -64,6 +64,8 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNe
                       const DdpLookup& ddp) {
   Plan plan;
   plan.inventory = RH_TRY(Discover(root, host));
+  for (const auto& [address, error] : plan.inventory->unreadable)
+    plan.warnings.push_back(Wrap(error, "function " + address.ToString() + " is left out"));
   if (source.sriovdp) {
     RH_TRY(UseSriovdp(root, source, *source.sriovdp, ddp, &plan));
     return plan;

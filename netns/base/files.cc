@@ -133,10 +133,11 @@ Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t
 Result<std::optional<std::string>> ReadAttribute(const std::string& path) {
   // sysfs gives an attribute whole, a page at most (fs/kernfs/file.c, fs/sysfs/file.c): asking
   // for more would double the reads of whoever reads thousands.
-  auto content = RH_TRY(Read(path, kMaxFileSize, true));
-  if (content) {
-    const auto end = content->find_last_not_of(" \t\r\n");
-    content->resize(end == std::string::npos ? 0 : end + 1);
+  auto content = Read(path, kMaxFileSize, true);
+  if (!content && content.error().sys_errno == ENODEV) return std::nullopt;
+  if (content && *content) {
+    const auto end = (*content)->find_last_not_of(" \t\r\n");
+    (*content)->resize(end == std::string::npos ? 0 : end + 1);
   }
   return content;
 }
@@ -236,6 +237,7 @@ Result<std::optional<std::vector<std::string>>> ListDirectory(const std::string&
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
+  if (errno != 0 && IsAbsence(errno)) return std::nullopt;  // removed while it was listed
   if (errno != 0) return FailSys(errno, "listing " + path);
   std::sort(names.begin(), names.end());
   return names;

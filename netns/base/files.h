@@ -31,7 +31,9 @@ inline constexpr std::size_t kMaxFileSize = std::size_t{4} << 20;
 // `max_size` is an error.
 Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size = kMaxFileSize);
 
-// As ReadFile, but trailing white space removed: for sysfs attributes.
+// As ReadFile, but trailing white space removed: for sysfs attributes. nullopt also when the kernel takes the
+// object of the attribute down just now (ENODEV, fs/kernfs/file.c). An interface's: ReadNetdevAttribute
+// (netns/sys/netdev_sysfs.h).
 Result<std::optional<std::string>> ReadAttribute(const std::string& path);
 
 inline constexpr std::string_view kTemporarySuffix = ".new";

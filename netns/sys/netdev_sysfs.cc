@@ -2,6 +2,7 @@
 
 #include <net/if_arp.h>
 
+#include <cerrno>
 #include <set>
 #include <string_view>
 
@@ -44,8 +45,15 @@ Result<std::vector<std::string>> LowerDevicesOf(const Root& root, const std::str
   return Stacked(root, netdev, kLower);
 }
 
+Result<std::optional<std::string>> ReadNetdevAttribute(const Root& root, const std::string& netdev,
+                                                       const std::string& attribute) {
+  auto text = ReadAttribute(root.Path("/sys/class/net/").append(netdev).append("/").append(attribute));
+  if (!text && text.error().sys_errno == EINVAL) return std::nullopt;
+  return text;
+}
+
 Result<std::optional<int>> HardwareTypeOf(const Root& root, const std::string& netdev) {
-  const auto text = RH_TRY(ReadAttribute(root.Path("/sys/class/net/") + netdev + "/type"));
+  const auto text = RH_TRY(ReadNetdevAttribute(root, netdev, "type"));
   if (!text) return std::nullopt;
   const auto type = ParseInt(*text);
   if (!type || *type < 0 || *type > 0xffff) {

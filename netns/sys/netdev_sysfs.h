@@ -23,6 +23,12 @@ Result<std::vector<std::string>> UpperDevicesOf(const Root& root, const std::str
 // devices would have to be asked for its uppers.
 Result<std::vector<std::string>> LowerDevicesOf(const Root& root, const std::string& netdev);
 
+// An attribute of a network device. nullopt: the device is gone or goes just now, for which the kernel
+// answers EINVAL (netdev_show in net/core/net-sysfs.c). It answers the same for what a link that is down does
+// not have.
+Result<std::optional<std::string>> ReadNetdevAttribute(const Root& root, const std::string& netdev,
+                                                       const std::string& attribute);
+
 // The ARPHRD_ number: 1 is Ethernet, 32 InfiniBand.
 Result<std::optional<int>> HardwareTypeOf(const Root& root, const std::string& netdev);
 

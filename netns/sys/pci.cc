@@ -112,6 +112,8 @@ Result<std::optional<PciDevice>> ReadDevice(const Root& root, const PciAddress& 
     device.sriov_numvfs = RH_TRY(ReadIntAttribute(path + "/sriov_numvfs")).value_or(0);
   }
   device.path = directory;
+  // Attributes that went while they were read look like attributes that never were.
+  if (!Exists(path + "/class")) return std::nullopt;
   return device;
 }
 
@@ -164,15 +166,20 @@ Result<std::vector<PciAddress>> VfsOf(const Root& root, const PciAddress& pf) {
   }
 }
 
-Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf) {
+Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf,
+                                       std::map<PciAddress, Error>* unreadable) {
   std::vector<PciDevice> devices;
   const auto vfs = RH_TRY(VfsOf(root, pf));
   for (std::size_t index = 0; index < vfs.size(); ++index) {
-    auto device = RH_TRY(devices.empty() ? ReadDevice(root, vfs[index])
-                                         : ReadSibling(root, vfs[index], devices.front()));
-    if (!device) continue;  // VFs are being removed under us
-    device->vf_index = static_cast<int>(index);
-    devices.push_back(*std::move(device));
+    auto device =
+        devices.empty() ? ReadDevice(root, vfs[index]) : ReadSibling(root, vfs[index], devices.front());
+    if (!device && unreadable != nullptr) {
+      unreadable->emplace(vfs[index], std::move(device.error()));
+      continue;
+    }
+    if (!RH_TRY(device)) continue;  // VFs are being removed under us
+    (*device)->vf_index = static_cast<int>(index);
+    devices.push_back(**std::move(device));
   }
   return devices;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -43,8 +44,10 @@ Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddres
 Result<std::vector<PciAddress>> VfsOf(const Root& root, const PciAddress& pf);
 
 // The VFs of `pf` with all their facts, in the order of their index. Cheaper than
-// FindPciDevice for each, which has to look for the index every time.
-Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf);
+// FindPciDevice for each, which has to look for the index every time. With `unreadable` a VF that cannot be
+// read is left out, and its error goes there.
+Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf,
+                                       std::map<PciAddress, Error>* unreadable = nullptr);
 
 // Network controllers (class 02) that are no VFs, in PCI order.
 Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root);

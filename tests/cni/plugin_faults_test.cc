@@ -2,6 +2,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "cni/skel/cni_error.h"
 #include "tests/cni/faults_fixture.h"
 
 namespace railhead::testing {
@@ -165,6 +166,51 @@ TEST_F(PluginFaultsTest, NamespaceGivenUpAtEveryCallAndAddFailsLater) {
     }
   }
   EXPECT_GT(failed, 2 * calls) << "most failures are ADD's";
+}
+
+// An administrator, or a PF that resets, takes the driver or the VFs away while ADD runs.
+class PluginLostDeviceTest : public PluginFaultsTest {
+ protected:
+  FakeFunction& Vf0() { return *kernel_.state().Function(vfs_[0][0]); }
+  void Unbind() {
+    kernel_.state().Unbind(Vf0());
+    kernel_.Sync();
+  }
+  void Bind() {
+    if (kernel_.state().OfFunction(vfs_[0][0]) == nullptr) kernel_.state().Bind(Vf0());
+    kernel_.Sync();
+  }
+};
+
+TEST_F(PluginLostDeviceTest, OneCodeWhateverTheStep) {
+  const Call call{.config = Usual() + kAllSettings + R"(,"waitSeconds":1)"};
+  const int calls = CountCalls(call).first;
+  ASSERT_GT(calls, 10);
+  for (const bool bound_anew : {false, true}) {
+    int lost = 0;
+    for (int nth = 1; nth <= calls; ++nth) {
+      SCOPED_TRACE((bound_anew ? "bound anew before call " : "unbound before call ") + std::to_string(nth));
+      int seen = 0;
+      kernel_.before = [&](const std::string&) {
+        if (++seen != nth) return;
+        Unbind();
+        if (bound_anew) Bind();
+      };
+      const auto added = Add(call);
+      kernel_.before = {};
+      Bind();
+      if (!added) {
+        ++lost;
+        ASSERT_EQ(CniCodeOf(added.error().code), 101) << Describe(added.error());
+        EXPECT_NE(added.error().message.find(vfs_[0][0]), std::string::npos) << added.error().message;
+      }
+      const auto deleted = Del(call);
+      ASSERT_TRUE(deleted) << Describe(deleted.error());
+      ASSERT_EQ(HeldAddresses(), "");
+      ASSERT_EQ(Files(), "");
+    }
+    EXPECT_GT(lost, calls / 2) << bound_anew;
+  }
 }
 
 // igbvf takes its MAC when it binds, and has another host name after that.

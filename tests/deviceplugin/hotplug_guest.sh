@@ -78,4 +78,30 @@ check 'railctl, too' railctl health
 check 'railctl remembers it' sh -c 'railctl health --history | grep -q Unhealthy'
 
 check 'railheadd ends when told to' daemon_end 0
+
+# One VF that is bound anew again and again, as railhead itself does for a MAC: the list has all others every time.
+readonly LISTS=60
+rebind() {
+    while :; do
+        echo "$vf" >/sys/bus/pci/drivers/igbvf/unbind
+        echo "$vf" >/sys/bus/pci/drivers/igbvf/bind
+        echo >>/tmp/rebinds
+    done
+}
+lists() {
+    local i others
+    others=$(railheadd --list | jq -c --arg vf "$vf" '[.resources[].devices[].id | select(. != $vf)]') || return
+    [ "$(jq length <<<"$others")" = 4 ] || { echo "there are $others"; return 1; }
+    for ((i = 0; i < LISTS; i++)); do
+        railheadd --list >/tmp/list 2>/tmp/list-errors || { cat /tmp/list-errors; return 1; }
+        jq -e --arg vf "$vf" --argjson others "$others" '[.resources[].devices[].id | select(. != $vf)] == $others' /tmp/list || return
+        [ ! -s /tmp/list-errors ] || { cat /tmp/list-errors; return 1; }
+    done
+}
+vf=$(vf_pci pf1 1)
+rebind 2>/dev/null &
+rebinder=$!
+check 'a VF that loses its driver costs no list anything else' lists
+kill "$rebinder"
+check '... it was bound anew meanwhile' test "$(wc -l </tmp/rebinds)" -gt 10
 finish

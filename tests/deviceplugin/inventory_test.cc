@@ -1,7 +1,11 @@
 #include "deviceplugin/pools/inventory.h"
 
+#include <array>
+#include <filesystem>
+
 #include "cni/state/journal.h"
 #include "deviceplugin/pools/pf_memory.h"
+#include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/deviceplugin/two_rails.h"
 #include "tests/fake/fake_kernel.h"
@@ -142,6 +146,95 @@ TEST_F(InventoryTest, AMemoryThatCannotBeReadIsNone) {
     EXPECT_TRUE(RememberPfs(root_, *Look())) << text;
   }
   EXPECT_EQ(Look()->Find(kPf0)->pf_name, "pf0");
+}
+
+// What a read of one attribute can meet while its device comes and goes, or is broken.
+class BrokenFunctionTest : public InventoryTest {
+ protected:
+  using Break = void (*)(FakeSysfs& sysfs, const std::string& path);
+  static constexpr std::array<Break, 4> kBreaks = {
+      // As netdev_show answers of a device that is being unregistered: lo has no speed for anybody.
+      [](FakeSysfs& sysfs, const std::string& path) {
+        std::filesystem::create_symlink("/sys/class/net/lo/speed", sysfs.directory() + path);
+      },
+      [](FakeSysfs& sysfs, const std::string& path) { sysfs.Remove(path); },
+      [](FakeSysfs& sysfs, const std::string& path) { sysfs.Write(path + "/x", ""); },  // EISDIR
+      [](FakeSysfs& sysfs, const std::string& path) { sysfs.Write(path, "\x01?\n"); }};
+
+  // Paths of the attributes below a function's directory.
+  std::vector<std::string> AttributesOf(const std::string& bdf, const std::string& below = "") {
+    std::vector<std::string> paths;
+    const std::string top = sysfs_.directory();
+    const auto device = std::filesystem::canonical(top + "/sys/bus/pci/devices/" + bdf).string() + below;
+    if (!std::filesystem::exists(device)) return paths;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(device)) {
+      if (file.is_regular_file() && !file.is_symlink())
+        paths.push_back(file.path().string().substr(std::filesystem::canonical(top).string().size()));
+    }
+    return paths;
+  }
+  // Breaks each attribute in each way, one at a time: those of `others` are listed as ever.
+  int BreakEach(const std::vector<std::string>& attributes, const std::vector<std::string>& others) {
+    const auto whole = Look();
+    int broken = 0;
+    for (const std::string& path : attributes) {
+      const auto text = ReadFile(sysfs_.directory() + path);
+      for (const Break how : kBreaks) {
+        // Kernels without NUMA have none: the other VFs of the PF are taken to be like the first.
+        if (how == kBreaks[1] && path.ends_with("/numa_node")) continue;
+        sysfs_.Remove(path);
+        how(sysfs_, path);
+        SCOPED_TRACE(path);
+        const auto found = Discover(root_, {});
+        EXPECT_TRUE(found) << Describe(found.error());
+        if (!found) return broken;
+        for (const std::string& id : others) {
+          const NicFunction* function = (*found)->Find(id);
+          EXPECT_TRUE(function != nullptr && *function == *whole->Find(id)) << id;
+        }
+        EXPECT_EQ((*found)->rail_pfs, whole->rail_pfs) << "positions mean the same PFs";
+        sysfs_.Remove(path);
+        sysfs_.Write(path, **text);
+        ++broken;
+      }
+    }
+    return broken;
+  }
+};
+
+TEST_F(BrokenFunctionTest, AVfCostsOnlyItself) {
+  const auto whole = Look();
+  for (const std::string& vf : {vfs0_[0], vfs0_[2], vfs1_[3]}) {
+    std::vector<std::string> others;
+    for (const NicFunction& function : whole->functions) {
+      if (function.id != vf && function.id != whole->Find(vf)->pf.ToString()) others.push_back(function.id);
+    }
+    EXPECT_GT(BreakEach(AttributesOf(vf), others), 40) << vf;
+  }
+}
+
+TEST_F(BrokenFunctionTest, ThePortOfAPfCostsOnlyItsRail) {
+  auto attributes = AttributesOf(kPf0, "/net");
+  for (const std::string& path : AttributesOf(kPf0, "/infiniband")) attributes.push_back(path);
+  std::vector<std::string> others = vfs1_;
+  others.emplace_back(kPf1);
+  EXPECT_GT(BreakEach(attributes, others), 20);
+}
+
+// Gone is no trouble; what is broken is reported.
+TEST_F(BrokenFunctionTest, WhatGoesIsNotReportedAndWhatIsBrokenIs) {
+  const std::string type = "/sys/class/net/pf0v1/type";
+  sysfs_.Remove(type);
+  kBreaks[0](sysfs_, type);
+  auto inventory = Look();
+  EXPECT_NE(inventory->Find(vfs0_[1]), nullptr);
+  EXPECT_TRUE(inventory->unreadable.empty());
+  sysfs_.Remove(type);
+  kBreaks[2](sysfs_, type);
+  inventory = Look();
+  EXPECT_EQ(inventory->Find(vfs0_[1]), nullptr);
+  ASSERT_EQ(inventory->unreadable.size(), 1U);
+  EXPECT_EQ(inventory->unreadable.begin()->first.ToString(), vfs0_[1]);
 }
 
 TEST(HostNetwork, IsWhereDefaultRoutesAndTheNodesAddressesAre) {
