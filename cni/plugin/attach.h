@@ -43,8 +43,8 @@ class Attachment {
   // Fills in what the handoff needs.
   Result<void> SetUpRdma(Deadline deadline);
 
-  // What a step answers that failed because a device was unbound or removed meanwhile, or bound anew: one code
-  // for all steps (WithLostDevice). Call it before anything is undone.
+  // What a step answers that failed because a device was unbound or removed meanwhile, or bound anew: one
+  // code for all steps (WithLostDevice). Call it before anything is undone.
   [[nodiscard]] Error Explain(Error error) const;
 
   // The pod's side of link `index`, after the move; of a user-space device empty.

@@ -8,21 +8,32 @@
 
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/rdma_mode.h"
+#include "cni/state/displaced_names.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
 
 namespace railhead {
 namespace {
 
+// A device that is under a substitute name comes back to its own.
+Result<void> DescribeNames(const Root& root, const LinkPlan& plan, AttachedLink& link) {
+  link.host_name = RH_TRY(OwnNameOf(root, plan.bdf, plan.host_link.name));
+  link.host_alt_names = plan.host_link.alt_names;
+  const auto own = RH_TRY(ReadDisplacedNames(root, plan.bdf));
+  if (!own || own->name != link.host_name) return {};
+  for (const std::string& name : own->alt_names) {
+    if (!Contains(link.host_alt_names, name)) link.host_alt_names.push_back(name);
+  }
+  return {};
+}
+
 void DescribeHost(const LinkPlan& plan, AttachedLink& link) {
   link.driver = plan.device.driver.value_or("");
   link.user_space = plan.user_space;
-  link.host_name = plan.host_link.name;
   // A device without netdev has only the MAC that its PF gives it.
   link.host_mac = plan.user_space && plan.host_vf ? plan.host_vf->mac : plan.host_link.mac;
   link.host_mtu = plan.host_link.mtu;
   link.host_up = plan.host_link.up;
-  link.host_alt_names = plan.host_link.alt_names;
   link.host_alias = plan.host_link.alias;
   link.host_tx_queue_len = plan.host_link.tx_queue_len;
   link.host_promiscuous = plan.host_link.promiscuous;
@@ -71,6 +82,7 @@ Result<AttachedLink> DescribeLink(const Root& root, Kernel& kernel, const Attach
   link.slot = plan.slot;
   if (!plan.slot.empty() && plan.allocation) link.resource = plan.allocation->resource;
   DescribeHost(plan, link);
+  RH_TRY(DescribeNames(root, plan, link));
   RH_TRY(DescribeRdma(root, kernel, attach, plan, link));
   link.pod_mtu = plan.mtu.value_or(plan.host_link.mtu);
   if (!plan.user_space) link.tuning = TuningFor(attach.config.tuning, plan.pod_name);

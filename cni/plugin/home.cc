@@ -5,9 +5,11 @@
 #include <string_view>
 #include <thread>
 
+#include "cni/plugin/host_names.h"
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/routing.h"
 #include "netns/base/poll_pause.h"
+#include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
@@ -58,36 +60,9 @@ Result<void> RemoveRules(RouteApi& pod, const AttachedLink& link) {
   return {};
 }
 
-bool Contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-// The name to come home under: its own, unless someone on the host has taken that
-// meanwhile, as name or as alternative name. A pod must not be stuck for that.
-// `own_index`: of the device, if it is on the host already.
-Result<std::string> HomeName(const Way& way, const AttachedLink& link, std::optional<int> own_index) {
-  const auto holder = RH_TRY(way.host.FindLink(link.host_name));
-  if (!holder || holder->index == own_index) return link.host_name;
-  std::string name = "rh";  // and the address, without separators: at most 15 characters
-  for (const char c : link.device) {
-    if (c != ':' && c != '.') name += c;
-  }
-  return name;
-}
-
-// On the host, where udev gives alternative names too: what ADD gave goes; and one that is
-// its name at home would refuse the renaming.
-Result<void> RemoveAltNames(RouteApi& route, const AttachedLink& link, const Link& found) {
-  for (const auto& name : found.alt_names) {
-    const bool given = Contains(link.tuning.alt_names, name) && !Contains(link.host_alt_names, name);
-    if (given || name == link.host_name) RH_TRY(route.DeleteAltName(found.index, name));
-  }
-  return {};
-}
-
 // In the pod: what came from ADD or from the pod itself, and what is someone else's on the
 // host by now, for which the kernel refuses the whole move.
-Result<void> RemovePodAltNames(const Way& way, const AttachedLink& link, const Link& found) {
+Result<void> DropAltNamesInPod(const Way& way, const AttachedLink& link, const Link& found) {
   for (const auto& name : found.alt_names) {
     const bool of_host = Contains(link.host_alt_names, name) && name != link.host_name;
     if (of_host && !RH_TRY(way.host.FindLink(name))) continue;
@@ -102,8 +77,8 @@ Result<void> LeavePod(const Way& way, const AttachedLink& link) {
   RH_TRY(ReturnRdma(way.root, way.kernel, link, *way.pod_ns, way.host_ns));
   const auto found = RH_TRY(FindIn(*way.pod, link));
   if (!found) return {};
-  RH_TRY(RemovePodAltNames(way, link, *found));
-  const std::string name = RH_TRY(HomeName(way, link, std::nullopt));
+  RH_TRY(DropAltNamesInPod(way, link, *found));
+  const std::string name = RH_TRY(ClaimHostName(way.root, way.host, link, std::nullopt));
   const auto moved = way.pod->MoveLink(found->index, way.host_ns, name, link.host_mtu);
   // Not atomic: after an error the device can be on the host all the same, and
   // what is missing is set there.
@@ -242,23 +217,13 @@ bool Changes(const LinkChange& change) {
          change.promiscuous || change.all_multicast;
 }
 
-// Those that the pod's namespace, or the host's after it, had taken already were
-// dropped by the move.
-Result<void> RestoreAltNames(const Way& way, const AttachedLink& link, const Link& now) {
-  for (const auto& name : link.host_alt_names) {
-    if (Contains(now.alt_names, name)) continue;
-    const auto added = way.host.AddAltName(now.index, name);
-    if (!added && added.error().code != ErrorCode::kExists) return Fail(added.error());
-  }
-  return {};
-}
-
 Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
   const auto found = RH_TRY(AwaitOnHost(way, link));
   if (!found) return {};
-  RH_TRY(RemoveAltNames(way.host, link, *found));
+  RH_TRY(RemovePodAltNames(way.host, link, *found));
   LinkChange change = InverseOf(link, *found);
-  if (const std::string name = RH_TRY(HomeName(way, link, found->index)); found->name != name) {
+  const std::string name = RH_TRY(ClaimHostName(way.root, way.host, link, found->index));
+  if (found->name != name) {
     change.name = name;
     if (found->up)
       RH_TRY(way.host.ChangeLink(found->index, {.up = false}));  // older kernels refuse to rename otherwise
@@ -270,7 +235,7 @@ Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
                 "restoring " + link.device + " as " + link.host_name + " on the host");
   }
   RestoreMacOfPod(way, link, *found);
-  return RestoreAltNames(way, link, *found);
+  return RestoreAltNames(way.root, way.host, link, *found, name);
 }
 
 // A rebind for the MAC that was killed half-way left the device without a driver,

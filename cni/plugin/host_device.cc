@@ -55,11 +55,12 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
 // The kernel removes the link "driver" before it calls the driver's remove function (__device_release_driver
 // in drivers/base/dd.c), so it is gone before anything of the device is.
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error) {
+  const bool says_so = error.code == ErrorCode::kNotFound && error.sys_errno == 0;
   const std::string bdf = address.ToString();
   const auto device = FindPciDevice(root, address);
-  if (!device || (*device && (*device)->driver)) return error;
+  if (says_so || !device || (*device && (*device)->driver)) return error;
   const std::string loss =
-      *device ? "device " + bdf + " has lost its driver" : "device " + bdf + " was removed";
+      *device ? "no driver is bound to device " + bdf + " any more" : "device " + bdf + " was removed";
   error = Wrap(std::move(error), loss);
   error.code = ErrorCode::kNotFound;
   error.hint = *device ? "bind it to its driver again; dmesg may tell why it went"

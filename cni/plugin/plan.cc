@@ -7,6 +7,7 @@
 
 #include "cni/plugin/host_device.h"
 #include "cni/skel/plugin.h"
+#include "cni/state/displaced_names.h"
 #include "netns/base/text.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -57,8 +58,10 @@ Result<void> FindRailOf(const Facts& facts, LinkPlan& link) {
     }
   } else if (facts.fabric) {
     const bool is_vf = link.device.is_vf;
-    rail = facts.fabric->RailOfPf(is_vf ? link.pf_name : link.host_link.name, is_vf ? link.pf_bdf : link.bdf,
-                                  facts.pfs_in_order);
+    const std::string& pf = is_vf ? link.pf_bdf : link.bdf;
+    // Its rail is that of its own name, whatever it is called meanwhile.
+    const std::string name = RH_TRY(OwnNameOf(facts.root, pf, is_vf ? link.pf_name : link.host_link.name));
+    rail = facts.fabric->RailOfPf(name, pf, facts.pfs_in_order);
   }
   if (rail != nullptr) link.rail = *rail;
   return {};

@@ -2,8 +2,10 @@
 
 #include "cni/plugin/handoff_step.h"
 #include "cni/plugin/home.h"
+#include "cni/plugin/host_names.h"
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/pod_network.h"
+#include "cni/state/displaced_names.h"
 
 namespace railhead {
 namespace {
@@ -31,6 +33,15 @@ Result<void> ReturnDevices(const Root& root, Kernel& kernel, const CniRequest& r
   return BringHome(root, kernel, entry, pod_ns ? &*pod_ns : nullptr, options.deadline);
 }
 
+// The devices that are back may have had names of others.
+Result<void> ReturnNames(const Root& root, Kernel& kernel, const JournalEntry& entry) {
+  if (RH_TRY(ListDisplacedDevices(root)).empty()) return {};
+  const NetNs host_ns = RH_TRY(kernel.HostNetns());
+  const auto host = RH_TRY(kernel.OpenRoute(host_ns));
+  ReturnFreeNames(root, *host, DevicesOf(entry));
+  return {};
+}
+
 }  // namespace
 
 std::set<std::string> DevicesOf(const JournalEntry& entry) {
@@ -47,6 +58,7 @@ Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& 
                                const ReleaseOptions& options) {
   const JournalEntry held = RH_TRY(WithHeldLinksOnly(journal, entry));
   RH_TRY(ReturnDevices(root, kernel, request, held, options));
+  RH_TRY(ReturnNames(root, kernel, held));
   RH_TRY(RemoveHandoffOf(root, journal, held));
   RH_TRY_WRAP(IpamRelease(request, entry), "releasing the addresses of " + entry.key.ToString());
   return journal.Remove(entry);

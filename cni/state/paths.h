@@ -6,6 +6,7 @@
 //     locks/NAME.lock                             flock, never removed
 //     handoff/CONTAINER/nccl.conf, topology.xml   one per sandbox
 //     handoff-device/BDF/nccl.conf                the same, for "delivery": "mount"
+//     displaced-names/BDF.json                    own names of a device that has a substitute name
 //     rdma-mode                                   RDMA namespace mode at the first ADD
 //     announce/                                   announcements to repeat, for railheadd
 //     attach.log                                  timings of the latest ADDs, bounded
@@ -50,6 +51,9 @@ inline std::string HandoffRoot(const Root& root) {
 }
 inline std::string DeviceHandoffRoot(const Root& root) {
   return root.Path("/run/railhead/handoff-device");
+}
+inline std::string DisplacedNames(const Root& root) {
+  return root.Path("/run/railhead/displaced-names");
 }
 inline std::string RdmaMode(const Root& root) {
   return root.Path("/run/railhead/rdma-mode");

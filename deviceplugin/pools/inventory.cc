@@ -110,12 +110,14 @@ std::string NameInJournal(const Root& root, const std::string& id) {
 
 // A PF that is in a pod itself keeps the name under which it will come home, and its kind.
 Result<void> NamePf(const Root& root, PfMemory* memory, NicFunction* pf) {
-  if (auto name = RH_TRY(UplinkNetdev(root, pf->address)); name) {
-    pf->pf_name = *std::move(name);
-    return {};
-  }
+  // It may be on the host already, under a name that the pod gave it.
   pf->pf_name = NameInJournal(root, pf->id);
-  memory->Recall(pf);
+  auto name = pf->pf_name.empty() ? RH_TRY(UplinkNetdev(root, pf->address)) : std::nullopt;
+  if (name) {
+    pf->pf_name = *std::move(name);
+  } else {
+    memory->Recall(pf);
+  }
   return {};
 }
 

@@ -62,6 +62,8 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan);
 // Temporary files and sockets of railheadd's own.
 void ReconcileHalfWritten(ReconcilePass& pass);
+// Devices whose own names are free again.
+void ReconcileNames(ReconcilePass& pass);
 void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan);
 // `earlier_boots`: whether those of earlier boots are to be released too; false when that
 // is done.

@@ -59,6 +59,7 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
     if (auto again = journal.Scan(); again) scan = std::move(again);
   }
   ReconcileFiles(pass, *scan);
+  ReconcileNames(pass);
   ReconcileSoftRoce(pass, *scan);
   ReconcileAddresses(pass, *scan, earlier_boots_);
   ReadAddresses(pass);

@@ -3,7 +3,6 @@
 // ADD names them after the VF ("rxe_pf0v3", cni/plugin/plan.cc). One that was made on
 // the host itself, or has another name, is someone else's.
 #include <algorithm>
-#include <cerrno>
 #include <string_view>
 
 #include "deviceplugin/reconcile/pass.h"
@@ -68,8 +67,6 @@ void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan) {
     if (pass.stopped) return;
     if (!name.starts_with(kPrefix) || IsOfEntry(scan, name)) continue;
     const auto candidate = CandidateOf(pass.root, name);
-    // It has gone while it was looked at.
-    if (!candidate && candidate.error().sys_errno == ENODEV) continue;
     if (!candidate) {
       pass.Add("soft-roce", name, "cannot be judged", Fail(candidate.error()));
     } else if (*candidate) {

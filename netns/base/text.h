@@ -18,6 +18,7 @@ std::optional<std::uint64_t> ParseHex(std::string_view text);
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string ToLower(std::string_view text);
+bool Contains(const std::vector<std::string>& words, std::string_view word);
 
 // The candidate nearest to a misspelt `word` (edit distance at most a third of
 // its length, at least 1); nullopt when none is near.

@@ -1,0 +1,77 @@
+#include "cni/state/displaced_names.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cni/skel/json_reader.h"
+#include "cni/state/paths.h"
+#include "netns/base/files.h"
+#include "netns/base/state_folder.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::string_view kRecordSuffix = ".json";
+
+std::string RecordPath(const Root& root, const std::string& device) {
+  return paths::DisplacedNames(root) + "/" + device + std::string(kRecordSuffix);
+}
+
+}  // namespace
+
+std::string SubstituteName(const std::string& device, int n) {
+  std::string name = "rh";
+  for (const char c : device) {
+    if (c != ':' && c != '.') name += c;
+  }
+  if (n > 0) name += static_cast<char>('a' + n - 1);
+  return name;
+}
+
+bool IsSubstituteName(const std::string& device, const std::string& name) {
+  const std::string first = SubstituteName(device);
+  return name.starts_with(first) && name.size() <= first.size() + 1;
+}
+
+Result<std::optional<OwnNames>> ReadDisplacedNames(const Root& root, const std::string& device) {
+  const std::string path = RecordPath(root, device);
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return std::nullopt;
+  const auto document = RH_TRY(JsonDocument::Parse(*text, path));
+  JsonReader reader = document.Root();
+  OwnNames names;
+  names.name = reader.RequiredString("name");
+  names.alt_names = reader.Strings("altNames").value_or(std::vector<std::string>{});
+  RH_TRY(reader.status());
+  return names;
+}
+
+Result<void> WriteDisplacedNames(const Root& root, const std::string& device, const OwnNames& names) {
+  const nlohmann::ordered_json json{{"name", names.name}, {"altNames", names.alt_names}};
+  const std::string path = RecordPath(root, device);
+  RH_TRY(MakeStateFolderOf(root, path));
+  return WriteAtomic(path, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
+                     Sync::kVolatile, 0644);
+}
+
+Result<void> RemoveDisplacedNames(const Root& root, const std::string& device) {
+  RH_TRY(RemoveWritten(RecordPath(root, device)));
+  return {};
+}
+
+Result<std::vector<std::string>> ListDisplacedDevices(const Root& root) {
+  std::vector<std::string> devices;
+  const auto names = RH_TRY(ListDirectory(paths::DisplacedNames(root)));
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (name.ends_with(kRecordSuffix)) devices.push_back(name.substr(0, name.size() - kRecordSuffix.size()));
+  }
+  return devices;
+}
+
+Result<std::string> OwnNameOf(const Root& root, const std::string& device, const std::string& current) {
+  if (!IsSubstituteName(device, current)) return current;
+  const auto own = RH_TRY(ReadDisplacedNames(root, device));
+  return own ? own->name : current;
+}
+
+}  // namespace railhead
