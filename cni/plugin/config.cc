@@ -108,6 +108,8 @@ void ReadSysctls(JsonReader& reader, PluginConfig& config) {
     if (!path) {
       sysctls->Fail(name, "is no sysctl of a network namespace",
                     "for example net.ipv4.conf.IFNAME.arp_filter");
+    } else if (value && value->empty()) {
+      sysctls->Fail(name, "must not be empty", "leave the sysctl out, or give it a value");
     } else if (value) {
       config.tuning.sysctls.emplace_back(*path, *value);
     }

@@ -49,7 +49,10 @@ Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<Val
   const Deadline now = std::chrono::steady_clock::now();
   const Deadline until = now + std::chrono::seconds(config.home_wait_seconds);
   std::optional<Error> first;
-  if (!scan.damaged.empty()) first = scan.damaged.front();  // it may be one of this network
+  for (const UnreadableEntry& entry : scan.unreadable) {
+    const bool ours = entry.key.network == request.network && !IsValid(valid, entry.key);
+    if (ours && !first) first = Wrap(entry.error, "GC of " + entry.key.ToString());
+  }
   std::vector<JournalEntry> kept;
   std::vector<AttachmentKey> waiting;
   for (const auto& entry : scan.entries) {

@@ -134,7 +134,7 @@ Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const Jou
     RH_TRY(RemoveCdiSpec(root, link.KubeletId()));
     RH_TRY(ClearDeviceHandoff(root, link.device));
   }
-  const bool last = RH_TRY(journal.SiblingsOf(entry.key)).empty();
+  const bool last = !RH_TRY(journal.HasSiblings(entry.key));
   return last ? RemoveHandoff(root, entry.key.container_id) : Result<void>();
 }
 

@@ -23,8 +23,8 @@ struct OwnNames {
   std::vector<std::string> alt_names;
 };
 
-// The n-th substitute: "rh000043100" for 0000:43:10.0, then "rh000043100a" and so on, for a pod can take these
-// names, too. At most 15 characters.
+// The n-th substitute: "rh000043100" for 0000:43:10.0, then "rh000043100a" and so on, for a pod can take
+// these names, too. At most 15 characters.
 inline constexpr int kSubstitutes = 27;
 std::string SubstituteName(const std::string& device, int n = 0);
 bool IsSubstituteName(const std::string& device, const std::string& name);

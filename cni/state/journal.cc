@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -17,6 +18,8 @@ namespace railhead {
 namespace {
 
 constexpr std::string_view kSuffix = ".json";
+constexpr const char* kHowToRestore =
+    "railctl journal show tells what it holds, railctl journal restore ends it";
 
 // Replaces or makes a symbolic link in one step.
 Result<void> WriteLink(const std::string& path, const std::string& target) {
@@ -58,9 +61,13 @@ std::string Journal::PathOf(const AttachmentKey& key) const {
 Result<std::optional<JournalEntry>> Journal::Read(const std::string& path) const {
   const auto text = RH_TRY(ReadFile(path));
   if (!text) return std::nullopt;
-  JournalEntry entry = RH_TRY(ParseJournalEntry(*text, path));
-  if (entry.boot_id != RH_TRY(BootId(root_))) return std::nullopt;
-  return entry;
+  auto entry = ParseJournalEntry(*text, path);
+  if (!entry) {
+    if (entry.error().hint.empty()) entry.error().hint = kHowToRestore;
+    return Fail(std::move(entry.error()));
+  }
+  if (entry->boot_id != RH_TRY(BootId(root_))) return std::nullopt;
+  return *std::move(entry);
 }
 
 Result<std::optional<JournalEntry>> Journal::Find(const AttachmentKey& key) const {
@@ -97,32 +104,33 @@ Result<std::vector<JournalEntry>> Journal::SiblingsOf(const AttachmentKey& key) 
   return ReadSandbox(key.container_id, PathOf(key));
 }
 
+Result<bool> Journal::HasSiblings(const AttachmentKey& key) const {
+  const std::string own = key.network + "@" + key.ifname + std::string(kSuffix);
+  const auto names = RH_TRY(ListDirectory(DirectoryOf(key.container_id)));
+  return names && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+           return name.ends_with(kSuffix) && name != own;
+         });
+}
+
 std::set<std::string> Journal::HeldDevices() const {
   const auto names = ListDirectory(paths::Devices(root_));
   if (!names || !*names) return {};
   return {(*names)->begin(), (*names)->end()};
 }
 
-Result<std::vector<JournalEntry>> Journal::All() const {
-  std::vector<JournalEntry> all;
-  const auto containers = RH_TRY(ListDirectory(paths::Attachments(root_)));
-  for (const auto& container : containers.value_or(std::vector<std::string>{})) {
-    for (auto& entry : RH_TRY(OfSandbox(container))) all.push_back(std::move(entry));
-  }
-  return all;
-}
-
 Result<void> Journal::Write(const JournalEntry& entry) const {
   const std::string path = PathOf(entry.key);
   const std::string text = FormatJournalEntry(entry);
+  // What nobody can read again, nobody can restore.
   if (text.size() > JsonDocument::kMaxSize) {
-    // Nobody could read it again, and so nobody could bring the devices home.
     return Fail(
         ErrorCode::kInvalid,
         "the entry of " + entry.key.ToString() + " would be longer than " +
             std::to_string(JsonDocument::kMaxSize) + " bytes",
         "it holds the network configuration once for each call of the IPAM plugin: make that shorter");
   }
+  const auto again = ParseJournalEntry(text, "the entry of " + entry.key.ToString());
+  if (!again) return Fail(Wrap(again.error(), "it could not be read again"));
   RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
   auto written = WriteAtomic(path, text, Sync::kVolatile);
   for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < 3; ++attempt) {

@@ -15,8 +15,8 @@
 // found, and a link without an entry means that nothing was touched.
 //
 // Threads and processes: callers hold the lock of the device (LockDevice) while
-// they change its entry. Errors: kIo; a damaged entry is kMalformed and names
-// its file.
+// they change its entry. Errors: kIo; an entry that cannot be read is kMalformed or kInvalid and names its
+// file. Write() refuses what could not be read again, before anything is written.
 #pragma once
 
 #include <cstdint>
@@ -129,11 +129,20 @@ struct JournalEntry {
   bool handoff_required = false;
 };
 
-// All that the journal's directories hold, for the reconciler.
+// An entry that cannot be read: a file of another version, or a damaged one. Its path and the links of its
+// devices still say what it holds.
+struct UnreadableEntry {
+  AttachmentKey key;  // by its path
+  std::string path;
+  std::set<std::string> devices;  // and slots, whose links lead to it
+  Error error;
+};
+
+// All that the journal's directories hold.
 struct JournalScan {
   std::vector<JournalEntry> entries;  // of this boot
   std::vector<JournalEntry> earlier;  // of earlier boots, which nobody else sees
-  std::vector<Error> damaged;         // each names its file; whose it is nobody knows
+  std::vector<UnreadableEntry> unreadable;
   // Devices whose link is to no entry above, or that a killed writer left half made.
   std::set<std::string> loose;
   // Paths: files that a killed writer left, directories of sandboxes without entries.
@@ -151,7 +160,8 @@ class Journal {
   [[nodiscard]] Result<std::vector<JournalEntry>> OfSandbox(const std::string& container_id) const;
   // Those besides the caller's own, which is not read: of several devices it is long.
   [[nodiscard]] Result<std::vector<JournalEntry>> SiblingsOf(const AttachmentKey& key) const;
-  [[nodiscard]] Result<std::vector<JournalEntry>> All() const;
+  // Whether there are any, unreadable ones included.
+  [[nodiscard]] Result<bool> HasSiblings(const AttachmentKey& key) const;
   // Devices and slots that an entry holds, by their links alone: cheap, for who shows it.
   // A journal that cannot be listed is as if empty.
   [[nodiscard]] std::set<std::string> HeldDevices() const;
@@ -164,9 +174,11 @@ class Journal {
   // Of an entry that is not there: what a writer left that was killed before it was.
   [[nodiscard]] Result<void> RemoveHalf(const AttachmentKey& key) const;
 
-  // For the reconciler. What Scan() says of others than the caller's own can be over
-  // a moment later: look again under the device's lock.
+  // For all who look at more than one entry: an unreadable one hides no other. What Scan() says of others
+  // than the caller's own can be over a moment later: look again under the device's lock.
   [[nodiscard]] Result<JournalScan> Scan() const;
+  // What is known of the file at `path` that could not be read.
+  [[nodiscard]] Result<UnreadableEntry> Describe(const std::string& path, Error error) const;
   // Find() for entries of any boot.
   [[nodiscard]] Result<std::optional<JournalEntry>> FindOfAnyBoot(const AttachmentKey& key) const;
   // Whether an entry of any boot, or a damaged one, has the device or is of the sandbox.
@@ -177,6 +189,9 @@ class Journal {
   [[nodiscard]] Result<bool> RemoveLoose(const std::string& device) const;
   // One of Scan()'s remains. (Write() makes again what it misses.)
   [[nodiscard]] Result<void> RemoveRemains(const std::string& path) const;
+
+  // Of an unreadable entry: the links of its devices and the file.
+  [[nodiscard]] Result<void> RemoveUnreadable(const UnreadableEntry& entry) const;
 
   // The file of an entry, for those who wait for its end.
   [[nodiscard]] std::string PathOf(const AttachmentKey& key) const;

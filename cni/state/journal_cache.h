@@ -26,11 +26,11 @@ class JournalCache {
  public:
   using Entries = std::vector<std::shared_ptr<const JournalEntry>>;
   struct View {
-    Entries entries;             // of this boot, kDone, by path
-    std::vector<Error> damaged;  // each names its file
+    Entries entries;  // of this boot, kDone, by path
+    std::vector<UnreadableEntry> unreadable;
   };
 
-  explicit JournalCache(Root root) : root_(std::move(root)) {}
+  explicit JournalCache(Root root) : root_(root), journal_(std::move(root)) {}
 
   Result<View> Read();
 
@@ -52,9 +52,10 @@ class JournalCache {
 
   static std::optional<Identity> IdentityOf(const std::string& path);
   // Takes the path over from what is known, or reads it.
-  void Look(const std::string& path, const std::string& boot_id, Files* now, View* view);
+  Result<void> Look(const std::string& path, const std::string& boot_id, Files* now, View* view);
 
   Root root_;
+  Journal journal_;
   Files known_;
 };
 

@@ -1,5 +1,6 @@
 #include "cni/state/journal_json.h"
 
+#include <algorithm>
 #include <climits>
 #include <nlohmann/json.hpp>
 
@@ -243,6 +244,51 @@ AttachedLink ReadLink(JsonReader& reader) {
   return link;
 }
 
+// All but the devices; what is wrong sticks in the reader.
+JournalEntry ReadHead(JsonReader& reader) {
+  JournalEntry entry;
+  if (!reader.Int("version", 1, 1)) reader.Fail("version", "is required");
+  entry.key = {reader.RequiredString("network"), reader.RequiredString("containerId"),
+               reader.RequiredString("ifname")};
+  entry.boot_id = reader.RequiredString("bootId");
+  entry.phase = reader.RequiredString("phase") == "done" ? Phase::kDone : Phase::kPlanned;
+  entry.netns = reader.String("netns").value_or("");
+  entry.netns_inode = static_cast<std::uint64_t>(reader.Int("netnsInode", 0, INT64_MAX).value_or(0));
+  entry.since = reader.Int("since", 0, INT64_MAX).value_or(0);
+  entry.ipam_type = reader.String("ipam").value_or("");
+  for (JsonReader& call : reader.Objects("ipamCalls")) {
+    const auto state = call.Bool("refused").value_or(false) ? IpamState::kRefused : IpamState::kAsked;
+    entry.ipam_calls.push_back({call.RequiredString("ifname"), call.RequiredString("config"), state});
+  }
+  entry.cni_path = reader.Strings("cniPath").value_or(std::vector<std::string>{});
+  if (auto args = reader.Object("cniArgs"); args) {
+    for (const auto& name : args->Keys()) entry.cni_args[name] = args->String(name).value_or("");
+  }
+  entry.handoff_required = reader.Bool("handoffRequired").value_or(false);
+  return entry;
+}
+
+Result<AttachedLink> ParseLink(const nlohmann::json& json, const std::string& what) {
+  const auto document =
+      RH_TRY(JsonDocument::Parse(json.dump(-1, ' ', false, Json::error_handler_t::replace), what));
+  JsonReader reader = document.Root();
+  AttachedLink link = ReadLink(reader);
+  RH_TRY(reader.status());
+  return link;
+}
+
+// Devices that are named by no readable part. (A slot's link leads to the entry, too.)
+void AddDevicesOf(const UnreadableEntry& file, RecoveredEntry* recovered) {
+  for (const std::string& device : file.devices) {
+    const auto& links = recovered->entry.links;
+    const bool known = std::any_of(links.begin(), links.end(), [&](const AttachedLink& link) {
+      return link.device == device || link.slot == device;
+    });
+    if (!known && recovered->unreadable.insert(device).second)
+      recovered->lost.push_back("name, MAC and settings of " + device + " before the pod");
+  }
+}
+
 }  // namespace
 
 std::string FormatJournalEntry(const JournalEntry& entry) {
@@ -273,28 +319,38 @@ std::string FormatJournalEntry(const JournalEntry& entry) {
 Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::string& what) {
   const auto document = RH_TRY(JsonDocument::Parse(text, what));
   JsonReader reader = document.Root();
-  JournalEntry entry;
-  if (!reader.Int("version", 1, 1)) reader.Fail("version", "is required");
-  entry.key = {reader.RequiredString("network"), reader.RequiredString("containerId"),
-               reader.RequiredString("ifname")};
-  entry.boot_id = reader.RequiredString("bootId");
-  entry.phase = reader.RequiredString("phase") == "done" ? Phase::kDone : Phase::kPlanned;
-  entry.netns = reader.String("netns").value_or("");
-  entry.netns_inode = static_cast<std::uint64_t>(reader.Int("netnsInode", 0, INT64_MAX).value_or(0));
-  entry.since = reader.Int("since", 0, INT64_MAX).value_or(0);
-  entry.ipam_type = reader.String("ipam").value_or("");
-  for (JsonReader& call : reader.Objects("ipamCalls")) {
-    const auto state = call.Bool("refused").value_or(false) ? IpamState::kRefused : IpamState::kAsked;
-    entry.ipam_calls.push_back({call.RequiredString("ifname"), call.RequiredString("config"), state});
-  }
-  entry.cni_path = reader.Strings("cniPath").value_or(std::vector<std::string>{});
-  if (auto args = reader.Object("cniArgs"); args) {
-    for (const auto& name : args->Keys()) entry.cni_args[name] = args->String(name).value_or("");
-  }
-  entry.handoff_required = reader.Bool("handoffRequired").value_or(false);
+  JournalEntry entry = ReadHead(reader);
   for (JsonReader& link : reader.Objects("links")) entry.links.push_back(ReadLink(link));
   RH_TRY(reader.status());
   return entry;
+}
+
+RecoveredEntry RecoverJournalEntry(const std::string& text, const UnreadableEntry& file) {
+  RecoveredEntry recovered;
+  const auto document = JsonDocument::Parse(text, file.path);
+  if (!document || !document->json().is_object()) {
+    recovered.entry.key = file.key;
+    recovered.lost.push_back("the whole entry: " + file.error.message);
+    AddDevicesOf(file, &recovered);
+    return recovered;
+  }
+  JsonReader reader = document->Root();
+  recovered.entry = ReadHead(reader);
+  recovered.entry.key = file.key;
+  for (const Error& error : reader.errors()) recovered.lost.push_back(error.message);
+  const auto& json = document->json();
+  const auto links =
+      json.contains("links") && json["links"].is_array() ? json["links"] : nlohmann::json::array();
+  for (std::size_t i = 0; i < links.size(); ++i) {
+    auto link = ParseLink(links[i], "/links/" + std::to_string(i));
+    if (link) {
+      recovered.entry.links.push_back(*std::move(link));
+    } else {
+      recovered.lost.push_back(link.error().message);
+    }
+  }
+  AddDevicesOf(file, &recovered);
+  return recovered;
 }
 
 }  // namespace railhead

@@ -1,4 +1,4 @@
-// Journal as the reconciler sees it: with what nobody else looks at.
+// Journal as a whole: all entries, those that cannot be read, and what killed writers left.
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -33,6 +33,7 @@ std::set<std::string> DevicesOfAll(const JournalScan& scan) {
       }
     }
   }
+  for (const auto& entry : scan.unreadable) devices.insert(entry.devices.begin(), entry.devices.end());
   return devices;
 }
 
@@ -54,12 +55,41 @@ Result<void> Journal::ScanSandbox(const std::string& container_id, const std::st
     if (!text) continue;
     auto entry = ParseJournalEntry(*text, path);
     if (!entry) {
-      scan.damaged.push_back(std::move(entry.error()));
+      scan.unreadable.push_back(RH_TRY(Describe(path, std::move(entry.error()))));
     } else {
       (entry->boot_id == boot_id ? scan.entries : scan.earlier).push_back(std::move(*entry));
     }
   }
   if (names->empty()) scan.remains.push_back(directory);
+  return {};
+}
+
+Result<UnreadableEntry> Journal::Describe(const std::string& path, Error error) const {
+  UnreadableEntry entry;
+  entry.path = path;
+  entry.error = std::move(error);
+  const std::string relative = path.substr(paths::Attachments(root_).size() + 1);
+  const auto slash = relative.find('/');
+  const auto at = relative.find('@', slash);
+  if (slash != std::string::npos && at != std::string::npos) {
+    entry.key.container_id = relative.substr(0, slash);
+    entry.key.network = relative.substr(slash + 1, at - slash - 1);
+    entry.key.ifname = relative.substr(at + 1, relative.size() - at - 1 - kEntrySuffix.size());
+  }
+  const auto names = RH_TRY(ListDirectory(paths::Devices(root_)));
+  for (const auto& name : names.value_or(std::vector<std::string>{})) {
+    const auto target = RH_TRY(ReadLink(paths::Devices(root_) + "/" + name));
+    if (target && target->ends_with("/" + relative)) entry.devices.insert(name);
+  }
+  return entry;
+}
+
+Result<void> Journal::RemoveUnreadable(const UnreadableEntry& entry) const {
+  const std::string directory = entry.path.substr(0, entry.path.rfind('/'));
+  RH_TRY(CheckStateFolder(root_, directory));
+  for (const auto& name : entry.devices) RH_TRY(RemoveFile(paths::Devices(root_) + "/" + name));
+  RH_TRY(RemoveWritten(entry.path));
+  (void)RemoveEmptyDirectory(directory);
   return {};
 }
 

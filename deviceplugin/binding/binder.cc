@@ -125,9 +125,10 @@ Result<void> Binder::BindPool(const std::string& resource, const std::vector<std
   for (const PoolMember& member : pool.members) {
     const std::string& id = member.function.id;
     if (view_.unhealthy.contains(id) || IsReserved(id, own)) continue;
-    const auto holder = RH_TRY(HolderOf(journal, id));
-    if (holder && !own.contains(*holder)) continue;
-    if (holder) hints.away.insert(id);  // of the sandbox that this one replaces
+    // An entry that cannot be read costs its own device, not the pool.
+    const auto holder = HolderOf(journal, id);
+    if (!holder || (*holder && !own.contains(**holder))) continue;
+    if (*holder) hints.away.insert(id);  // of the sandbox that this one replaces
     free.push_back(id);
   }
   auto chosen = Prefer(pool, free, {}, static_cast<int>(slots.size()), hints);

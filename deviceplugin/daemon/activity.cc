@@ -21,6 +21,8 @@ void Activity::Reconciled(const ReconcileReport& report) {
   passes.Add();
   last_pass.SetNow();
   attachments = report.attachments;
+  unreadable_entries = report.unreadable;
+  displaced_devices = report.displaced;
   const std::lock_guard<std::mutex> lock(mutex_);
   if (report.addresses) address_pools_ = report.addresses->pools;
   for (const ReconcileAction& action : report.actions)

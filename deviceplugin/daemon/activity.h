@@ -94,6 +94,8 @@ class Activity {
   Counter passes;
   TimeOfDay last_pass;
   std::atomic<std::size_t> attachments{0};
+  std::atomic<std::size_t> unreadable_entries{0};
+  std::atomic<std::size_t> displaced_devices{0};
 
   // Handoffs of running pods at the latest look for drift.
   std::atomic<std::size_t> as_told{0};

@@ -14,6 +14,7 @@
 #include "deviceplugin/daemon/probes.h"
 #include "deviceplugin/daemon/reach.h"
 #include "deviceplugin/health/drains.h"
+#include "deviceplugin/health/unready_devices.h"
 #include "deviceplugin/nics/nic_page.h"
 #include "deviceplugin/pools/given_out.h"
 #include "netns/base/text.h"
@@ -30,11 +31,14 @@ std::string SocketTag() {
   return buffer.data();
 }
 
-// What is drained is so before health has been looked at for the first time: after a boot nothing is known of
-// it.
+// What is drained or not ready is so before health has been looked at for the first time: after a boot
+// nothing is known of it.
 std::set<std::string> WithheldAtFirst(const Root& root, const Plan& plan) {
   auto withheld = GivenUnderOtherNames(root, plan.pools);
   withheld.merge(DrainedAmong(root, plan.inventory->All()));
+  UnreadyDevices unready(root);
+  (void)unready.Refresh();  // the first look at health reports what is wrong
+  for (const auto& [device, reason] : unready.reasons()) withheld.insert(device);
   return withheld;
 }
 

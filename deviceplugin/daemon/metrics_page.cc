@@ -175,6 +175,13 @@ void AppendReconciler(Exposition* page, const Activity& activity) {
   }
   page->Begin(Type::kGauge, "railhead_attachments", "Attachments of pods when the latest pass began");
   page->Sample({}, static_cast<std::uint64_t>(activity.attachments));
+  page->Begin(
+      Type::kGauge, "railhead_unreadable_journal_entries",
+      "Journal entries that could not be read when the latest pass began; their devices are Unhealthy");
+  page->Sample({}, static_cast<std::uint64_t>(activity.unreadable_entries));
+  page->Begin(Type::kGauge, "railhead_displaced_devices",
+              "Devices under a substitute name on the host when the latest pass was over");
+  page->Sample({}, static_cast<std::uint64_t>(activity.displaced_devices));
   page->Begin(Type::kCounter, "railhead_announcements",
               "Repeated announcements of pods' addresses, by outcome");
   constexpr std::array<const char*, 3> kOutcomes = {"sent", "busy", "gone"};

@@ -48,6 +48,7 @@ Verdict CheckBandwidth(const NodeFacts& facts);
 Verdict CheckMemlock(const NodeFacts& facts);
 Verdict CheckModules(const NodeFacts& facts);
 Verdict CheckFirmware(const NodeFacts& facts);
+Verdict CheckRecords(const NodeFacts& facts);
 Verdict CheckCdi(const NodeFacts& facts);
 Verdict CheckPlugins(const NodeFacts& facts);
 Verdict CheckCni(const NodeFacts& facts);

@@ -33,6 +33,7 @@ enum class FactKind : std::uint8_t {
   kGpuDriver,     // gpu
   kModules,       // verbs, rdma_cm, rxe
   kLeaves,        // leaves
+  kRecords,       // records
   kCount
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "cni/state/journal.h"
 #include "deviceplugin/leaves/leaf_report.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
@@ -149,6 +150,12 @@ struct GpuDriverFacts {
   std::string kernel;    // release; "" unknown
 };
 
+// What Railhead itself has on record of this node.
+struct RecordFacts {
+  std::vector<UnreadableEntry> unreadable;       // of the journal
+  std::map<std::string, std::string> displaced;  // by device: its own name, which another interface has
+};
+
 struct NodeFacts {
   std::string node;
   Fact<Fabric> fabric;
@@ -167,6 +174,7 @@ struct NodeFacts {
   Fact<std::vector<std::string>> plugin_sockets;  // of other device plugins
   Fact<std::vector<CniUse>> cni;
   Fact<LeafReport> leaves;
+  Fact<RecordFacts> records;
   GpuDriverFacts gpu;
   bool verbs = false;    // ib_uverbs is there
   bool rdma_cm = false;  // rdma_ucm is

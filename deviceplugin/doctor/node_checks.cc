@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "deviceplugin/doctor/checks.h"
+#include "netns/base/text.h"
 
 namespace railhead::doctor {
 namespace {
@@ -120,6 +121,23 @@ Verdict CheckFirmware(const NodeFacts& facts) {
     }
   }
   if (verdict.observations().empty()) verdict.Skip(facts.WhyNoPf());
+  return verdict;
+}
+
+Verdict CheckRecords(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.records) return verdict.Skip(facts.records.why());
+  for (const UnreadableEntry& entry : facts.records->unreadable) {
+    verdict.Fail("the journal entry " + entry.key.ToString() + " of " +
+                     Join({entry.devices.begin(), entry.devices.end()}, ", ") +
+                     " cannot be read: " + entry.error.message,
+                 "railctl journal show " + entry.path + "; railctl journal restore " + entry.path);
+  }
+  for (const auto& [device, name] : facts.records->displaced) {
+    verdict.Warn("device " + device + " has a substitute name, since another interface is called " + name,
+                 "ip link show " + name + "; the device gets its name back when that is free");
+  }
+  if (verdict.observations().empty()) verdict.Ok("all entries can be read, all devices have their names");
   return verdict;
 }
 

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "cni/state/displaced_names.h"
+#include "cni/state/journal.h"
 #include "deviceplugin/pools/plan.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -31,6 +33,16 @@ Fact<LeafReport> ReadLeaves(const Root& root) {
   if (leaves && std::chrono::system_clock::now() - leaves->time > kLeafReportLife)
     return Fact<LeafReport>::Unknown("railheadd, which listens, does not run");
   return leaves;
+}
+
+Result<RecordFacts> ReadRecords(const Root& root) {
+  RecordFacts records;
+  records.unreadable = RH_TRY(Journal(root).Scan()).unreadable;
+  for (const std::string& device : RH_TRY(ListDisplacedDevices(root))) {
+    const auto own = RH_TRY(ReadDisplacedNames(root, device));
+    if (own) records.displaced[device] = own->name;
+  }
+  return records;
 }
 
 }  // namespace
@@ -65,6 +77,7 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel, FactKinds k
   ReadPci(root, kinds, &facts);
   if (kinds.Has(FactKind::kProcesses)) ReadProcesses(root, &facts);
   if (kinds.Has(FactKind::kLeaves)) facts.leaves = ReadLeaves(root);
+  if (kinds.Has(FactKind::kRecords)) facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
   if (kinds.Has(FactKind::kGpuDriver)) ReadGpuDriver(root, &facts);
   ReadRuntime(root, kinds, &facts);
   return facts;

@@ -45,12 +45,12 @@ Result<std::string> DriftWatch::DriftOf(const Journal& journal, const JournalEnt
 DriftReport DriftWatch::Look() {
   DriftReport report;
   const Journal journal(root_);
-  const auto entries = journal.All();
-  if (!entries) {
-    report.problems.push_back(entries.error());
+  const auto scan = journal.Scan();
+  if (!scan) {
+    report.problems.push_back(scan.error());
     return report;
   }
-  for (const JournalEntry& entry : *entries) {
+  for (const JournalEntry& entry : scan->entries) {
     if (!IsHandedOver(entry)) continue;
     if (stopped_) return {};
     ++report.watched;

@@ -67,7 +67,11 @@ Result<void> ReadTold(const Root& root, SandboxHandoff& handoff) {
 
 Result<std::vector<SandboxHandoff>> FindHandoffs(const Root& root, const std::string& which) {
   std::map<std::string, SandboxHandoff> by_container;
-  for (JournalEntry& entry : RH_TRY(Journal(root).All())) {
+  auto scan = RH_TRY(Journal(root).Scan());
+  for (const UnreadableEntry& entry : scan.unreadable) {
+    if (!which.empty() && entry.key.container_id.starts_with(which)) return Fail(entry.error);
+  }
+  for (JournalEntry& entry : scan.entries) {
     if (!HasHandoff(entry) || !IsWanted(entry, which)) continue;
     SandboxHandoff& handoff = by_container[entry.key.container_id];
     handoff.container = entry.key.container_id;

@@ -83,6 +83,8 @@ Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& 
     return seen.present || subject.lost_with_pf ? Verdict{}
                                                 : Bad("there is no PCI function " + subject.id + " any more");
   }
+  if (rule == HealthRule::kNotReady)
+    return seen.not_ready.empty() ? Verdict{} : Bad(Name(subject) + " is not ready: " + seen.not_ready);
   if (rule == HealthRule::kDrained) return seen.drained ? JudgeDrain(subject, *seen.drained) : Verdict{};
   const bool of_host = rule == HealthRule::kLink || rule == HealthRule::kRdmaPort;
   if (of_host && subject.in_use) return {Kind::kExempt, {}, {}};

@@ -75,6 +75,7 @@ struct Observation {
   std::vector<std::string> failed_reporters;  // devlink
   std::optional<ObservedRail> rail;           // of a PF; nullopt: nobody probes it
   std::optional<Drain> drained;               // by an operator
+  std::string not_ready;                      // why; "": it is ready
 };
 
 // Why a device is Unhealthy. `device` is whose trouble it is: the device itself or its PF.

@@ -187,7 +187,8 @@ OrderedJson DeviceDelta(const RecordedDevice& before, const RecordedDevice& now)
   OrderedJson json = OrderedJson::object();
   // All that there is, by name: what is added to these and not recorded would not compile.
   const auto& [id, is_vf, pf_id, pf_name, vf_count, in_use, lost_vfs, lost_with_pf] = now.subject;
-  const auto& [present, bound, link, port, numvfs, counters, failed_reporters, rail, drained] = now.seen;
+  const auto& [present, bound, link, port, numvfs, counters, failed_reporters, rail, drained, not_ready] =
+      now.seen;
   Put("pf", before.subject.pf_id, pf_id, &json);
   Put("pfName", before.subject.pf_name, pf_name, &json);
   Put("vfs", before.subject.vf_count, vf_count, &json);
@@ -205,6 +206,7 @@ OrderedJson DeviceDelta(const RecordedDevice& before, const RecordedDevice& now)
   Put("reporters", before.seen.failed_reporters, failed_reporters, &json);
   if (before.seen.rail != rail) json["rail"] = RailJson(rail);
   if (before.seen.drained != drained) json["drained"] = DrainJson(drained);
+  Put("notReady", before.seen.not_ready, not_ready, &json);
   return json;
 }
 
@@ -241,6 +243,7 @@ void ApplyDelta(JsonReader* line, RecordedDevice* device) {
   ReadCountersDelta(line, &seen.counters);
   ReadObservedRail(line, &seen.rail);
   ReadDrained(line, subject.id, &seen.drained);
+  seen.not_ready = line->String("notReady").value_or(seen.not_ready);
   if (auto reporters = line->Strings("reporters")) seen.failed_reporters = *std::move(reporters);
 }
 

@@ -113,7 +113,7 @@ std::vector<const HealthRules*> RecordedRules(const Recording& recording) {
 
 // What these look at is recorded whether they are on or off.
 bool IsAlwaysRead(HealthRule rule) {
-  return rule == HealthRule::kUnreachable || rule == HealthRule::kImpaired || rule == HealthRule::kDrained;
+  return rule == HealthRule::kUnreachable || rule == HealthRule::kImpaired || IsAlwaysOn(rule);
 }
 
 bool Asks(const HealthRules& rules, HealthRule rule, const std::string& counter) {

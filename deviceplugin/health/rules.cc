@@ -11,8 +11,8 @@ namespace {
 using std::chrono::seconds;
 
 constexpr std::array<std::string_view, kHealthRuleCount> kNames = {
-    "link",    "rdmaPort",  "gone",       "unbound",     "vfCount",  "aer",
-    "devlink", "errorRate", "pauseStorm", "unreachable", "impaired", "drained"};
+    "link",      "rdmaPort",   "gone",        "unbound",  "vfCount", "aer",     "devlink",
+    "errorRate", "pauseStorm", "unreachable", "impaired", "drained", "notReady"};
 
 constexpr std::int64_t kMaxSeconds = 86400;
 constexpr std::int64_t kMaxInterval = 3600;
@@ -126,8 +126,8 @@ std::optional<HealthRule> HealthRuleNamed(std::string_view name) {
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   using R = HealthRule;
   static constexpr std::array<HealthRule, kHealthRuleCount> kAll = {
-      R::kLink,    R::kRdmaPort,  R::kGone,       R::kUnbound,     R::kVfCount,  R::kAer,
-      R::kDevlink, R::kErrorRate, R::kPauseStorm, R::kUnreachable, R::kImpaired, R::kDrained};
+      R::kLink,      R::kRdmaPort,   R::kGone,        R::kUnbound,  R::kVfCount, R::kAer,     R::kDevlink,
+      R::kErrorRate, R::kPauseStorm, R::kUnreachable, R::kImpaired, R::kDrained, R::kNotReady};
   return kAll;
 }
 
@@ -166,6 +166,7 @@ HealthRules DefaultHealthRules() {
   // Off for the same reason. Loss may pass.
   rules.Of(HealthRule::kImpaired) = {false, seconds(60), seconds(120), {}};
   rules.Of(HealthRule::kDrained) = {true, seconds(0), seconds(0), {}};
+  rules.Of(HealthRule::kNotReady) = {true, seconds(0), seconds(0), {}};
   rules.reporters = {"fw_fatal"};
   return rules;
 }
@@ -176,7 +177,7 @@ HealthRules ReadHealthRules(JsonReader& parent, const std::string& key) {
   if (raw == nullptr) return rules;
   if (raw->is_boolean()) {
     if (raw->get<bool>()) return rules;
-    for (const HealthRule rule : AllHealthRules()) rules.Of(rule).enabled = rule == HealthRule::kDrained;
+    for (const HealthRule rule : AllHealthRules()) rules.Of(rule).enabled = IsAlwaysOn(rule);
     return rules;
   }
   auto health = parent.Object(key);
@@ -188,8 +189,7 @@ HealthRules ReadHealthRules(JsonReader& parent, const std::string& key) {
   read("vfSeconds", &rules.vf_interval);
   read("counterSeconds", &rules.counter_interval);
   for (const HealthRule rule : AllHealthRules()) {
-    // An operator's word is no matter of settings.
-    if (rule != HealthRule::kDrained) ReadRule(*health, rule, &rules);
+    if (!IsAlwaysOn(rule)) ReadRule(*health, rule, &rules);
   }
   health->Close();
   return rules;

@@ -32,8 +32,15 @@ enum class HealthRule : std::uint8_t {
   kUnreachable,  // probes reach nothing on the PF's rail (connectivity/); off unless switched on
   kImpaired,     // probes find most peers ill: the fault is here; off unless switched on
   kDrained,      // taken out of use by an operator (drains.h); cannot be switched off
+  kNotReady,     // cannot be given out by what Railhead has on record (unready_devices.h); cannot be switched
+                 // off
 };
-inline constexpr std::size_t kHealthRuleCount = 12;
+inline constexpr std::size_t kHealthRuleCount = 13;
+
+// No matter of settings.
+constexpr bool IsAlwaysOn(HealthRule rule) {
+  return rule == HealthRule::kDrained || rule == HealthRule::kNotReady;
+}
 
 // The rule's key in the configuration: "link", "rdmaPort", ...
 std::string_view NameOf(HealthRule rule);

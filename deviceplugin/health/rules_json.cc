@@ -27,8 +27,7 @@ OrderedJson HealthRulesAsJson(const HealthRules& rules) {
                       {"vfSeconds", rules.vf_interval.count()},
                       {"counterSeconds", rules.counter_interval.count()}};
   for (const HealthRule rule : AllHealthRules()) {
-    // No matter of settings.
-    if (rule == HealthRule::kDrained) continue;
+    if (IsAlwaysOn(rule)) continue;
     const RuleSettings& settings = rules.Of(rule);
     OrderedJson one = {{"enabled", settings.enabled},
                        {"downAfter", settings.down_after.count()},

@@ -66,6 +66,7 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
       source_(std::move(source)),
       probe_(root_, source_.get()),
       drains_(root_),
+      unready_(root_),
       recorder_(root_),
       monitor_(rules_) {
   auto state = ReadHealthState(root_);
@@ -181,6 +182,7 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   if (counters) Tell(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
   if (rails_ && !subject.is_vf) seen->rail = rails_(subject.id);
   if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
+  seen->not_ready = unready_.Find(subject.id);
   recorder_.Observe(subject, *seen);
   const std::lock_guard lock(mutex_);
   auto changes = monitor_.Observe(subject, *seen, now);
@@ -193,7 +195,7 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   HealthTick tick;
   tick.problems = std::move(at_start_);
   at_start_.clear();
-  FollowDrains(&tick);
+  FollowRecords(&tick);
   counters_now_ = hurry_ || now.steady - counters_read_ >= rules_.counter_interval;
   if (counters_now_) counters_read_ = now.steady;
   recorder_.Begin(now, rules_, monitor_);
@@ -214,10 +216,13 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   return tick;
 }
 
-void HealthWatch::FollowDrains(HealthTick* tick) {
-  const auto changed = drains_.Refresh();
-  Tell({}, ProblemKind::kDrains, changed ? std::vector<Error>{} : std::vector<Error>{changed.error()}, tick);
-  hurry_ = hurry_ || changed.value_or(false);
+void HealthWatch::FollowRecords(HealthTick* tick) {
+  const auto follow = [&](ProblemKind kind, const Result<bool>& changed) {
+    Tell({}, kind, changed ? std::vector<Error>{} : std::vector<Error>{changed.error()}, tick);
+    hurry_ = hurry_ || changed.value_or(false);
+  };
+  follow(ProblemKind::kDrains, drains_.Refresh());
+  follow(ProblemKind::kUnready, unready_.Refresh());
 }
 
 void HealthWatch::Record(bool changed, HealthTick* tick) {

@@ -33,6 +33,7 @@
 #include "deviceplugin/health/recorder.h"
 #include "deviceplugin/health/rules.h"
 #include "deviceplugin/health/state_file.h"
+#include "deviceplugin/health/unready_devices.h"
 #include "deviceplugin/pools/inventory.h"
 
 namespace railhead {
@@ -85,11 +86,12 @@ class HealthWatch {
   [[nodiscard]] bool IsTold(const DeviceHealth& lost, const NicFunction* pf) const;
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
-  void FollowDrains(HealthTick* tick);
+  // What operators and Railhead itself have put on record.
+  void FollowRecords(HealthTick* tick);
   void Save(bool changed, HealthTick* tick);
   void Record(bool changed, HealthTick* tick);
   // `kind` of problems of the device `id`, all that there are now: those that are new join `tick`.
-  enum class ProblemKind : std::uint8_t { kObserving, kCounters, kSaving, kDrains, kRecording };
+  enum class ProblemKind : std::uint8_t { kObserving, kCounters, kSaving, kDrains, kUnready, kRecording };
   void Tell(const std::string& id, ProblemKind kind, std::vector<Error> problems, HealthTick* tick);
 
   const Root root_;
@@ -98,6 +100,7 @@ class HealthWatch {
   RailSeen rails_;
   HealthProbe probe_;
   DrainList drains_;
+  UnreadyDevices unready_;
   HealthRecorder recorder_;
   bool hurry_ = true;
   bool counters_now_ = false;

@@ -134,7 +134,7 @@ NicReport NicCollector::Collect(const Offer& offer, bool free) {
   } else {
     report.problems.push_back(std::move(read.error()));
   }
-  report.problems.insert(report.problems.end(), journal.damaged.begin(), journal.damaged.end());
+  for (const UnreadableEntry& entry : journal.unreadable) report.problems.push_back(entry.error);
   Nics nics = NicSubjects(root_, offer, journal.entries, free);
   if (open_ != nullptr) Count(journal.entries, &nics, &report.problems);
   report.nics.reserve(nics.size());

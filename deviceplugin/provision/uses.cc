@@ -102,8 +102,7 @@ class Finder {
     if (!entry) {
       return use(
           "has an attachment that cannot be read: " + entry.error().message,
-          "railheadd --reconcile-once tells what can be mended; a file that is damaged for good has to be "
-          "removed, when its pod is gone");
+          "railctl journal show tells what it holds, railctl journal restore ends it");
     }
     if (*entry) {
       return use("is in " + PodOf(**entry) + " as " + (*entry)->key.ifname,

@@ -38,6 +38,8 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status);
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status);
 // ipam import host-local, whereabouts
 void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status);
+// journal list, show, restore
+void AddJournalCommand(CLI::App* app, const Root& root, int* status);
 void AddLeavesCommand(CLI::App* app, const Root& root, int* status);
 // migrate
 void AddMigrateCommand(CLI::App* app, const Root& root, int* status);

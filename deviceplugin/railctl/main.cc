@@ -30,6 +30,7 @@ int Main(int argc, char** argv) {
   AddHealthCommand(&app, root, &status);
   AddInstallCommand(&app, root, &status);
   AddIpamCommand(&app, root, &status);
+  AddJournalCommand(&app, root, &status);
   AddLeavesCommand(&app, root, &status);
   AddMigrateCommand(&app, root, &status);
   AddNetCommand(&app, root, &status);

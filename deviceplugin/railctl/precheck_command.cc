@@ -71,7 +71,7 @@ Result<std::vector<precheck::RailPort>> RailPorts(const Root& root, const std::s
 }
 
 Result<std::vector<rdmatest::TestRecord>> TestAgainst(const Root& root, const PrecheckOptions& options) {
-  const auto journal = RH_TRY(Journal(root).All());
+  const auto journal = RH_TRY(Journal(root).Scan()).entries;
   std::vector<rdmatest::TestEnd> ends;
   for (const std::string& said : {std::string("host"), options.peer})
     ends.push_back(RH_TRY(rdmatest::ResolveEnd(said, journal, std::nullopt)));

@@ -29,7 +29,7 @@ struct RdmaTestOptions {
 };
 
 Result<std::vector<TestEnd>> ResolveEnds(const Root& root, const std::vector<std::string>& said) {
-  const std::vector<JournalEntry> journal = RH_TRY(Journal(root).All());
+  const std::vector<JournalEntry> journal = RH_TRY(Journal(root).Scan()).entries;
   std::vector<TestEnd> ends;
   for (const std::string& one : said) {
     std::optional<std::uint64_t> inode;

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -71,10 +72,15 @@ class Announcer::Loop {
     for (const auto& name : names.value_or(std::vector<std::string>{})) {
       std::string path = directory;
       path.append("/").append(name);
-      const auto key = RH_TRY(ReadRepeatRequest(path));
-      if (!key) continue;
+      const auto key = ReadRepeatRequest(path);
+      if (key && !*key) continue;
+      if (!key) {
+        // It costs its own repeats, not those of others; the reconciler removes it.
+        if (unreadable_.insert(name).second) report_({}, Fail(key.error()));
+        continue;
+      }
       RH_TRY(RemoveFile(path));
-      due_[*key] = Due{Clock::now() + kRepeatInterval};
+      due_[**key] = Due{Clock::now() + kRepeatInterval};
     }
     return {};
   }
@@ -124,6 +130,7 @@ class Announcer::Loop {
   const int stop_;
   bool stopped_ = false;
   std::map<AttachmentKey, Due> due_;
+  std::set<std::string> unreadable_;  // names of requests that were reported
 };
 
 Announcer::Announcer(Root root, Kernel& kernel, Report report)

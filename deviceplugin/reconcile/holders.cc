@@ -4,6 +4,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 
@@ -21,8 +22,8 @@ Result<AddressHolders> AddressHolders::Read(const Root& root, const JournalScan&
     any_cache = true;
     holders.results_.insert(holders.results_.end(), names->begin(), names->end());
   }
-  // A damaged entry may be the owner.
-  holders.complete_ = any_cache && scan.damaged.empty();
+  for (const UnreadableEntry& entry : scan.unreadable) holders.unreadable_.push_back(entry.key.container_id);
+  holders.complete_ = any_cache;
   return holders;
 }
 
@@ -34,6 +35,7 @@ const JournalEntry* AddressHolders::Attachment(const AddressRecord& record) cons
 }
 
 bool AddressHolders::IsRemembered(const AddressRecord& record) const {
+  if (Contains(unreadable_, record.owner.container)) return true;
   return std::any_of(results_.begin(), results_.end(), [&](const std::string& name) {
     return name.find(record.owner.container) != std::string::npos;
   });

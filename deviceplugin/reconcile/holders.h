@@ -25,15 +25,16 @@ class AddressHolders {
 
   // The attachment, of this boot; nullptr: none has it.
   [[nodiscard]] const JournalEntry* Attachment(const AddressRecord& record) const;
-  // Whether a runtime remembers the container.
+  // Whether a runtime remembers the container, or an entry of the journal that cannot be read is of it.
   [[nodiscard]] bool IsRemembered(const AddressRecord& record) const;
   // Whether what is missing in the journal and the caches says anything at all: runtimes keep
-  // such caches here, and no entry of the journal is damaged.
+  // such caches here.
   [[nodiscard]] bool complete() const { return complete_; }
 
  private:
   std::vector<JournalEntry> entries_;
-  std::vector<std::string> results_;  // names of files: "NETWORK-CONTAINER-IFNAME", Multus: "CONTAINER"
+  std::vector<std::string> unreadable_;  // containers
+  std::vector<std::string> results_;     // names of files: "NETWORK-CONTAINER-IFNAME", Multus: "CONTAINER"
   bool complete_ = false;
 };
 

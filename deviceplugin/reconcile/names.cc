@@ -19,6 +19,7 @@ void ReconcileNames(ReconcilePass& pass) {
     };
     pass.Add("name", device, "its own name is free again", give_back());
   }
+  if (const auto left = ListDisplacedDevices(pass.root); left) pass.report.displaced = left->size();
 }
 
 }  // namespace railhead

@@ -52,7 +52,9 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
     return report;
   }
   report.attachments = scan->entries.size();
-  for (const auto& error : scan->damaged) pass.Add("journal", "", "is damaged", Fail(error));
+  report.unreadable = scan->unreadable.size();
+  for (const auto& entry : scan->unreadable)
+    pass.Add("journal", entry.path, "cannot be read", Fail(entry.error));
   ReconcileAttachments(pass, *scan, now, pods_gone_);
   // What those left behind has an owner no more.
   if (!report.actions.empty()) {

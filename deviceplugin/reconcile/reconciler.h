@@ -11,7 +11,8 @@
 //   - addresses of an earlier boot, and of containers that nobody knows.
 // A live pod's things are never touched: what is to be ended is looked at again under
 // the lock that an ADD or DEL of it would hold; where that is held, someone is working
-// on it and the pass goes on. A damaged entry is reported, never guessed at. Every step
+// on it and the pass goes on. An entry that cannot be read is reported, never guessed at, and costs only its
+// devices. Every step
 // can be interrupted: the next pass, DEL or ADD completes it.
 //
 // Does not log: what was done is in the report. A pass in which all is well takes no
@@ -63,6 +64,8 @@ struct ReconcileAction {
 
 struct ReconcileReport {
   std::size_t attachments = 0;  // of this boot, when the pass began
+  std::size_t unreadable = 0;   // entries of the journal
+  std::size_t displaced = 0;    // devices under substitute names, when the pass was over
   std::vector<ReconcileAction> actions;
   // nullopt: they could not be read, which is among the actions.
   std::optional<AddressFacts> addresses;

@@ -19,8 +19,10 @@ Result<std::set<std::string>> DevicesInUse(const Root& root, std::vector<std::st
   for (const JournalEntry& entry : scan.entries) {
     for (const AttachedLink& link : entry.links) devices.insert(link.device);
   }
-  for (const Error& error : scan.damaged)
-    notes.push_back("an attachment cannot be read, its devices are shown as free: " + Describe(error));
+  for (const UnreadableEntry& entry : scan.unreadable) {
+    devices.insert(entry.devices.begin(), entry.devices.end());
+    notes.push_back("an attachment cannot be read, its devices are shown as in use: " + Describe(entry.error));
+  }
   return devices;
 }
 

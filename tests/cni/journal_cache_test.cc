@@ -26,7 +26,7 @@ class JournalCacheTest : public ::testing::Test {
     entry.netns = "/run/netns/" + container;
     entry.ipam_calls = {{"net1", "{}", IpamState::kAsked}};
     AttachedLink link;
-    link.device = "0000:43:10.0";
+    link.device = "0000:43:1" + container.substr(1) + ".0";
     link.pod_name = pod_name;
     entry.links = {link};
     return entry;
@@ -94,9 +94,12 @@ TEST_F(JournalCacheTest, ADamagedEntryIsToldAndTheOthersAreThere) {
   ASSERT_TRUE(WriteAtomic(path, "{", Sync::kVolatile));
   const auto view = Read();
   EXPECT_EQ(view.entries.size(), 1U);
-  ASSERT_EQ(view.damaged.size(), 1U);
-  EXPECT_NE(view.damaged[0].message.find(path), std::string::npos) << view.damaged[0].message;
-  EXPECT_EQ(Read().damaged.size(), 1U) << "as long as it is so";
+  ASSERT_EQ(view.unreadable.size(), 1U);
+  EXPECT_NE(view.unreadable[0].error.message.find(path), std::string::npos)
+      << view.unreadable[0].error.message;
+  EXPECT_EQ(view.unreadable[0].key, Entry("c1").key);
+  EXPECT_EQ(view.unreadable[0].devices, std::set<std::string>{Entry("c1").links[0].device});
+  EXPECT_EQ(Read().unreadable.size(), 1U) << "as long as it is so";
 }
 
 }  // namespace

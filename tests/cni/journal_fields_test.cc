@@ -4,6 +4,8 @@
 #include <sys/socket.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <vector>
 
 #include "cni/state/journal_json.h"
 #include "tests/cni/temp_root.h"
@@ -222,6 +224,63 @@ TEST_F(JournalFieldsTest, WrongTypesAreRefused) {
   refuse_each(good["links"][0]["routes"][0], "/links/0/routes/0");
   refuse_each(good["ipamCalls"][0], "/ipamCalls/0");
   EXPECT_GT(tried, 60);
+}
+
+// What RecoverJournalEntry() makes of a file; all of the entry's devices lead to it.
+RecoveredEntry Recover(const std::string& text) {
+  const JournalEntry entry = Entry();
+  UnreadableEntry file{entry.key, "/run/railhead/attachments/c1/rails@net1.json", {}, {}};
+  for (const AttachedLink& link : entry.links) file.devices.insert(link.device);
+  file.error = {ErrorCode::kMalformed, "it cannot be read", "", 0};
+  return RecoverJournalEntry(text, file);
+}
+
+// Every device is either read as it was written, or known to be lost.
+void ExpectNoneForgotten(const RecoveredEntry& recovered) {
+  const JournalEntry entry = Entry();
+  EXPECT_EQ(recovered.entry.key, entry.key);
+  EXPECT_FALSE(recovered.lost.empty());
+  std::set<std::string> known = recovered.unreadable;
+  for (const AttachedLink& link : recovered.entry.links) known.insert(link.device);
+  for (const AttachedLink& link : entry.links) EXPECT_TRUE(known.contains(link.device)) << link.device;
+}
+
+TEST(JournalRecovery, OfAFileThatEndsAnywhere) {
+  const std::string text = FormatJournalEntry(Entry());
+  int tried = 0;
+  // The last two bytes are "}\n": without them it is no JSON.
+  for (std::size_t size = 0; size + 2 <= text.size(); ++size) {
+    SCOPED_TRACE(size);
+    ExpectNoneForgotten(Recover(text.substr(0, size)));
+    ++tried;
+  }
+  EXPECT_GT(tried, 1000);
+}
+
+// Replaces each value, one at a time, by one of each type.
+TEST(JournalRecovery, OfAnEntryWithOneWrongValue) {
+  const nlohmann::json whole = nlohmann::json::parse(FormatJournalEntry(Entry()));
+  const std::vector<nlohmann::json> values = {true,      -7, 1.5, "text", "", nlohmann::json::array({7}),
+                                              {{"a", 1}}};
+  int refused = 0;
+  const nlohmann::json flat = whole.flatten();
+  for (const auto& [pointer, value] : flat.items()) {
+    for (const nlohmann::json& wrong : values) {
+      nlohmann::json damaged = whole;
+      damaged[nlohmann::json::json_pointer(pointer)] = wrong;
+      SCOPED_TRACE(pointer + " = " + wrong.dump());
+      if (ParseJournalEntry(damaged.dump(), "entry")) continue;
+      ++refused;
+      const RecoveredEntry recovered = Recover(damaged.dump());
+      if (pointer != "/links/0/device" && pointer != "/links/1/device") ExpectNoneForgotten(recovered);
+      // What is wrong with one device costs no other.
+      const bool in_first = pointer.starts_with("/links/0/");
+      const bool in_links = pointer.starts_with("/links/");
+      ASSERT_EQ(recovered.entry.links.size(), in_links ? 1U : 2U);
+      EXPECT_EQ(recovered.entry.links.back().device, in_links && !in_first ? "0000:43:10.0" : "0000:83:00.0");
+    }
+  }
+  EXPECT_GT(refused, 200);
 }
 
 }  // namespace

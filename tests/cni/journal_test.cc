@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <functional>
+#include <vector>
 
 #include "cni/state/journal_json.h"
 #include "tests/cni/temp_root.h"
@@ -138,7 +140,7 @@ TEST_F(JournalTest, SiblingsShareASandbox) {
   ASSERT_EQ(entries->size(), 2U);
   EXPECT_EQ((*entries)[0].key.network, "rail0");
   EXPECT_EQ((*entries)[1].key.network, "rail1");
-  EXPECT_EQ(journal_.All()->size(), 3U);
+  EXPECT_EQ(journal_.Scan()->entries.size(), 3U);
   // Its own entry is not even read.
   temp_.Write("/run/railhead/attachments/c1/rail0@net1.json", "damaged");
   const auto siblings = journal_.SiblingsOf(Entry().key);
@@ -203,7 +205,69 @@ TEST_F(JournalTest, DamagedEntryNamesItsFile) {
   }
 }
 
-// What nobody could read again is refused before anything was touched.
+// What nobody could read again is refused before anything was touched: each text of an entry, and what else a
+// configuration or the host may put there.
+TEST_F(JournalTest, WhatIsWrittenCanBeRead) {
+  using Change = std::function<void(JournalEntry&, const std::string&)>;
+  const std::vector<Change> changes = {
+      [](JournalEntry& entry, const std::string& text) { entry.boot_id = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.netns = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.ipam_type = text; },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.ipam_calls = {{text, "{}"}};
+      },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.ipam_calls = {{"net1", text}};
+      },
+      [](JournalEntry& entry, const std::string& text) { entry.cni_path = {text}; },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.cni_args = {{"NAME", text}};
+      },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.cni_args = {{text, "value"}};
+      },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].pf = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].rail = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].pod_name = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].resource = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].driver = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_name = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_alt_names = {text}; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_alias = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].rdma_device = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].uverbs = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].tuning.alt_names = {text}; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].tuning.alias = text; },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.links[0].tuning.sysctls = {{"net/a", text}};
+      },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.links[0].tuning.sysctls = {{text, "1"}};
+      },
+  };
+  const std::vector<std::string> texts = {"", " ", "a", "\"\\\n\t\x01", "\xff\xfe", std::string("a\0b", 3)};
+  int refused = 0;
+  int written = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    for (const std::string& text : texts) {
+      SCOPED_TRACE("change " + std::to_string(i) + ", text '" + text + "'");
+      JournalEntry entry = Entry();
+      entry.ipam_calls = {{"net1", "{}"}};
+      changes[i](entry, text);
+      const std::string boot_id = entry.boot_id;
+      const auto done = journal_.Write(entry);
+      const auto scan = journal_.Scan();
+      ASSERT_TRUE(scan);
+      EXPECT_TRUE(scan->unreadable.empty()) << Describe(scan->unreadable.front().error);
+      EXPECT_EQ(scan->entries.size() + scan->earlier.size(), done ? 1U : 0U) << "nothing half done";
+      ++(done ? written : refused);
+      ASSERT_TRUE(journal_.Remove(entry));
+    }
+  }
+  EXPECT_GT(written, 100);
+  EXPECT_GT(refused, 3);
+}
+
 TEST_F(JournalTest, TooLongAnEntryIsNotWritten) {
   JournalEntry entry = Entry();
   entry.ipam_calls.assign(8, {"rail0", std::string(200'000, '"'), IpamState::kAsked});

@@ -103,4 +103,23 @@ check '... and not on the host' test ! -e /sys/class/net/pf1
 check 'DEL of it' cni DEL pod1 "$whole"
 within 60 is_up pf1
 check 'the PF is back with its settings' as_before "$before"
+# A journal entry that cannot be read: the way out brings the VF back.
+vlan_is() { ip -d -j link show pf0 | jq -e --argjson vlan "$1" '.[0].vfinfo_list[0] | (.vlan_list[0].vlan // 0) == $vlan'; }
+entry=/run/railhead/attachments/pod1/net@net1.json
+check 'ADD' cni ADD pod1 "$one"
+cp "$entry" /tmp/entry && head -c 700 /tmp/entry >"$entry"
+deny 'DEL of an entry that cannot be read' cni DEL pod1 "$one"
+check '... says how to restore it' answer '.details | test("railctl journal restore")'
+deny 'railctl journal list says that not all is well' "$BUILD/bin/railctl" journal list
+deny 'railctl journal show, too' "$BUILD/bin/railctl" journal show "$vf0"
+deny 'restore takes nothing from a pod that may run' "$BUILD/bin/railctl" journal restore "$vf0"
+check '... the VF is still there' link pod1 '.operstate == "UP"'
+check 'restore by force' "$BUILD/bin/railctl" journal restore --force "$vf0"
+check '... the VF is on the host' within 60 vf_has_netdev pf0 0
+check '... without its VLAN' vlan_is 0
+check '... railctl journal list has nothing' "$BUILD/bin/railctl" journal list
+check 'DEL succeeds' cni DEL pod1 "$one"
+check 'the next pod gets the VF' cni ADD pod2 "$one"
+check '... in its VLAN' vlan_is 100
+check 'DEL' cni DEL pod2 "$one"
 finish

@@ -378,6 +378,24 @@ TEST_F(PluginDelTest, DamagedEntryIsReported) {
   const auto deleted = Del({.config = Usual()});
   ASSERT_FALSE(deleted) << "the device would be lost";
   EXPECT_NE(deleted.error().message.find("rail0@net1.json"), std::string::npos);
+  EXPECT_NE(deleted.error().hint.find("railctl journal restore"), std::string::npos) << deleted.error().hint;
+}
+
+// One unreadable entry of a sandbox costs its other attachments nothing.
+TEST_F(PluginDelTest, DamagedSiblingKeepsNoOtherAttachment) {
+  ASSERT_TRUE(Add({.config = Usual()}));
+  const auto before = World();
+  const Call second{.network = "rail1", .ifname = "net2", .config = Usual(0, 1)};
+  ASSERT_TRUE(Add(second));
+  const std::string path = "/run/railhead/attachments/c1/rail0@net1.json";
+  const std::string text = File(path);
+  WriteFileAt(sysfs_.directory() + path, text.substr(0, text.size() / 2));
+  const auto deleted = Del(second);
+  EXPECT_TRUE(deleted) << Describe(deleted.error());
+  WriteFileAt(sysfs_.directory() + path, text);
+  EXPECT_EQ(Vf(0, 1).vlan, 0);
+  EXPECT_NE(Files().find("rail0@net1.json"), std::string::npos);
+  EXPECT_NE(Files().find("/run/railhead/handoff/c1/"), std::string::npos) << "the first one still needs it";
 }
 
 TEST_F(PluginDelTest, RemovesWhatAKilledAddHadHalfWritten) {

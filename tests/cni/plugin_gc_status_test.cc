@@ -147,6 +147,9 @@ TEST_F(PluginGcTest, DamagedEntryDoesNotStopTheOthers) {
   EXPECT_NE(collected.error().message.find("a/net@net1.json"), std::string::npos)
       << collected.error().message;
   EXPECT_EQ(HeldAddresses(), "a@net1") << "the other one is released";
+  EXPECT_TRUE(Gc({{"a", "net1"}}, {.network = "net", .config = Ipam()}))
+      << "one that is valid is nobody's trouble";
+  EXPECT_TRUE(Gc({}, {.network = "other", .config = Ipam()})) << "nor is one of another network";
 }
 
 // The IPAM plugin knows the links of several devices by their own names.

@@ -58,11 +58,11 @@ TEST_F(PluginRailsTest, AttachesAllAndDetachesAll) {
 TEST_F(PluginRailsTest, OneEntryListsAllLinks) {
   ASSERT_TRUE(Add(AllRails()));
   const Journal journal(sysfs_.root());
-  const auto all = journal.All();
-  ASSERT_TRUE(all);
-  ASSERT_EQ(all->size(), 1U);
-  EXPECT_EQ(all->front().key, (AttachmentKey{"rails", "c1", "net1"}));
-  EXPECT_EQ(all->front().links.size(), 3U);
+  const auto scan = journal.Scan();
+  ASSERT_TRUE(scan);
+  ASSERT_EQ(scan->entries.size(), 1U);
+  EXPECT_EQ(scan->entries.front().key, (AttachmentKey{"rails", "c1", "net1"}));
+  EXPECT_EQ(scan->entries.front().links.size(), 3U);
   for (const int rail : {0, 1, 2}) EXPECT_TRUE(journal.FindByDevice(Bdf(rail))->has_value());
 }
 

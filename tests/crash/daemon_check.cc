@@ -131,10 +131,11 @@ void CheckSockets(const DaemonNode& node, Lines* wrong) {
 }
 
 void CheckAttachments(const DaemonNode& node, Lines* wrong) {
-  const auto entries = Journal(node.root()).All();
-  if (!entries) return wrong->push_back(Describe(entries.error()));
+  const auto scan = Journal(node.root()).Scan();
+  if (!scan) return wrong->push_back(Describe(scan.error()));
+  for (const UnreadableEntry& entry : scan->unreadable) wrong->push_back(Describe(entry.error));
   std::set<std::string> taken;
-  for (const JournalEntry& entry : *entries) {
+  for (const JournalEntry& entry : scan->entries) {
     for (const AttachedLink& link : entry.links) {
       if (!taken.insert(link.device).second) wrong->push_back(link.device + " is in two attachments");
       if (!link.slot.empty() && !taken.insert(link.slot).second)

@@ -106,7 +106,7 @@ Result<void> AddAgain(DaemonNode& node) {
   RH_TRY_WRAP(CheckNode(node), "with both pods attached");
   for (const Given& given : node.given()) RH_TRY(node.kubelet().PreStart(given.resource, given.ids));
   for (const Pod* pod : pods) RH_TRY(Must(node, "DEL", *pod));
-  const auto left = RH_TRY(Journal(node.root()).All());
+  const auto left = RH_TRY(Journal(node.root()).Scan()).entries;
   if (left.empty()) return {};
   return Fail(ErrorCode::kConflict, "after DEL there is still " + left.front().key.ToString());
 }
@@ -151,8 +151,8 @@ Result<void> KillAdd(DaemonNode& node) {
 Result<void> AwaitHome(DaemonNode& node) {
   RH_TRY(node.AwaitReady());
   return node.Await("the killed ADD's device to be at home", [&] {
-    const auto entries = Journal(node.root()).All();
-    return entries && entries->empty();
+    const auto scan = Journal(node.root()).Scan();
+    return scan && scan->entries.empty();
   });
 }
 Result<void> AddAndDel(DaemonNode& node) {

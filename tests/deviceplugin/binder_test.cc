@@ -108,6 +108,26 @@ class BinderTest : public ::testing::Test {
   Binder::Clock::time_point now_ = Binder::Clock::now();
 };
 
+// An entry that cannot be read costs its own device, not the pool.
+TEST_F(BinderTest, AnUnreadableEntryCostsItsOwnDevice) {
+  Give("p0", {slots_[0]}, {});
+  const auto first = Bind("p0", {slots_[0]}, "c0");
+  ASSERT_TRUE(first);
+  Attach("c0", *first);
+  sysfs_.Write("/run/railhead/attachments/c0/net@eth0.json", "{");
+  std::set<std::string> given;
+  for (std::size_t i = 1; i < slots_.size(); ++i) {
+    const std::string number = std::to_string(i);
+    Give("p" + number, {slots_[i]}, {});
+    const auto bound = Bind("p" + number, {slots_[i]}, "c" + number);
+    ASSERT_TRUE(bound) << i << ": " << Describe(bound.error());
+    Attach("c" + number, *bound);
+    given.insert(bound->at(slots_[i]));
+  }
+  EXPECT_EQ(given.size(), slots_.size() - 1);
+  EXPECT_FALSE(given.contains(first->at(slots_[0])));
+}
+
 TEST_F(BinderTest, TheVfOnTheSwitchOfTheGpuWhicheverItIs) {
   ASSERT_EQ(machine_.accelerators.size(), 8U);
   ASSERT_EQ(vfs_.size(), 4U);

@@ -359,11 +359,13 @@ TEST_F(AddressTest, WithoutAnyCacheNothingIsKnown) {
   EXPECT_EQ(Held(), "c-old ");
 }
 
+// An unreadable entry speaks for the addresses of its own container, and for no others.
 TEST_F(AddressTest, ADamagedEntryMayBeTheOwner) {
   Give("c-old", kOld);
+  Give("c5", kOld);
   WriteFileAt(Path("/run/railhead/attachments/c5/rails@net1.json"), "{");
   EXPECT_TRUE(Once().Failed());
-  EXPECT_EQ(Held(), "c-old ");
+  EXPECT_EQ(Held(), "c5 ");
 }
 
 TEST_F(AddressTest, OfEarlierBootsAreReleasedByTheFirstPass) {

@@ -131,5 +131,19 @@ TEST(FirmwareTest, OneKindOneFirmware) {
   EXPECT_EQ(doctor::CheckFirmware(node).status(), Status::kOk);
 }
 
+TEST(RecordsTest, UnreadableEntriesAndSubstituteNames) {
+  doctor::NodeFacts node = GoodNode();
+  EXPECT_EQ(doctor::CheckRecords(node).status(), Status::kOk);
+  doctor::RecordFacts records;
+  records.displaced["0000:43:10.0"] = "eth13";
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kWarning, "another interface is called eth13");
+  records.unreadable.push_back({{"rails", "c1", "net1"}, "/run/x.json", {"0000:43:10.1"}, {}});
+  node.records = records;
+  const auto verdict = doctor::CheckRecords(node);
+  Expect(verdict, Status::kFailure, "c1/rails@net1 of 0000:43:10.1 cannot be read");
+  EXPECT_NE(verdict.Fix().find("railctl journal restore /run/x.json"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace railhead::testing

@@ -114,6 +114,7 @@ inline doctor::NodeFacts GoodNode() {
   node.cdi = cdi;
   node.plugin_sockets = std::vector<std::string>{};
   node.cni = std::vector<doctor::CniUse>{{"10-calico.conflist", "calico", {}}};
+  node.records = doctor::RecordFacts{};
   node.gpu.nvidia = true;
   node.gpu.peermem = true;
   node.gpu.open = false;

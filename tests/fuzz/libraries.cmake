@@ -10,6 +10,13 @@ railhead_library(fuzz_state
           ${CMAKE_SOURCE_DIR}/cni/fabric/addressing_fields.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric_reader.cc ${CMAKE_SOURCE_DIR}/cni/fabric/handoff_fields.cc
           ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc
   DEPS fuzz_skel railhead_sys)
+# The plugin as a whole, on the fake kernel: all files but the programs', the tests' and those above.
+file(GLOB plugin_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cni/handoff/*.cc ${CMAKE_SOURCE_DIR}/cni/plugin/*.cc
+     ${CMAKE_SOURCE_DIR}/cni/state/*.cc ${CMAKE_SOURCE_DIR}/tests/fake/*.cc ${CMAKE_SOURCE_DIR}/tests/sysfs/*.cc)
+list(FILTER plugin_files EXCLUDE REGEX "(_test|/main|/config|/bind_protocol|/checkpoint|/journal_json)\\.cc$")
+railhead_library(fuzz_plugin
+  SOURCES ${plugin_files} ${CMAKE_SOURCE_DIR}/cni/skel/delegate.cc ${CMAKE_SOURCE_DIR}/cni/skel/plugin.cc
+  DEPS fuzz_state railhead_netns)
 # Of libraries other than those beside them here, with which they share names.
 set_source_files_properties(
   ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc

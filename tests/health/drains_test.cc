@@ -114,6 +114,23 @@ TEST_F(WatchTest, ADrainedVfIsSeenBetweenTwoLooksAtVfsAndItsSiblingsAreWell) {
   EXPECT_TRUE(watch_->IsHealthy(kPf));
 }
 
+TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
+  Restart(ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+  sysfs_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
+  ASSERT_TRUE(Run(0, 5).empty());
+  sysfs_.Write("/run/railhead/attachments/c1/rails@net1.json", "{");
+  sysfs_.Link("/run/railhead/devices/" + std::string(kVf), "/run/railhead/attachments/c1/rails@net1.json");
+  const auto changes = Run(10, 10);
+  ASSERT_EQ(changes.size(), 1U) << "its siblings and its PF are well";
+  EXPECT_EQ(changes[0].device, kVf);
+  EXPECT_EQ(changes[0].reasons.at(0).rule, HealthRule::kNotReady);
+  EXPECT_NE(changes[0].reasons.at(0).text.find("c1/rails@net1"), std::string::npos);
+  EXPECT_NE(changes[0].reasons.at(0).text.find("railctl journal restore"), std::string::npos);
+  sysfs_.Remove("/run/railhead/attachments/c1");
+  EXPECT_EQ(Run(15, 15).size(), 1U);
+  EXPECT_TRUE(watch_->IsHealthy(kVf));
+}
+
 TEST_F(WatchTest, ADamagedListOfDrainsIsToldOnce) {
   sysfs_.Write("/var/lib/railhead/drains.json", "{");
   EXPECT_EQ(Tick(0).problems.size(), 1U);

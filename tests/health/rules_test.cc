@@ -42,7 +42,7 @@ TEST(HealthRulesTest, NothingSaidIsTheDefault) {
 
 TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
   for (const HealthRule rule : AllHealthRules()) {
-    if (rule == HealthRule::kDrained) continue;
+    if (IsAlwaysOn(rule)) continue;
     const std::string name(NameOf(rule));
     for (const std::string& off : {std::string("false"), std::string(R"({"enabled": false})")}) {
       std::string text = R"({"health": {")";
@@ -57,7 +57,7 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
   }
   const auto none = Parse(R"({"health": false})").value();
   for (const HealthRule rule : AllHealthRules())
-    EXPECT_EQ(none.Of(rule).enabled, rule == HealthRule::kDrained) << "an operator's word is no setting";
+    EXPECT_EQ(none.Of(rule).enabled, IsAlwaysOn(rule)) << "what is on record is no setting";
   EXPECT_TRUE(Parse(R"({"health": {"unreachable": true}})").value().Of(HealthRule::kUnreachable).enabled);
   EXPECT_TRUE(Parse(R"({"health": {"impaired": true}})").value().Of(HealthRule::kImpaired).enabled);
   EXPECT_FALSE(Parse(R"({"health": {"drained": false}})"));
