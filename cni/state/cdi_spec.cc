@@ -3,15 +3,21 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+// Of paths::CdiSpec().
+constexpr std::string_view kSpecPrefix = "railhead-";
+constexpr std::string_view kSpecSuffix = ".json";
 
 std::string SpecText(const std::string& kind, const CdiDevice& device) {
   Json edits = Json::object();
@@ -54,6 +60,13 @@ CdiDevice DeviceOf(std::string name, const nlohmann::json& edits) {
   return device;
 }
 
+// Runtimes read all specs again after every change: what says so already is left alone.
+Result<void> WriteIfDifferent(const Root& root, const std::string& path, const std::string& text) {
+  if (RH_TRY(ReadFile(path)) == text) return {};
+  RH_TRY(MakeStateFolderOf(root, path));
+  return WriteAtomic(path, text, Sync::kVolatile, 0644);
+}
+
 }  // namespace
 
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device) {
@@ -63,10 +76,12 @@ Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device) {
 Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::string& kind,
                           const CdiDevice& device) {
   const std::string text = SpecText(kind, device);
-  const auto before = ReadFile(path);
-  if (before && *before == text) return {};
-  RH_TRY(MakeStateFolderOf(root, path));
-  return WriteAtomic(path, text, Sync::kVolatile, 0644);
+  const std::string record = paths::CdiRecords(root) + "/" + path.substr(path.rfind('/') + 1);
+  if (RH_TRY(ReadFile(record)) != text) {
+    RH_TRY(MakeStateFolderOf(root, record));
+    RH_TRY(WriteAtomic(record, text, Sync::kVolatile));
+  }
+  return WriteIfDifferent(root, path, text);
 }
 
 Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string& name) {
@@ -82,7 +97,38 @@ Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string
 }
 
 Result<bool> RemoveCdiSpec(const Root& root, const std::string& name) {
-  return RemoveWritten(paths::CdiSpec(root, name));
+  const std::string path = paths::CdiSpec(root, name);
+  const std::string record = paths::CdiRecords(root) + "/" + path.substr(path.rfind('/') + 1);
+  if (!RH_TRY(ReadFile(record))) return RemoveFile(record + std::string(kTemporarySuffix));
+  RH_TRY(RemoveWritten(path));
+  return RemoveWritten(record);
+}
+
+Result<std::vector<std::string>> ListCdiRecords(const Root& root) {
+  auto names = RH_TRY(ListDirectory(paths::CdiRecords(root))).value_or(std::vector<std::string>{});
+  std::erase_if(names, [](const std::string& name) { return !name.ends_with(kSpecSuffix); });
+  return names;
+}
+
+std::optional<std::string> DeviceOfCdiSpec(const std::string& file_name) {
+  if (!file_name.starts_with(kSpecPrefix) || !file_name.ends_with(kSpecSuffix)) return std::nullopt;
+  std::string id =
+      file_name.substr(kSpecPrefix.size(), file_name.size() - kSpecPrefix.size() - kSpecSuffix.size());
+  const auto address = PciAddress::Parse(id);
+  if (!IsSlot(id) && (!address || address->ToString() != id)) return std::nullopt;
+  return id;
+}
+
+Result<bool> IsCdiSpecIntact(const Root& root, const std::string& file_name) {
+  const auto record = RH_TRY(ReadFile(paths::CdiRecords(root) + "/" + file_name));
+  return !record || RH_TRY(ReadFile(paths::CdiDirectory(root) + "/" + file_name)) == record;
+}
+
+Result<bool> RepairCdiSpec(const Root& root, const std::string& file_name) {
+  const auto record = RH_TRY(ReadFile(paths::CdiRecords(root) + "/" + file_name));
+  if (!record || RH_TRY(IsCdiSpecIntact(root, file_name))) return false;
+  RH_TRY(WriteIfDifferent(root, paths::CdiDirectory(root) + "/" + file_name, *record));
+  return true;
 }
 
 }  // namespace railhead

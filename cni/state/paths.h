@@ -10,6 +10,7 @@
 //     rdma-mode                                   RDMA namespace mode at the first ADD
 //     announce/                                   announcements to repeat, for railheadd
 //     attach.log                                  timings of the latest ADDs, bounded
+//     cdi/railhead-BDF.json                       text of each CDI spec that is ours
 //   /run/cdi/railhead-BDF.json           CDI specs
 //   /var/lib/railhead                    outlives boots
 //     allocations/DEVICE.json                     what Allocate answered
@@ -69,6 +70,9 @@ inline std::string AttachLog(const Root& root) {
 }
 inline std::string CdiDirectory(const Root& root) {
   return root.Path("/run/cdi");
+}
+inline std::string CdiRecords(const Root& root) {
+  return root.Path("/run/railhead/cdi");
 }
 inline std::string CdiSpec(const Root& root, const std::string& bdf) {
   return root.Path("/run/cdi/railhead-" + bdf + ".json");

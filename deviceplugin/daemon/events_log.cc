@@ -25,6 +25,11 @@ void LogEvent(Log* log, const Event& event) {
       break;
   }
   const std::string devices = Join(event.device_ids, ",");
+  if (!event.rewritten.empty()) {
+    log->Warning(
+        "CDI specs were missing or changed and are written again: some program removes files of others",
+        {{"resource", event.resource}, {"devices", Join(event.rewritten, ",")}});
+  }
   if (event.error) {
     log->Warning("refused", *event.error,
                  {{"call", event.detail}, {"resource", event.resource}, {"devices", devices}});

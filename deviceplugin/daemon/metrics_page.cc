@@ -121,6 +121,9 @@ void AppendRegistration(Exposition* page, const Resources& resources) {
   AppendPerResource(page, resources, Type::kGauge, "railhead_streams",
                     "Open ListAndWatch streams; 1 when all is well",
                     [](const ResourceActivity& one) { return one.streams.load(); });
+  AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_specs_rewritten",
+                    "CDI specs that PreStartContainer found missing or changed and wrote again",
+                    [](const ResourceActivity& one) { return one.specs_rewritten.value(); });
   AppendPerResource(page, resources, Type::kCounter, "railhead_lists_sent",
                     "Lists of devices sent to kubelet",
                     [](const ResourceActivity& one) { return one.lists_sent.value(); });

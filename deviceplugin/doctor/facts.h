@@ -154,6 +154,7 @@ struct GpuDriverFacts {
 struct RecordFacts {
   std::vector<UnreadableEntry> unreadable;       // of the journal
   std::map<std::string, std::string> displaced;  // by device: its own name, which another interface has
+  std::vector<std::string> altered_specs;        // file names of CDI specs that are not as we wrote them
 };
 
 struct NodeFacts {

@@ -137,7 +137,12 @@ Verdict CheckRecords(const NodeFacts& facts) {
     verdict.Warn("device " + device + " has a substitute name, since another interface is called " + name,
                  "ip link show " + name + "; the device gets its name back when that is free");
   }
-  if (verdict.observations().empty()) verdict.Ok("all entries can be read, all devices have their names");
+  for (const std::string& name : facts.records->altered_specs) {
+    verdict.Warn("/run/cdi/" + name + " was removed or changed by another program",
+                 "railheadd writes it again with its next pass; find what cleans /run/cdi");
+  }
+  if (verdict.observations().empty())
+    verdict.Ok("all entries can be read, all devices have their names, all CDI specs are there");
   return verdict;
 }
 

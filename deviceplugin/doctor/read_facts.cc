@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/pools/plan.h"
@@ -41,6 +42,9 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   for (const std::string& device : RH_TRY(ListDisplacedDevices(root))) {
     const auto own = RH_TRY(ReadDisplacedNames(root, device));
     if (own) records.displaced[device] = own->name;
+  }
+  for (const std::string& name : RH_TRY(ListCdiRecords(root))) {
+    if (!RH_TRY(IsCdiSpecIntact(root, name))) records.altered_specs.push_back(name);
   }
   return records;
 }

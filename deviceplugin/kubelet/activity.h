@@ -28,6 +28,7 @@ class ResourceActivity {
   CallActivity preferred;
   CallActivity pre_start;
   Counter lists_sent;
+  Counter specs_rewritten;  // CDI specs that PreStartContainer found missing or changed
   Counter registrations;
   Counter registration_failures;
   std::atomic<int> streams{0};

@@ -136,8 +136,9 @@ Result<void> AnswerAllocate(const ResourcePool& pool, Allocator* allocator,
     Error error = Cut(std::move(checked.error()));
     const bool some = !request.container_requests().empty();
     report(
-        ForReport(some ? ToVector(request.container_requests(0).device_ids()) : std::vector<std::string>{}),
-        error);
+        {ForReport(some ? ToVector(request.container_requests(0).device_ids()) : std::vector<std::string>{}),
+         error,
+         {}});
     return tl::unexpected(std::move(error));
   }
   for (const auto& container : request.container_requests()) {
@@ -145,10 +146,10 @@ Result<void> AnswerAllocate(const ResourcePool& pool, Allocator* allocator,
     auto answer = allocator->Allocate(pool, ids);
     if (!answer) {
       Error error = Cut(std::move(answer.error()));
-      report(std::move(ids), error);
+      report({std::move(ids), error, {}});
       return tl::unexpected(std::move(error));
     }
-    report(std::move(ids), std::nullopt);
+    report({std::move(ids), std::nullopt, {}});
     Fill(*answer, response->add_container_responses());
   }
   return {};
@@ -175,12 +176,18 @@ Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
   auto ids = ToVector(request.device_ids());
   auto passed = CheckCount("PreStartContainer of " + pool.spec.resource, ids.size());
   if (passed) passed = CheckAttached(root, pool, ids);
+  std::vector<std::string> rewritten;
   if (passed) {
-    report(ForReport(std::move(ids)), std::nullopt);
+    auto repaired = RepairCdiSpecs(root, ids);
+    if (repaired) rewritten = *std::move(repaired);
+    if (!repaired) passed = Fail(std::move(repaired.error()));
+  }
+  if (passed) {
+    report({ForReport(std::move(ids)), std::nullopt, ForReport(std::move(rewritten))});
     return {};
   }
   Error error = Cut(std::move(passed.error()));
-  report(ForReport(std::move(ids)), error);
+  report({ForReport(std::move(ids)), error, {}});
   return tl::unexpected(std::move(error));
 }
 

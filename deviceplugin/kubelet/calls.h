@@ -30,8 +30,13 @@ inline constexpr std::size_t kMostDevicesAsked = 4096;
 inline constexpr std::size_t kLongestMessage =
     2048;  // with its hint; thrice that where it is percent-encoded
 
-// Of each container: its devices as asked for, and what was wrong.
-using ContainerReport = std::function<void(std::vector<std::string> device_ids, std::optional<Error> error)>;
+// Of each container: its devices as asked for, what was wrong, and whose CDI specs were written again.
+struct ContainerCall {
+  std::vector<std::string> device_ids;
+  std::optional<Error> error;
+  std::vector<std::string> rewritten;
+};
+using ContainerReport = std::function<void(ContainerCall call)>;
 
 Result<void> AnswerAllocate(const ResourcePool& pool, Allocator* allocator,
                             const v1beta1::AllocateRequest& request, const ContainerReport& report,

@@ -1,9 +1,13 @@
 #include "deviceplugin/kubelet/gate.h"
 
+#include <chrono>
 #include <set>
 
 #include "cni/state/allocation.h"
+#include "cni/state/cdi_spec.h"
 #include "cni/state/journal.h"
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
 
 namespace railhead {
 namespace {
@@ -63,6 +67,20 @@ Result<void> CheckAttached(const Root& root, const ResourcePool& pool, const std
     }
   }
   return {};
+}
+
+Result<std::vector<std::string>> RepairCdiSpecs(const Root& root, const std::vector<std::string>& ids) {
+  std::vector<std::string> repaired;
+  for (const std::string& id : ids) {
+    const std::string path = paths::CdiSpec(root, id);
+    const std::string name = path.substr(path.rfind('/') + 1);
+    if (DeviceOfCdiSpec(name) != id || RH_TRY(IsCdiSpecIntact(root, name))) continue;
+    const auto lock = FileLock::Acquire(paths::Lock(root, id), std::chrono::milliseconds(0));
+    if (!lock && lock.error().code == ErrorCode::kTimeout) continue;
+    if (!lock) return Fail(lock.error());
+    if (RH_TRY_WRAP(RepairCdiSpec(root, name), "writing " + path + " again")) repaired.push_back(id);
+  }
+  return repaired;
 }
 
 }  // namespace railhead

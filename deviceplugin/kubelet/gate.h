@@ -5,7 +5,9 @@
 // with a handoff that lacks some, and NCCL would quietly use TCP. So in pools that
 // require a handoff the container starts only when all devices of its request are in
 // one and the same sandbox.
-// Threads: pure function over the file system.
+// The container runtime reads the devices' CDI specs next. One that somebody has removed or changed is
+// written again here, or no container of the pod would ever start. Threads: pure functions over the file
+// system.
 #pragma once
 
 #include <string>
@@ -21,5 +23,9 @@ namespace railhead {
 // a required handoff. Errors: kConflict with the missing id, kInvalid for ids that
 // are no devices of the pool.
 Result<void> CheckAttached(const Root& root, const ResourcePool& pool, const std::vector<std::string>& ids);
+
+// Writes missing and different CDI specs of the devices again; the ids of those. A device on which an ADD or
+// DEL is at work is left alone.
+Result<std::vector<std::string>> RepairCdiSpecs(const Root& root, const std::vector<std::string>& ids);
 
 }  // namespace railhead

@@ -52,8 +52,9 @@ grpc::Status StatusOf(const Error& error) {
   return {StatusCodeOf(error.code), Describe(error)};
 }
 
+// To check that all is attached, and that the CDI specs which the runtime reads next are there.
 bool NeedsPreStart(const ResourcePool& pool) {
-  return pool.spec.handoff == HandoffPolicy::kRequired;
+  return pool.spec.handoff == HandoffPolicy::kRequired || pool.spec.delivery == Delivery::kCdi;
 }
 
 v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
@@ -311,9 +312,11 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
   }
 
   ContainerReport ReportOf(const char* method) const {
-    return [this, method](std::vector<std::string> ids, std::optional<Error> error) {
-      std::sort(ids.begin(), ids.end());
-      wiring_.report({method, resource_, std::move(ids), std::move(error)});
+    return [this, method](ContainerCall call) {
+      std::sort(call.device_ids.begin(), call.device_ids.end());
+      wiring_.activity->specs_rewritten.Add(call.rewritten.size());
+      wiring_.report(
+          {method, resource_, std::move(call.device_ids), std::move(call.error), std::move(call.rewritten)});
     };
   }
 

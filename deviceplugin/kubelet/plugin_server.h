@@ -35,6 +35,7 @@ struct CallReport {
   std::string resource;
   std::vector<std::string> device_ids;  // sorted
   std::optional<Error> error;           // nullopt: answered
+  std::vector<std::string> rewritten;   // of them, those whose CDI specs were missing or changed
 };
 
 // What kubelet's plugin watcher said last (NotifyRegistrationStatus).

@@ -58,6 +58,7 @@ struct Event {
   std::string detail;
   std::vector<std::string> device_ids;
   std::optional<Error> error;
+  std::vector<std::string> rewritten;  // CallReport::rewritten
 };
 
 class Registrar {

@@ -29,8 +29,6 @@ std::string PathIn(const std::string& directory, const std::string& name) {
 
 constexpr const char* kNoEntry = "no attachment has it";
 constexpr const char* kHalfWritten = "its writer was killed";
-constexpr std::string_view kCdiPrefix = "railhead-";
-constexpr std::string_view kCdiSuffix = ".json";
 
 // Whose entries are on record, of whichever boot.
 struct Owners {
@@ -52,11 +50,6 @@ Owners OwnersIn(const JournalScan& scan) {
   return owners;
 }
 
-// A temporary file that was to become `name`.
-bool IsTemporaryOf(std::string_view file, std::string_view name) {
-  return file.starts_with(name) && file.substr(name.size()) == kTemporarySuffix;
-}
-
 void Journals(ReconcilePass& pass, const JournalScan& scan) {
   for (const auto& path : scan.remains) {
     if (!IsOld(pass, path)) continue;
@@ -72,38 +65,23 @@ void Journals(ReconcilePass& pass, const JournalScan& scan) {
   }
 }
 
-// The device or slot of a file that is a CDI spec of ours, or was to become one.
-struct CdiFile {
-  std::string id;
-  bool temporary = false;
-};
-
-std::optional<CdiFile> CdiFileOf(const std::string& name) {
-  if (!name.starts_with(kCdiPrefix)) return std::nullopt;
-  const std::string rest = name.substr(kCdiPrefix.size());
-  const auto end = rest.find(kCdiSuffix);
-  if (end == std::string::npos) return std::nullopt;
-  const std::string id = rest.substr(0, end);
-  const auto address = PciAddress::Parse(id);
-  if (!IsSlot(id) && (!address || address->ToString() != id)) return std::nullopt;
-  const std::string spec = id + std::string(kCdiSuffix);
-  if (rest == spec) return CdiFile{id, false};
-  if (IsTemporaryOf(rest, spec)) return CdiFile{id, true};
-  return std::nullopt;
-}
-
+// Only specs that have a record: those of other programs and of other railheadd processes have none here.
 void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
-  const std::string directory = paths::CdiDirectory(pass.root);
-  for (const auto& name : NamesIn(pass, "cdi-spec", directory)) {
-    const auto file = CdiFileOf(name);
-    if (!file || (!file->temporary && owners.devices.contains(file->id))) continue;
-    const auto remove = [&]() -> Result<bool> {
-      const auto locks = RH_TRY(TryLock(pass.root, {file->id}));
+  const auto records = ListCdiRecords(pass.root);
+  if (!records) return pass.Add("cdi-spec", "", "records cannot be listed", Fail(records.error()));
+  for (const std::string& name : *records) {
+    const auto device = DeviceOfCdiSpec(name);
+    const bool owned = !device || owners.devices.contains(*device);
+    const auto intact = IsCdiSpecIntact(pass.root, name);
+    if (owned && intact && *intact) continue;
+    const auto mend = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {device.value_or(name)}));
       if (!locks) return false;
-      if (file->temporary) return RH_TRY(RemoveFile(PathIn(directory, name)));
-      return RH_TRY(pass.journal.HoldsDevice(file->id)) ? false : RH_TRY(RemoveCdiSpec(pass.root, file->id));
+      if (owned) return RepairCdiSpec(pass.root, name);
+      return RH_TRY(pass.journal.HoldsDevice(*device)) ? false : RH_TRY(RemoveCdiSpec(pass.root, *device));
     };
-    pass.Add("cdi-spec", name, file->temporary ? kHalfWritten : kNoEntry, remove());
+    pass.Add(owned ? "cdi-spec-rewrite" : "cdi-spec", name,
+             owned ? "somebody has removed or changed it" : kNoEntry, mend());
   }
 }
 

@@ -1,5 +1,5 @@
-// What a railheadd that was killed left beside its own files: those of Allocate, those that tell of the node,
-// and the socket that was to become the one for ADD. Nobody reads them, but they would stay.
+// What a writer that was killed left beside its own files: CDI specs, those of Allocate, those that describe
+// the node, and the socket that was to become the one for ADD. Nobody reads them, but they would stay.
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -28,7 +28,9 @@ struct Place {
 std::vector<Place> PlacesOf(const Root& root) {
   return {{paths::Allocations(root), "", ".json"},
           {paths::DeviceInfos(root), "", "-device.json"},
+          {paths::CdiDirectory(root), "railhead-", ".json"},
           {paths::CdiDirectory(root), "railheadd-", ".json"},
+          {paths::CdiRecords(root), "", ".json"},
           // What the parts tell of the node: health, leaves, reach, drains.
           {root.Path("/run/railhead"), "", ".json"},
           {root.Path("/var/lib/railhead"), "", ".json"}};

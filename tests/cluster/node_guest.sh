@@ -37,11 +37,12 @@ gpu_plugin() {
     for gpu in /sys/bus/pci/devices/0000:[48]4:00.0; do
         echo vfio-pci >"$gpu/driver_override" && echo "${gpu##*/}" >/sys/bus/pci/drivers_probe || return
     done
-    mkdir -p /tmp/gpus/{run,lib,etc} && echo 0x120000 >/tmp/gpus/class && echo '{ "resourceList": [ { "resourcePrefix": "example.com",
+    mkdir -p /run/cdi /tmp/gpus/{run,lib,cdi,etc} && echo 0x120000 >/tmp/gpus/class && echo '{ "resourceList": [ { "resourcePrefix": "example.com",
         "resourceName": "gpu", "deviceType": "accelerator", "selectors": [ { "vendors": ["1234"] } ] } ] }' >/tmp/gpus/config.json || return
     unshare --mount bash -ec '
         mount --bind /tmp/gpus/run /run/railhead
         mount --bind /tmp/gpus/lib /var/lib/railhead
+        mount --bind /tmp/gpus/cdi /run/cdi
         mount --bind /tmp/gpus/etc /etc/railhead
         for class in /sys/bus/pci/devices/0000:[48]4:00.0/class; do mount --bind /tmp/gpus/class "$class"; done
         exec railheadd --config-file /tmp/gpus/config.json --http-address ""' >"$OUT/gpus.log" 2>&1 &

@@ -25,9 +25,9 @@ write_fabric() { # FILTER
 # at_node1 COMMAND...: in its namespace, with files of its own.
 at_node1() { ip netns exec node1 /tmp/node1/enter "$@"; }
 prepare_node1() {
-    mkdir -p /etc/netns/node1/railhead /run/railhead /var/lib/railhead /tmp/node1/{run,lib,kubelet} || return
+    mkdir -p /etc/netns/node1/railhead /run/{railhead,cdi} /var/lib/railhead /tmp/node1/{run,lib,cdi,kubelet} || return
     echo node1 >/etc/netns/node1/railhead/node-name
-    printf '%s\n' '#!/bin/bash' 'mount --bind /tmp/node1/run /run/railhead && mount --bind /tmp/node1/lib /var/lib/railhead && exec "$@"' >/tmp/node1/enter
+    printf '%s\n' '#!/bin/bash' 'mount --bind /tmp/node1/run /run/railhead && mount --bind /tmp/node1/lib /var/lib/railhead && mount --bind /tmp/node1/cdi /run/cdi && exec "$@"' >/tmp/node1/enter
     chmod 755 /tmp/node1/enter
     ip netns add node1 && ip link set pf2 netns node1 && ip -n node1 link set pf2 up
 }

@@ -155,22 +155,73 @@ TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
   EXPECT_EQ(Did(), "");
 }
 
+// Another railheadd on the same /run/cdi, with a state folder of its own, has specs there by the same names.
 TEST_F(LeftoverTest, CdiSpecsOfOursOnly) {
+  const Call second{.network = "one", .container = "c2", .config = Usual(1)};
   ASSERT_TRUE(Add(AllRails()));
-  WriteFileAt(Path(Spec(Bdf(0, 1))), "{}");
-  WriteFileAt(Path(Spec(Bdf(0)) + ".new"), "{}");
-  const std::vector<std::string> foreign{"/run/cdi/nvidia.json", "/run/cdi/railhead-gpu.json",
+  ASSERT_TRUE(Add(second));
+  ForgetEntry(second);
+  const std::vector<std::string> foreign{"/run/cdi/nvidia.json",
+                                         "/run/cdi/railhead-gpu.json",
+                                         Spec(Bdf(0, 2)),
+                                         Spec("slot-a.io-roce-0-0"),
                                          "/run/cdi/railhead-" + Bdf(0, 2) + ".yaml",
                                          "/run/cdi/railhead-" + Bdf(0, 2) + ".json.old"};
   for (const auto& path : foreign) WriteFileAt(Path(path), "{}");
   {
     const auto busy = Hold(Bdf(0, 1));
-    EXPECT_EQ(Did(), "cdi-spec railhead-" + Bdf(0) + ".json.new: its writer was killed\n");
+    EXPECT_EQ(Did().find("cdi-spec"), std::string::npos) << "an ADD of it is at work";
   }
-  EXPECT_EQ(Did(), "cdi-spec railhead-" + Bdf(0, 1) + ".json: no attachment has it\n");
+  EXPECT_NE(Did().find("cdi-spec railhead-" + Bdf(0, 1) + ".json: no attachment has it\n"),
+            std::string::npos);
+  EXPECT_FALSE(IsThere(Spec(Bdf(0, 1))));
   for (const auto& path : foreign) EXPECT_TRUE(IsThere(path)) << path;
   for (int rail = 0; rail < 3; ++rail) EXPECT_TRUE(IsThere(Spec(Bdf(rail)))) << "the live pod's";
   EXPECT_EQ(Did(), "");
+}
+
+// Whoever lives on the same folder and deletes or changes what it does not know.
+TEST_F(LeftoverTest, CdiSpecsOfLivingPodsAreWrittenAgain) {
+  ASSERT_TRUE(Add(AllRails()));
+  std::map<std::string, std::string> specs;
+  for (int rail = 0; rail < 3; ++rail) specs[Spec(Bdf(rail))] = File(Spec(Bdf(rail)));
+  const auto intact = [&] {
+    return std::all_of(specs.begin(), specs.end(),
+                       [&](const auto& spec) { return File(spec.first) == spec.second; });
+  };
+  ASSERT_TRUE(intact());
+  for (const auto& [path, text] : specs) {
+    for (const char* content : {"", "{}", "removed"}) {
+      if (content == std::string("removed")) {
+        Remove(path);
+      } else {
+        WriteFileAt(Path(path), content);
+      }
+      EXPECT_EQ(Did(), "cdi-spec-rewrite " + path.substr(path.rfind('/') + 1) +
+                           ": somebody has removed or changed it\n");
+      EXPECT_TRUE(intact());
+    }
+  }
+  fs::remove_all(Path("/run/cdi"));
+  EXPECT_NE(Did(), "");
+  EXPECT_TRUE(intact());
+  EXPECT_EQ(Did(), "");
+  ASSERT_TRUE(Del(AllRails()));
+  EXPECT_EQ(Files(), "") << "the records, too";
+}
+
+// A writer of another process has its file locked while it writes; a killed one has not.
+TEST_F(LeftoverTest, ACdiSpecThatIsBeingWrittenIsLeftAlone) {
+  const std::string path = Spec(Bdf(0)) + ".new";
+  WriteFileAt(Path(path), "{");
+  {
+    const UniqueFd writer(::open(Path(path).c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+    EXPECT_EQ(Did(), "");
+    EXPECT_TRUE(IsThere(path));
+  }
+  EXPECT_EQ(Did(), "half-written " + Path(path) + ": its writer was killed\n");
+  EXPECT_FALSE(IsThere(path));
 }
 
 TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {

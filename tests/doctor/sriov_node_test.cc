@@ -138,6 +138,11 @@ TEST(RecordsTest, UnreadableEntriesAndSubstituteNames) {
   records.displaced["0000:43:10.0"] = "eth13";
   node.records = records;
   Expect(doctor::CheckRecords(node), Status::kWarning, "another interface is called eth13");
+  records.displaced.clear();
+  records.altered_specs = {"railhead-0000:43:10.0.json"};
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kWarning,
+         "/run/cdi/railhead-0000:43:10.0.json was removed or changed");
   records.unreadable.push_back({{"rails", "c1", "net1"}, "/run/x.json", {"0000:43:10.1"}, {}});
   node.records = records;
   const auto verdict = doctor::CheckRecords(node);

@@ -29,9 +29,9 @@ write_fabric() {
 at_node1() { ip netns exec node1 /tmp/node1/enter "$@"; }
 second_node() {
     local pf
-    mkdir -p /etc/netns/node1/railhead /run/railhead /var/lib/railhead /tmp/node1/{run,lib,kubelet} || return
+    mkdir -p /etc/netns/node1/railhead /run/{railhead,cdi} /var/lib/railhead /tmp/node1/{run,lib,cdi,kubelet} || return
     cp /etc/railhead/fabric.json /etc/netns/node1/railhead/ && echo node1 >/etc/netns/node1/railhead/node-name
-    printf '%s\n' '#!/bin/bash' 'mount --bind /tmp/node1/run /run/railhead && mount --bind /tmp/node1/lib /var/lib/railhead && exec "$@"' >/tmp/node1/enter
+    printf '%s\n' '#!/bin/bash' 'mount --bind /tmp/node1/run /run/railhead && mount --bind /tmp/node1/lib /var/lib/railhead && mount --bind /tmp/node1/cdi /run/cdi && exec "$@"' >/tmp/node1/enter
     chmod 755 /tmp/node1/enter
     ip netns add node1 || return
     for pf in 0 1; do ip link set "pf$((pf + 2))" netns node1 name "pf$pf" && ip -n node1 link set "pf$pf" up || return; done

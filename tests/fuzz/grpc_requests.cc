@@ -51,9 +51,9 @@ void Allocate(const ResourcePool& pool, std::string_view bytes) {
   Allocator allocator{Node()};
   v1beta1::AllocateResponse response;
   int reports = 0;
-  const auto report = [&](const std::vector<std::string>& ids, const std::optional<Error>&) {
+  const auto report = [&](const ContainerCall& call) {
     ++reports;
-    Require(ids.size() <= 65, "a report is short");
+    Require(call.device_ids.size() <= 65, "a report is short");
   };
   const auto done = AnswerAllocate(pool, &allocator, request, report, &response);
   Require(reports > 0, "every call is reported");
@@ -96,7 +96,7 @@ void Prefer(const ResourcePool& pool, std::string_view bytes) {
 void PreStart(const ResourcePool& pool, std::string_view bytes) {
   v1beta1::PreStartContainerRequest request;
   if (!Parse(bytes, &request)) return;
-  const auto report = [](const std::vector<std::string>&, const std::optional<Error>&) {};
+  const auto report = [](const ContainerCall&) {};
   const auto done = AnswerPreStart(Node(), pool, request, report);
   Require(!done, "nothing is attached here");
   CheckRefusal(done.error());
