@@ -100,9 +100,8 @@ class Finder {
     };
     const auto entry = Journal(root_).FindByDevice(device);
     if (!entry) {
-      return use(
-          "has an attachment that cannot be read: " + entry.error().message,
-          "railctl journal show tells what it holds, railctl journal restore ends it");
+      return use("has an attachment that cannot be read: " + entry.error().message,
+                 "railctl journal show tells what it holds, railctl journal restore ends it");
     }
     if (*entry) {
       return use("is in " + PodOf(**entry) + " as " + (*entry)->key.ifname,

@@ -67,8 +67,7 @@ int CheckAddresses(const AddressReport& report, const IpamOptions& options) {
     }
     if (!leaked.empty())
       (void)std::printf("railheadd releases leaked addresses; by hand: railctl ipam release ADDRESS\n");
-    if (!report.complete)
-      (void)std::printf("no runtime keeps results here: leaks cannot be told\n");
+    if (!report.complete) (void)std::printf("no runtime keeps results here: leaks cannot be told\n");
     if (report.damage.empty() && leaked.empty())
       (void)std::printf("%zu addresses, well\n", report.addresses.size());
   }

@@ -21,7 +21,8 @@ Result<std::set<std::string>> DevicesInUse(const Root& root, std::vector<std::st
   }
   for (const UnreadableEntry& entry : scan.unreadable) {
     devices.insert(entry.devices.begin(), entry.devices.end());
-    notes.push_back("an attachment cannot be read, its devices are shown as in use: " + Describe(entry.error));
+    notes.push_back("an attachment cannot be read, its devices are shown as in use: " +
+                    Describe(entry.error));
   }
   return devices;
 }
