@@ -96,7 +96,7 @@ check '... the other is not' test -e "$(spec "$vf1")"
 check 'DEL of the second' attach1 DEL "$vf1"
 check '... its spec is gone' test ! -e "$(spec "$vf1")"
 check 'nothing is left' nothing_left
-check 'nor of the records' test -z "$(ls /run/railhead/cdi /tmp/node1/run/cdi 2>/dev/null | grep json)"
+check 'nor of the records' test -z "$(find /run/railhead/cdi /tmp/node1/run/cdi -name '*json*' 2>/dev/null)"
 kill "$node1" && wait "$node1"
 check 'the daemon ends' daemon_end 0
 [ "$failures" = 0 ] || cat "$OUT"/*.log
