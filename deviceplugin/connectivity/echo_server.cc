@@ -4,7 +4,6 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -16,10 +15,26 @@
 namespace railhead {
 namespace {
 
-constexpr int kProbesAtOnce = 256;
-constexpr std::size_t kSessionsOfOne = 8;
+constexpr std::size_t kProbesAtOnce = 64;
+constexpr std::size_t kSessionsOfPeer = 8;
+// For what comes while this thread has to wait for a CPU.
+constexpr int kReceiveBuffer = 4 << 20;
+// What is sent to a neighbour that the kernel still looks for stays in the buffer (neighbour_queue.h). It has
+// room for two thousand of those, so that peers that are gone cost those that are there no answer.
+constexpr int kSendBuffer = 32 << 20;
+
+void SetBuffer(int fd, int forced, int allowed, int size) {
+  if (setsockopt(fd, SOL_SOCKET, forced, &size, sizeof size) != 0)
+    (void)setsockopt(fd, SOL_SOCKET, allowed, &size, sizeof size);
+}
 
 }  // namespace
+
+struct EchoServer::Question {
+  ProbeMessage probe;
+  IpAddress sender;
+  UdpSocketAddress from;
+};
 
 Result<std::unique_ptr<EchoServer>> EchoServer::Start() {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -44,89 +59,112 @@ void EchoServer::Wake() const {
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
-void EchoServer::Serve(const std::string& rail, const IpPrefix& subnet, UniqueFd socket) {
+void EchoServer::Serve(const std::string& name, const Rail& rail, UniqueFd socket) {
+  SetBuffer(socket.get(), SO_RCVBUFFORCE, SO_RCVBUF, kReceiveBuffer);
+  SetBuffer(socket.get(), SO_SNDBUFFORCE, SO_SNDBUF, kSendBuffer);
+  const auto service = std::make_shared<Service>(std::move(socket), rail);
+  Drop(name);
   {
     const std::lock_guard lock(mutex_);
-    services_[rail] = Service{std::move(socket), subnet, {}, 0, {}};
+    services_[name] = service;
   }
   Wake();
 }
 
-void EchoServer::TellQueuePair(const std::string& rail, std::uint32_t number, std::set<IpAddress> peers) {
+void EchoServer::SetPeers(const std::string& rail, const std::set<IpAddress>& peers) {
   const std::lock_guard lock(mutex_);
   const auto service = services_.find(rail);
   if (service == services_.end()) return;
-  service->second.queue_pair = number;
-  service->second.told = std::move(peers);
+  service->second->limits.SetPeers(peers);
+  std::erase_if(service->second->heard, [&](const auto& one) { return !peers.contains(one.first); });
 }
 
-// A poll that waits for the descriptor keeps the socket alive, and with it its namespace: hence the wake-up.
+void EchoServer::TellQueuePair(const std::string& rail, std::uint32_t number) {
+  const std::lock_guard lock(mutex_);
+  const auto service = services_.find(rail);
+  if (service != services_.end()) service->second->queue_pair = number;
+}
+
+// The thread holds the socket until it looks again, and a poll that waits keeps it alive, too.
 void EchoServer::Drop(const std::string& rail) {
-  {
-    const std::lock_guard lock(mutex_);
-    services_.erase(rail);
-  }
+  std::unique_lock lock(mutex_);
+  if (services_.erase(rail) == 0) return;
+  const std::uint64_t own = ++drops_;
   Wake();
+  changed_.wait(lock, [&] { return drops_taken_ >= own; });
 }
 
 std::optional<EchoServer::Clock::time_point> EchoServer::Heard(const std::string& rail,
-                                                               const IpAddress& sender) const {
+                                                               const IpAddress& peer) const {
   const std::lock_guard lock(mutex_);
   const auto service = services_.find(rail);
   if (service == services_.end()) return std::nullopt;
-  const auto found = service->second.senders.find(sender);
-  if (found == service->second.senders.end()) return std::nullopt;
+  const auto found = service->second->heard.find(peer);
+  if (found == service->second->heard.end()) return std::nullopt;
   return found->second.heard;
 }
 
+bool EchoServer::TakeServices(std::vector<std::shared_ptr<Service>>* services) {
+  services->clear();
+  const std::lock_guard lock(mutex_);
+  for (const auto& [rail, service] : services_) services->push_back(service);
+  drops_taken_ = drops_;
+  changed_.notify_all();
+  return !stopped_;
+}
+
 void EchoServer::Loop() {
-  for (;;) {
+  std::vector<std::shared_ptr<Service>> services;
+  while (TakeServices(&services)) {
     std::vector<pollfd> waiting = {{wake_.get(), POLLIN, 0}};
-    {
-      const std::lock_guard lock(mutex_);
-      if (stopped_) return;
-      for (const auto& [rail, service] : services_) waiting.push_back({service.socket.get(), POLLIN, 0});
-    }
-    if (::poll(waiting.data(), waiting.size(), -1) < 0 && errno != EINTR) continue;
+    for (const auto& service : services) waiting.push_back({service->socket.get(), POLLIN, 0});
+    if (::poll(waiting.data(), waiting.size(), -1) < 0) continue;
     std::uint64_t count = 0;
     if (waiting[0].revents != 0 && ::read(wake_.get(), &count, sizeof count) < 0) continue;
-    const std::lock_guard lock(mutex_);
-    for (auto& [rail, service] : services_) Answer(service);
+    for (std::size_t i = 0; i < services.size(); ++i) {
+      if (waiting[i + 1].revents != 0) Answer(*services[i]);
+    }
   }
 }
 
-std::uint32_t EchoServer::Count(Service& service, const IpAddress& sender, std::uint64_t session) {
+std::optional<std::vector<std::uint8_t>> EchoServer::AnswerTo(const Question& question, Service& service) {
   const auto now = Clock::now();
-  if (service.senders.size() >= kMostSenders && !service.senders.contains(sender)) {
-    const auto oldest =
-        std::min_element(service.senders.begin(), service.senders.end(),
-                         [](const auto& a, const auto& b) { return a.second.heard < b.second.heard; });
-    service.senders.erase(oldest);
-  }
-  Sender& known = service.senders[sender];
-  known.heard = now;
+  if (!service.limits.May(question.sender, now)) return std::nullopt;
+  const std::uint64_t session = question.probe.session;
+  if (!service.limits.IsPeer(question.sender)) return BytesOf({true, session, question.probe.token, 0, 0});
+  Peer& peer = service.heard[question.sender];
+  peer.heard = now;
   // Of a sender that began anew the old ones are over.
-  if (known.sessions.size() >= kSessionsOfOne && !known.sessions.contains(session)) known.sessions.clear();
-  return ++known.sessions[session];
+  if (peer.sessions.size() >= kSessionsOfPeer && !peer.sessions.contains(session)) peer.sessions.clear();
+  return BytesOf({true, session, question.probe.token, ++peer.sessions[session], service.queue_pair});
 }
 
+// System calls are made without the lock: under a flood nobody else would get it.
 void EchoServer::Answer(Service& service) {
+  std::vector<Question> questions;
   std::array<std::uint8_t, kProbeHeader> begin{};
-  for (int i = 0; i < kProbesAtOnce; ++i) {
+  for (std::size_t i = 0; i < kProbesAtOnce; ++i) {
     UdpSocketAddress from;
     const ssize_t size =
         recvfrom(service.socket.get(), begin.data(), begin.size(), 0, from.data(), &from.size);
     if (size < 0 && errno == EINTR) continue;
-    if (size < 0) return;
+    if (size < 0) break;
     const auto probe = ParseProbe({begin.data(), static_cast<std::size_t>(size)});
     const auto sender = from.End();
     if (!probe || probe->answer || !sender || !service.subnet.Contains(sender->address)) continue;
-    if (!limit_.May(Clock::now())) continue;
-    const std::uint32_t heard = Count(service, sender->address, probe->session);
-    const std::uint32_t queue_pair = service.told.contains(sender->address) ? service.queue_pair : 0;
-    const auto answer = BytesOf({true, probe->session, probe->token, heard, queue_pair});
+    questions.push_back({*probe, sender->address, from});
+  }
+  std::vector<std::optional<std::vector<std::uint8_t>>> answers;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Question& question : questions) answers.push_back(AnswerTo(question, service));
+  }
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i]) continue;
+    const UdpSocketAddress& to = questions[i].from;
     // Full: it counts as lost.
-    (void)sendto(service.socket.get(), answer.data(), answer.size(), MSG_DONTWAIT, from.data(), from.size);
+    (void)sendto(service.socket.get(), answers[i]->data(), answers[i]->size(), MSG_DONTWAIT, to.data(),
+                 to.size);
   }
 }
 

@@ -1,8 +1,10 @@
 // EchoServer: the thread that answers other nodes' probes, at all stations of this node.
 //
-// It answers whoever has an address of the rail's subnet, with no more bytes than it got, kMostAnswers in a
-// second at most; it keeps who was heard when, of kMostSenders per rail.
-// Ownership: owns the sockets that it is given. Threads: all from any. Errors: kIo without descriptors.
+// It answers whoever has an address of the rail's subnet, with no more bytes than it got. Rails share no
+// limit, and each takes its turn after 64 probes of another. On one rail each peer has a limit of its own,
+// and all other senders share one (answer_limits.h). The server counts probes of peers alone, so that the
+// cost of a probe does not grow with the number of senders. Ownership: owns the sockets that it is given.
+// Threads: all from any. Errors: kIo without descriptors.
 #pragma once
 
 #include <chrono>
@@ -15,8 +17,10 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <utility>
+#include <vector>
 
-#include "deviceplugin/connectivity/answer_limit.h"
+#include "deviceplugin/connectivity/answer_limits.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
@@ -26,8 +30,14 @@ namespace railhead {
 class EchoServer {
  public:
   using Clock = std::chrono::steady_clock;
-  static constexpr int kMostAnswers = 20'000;
-  static constexpr std::size_t kMostSenders = 8'192;
+  // To all senders of a rail that are no peers, in a second. Pods' probes need a few.
+  static constexpr int kOtherAnswers = 2'000;
+
+  struct Rail {
+    IpPrefix subnet;
+    std::set<IpAddress> peers;  // the other nodes' stations
+    int peer_answers = 0;       // to each of them in a second, at most
+  };
 
   static Result<std::unique_ptr<EchoServer>> Start();
   ~EchoServer();
@@ -35,37 +45,50 @@ class EchoServer {
   EchoServer& operator=(const EchoServer&) = delete;
 
   // In the place of what the rail had.
-  void Serve(const std::string& rail, const IpPrefix& subnet, UniqueFd socket);
-  // What its answers tell `peers`, who alone are answered there; 0: none. Of a rail that is served.
-  void TellQueuePair(const std::string& rail, std::uint32_t number, std::set<IpAddress> peers);
+  void Serve(const std::string& name, const Rail& rail, UniqueFd socket);
+  // The following are of a rail that is served.
+  void SetPeers(const std::string& rail, const std::set<IpAddress>& peers);
+  // What answers to peers say, who alone are answered there; 0: none.
+  void TellQueuePair(const std::string& rail, std::uint32_t number);
   // Its socket is closed when this returns: it would keep its namespace.
   void Drop(const std::string& rail);
-  [[nodiscard]] std::optional<Clock::time_point> Heard(const std::string& rail,
-                                                       const IpAddress& sender) const;
+  // When a peer's last probe came.
+  [[nodiscard]] std::optional<Clock::time_point> Heard(const std::string& rail, const IpAddress& peer) const;
 
  private:
-  struct Sender {
+  struct Peer {
     Clock::time_point heard;
     std::map<std::uint64_t, std::uint32_t> sessions;  // how many probes of each
   };
   struct Service {
-    UniqueFd socket;
-    IpPrefix subnet;
-    std::map<IpAddress, Sender> senders;
+    Service(UniqueFd its_socket, const Rail& rail)
+        : socket(std::move(its_socket)), subnet(rail.subnet), limits(rail.peer_answers, kOtherAnswers) {
+      limits.SetPeers(rail.peers);
+    }
+    const UniqueFd socket;
+    const IpPrefix subnet;
+    // Under mutex_.
+    AnswerLimits limits;
+    std::map<IpAddress, Peer> heard;  // of peers
     std::uint32_t queue_pair = 0;
-    std::set<IpAddress> told;  // queue_pair
   };
+  struct Question;
 
   explicit EchoServer(UniqueFd wake);
   void Loop();
+  // false: it shall end.
+  bool TakeServices(std::vector<std::shared_ptr<Service>>* services);
   void Answer(Service& service);
-  static std::uint32_t Count(Service& service, const IpAddress& sender, std::uint64_t session);
+  // nullopt: it gets none.
+  static std::optional<std::vector<std::uint8_t>> AnswerTo(const Question& question, Service& service);
   void Wake() const;
 
   const UniqueFd wake_;
   mutable std::mutex mutex_;
-  std::map<std::string, Service> services_;
-  AnswerLimit limit_{kMostAnswers};
+  std::condition_variable changed_;
+  std::map<std::string, std::shared_ptr<Service>> services_;
+  std::uint64_t drops_ = 0;        // so many Drop()
+  std::uint64_t drops_taken_ = 0;  // of which the thread knows: it has their sockets no more
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others
 };

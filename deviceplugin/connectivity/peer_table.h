@@ -41,6 +41,10 @@ class PeerTable {
   static constexpr std::size_t kSuspects = 8;
   // Of IP packets: those that switches are set to.
   static constexpr std::array<int, 6> kSizes = {1280, 1500, 2048, 4096, 8192, 9000};
+  // Packets of a visit at most.
+  static constexpr int MostOfVisit(int paths) {
+    return kPerPath * paths + 1 + static_cast<int>(kSizes.size());
+  }
 
   // What is known of those that stay is kept.
   void SetPeers(const std::map<std::string, IpAddress>& stations, const std::string& own,

@@ -6,7 +6,8 @@
 //    6  2  zero
 //    8  8  session: whose probes to whom these are; the answering end counts by it
 //   16  8  token: which probe this is
-//   24  4  answers: how many probes of the session have come in, this one included; probes: zero
+//   24  4  answers: how many probes of the session have come in, this one included; 0: the station does not
+//          count those of this sender, who is no peer of its; probes: zero
 //   28  4  answers: the station's queue pair for datagrams (rdma_echo.h), 24 bits, or 0; probes: zero
 //   32  .  probes: zeros up to the size that is tried; answers: nothing
 //

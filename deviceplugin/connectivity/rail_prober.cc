@@ -20,6 +20,8 @@ constexpr milliseconds kForeignBudget{300};
 constexpr int kGatewayMisses = 2;
 // A rail that is dead is looked at for others' VLANs in its first round, and in each of so many.
 constexpr int kForeignEvery = 30;
+// Of a peer: the shortest interval is a second, less a quarter, and its railheadd may have started anew.
+constexpr int kVisitsInASecond = 3;
 // Peers that a sentence names; the report has all of them.
 constexpr std::size_t kNamed = 4;
 
@@ -134,7 +136,9 @@ Result<void> RailProber::OpenSockets() {
     return OpenUdp(station_->ns(), station_->device(), {*reach_.station, port},
                    port_.rail.traffic_class.value_or(0));
   };
-  echo_.Serve(port_.rail.name, *port_.rail.subnet, RH_TRY(open(settings_.port)));
+  const EchoServer::Rail rail{*port_.rail.subnet, PeerAddresses(),
+                              kVisitsInASecond * PeerTable::MostOfVisit(settings_.paths)};
+  echo_.Serve(port_.rail.name, rail, RH_TRY(open(settings_.port)));
   // The same ones in every round, so that a port's path stays the same.
   std::vector<UniqueFd> sockets;
   sockets.reserve(static_cast<std::size_t>(settings_.paths));
@@ -144,12 +148,17 @@ Result<void> RailProber::OpenSockets() {
   return {};
 }
 
-void RailProber::TellPeers() {
-  if (!rdma_) return;
+std::set<IpAddress> RailProber::PeerAddresses() const {
   std::set<IpAddress> peers;
   for (std::size_t i = 0; i < peers_.size(); ++i) peers.insert(peers_.At(i).address);
-  rdma_->SetPeers(peers);
-  echo_.TellQueuePair(port_.rail.name, rdma_->own().number, std::move(peers));
+  return peers;
+}
+
+void RailProber::TellPeers() {
+  const auto peers = PeerAddresses();
+  if (rdma_) rdma_->SetPeers(peers);
+  echo_.SetPeers(port_.rail.name, peers);
+  if (rdma_) echo_.TellQueuePair(port_.rail.name, rdma_->own().number);
 }
 
 // Without RDMA the rest is probed all the same.
@@ -165,9 +174,8 @@ void RailProber::OpenRdma() {
                                // What NICs put into the VLAN's tag.
                                port_.rail.service_level.value_or(port_.rail.vlan_qos)};
     // At once: nobody shall ask a queue pair that has gone, and say that it does not answer.
-    auto opened = OpenStationRdma(kernel_, *station_, plan, [&echo = echo_, rail = port_.rail.name] {
-      echo.TellQueuePair(rail, 0, {});
-    });
+    auto opened = OpenStationRdma(kernel_, *station_, plan,
+                                  [&echo = echo_, rail = port_.rail.name] { echo.TellQueuePair(rail, 0); });
     if (opened) {
       rdma_ = *std::move(opened);
       rdma_misses_ = 0;
@@ -363,8 +371,11 @@ RailReach RailProber::Reach() const {
 
 std::vector<IpAddress> RailProber::WellPeers(std::size_t most) const {
   std::vector<IpAddress> well;
+  std::size_t next = 0;
+  while (next < peers_.size() && peers_.At(next).node < node_) ++next;
   for (std::size_t i = 0; i < peers_.size() && well.size() < most; ++i) {
-    if (peers_.At(i).state == PeerState::kReachable) well.push_back(peers_.At(i).address);
+    const PeerReach& peer = peers_.At((next + i) % peers_.size());
+    if (peer.state == PeerState::kReachable) well.push_back(peer.address);
   }
   return well;
 }

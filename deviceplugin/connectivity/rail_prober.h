@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -59,7 +60,8 @@ class RailProber {
 
   [[nodiscard]] const RailPort& port() const { return port_; }
   [[nodiscard]] RailReach Reach() const;
-  // Stations that pods of this rail can be probed against, at most `most`.
+  // Stations that pods of this rail can be probed against, at most `most`: of the next nodes by name, so that
+  // no station has the pods of all nodes.
   [[nodiscard]] std::vector<IpAddress> WellPeers(std::size_t most) const;
 
  private:
@@ -76,6 +78,7 @@ class RailProber {
   void OpenRdma();
   // Who is answered by RDMA is told where to ask, and nobody else.
   void TellPeers();
+  [[nodiscard]] std::set<IpAddress> PeerAddresses() const;
   void Close();
   Visit VisitOf(const Aim& aim, std::span<const Shot> shots, const RdmaEcho::Count& rdma);
   void AskGateway();

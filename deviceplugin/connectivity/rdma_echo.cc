@@ -96,6 +96,7 @@ void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
     if (!peers.contains(peer)) leaving_[peer] = now + kLeaves;
   }
   peers_ = std::move(peers);
+  limits_.SetPeers(peers_);
   no_neighbours_.clear();
 }
 
@@ -104,7 +105,7 @@ bool RdmaEcho::Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_
   const auto now = Clock::now();
   const auto missed = no_neighbours_.find(to.address);
   if (missed != no_neighbours_.end() && now < missed->second + kNoNeighbour) return true;
-  if (!limit_.May(now)) return true;
+  if (!limits_.May(to.address, now)) return true;
   ProbeMessage answer;
   answer.answer = true;
   answer.session = session;

@@ -2,10 +2,10 @@
 //
 // Questions and answers are those of probe_message.h. A question is for who has told its queue pair in an
 // answer to a probe by UDP, in the same round: so the kernel knows its neighbour, and nobody waits for one.
-// It answers other stations, kMostAnswers in a second at most, and one that is no neighbour not again for
-// kNoNeighbour: to look for it takes a second (datagrams.h), for which nobody else would be answered. So who
-// sends in the name of stations that are switched off cannot make this node look ill. A station that is none
-// any more is answered for kLeaves: it may just have been told the queue pair. A thread answers; it
+// It answers other stations, each of them up to kPeerAnswers a second, and one that is no neighbour not again
+// for kNoNeighbour: to look for it takes a second (datagrams.h), for which nobody else would be answered. So
+// who sends in the name of stations that are switched off cannot make this node look ill. A station that is
+// none any more is answered for kLeaves: it may just have been told the queue pair. A thread answers; it
 // gives the device back at once when the port goes down or the device goes: the kernel waits with the latter
 // until nobody holds it. Ownership: the datagrams. Threads: all from any. Errors: kIo without descriptors.
 #pragma once
@@ -22,7 +22,7 @@
 #include <string>
 #include <thread>
 
-#include "deviceplugin/connectivity/answer_limit.h"
+#include "deviceplugin/connectivity/answer_limits.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
@@ -34,7 +34,8 @@ class RdmaEcho {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr int kQuestions = 4;  // to one station in a round, each on a path of its own
-  static constexpr int kMostAnswers = 2'000;
+  static constexpr int kPeerAnswers = 4 * kQuestions;
+  static constexpr int kOtherAnswers = 200;
   static constexpr std::chrono::seconds kNoNeighbour{20};
   static constexpr std::chrono::seconds kLeaves{5};
 
@@ -93,7 +94,7 @@ class RdmaEcho {
   std::set<IpAddress> peers_;
   std::map<IpAddress, Clock::time_point> leaving_;        // were peers; until when they are answered
   std::map<IpAddress, Clock::time_point> no_neighbours_;  // of the peers; when that was seen
-  AnswerLimit limit_{kMostAnswers};
+  AnswerLimits limits_{kPeerAnswers, kOtherAnswers};      // others: those in leaving_
   std::uint64_t next_token_;
   std::map<std::uint64_t, Question> open_;  // by token
   std::map<std::uint64_t, Count> counts_;   // by session

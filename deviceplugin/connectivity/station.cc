@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "netns/nl/neighbour_queue.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/nl/upper_link.h"
 
@@ -17,6 +18,9 @@ constexpr milliseconds kConflictProbe{300};
 constexpr milliseconds kCarrier{500};
 // The device's name in its namespace, where it is alone: that of a pod's would say more than it can.
 constexpr const char* kDevice = "station";
+// For each neighbour that the kernel still looks for: the first probes of a peer that is new, a large one
+// among them. What strangers and peers that are gone ask for must not fill the echo server's send buffer.
+constexpr std::uint32_t kNeighbourQueue = 32 << 10;
 
 }  // namespace
 
@@ -58,6 +62,9 @@ Result<Station> Station::Open(Kernel& kernel, const NetNs& host, const StationPl
   // No addresses but the one that it is given.
   change.addr_gen_mode = AddrGenMode::kNone;
   RH_TRY_WRAP(route->ChangeLink(station.link_, change), "setting up the station of " + plan.rail);
+  if (plan.address) {
+    RH_TRY(LimitNeighbourQueue(station.ns_, station.link_, plan.address->address.Family(), kNeighbourQueue));
+  }
   const auto link = RH_TRY(route->FindLink(station.link_));
   if (!link) return Fail(ErrorCode::kNotFound, "the station's device has gone");
   station.mtu_ = link->mtu;

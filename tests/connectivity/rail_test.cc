@@ -46,6 +46,18 @@ TEST_F(RailProberTest, KnowsItsGatewayAndItsPeers) {
   EXPECT_EQ(next.probes - reach.probes, next.answers - reach.answers);
 }
 
+// Senders that are no peers share a limit, and pods are none: else all pods would ask the same two stations.
+TEST_F(RailProberTest, PodsAskTheStationsOfTheNextNodes) {
+  for (int node = 0; node < ReachCluster::kNodes; ++node) {
+    const auto station = [&](int steps) {
+      const std::string name = "node" + std::to_string((node + steps) % ReachCluster::kNodes);
+      return cluster_.Node(node).port().rail.stations.at(name);
+    };
+    EXPECT_EQ(cluster_.Node(node).rail().WellPeers(1), std::vector{station(1)});
+    EXPECT_EQ(cluster_.Node(node).rail().WellPeers(9), (std::vector{station(1), station(2)}));
+  }
+}
+
 TEST_F(RailProberTest, ANicThatIsGoneIsADeadRail) {
   cluster_.Cables().Unplug(1);
   cluster_.Rounds(3);

@@ -177,7 +177,7 @@ TEST_F(ReachOfPodsTest, StaleNeighboursAreMended) {
   const IpAddress gateway = *IpAddress::Parse("10.100.0.254");
   const IpAddress station = *IpAddress::Parse("10.100.0.2");
   const auto echo = Must(EchoServer::Start());
-  echo->Serve("rail0", *IpPrefix::Parse("10.100.0.0/24"),
+  echo->Serve("rail0", {*IpPrefix::Parse("10.100.0.0/24"), {}, 0},
               Must(OpenUdp(wires_.the_switch(), "swp0", {station, ConnectivitySettings().port}, 0)));
   Describe(R"({"intervalSeconds": 1, "podSeconds": 1})", R"(, "gpu-002": "10.100.0.2")");
   // Else a broadcast of the pod's may come first, and mend it as well.

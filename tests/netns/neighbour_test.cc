@@ -1,11 +1,17 @@
 // Resolving neighbours and waiting for them, between two namespaces.
 #include <gtest/gtest.h>
 #include <linux/neighbour.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cstring>
 #include <thread>
 
 #include "netns/nl/neighbour_messages.h"
+#include "netns/nl/neighbour_queue.h"
 #include "netns/ns/sysctl.h"
 #include "tests/netns/stand_in.h"
 
@@ -176,6 +182,39 @@ TEST_P(NeighbourTest, APermanentEntryCounts) {
   set.state = NUD_PERMANENT;
   Must(pod_route_->SetNeighbour(set));
   EXPECT_EQ(Must(pod_route_->WaitNeighbour(index_, address_, std::chrono::steady_clock::now())), set.mac);
+}
+
+// What a socket has sent to a neighbour that is not there.
+TEST_P(NeighbourTest, KeepsNoMoreForAnUnknownOneThanIsSaid) {
+  constexpr std::uint32_t kLimit = 16'384;
+  const auto kept_of = [&](int packets) {
+    UniqueFd fd;
+    Must(OpenSocketsIn(pod_, [&]() -> Result<void> {
+      fd = UniqueFd(socket(address_.Family(), SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      return {};
+    }));
+    sockaddr_in6 v6{};
+    v6.sin6_family = AF_INET6;
+    v6.sin6_port = htons(9);
+    sockaddr_in v4{};
+    v4.sin_family = AF_INET;
+    v4.sin_port = htons(9);
+    std::memcpy(GetParam() ? static_cast<void*>(&v4.sin_addr) : &v6.sin6_addr, address_.Data(),
+                address_.Size());
+    const auto* to =
+        GetParam() ? reinterpret_cast<const sockaddr*>(&v4) : reinterpret_cast<const sockaddr*>(&v6);
+    for (int i = 0; i < packets; ++i)
+      EXPECT_EQ(sendto(fd.get(), "probe", 5, 0, to, GetParam() ? sizeof v4 : sizeof v6), 5);
+    int kept = 0;
+    EXPECT_EQ(ioctl(fd.get(), SIOCOUTQ, &kept), 0);
+    return static_cast<std::uint32_t>(kept);
+  };
+  EXPECT_GT(kept_of(100), 2 * kLimit) << "the kernel's own limit";
+  Must(LimitNeighbourQueue(pod_, index_, address_.Family(), kLimit));
+  const std::uint32_t kept = kept_of(100);
+  EXPECT_LE(kept, kLimit);
+  EXPECT_GT(kept, kLimit / 2);
+  EXPECT_EQ(LimitNeighbourQueue(pod_, 4242, address_.Family(), kLimit).error().code, ErrorCode::kNotFound);
 }
 
 TEST_P(NeighbourTest, OfALinkThatIsGone) {
