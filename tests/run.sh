@@ -37,4 +37,4 @@ step "running the tests"
 # ctest starts the longest tests first once it knows them; without that memory it keeps
 # the order of tests/CMakeLists.txt.
 rm -f build/debug/Testing/Temporary/CTestCostData.txt
-ctest --test-dir build/debug -j2 --output-on-failure --stop-on-failure --no-tests=error "$@"
+ctest --test-dir build/debug -j2 --output-on-failure --stop-on-failure --no-tests=error "$@" | tests/skipped.py build/debug ${RAILHEAD_TESTS_ALL:+--all}

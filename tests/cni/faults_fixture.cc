@@ -12,6 +12,9 @@
 namespace railhead::testing {
 namespace {
 
+// In the log, behind a call that was made to fail.
+constexpr const char* kInjected = "(injected)";
+
 // The kernel drops the locks of a killed process; a parked thread keeps its own.
 void DropLocks(const std::string& root) {
   std::error_code error;
@@ -25,25 +28,29 @@ void DropLocks(const std::string& root) {
 
 }  // namespace
 
-std::pair<int, int> FaultsFixture::CountCalls(const Call& call) {
+std::pair<int, int> FaultsFixture::CountCalls(const Call& call, int least_add, int least_del) {
   const int first = kernel_.calls();
   const auto added = Add(call);
   EXPECT_TRUE(added) << Describe(added.error());
   const int second = kernel_.calls();
   EXPECT_TRUE(Del(call));
-  return {second - first, kernel_.calls() - second};
+  const int third = kernel_.calls();
+  EXPECT_GE(second - first, least_add) << "calls of ADD";
+  EXPECT_GE(third - second, least_del) << "calls of DEL";
+  return {second - first, third - second};
 }
 
-void FaultsFixture::FailAddEverywhere(const Call& call, FakeKernel::Fault fault) {
+void FaultsFixture::FailAddEverywhere(const Call& call, FakeKernel::Fault fault, int least) {
   const auto before = World();
-  const int calls = CountCalls(call).first;
-  ASSERT_GT(calls, 10);
+  const int calls = CountAdd(call, least);
   ASSERT_EQ(ChangedSince(before), "");
   for (int nth = 1; nth <= calls; ++nth) {
     kernel_.FailCall(nth, EIO, fault);
     const auto added = Add(call);
+    const bool reached = kernel_.Log().find(kInjected) != std::string::npos;
     kernel_.StopFailing();
     SCOPED_TRACE("call " + std::to_string(nth) + ":\n" + kernel_.Log());
+    ASSERT_TRUE(reached) << "nothing failed";
     if (added) {  // an announcement that got lost, say: then it must be complete
       EXPECT_TRUE(Check(call));
       ASSERT_TRUE(Del(call));
@@ -52,16 +59,17 @@ void FaultsFixture::FailAddEverywhere(const Call& call, FakeKernel::Fault fault)
   }
 }
 
-void FaultsFixture::FailDelEverywhere(const Call& call, FakeKernel::Fault fault) {
+void FaultsFixture::FailDelEverywhere(const Call& call, FakeKernel::Fault fault, int least) {
   const auto before = World();
-  const int calls = CountCalls(call).second;
-  ASSERT_GT(calls, 5);
+  const int calls = CountDel(call, least);
   for (int nth = 1; nth <= calls; ++nth) {
     ASSERT_TRUE(Add(call));
     kernel_.FailCall(nth, EIO, fault);
     const auto deleted = Del(call);
+    const bool reached = kernel_.Log().find(kInjected) != std::string::npos;
     kernel_.StopFailing();
     SCOPED_TRACE("call " + std::to_string(nth) + ":\n" + kernel_.Log());
+    ASSERT_TRUE(reached) << "nothing failed";
     if (deleted) {
       ASSERT_EQ(ChangedSince(before), "") << "DEL succeeded";
       continue;

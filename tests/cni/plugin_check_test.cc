@@ -268,7 +268,7 @@ TEST_F(PluginCheckTest, PrevResult) {
 }
 
 TEST_F(PluginCheckTest, KilledAddIsNoAttachment) {
-  ASSERT_TRUE(Kill(AllRails(), CountCalls(AllRails()).first - 3));
+  ASSERT_TRUE(Kill(AllRails(), CountAdd(AllRails(), 85) - 3));
   const auto checked = Check(AllRails());
   ASSERT_FALSE(checked);
   EXPECT_EQ(CniCodeOf(checked.error().code), kCniNotFound);

@@ -15,32 +15,32 @@ constexpr const char* kAllSettings =
        "max_tx_rate":1000,"min_tx_rate":10,"mtu":4200)";
 
 TEST_F(PluginFaultsTest, AddRefusedAtEveryCall) {
-  FailAddEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kRefused);
+  FailAddEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kRefused, 35);
 }
 
 TEST_F(PluginFaultsTest, AddRefusedPartlyAtEveryCall) {
-  FailAddEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kPartly);
+  FailAddEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kPartly, 35);
 }
 
 TEST_F(PluginFaultsTest, DelRefusedAtEveryCall) {
-  FailDelEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kRefused);
+  FailDelEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kRefused, 15);
 }
 
 TEST_F(PluginFaultsTest, DelRefusedPartlyAtEveryCall) {
-  FailDelEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kPartly);
+  FailDelEverywhere({.config = Usual() + kAllSettings}, FakeKernel::Fault::kPartly, 15);
 }
 
 TEST_F(PluginFaultsTest, ExclusiveModeRefusedAtEveryCall) {
   kernel_.SetRdmaMode(RdmaNetnsMode::kExclusive);
   kernel_.Sync();
-  FailAddEverywhere({.config = Usual()}, FakeKernel::Fault::kRefused);
-  FailDelEverywhere({.config = Usual()}, FakeKernel::Fault::kRefused);
+  FailAddEverywhere({.config = Usual()}, FakeKernel::Fault::kRefused, 38);
+  FailDelEverywhere({.config = Usual()}, FakeKernel::Fault::kRefused, 17);
 }
 
 TEST_F(PluginFaultsTest, SecondNicOfAPodRefusedAtEveryCall) {
   ASSERT_TRUE(Add({.config = Usual(0, 0)}));
   FailAddEverywhere({.network = "rail1", .ifname = "net2", .config = Usual(0, 1)},
-                    FakeKernel::Fault::kRefused);
+                    FakeKernel::Fault::kRefused, 35);
   EXPECT_TRUE(Check({.config = Usual(0, 0)})) << "the first is as it was";
 }
 
@@ -48,7 +48,7 @@ TEST_F(PluginFaultsTest, SecondNicOfAPodRefusedAtEveryCall) {
 TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenDel) {
   const Call call{.config = Usual() + kAllSettings};
   const auto before = World();
-  const int calls = CountCalls(call).first;
+  const int calls = CountAdd(call, 35);
   Call del = call;
   del.command = "DEL";
   for (int nth = 1; nth <= calls; ++nth) {
@@ -66,7 +66,7 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
   const std::string other = MakePod("pod2");
   const Call next{.container = "c2", .netns = other, .config = Usual()};
   const auto before = World();
-  const int calls = CountCalls(call).first;
+  const int calls = CountAdd(call, 35);
   for (int nth = 1; nth <= calls; ++nth) {
     SCOPED_TRACE("call " + std::to_string(nth));
     ASSERT_TRUE(Kill(call, nth));
@@ -84,7 +84,7 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
 TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenTheSameAdd) {
   const Call call{.config = Usual() + kAllSettings};
   const auto before = World();
-  const int calls = CountCalls(call).first;
+  const int calls = CountAdd(call, 35);
   for (int nth = 1; nth <= calls; ++nth) {
     SCOPED_TRACE("call " + std::to_string(nth));
     ASSERT_TRUE(Kill(call, nth));
@@ -99,7 +99,7 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenTheSameAdd) {
 TEST_F(PluginFaultsTest, DelKilledAtEveryCallThenDel) {
   const Call call{.config = Usual() + kAllSettings};
   const auto before = World();
-  const int calls = CountCalls(call).second;
+  const int calls = CountDel(call, 15);
   Call del = call;
   del.command = "DEL";
   for (int nth = 1; nth <= calls; ++nth) {
@@ -115,7 +115,7 @@ TEST_F(PluginFaultsTest, DelKilledAtEveryCallThenDel) {
 // After the kill the pod's namespace goes, and with it the way back through it.
 TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenNamespaceGone) {
   const Call usual{.config = Usual() + kAllSettings};
-  const int calls = CountCalls(usual).first;
+  const int calls = CountAdd(usual, 35);
   const auto without_pod = [this] {
     kernel_.RemoveNamespace(pod_);
     return World();
@@ -137,7 +137,7 @@ TEST_F(PluginFaultsTest, AddKilledAtEveryCallThenNamespaceGone) {
 // itself.
 TEST_F(PluginFaultsTest, NamespaceGivenUpAtEveryCallAndAddFailsLater) {
   const Call call{.config = Usual() + kAllSettings};
-  const int calls = CountCalls(call).first;
+  const int calls = CountAdd(call, 35);
   ASSERT_GT(calls, 10);
   const auto before = World();
   int failed = 0;
@@ -184,7 +184,7 @@ class PluginLostDeviceTest : public PluginFaultsTest {
 
 TEST_F(PluginLostDeviceTest, OneCodeWhateverTheStep) {
   const Call call{.config = Usual() + kAllSettings + R"(,"waitSeconds":1)"};
-  const int calls = CountCalls(call).first;
+  const int calls = CountAdd(call, 35);
   ASSERT_GT(calls, 10);
   for (const bool bound_anew : {false, true}) {
     int lost = 0;
@@ -253,7 +253,7 @@ TEST_F(IgbvfTest, MacRoundTripFromAnAdministrativeMac) {
   ASSERT_TRUE(Add(WithMac()));
   ASSERT_TRUE(Del(WithMac()));
   EXPECT_EQ(ChangedSince(before), "");
-  FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused);
+  FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused, 18);
 }
 
 // Binding gives a new interface the driver's MTU; the pod gets the host's.
@@ -270,15 +270,15 @@ TEST_F(IgbvfTest, MtuSurvivesTheRebind) {
 }
 
 TEST_F(IgbvfTest, RefusedAtEveryCall) {
-  FailAddEverywhere(WithMac(), FakeKernel::Fault::kRefused);
-  FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused);
+  FailAddEverywhere(WithMac(), FakeKernel::Fault::kRefused, 30);
+  FailDelEverywhere(WithMac(), FakeKernel::Fault::kRefused, 18);
 }
 
 // A rebind that ends between unbinding and binding left the VF without a driver for
 // good: DEL took it for a device of which nothing can be restored.
 TEST_F(IgbvfTest, DelKilledAtEveryCallThenDel) {
   const auto before = World();
-  const int calls = CountCalls(WithMac()).second;
+  const int calls = CountDel(WithMac(), 18);
   Call del = WithMac();
   del.command = "DEL";
   for (int nth = 1; nth <= calls; ++nth) {
@@ -293,7 +293,7 @@ TEST_F(IgbvfTest, DelKilledAtEveryCallThenDel) {
 
 TEST_F(IgbvfTest, KilledAtEveryCallThenDel) {
   const auto before = World();
-  const int calls = CountCalls(WithMac()).first;
+  const int calls = CountAdd(WithMac(), 30);
   for (int nth = 1; nth <= calls; ++nth) {
     SCOPED_TRACE("call " + std::to_string(nth));
     ASSERT_TRUE(Kill(WithMac(), nth));

@@ -18,26 +18,26 @@ class PluginRailsFaultsTest : public RailsFixture {
 };
 
 TEST_F(PluginRailsFaultsTest, AddRefusedAtEveryCall) {
-  FailAddEverywhere(AllRails(), FakeKernel::Fault::kRefused);
+  FailAddEverywhere(AllRails(), FakeKernel::Fault::kRefused, 85);
 }
 
 TEST_F(PluginRailsFaultsTest, AddRefusedPartlyAtEveryCall) {
-  FailAddEverywhere(Pair(), FakeKernel::Fault::kPartly);
+  FailAddEverywhere(Pair(), FakeKernel::Fault::kPartly, 60);
 }
 
 TEST_F(PluginRailsFaultsTest, DelRefusedAtEveryCall) {
-  FailDelEverywhere(Pair(), FakeKernel::Fault::kRefused);
+  FailDelEverywhere(Pair(), FakeKernel::Fault::kRefused, 28);
 }
 
 TEST_F(PluginRailsFaultsTest, ExclusiveModeRefusedAtEveryCall) {
   kernel_.SetRdmaMode(RdmaNetnsMode::kExclusive);
   kernel_.Sync();
-  FailAddEverywhere(Pair(), FakeKernel::Fault::kRefused);
+  FailAddEverywhere(Pair(), FakeKernel::Fault::kRefused, 66);
 }
 
 TEST_F(PluginRailsFaultsTest, AddKilledAtEveryCallThenDel) {
   const auto before = World();
-  const int calls = CountCalls(Pair()).first;
+  const int calls = CountAdd(Pair(), 60);
   for (int nth = 1; nth <= calls; ++nth) {
     SCOPED_TRACE("call " + std::to_string(nth));
     ASSERT_TRUE(Kill(Pair(), nth));
@@ -49,7 +49,7 @@ TEST_F(PluginRailsFaultsTest, AddKilledAtEveryCallThenDel) {
 
 TEST_F(PluginRailsFaultsTest, DelKilledAtEveryCallThenDel) {
   const auto before = World();
-  const int calls = CountCalls(Pair()).second;
+  const int calls = CountDel(Pair(), 28);
   Call del = Pair();
   del.command = "DEL";
   for (int nth = 1; nth <= calls; ++nth) {
@@ -70,7 +70,7 @@ TEST_F(PluginRailsFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
                   .netns = other,
                   .config = R"("deviceID":")" + Bdf(1) + R"(","ipam":{},"handoff":"off")"};
   const auto before = World();
-  const int calls = CountCalls(Pair()).first;
+  const int calls = CountAdd(Pair(), 60);
   for (int nth = 1; nth <= calls; ++nth) {
     SCOPED_TRACE("call " + std::to_string(nth));
     ASSERT_TRUE(Kill(Pair(), nth));
@@ -85,7 +85,7 @@ TEST_F(PluginRailsFaultsTest, AddKilledAtEveryCallThenAddOfAnotherPod) {
 }
 
 TEST_F(PluginRailsFaultsTest, AddKilledAtEveryCallThenNamespaceGone) {
-  const int calls = CountCalls(Pair()).first;
+  const int calls = CountAdd(Pair(), 60);
   const auto without_pod = [this] {
     kernel_.RemoveNamespace(pod_);
     return World();

@@ -145,7 +145,7 @@ TEST_F(PluginRailsIpamTest, FailedAddGivesAllBack) {
 
 TEST_F(PluginRailsIpamTest, KilledAddGivesAllBack) {
   const auto before = World();
-  ASSERT_TRUE(Kill(Three(), CountCalls(Three()).first / 2));
+  ASSERT_TRUE(Kill(Three(), CountAdd(Three(), 80) / 2));
   ASSERT_TRUE(Del(Three()));
   EXPECT_EQ(ChangedSince(before), "");
   EXPECT_EQ(AddressesOf(Add(Three())).size(), 3U) << "rail2 has only one to give";

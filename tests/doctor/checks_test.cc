@@ -13,6 +13,11 @@ namespace {
 
 using doctor::Status;
 
+// The loops over all checks below show something only if there are any.
+TEST(ChecksTest, ThereAreMany) {
+  EXPECT_GE(doctor::AllChecks().size(), 25U);
+}
+
 TEST(ChecksTest, AGoodNodeIsWell) {
   const doctor::NodeFacts node = GoodNode();
   for (const doctor::Check& check : doctor::AllChecks()) {

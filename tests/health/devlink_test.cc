@@ -3,8 +3,6 @@
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
 
-#include <random>
-
 #include "deviceplugin/health/driver_source.h"
 #include "netns/nl/devlink_health.h"
 #include "netns/nl/devlink_info.h"
@@ -143,22 +141,6 @@ TEST(DevlinkInfoTest, AFunctionThatNoKernelHasSaysNothing) {
   if (!versions && versions.error().code == ErrorCode::kUnsupported) GTEST_SKIP() << versions.error().message;
   ASSERT_TRUE(versions) << Describe(versions.error());
   EXPECT_TRUE(versions->empty());
-}
-
-TEST(DevlinkMessagesTest, AnyBytes) {
-  std::mt19937 random(7);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same bytes each time
-  const Bytes news = Build({});
-  const Bytes info = BuildInfo();
-  for (int round = 0; round < 20000; ++round) {
-    Bytes bytes = round % 2 == 0 ? news : info;
-    for (int i = 0; i < 4; ++i)
-      bytes[16 + random() % (bytes.size() - 16)] = static_cast<std::uint8_t>(random());
-    bytes.resize(16 + random() % (bytes.size() - 15));
-    const nl::Received received{30, 0, 0, nl::BytesView(bytes).subspan(16)};
-    (void)nl::ParseDevlinkNews(received);
-    (void)nl::ParseDevlinkFamily(received);
-    (void)nl::ParseRunningVersions(received);
-  }
 }
 
 // A function that no kernel has: no reporter, no error.
