@@ -82,6 +82,8 @@ class AddressLedger {
 
   // That the claim's pools have no address.
   Result<void> NoteExhausted(const OwnerClaim& claim);
+  // That the file was `pages` short (LmdbEnv::pages_short()).
+  Result<void> NoteExtended(std::uint64_t pages);
 
   // The header for this moment: before Commit().
   Result<void> Stamp();

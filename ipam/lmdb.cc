@@ -1,9 +1,12 @@
 #include "ipam/lmdb.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <utility>
+
+#include "ipam/lmdb_walk.h"
 
 namespace railhead {
 namespace {
@@ -49,6 +52,38 @@ std::string BytesOf(const MDB_val& value) {
   return {static_cast<const char*>(value.mv_data), value.mv_size};
 }
 
+struct FileExtent {
+  int fd = -1;
+  std::size_t page_size = 0;
+  std::size_t size = 0;   // of the file
+  std::size_t pages = 0;  // that the newest transaction counts
+
+  [[nodiscard]] std::size_t counted() const { return pages * page_size; }
+};
+
+Result<FileExtent> ExtentOf(MDB_env* env) {
+  MDB_envinfo info{};
+  MDB_stat stat{};
+  FileExtent extent;
+  mdb_env_info(env, &info);
+  mdb_env_stat(env, &stat);
+  mdb_env_get_fd(env, &extent.fd);
+  struct stat status {};
+  if (::fstat(extent.fd, &status) != 0) return FailSys(errno, "reading the size of its file");
+  extent.page_size = stat.ms_psize;
+  extent.size = static_cast<std::size_t>(status.st_size);
+  extent.pages = info.me_last_pgno + 1;
+  return extent;
+}
+
+// The transaction is durable whether this succeeds or not: a file that stays short is walked when it
+// is opened. The new size reaches the disk with the next commit's fdatasync.
+void ExtendToCounted(MDB_env* env) {
+  const auto extent = ExtentOf(env);
+  if (!extent || extent->size >= extent->counted()) return;
+  [[maybe_unused]] const int ignored = ::ftruncate(extent->fd, static_cast<off_t>(extent->counted()));
+}
+
 }  // namespace
 
 Result<LmdbEnv> LmdbEnv::Open(const std::string& path, Mode mode) {
@@ -72,21 +107,18 @@ Result<LmdbEnv> LmdbEnv::Open(const std::string& path, Mode mode) {
   return env;
 }
 
-// Pages behind the end of a truncated file would be a SIGBUS when touched.
-Result<void> LmdbEnv::CheckComplete() const {
-  MDB_envinfo info{};
-  MDB_stat stat{};
-  mdb_filehandle_t fd = -1;
-  struct stat status {};
-  mdb_env_info(env_.get(), &info);
-  mdb_env_stat(env_.get(), &stat);
-  mdb_env_get_fd(env_.get(), &fd);
-  if (::fstat(fd, &status) != 0) return FailSys(errno, "reading the size of " + path_);
-  const std::size_t needed = (info.me_last_pgno + 1) * stat.ms_psize;
-  if (static_cast<std::size_t>(status.st_size) < needed) {
-    return Fail(Damaged(path_, std::to_string(status.st_size) + " bytes long, " + std::to_string(needed) +
-                                   " are in use: truncated"));
+Result<void> LmdbEnv::CheckComplete() {
+  const FileExtent extent = RH_TRY_WRAP(ExtentOf(env_.get()), "address store " + path_);
+  // LMDB maps whatever a damaged meta page counts. A file must not be extended to that.
+  if (extent.pages > kMapSize / extent.page_size)
+    return Fail(Damaged(path_, "its meta page counts " + std::to_string(extent.pages) + " pages"));
+  if (extent.size >= extent.counted()) return {};
+  if (const auto walked = WalkLmdbFile(extent.fd); !walked) {
+    return Fail(Damaged(path_, std::to_string(extent.size) + " bytes long, " +
+                                   std::to_string(extent.counted()) + " are counted, and " +
+                                   walked.error().message));
   }
+  pages_short_ = (extent.counted() - extent.size + extent.page_size - 1) / extent.page_size;
   return {};
 }
 
@@ -166,10 +198,12 @@ Result<void> LmdbTxn::Erase(std::string_view key) {
 }
 
 Result<void> LmdbTxn::Commit() {
+  MDB_env* env = mdb_txn_env(txn_.get());
   // mdb_txn_commit frees the transaction whatever it answers.
   if (const int rc = mdb_txn_commit(txn_.release()); rc != 0) {
     return Fail(LmdbError(rc, path_, "writing"));
   }
+  ExtendToCounted(env);
   return {};
 }
 

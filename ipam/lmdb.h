@@ -8,6 +8,11 @@
 // Commits are durable: data by fdatasync, then the meta page by an O_DSYNC
 // write; a process killed or a machine that stopped anywhere leaves the last
 // committed state.
+//
+// LMDB counts pages at the end of the file that it never wrote. So each commit extends the file to
+// all that it counts, and a file is opened without a look at its pages. A shorter file is of an older
+// version, or the power failed between a commit and the extension: Open() then walks it once
+// (ipam/lmdb_walk.h) and refuses it when a page that is in use is missing.
 // Ownership: an LmdbTxn must end before its LmdbEnv. Results are copies.
 // Errors: kIo for a damaged or foreign file, with what to do; kExhausted for a
 // full disk or map; otherwise by errno.
@@ -34,6 +39,8 @@ inline constexpr std::size_t kMaxKeySize = 511;
 struct KeyValue {
   std::string key;
   std::string value;
+
+  bool operator==(const KeyValue&) const = default;
 };
 
 class LmdbEnv {
@@ -44,6 +51,9 @@ class LmdbEnv {
   static Result<LmdbEnv> Open(const std::string& path, Mode mode);
 
   [[nodiscard]] const std::string& path() const { return path_; }
+  // Pages that were counted and not in the file when it was opened: not 0 when it was walked. The
+  // next commit extends the file.
+  [[nodiscard]] std::size_t pages_short() const { return pages_short_; }
 
  private:
   friend class LmdbTxn;
@@ -53,10 +63,11 @@ class LmdbEnv {
   using Handle = std::unique_ptr<MDB_env, Close>;
 
   LmdbEnv(std::string path, Handle env) : path_(std::move(path)), env_(std::move(env)) {}
-  [[nodiscard]] Result<void> CheckComplete() const;
+  Result<void> CheckComplete();
 
   std::string path_;
   Handle env_;
+  std::size_t pages_short_ = 0;
 };
 
 class LmdbTxn {

@@ -10,7 +10,7 @@
 //   address           'A' pool NUL address               -> AddressRecord
 //   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
 //                                                           rests since a reboot
-//   counters, events  'Q' ..., 'E' ...                   -> ipam/events.h
+//   counters, events  'Q' ..., 'X', 'E' ...              -> ipam/events.h
 //   blocks            'B' ...                            -> ipam/lease/node_blocks.h
 // A pool is named by its subnet ("10.100.0.0/24"): networks that share a
 // physical subnet share its addresses.

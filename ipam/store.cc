@@ -86,6 +86,16 @@ Result<void> NoteExhausted(const LmdbEnv& env, const OwnerClaim& refused, const 
   return txn.Commit();
 }
 
+// The commit extends the file. No Stamp(): the header's boot tells whether addresses of earlier boots
+// were put to rest.
+Result<void> NoteExtended(const Root& root, const LmdbEnv& env) {
+  const ClockReading now = RH_TRY(ReadClocks(root));
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  RH_TRY(ledger.NoteExtended(env.pages_short()));
+  return txn.Commit();
+}
+
 // Nothing to rest, nothing to write.
 Result<void> RestAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<AddressRecord>& held) {
   if (held.empty()) return {};
@@ -111,6 +121,7 @@ Result<AddressStore> AddressStore::Open(const Root& root) {
   FileLock lock = RH_TRY(FileLock::Acquire(directory + std::string(kLockFile), kLockLimit));
   LmdbEnv env =
       Exists(path) ? RH_TRY(LmdbEnv::Open(path, LmdbEnv::Mode::kExisting)) : RH_TRY(Create(root, path));
+  if (env.pages_short() != 0) RH_TRY(NoteExtended(root, env));
   return AddressStore(std::move(lock), std::move(env));
 }
 
@@ -242,6 +253,11 @@ Result<std::vector<AddressRecord>> AddressStore::Find(const AddressOwner& owner)
 Result<std::map<std::string, PoolCounters>> AddressStore::Counters() const {
   const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
   return ReadCounters(txn);
+}
+
+Result<StoreCounters> AddressStore::OwnCounters() const {
+  const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
+  return ReadStoreCounters(txn);
 }
 
 Result<std::vector<AddressEvent>> AddressStore::Events(std::uint64_t after) const {

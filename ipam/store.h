@@ -62,7 +62,8 @@ using AddressFilter = std::function<bool(const AddressRecord& held)>;
 
 class AddressStore {
  public:
-  // Makes the store where there is none.
+  // Makes the store where there is none. A file that is shorter than it counts, but has every page
+  // that is in use, is extended; that is counted and told as an event.
   static Result<AddressStore> Open(const Root& root);
   // nullopt: there is no store, so nothing is held.
   static Result<std::optional<AddressStore>> OpenExisting(const Root& root);
@@ -106,6 +107,7 @@ class AddressStore {
   // For metrics, by pool; and what an operator has to know: events with numbers above `after`,
   // oldest first (ipam/events.h). Numbers start anew with a store that is made anew.
   [[nodiscard]] Result<std::map<std::string, PoolCounters>> Counters() const;
+  [[nodiscard]] Result<StoreCounters> OwnCounters() const;
   [[nodiscard]] Result<std::vector<AddressEvent>> Events(std::uint64_t after) const;
 
   // One transaction on what else is kept in the file; durable when `change` answers true.

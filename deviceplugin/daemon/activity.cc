@@ -24,7 +24,10 @@ void Activity::Reconciled(const ReconcileReport& report) {
   unreadable_entries = report.unreadable;
   displaced_devices = report.displaced;
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (report.addresses) address_pools_ = report.addresses->pools;
+  if (report.addresses) {
+    address_pools_ = report.addresses->pools;
+    address_store_ = report.addresses->store;
+  }
   for (const ReconcileAction& action : report.actions)
     ++reconcile_actions_[{action.what, action.error.has_value()}];
 }
@@ -37,6 +40,11 @@ std::map<Activity::ReconcileKind, std::uint64_t> Activity::reconcile_actions() c
 std::vector<PoolFacts> Activity::address_pools() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return address_pools_;
+}
+
+StoreCounters Activity::address_store() const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return address_store_;
 }
 
 void Activity::Announced(const Result<Repeated>& repeated) {

@@ -79,6 +79,7 @@ class Activity {
   [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
   // As of the latest pass that could read them.
   [[nodiscard]] std::vector<PoolFacts> address_pools() const;
+  [[nodiscard]] StoreCounters address_store() const;
   // At the latest look for drift.
   [[nodiscard]] std::set<AttachmentKey> drifted_attachments() const;
 
@@ -113,6 +114,7 @@ class Activity {
   Offer offer_;
   std::map<ReconcileKind, std::uint64_t> reconcile_actions_;
   std::vector<PoolFacts> address_pools_;
+  StoreCounters address_store_;
   std::set<AttachmentKey> drifted_attachments_;
 };
 

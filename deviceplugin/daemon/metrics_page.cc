@@ -203,7 +203,8 @@ void AppendHandoffs(Exposition* page, const Activity& activity) {
   page->Sample({}, activity.drifts.value());
 }
 
-void AppendAddresses(Exposition* page, const std::vector<PoolFacts>& pools) {
+void AppendAddresses(Exposition* page, const Activity& activity) {
+  const std::vector<PoolFacts> pools = activity.address_pools();
   page->Begin(Type::kGauge, "railhead_addresses",
               "Addresses of a rail's subnet that are not free on this node, by state");
   for (const PoolFacts& pool : pools) {
@@ -224,6 +225,9 @@ void AppendAddresses(Exposition* page, const std::vector<PoolFacts>& pools) {
           &PoolCounters::exhausted);
   counter("railhead_address_quarantines", "Addresses found in use by another machine",
           &PoolCounters::quarantined);
+  page->Begin(Type::kCounter, "railhead_address_store_extensions",
+              "Times that the address store's file was shorter than it counts, without damage");
+  page->Sample({}, activity.address_store().extended);
 }
 
 void AppendHealth(Exposition* page, const MetricsSources& sources) {
@@ -271,7 +275,7 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendReconciler(&page, *sources.activity);
   if (sources.attaches != nullptr) sources.attaches->Append(&page);
   AppendHandoffs(&page, *sources.activity);
-  AppendAddresses(&page, sources.activity->address_pools());
+  AppendAddresses(&page, *sources.activity);
   AppendHealth(&page, sources);
   AppendLeasing(&page, sources.leasing);
   AppendLeaves(&page, sources.leaves);

@@ -168,8 +168,8 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   check.first->footer("Exit status 1 when anything was found.");
   add("export", "all of it as JSON", Export);
   auto events_as_json = std::make_shared<bool>(false);
-  CLI::App* events =
-      ipam->add_subcommand("events", "the latest 256: rests cut short, pools exhausted, quarantines");
+  CLI::App* events = ipam->add_subcommand(
+      "events", "the latest 256: rests cut short, pools exhausted, quarantines, the store's file");
   events->add_flag("--json", *events_as_json, "as JSON");
   events->callback([events_as_json, &root, status] { *status = Events(root, *events_as_json); });
   AddIpamBlocksCommand(ipam, root, status);

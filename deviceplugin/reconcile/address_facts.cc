@@ -11,6 +11,7 @@ Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after) {
   AddressFacts facts;
   const auto store = RH_TRY(AddressStore::OpenExisting(root));
   if (!store) return facts;
+  facts.store = RH_TRY(store->OwnCounters());
   std::map<std::string, PoolFacts> pools;
   const auto counters = RH_TRY(store->Counters());
   for (const auto& [pool, counted] : counters) pools[pool].counters = counted;
@@ -45,6 +46,10 @@ std::string Sentence(const AddressEvent& event) {
              ": find that machine, or exclude the address";
     case AddressEventKind::kNewBoot:
       return std::to_string(event.count) + " addresses of earlier boots rest now";
+    case AddressEventKind::kExtended:
+      return "the address store's file was " + std::to_string(event.count) +
+             " pages shorter than it counts; every page in use was there, and it was extended: nothing is "
+             "lost";
   }
   return std::string(NameOf(event.kind));
 }

@@ -22,6 +22,7 @@ struct PoolFacts {
 };
 
 struct AddressFacts {
+  StoreCounters store;
   std::vector<PoolFacts> pools;      // by name
   std::vector<AddressEvent> events;  // oldest first
 };

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <set>
@@ -14,6 +15,7 @@
 
 #include "ipam/store.h"
 #include "tests/crash/tracer.h"
+#include "tests/ipam/store_pages.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {
@@ -239,6 +241,36 @@ TEST_F(KilledAnywhere, Quarantining) {
     ASSERT_EQ(apart || !done, true) << where;
   }
   EXPECT_GT(held, 0) << "no kill came before the commit";
+}
+
+// A store that is shorter than it counts is told as an event whoever is killed, and loses nothing.
+TEST_F(KilledAnywhere, OpeningAShortStore) {
+  testing::MakeShortStore(scratch_.root(), testing::Seed());
+  if (HasFatalFailure()) return;
+  const auto copy = [&](const ScratchRoot& to) {
+    std::filesystem::copy(scratch_.path(), to.path(), std::filesystem::copy_options::recursive);
+  };
+  int stop = 1;
+  int untold = 0;
+  for (bool done = false; !done; ++stop) {
+    const std::string where = "killed at " + std::to_string(stop);
+    ScratchRoot fresh;
+    copy(fresh);
+    const auto before = testing::StoreEntries(fresh.StorePath());
+    ASSERT_TRUE(before) << Describe(before.error());
+    done = RunAndKillAt(stop, [&] { return AddressStore::Open(fresh.root()).has_value(); });
+    const auto between = testing::StoreEntries(fresh.StorePath());
+    ASSERT_TRUE(between) << where << ": " << Describe(between.error());
+    untold += between->size() == before->size() ? 1 : 0;
+    const auto store = AddressStore::Open(fresh.root());
+    ASSERT_TRUE(store) << where << ": " << Describe(store.error());
+    ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
+    // Once more when the kill came between the commit and the extension.
+    const auto counters = store->OwnCounters().value();
+    ASSERT_TRUE(counters.extended == 1 || (counters.extended == 2 && !done)) << where;
+    ASSERT_EQ(store->Events(0)->back().kind, AddressEventKind::kExtended) << where;
+  }
+  EXPECT_GT(untold, 0);
 }
 
 // All of an attachment's addresses or none of them, killed anywhere.

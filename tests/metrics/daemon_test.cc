@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -12,6 +13,8 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/daemon_process.h"
+#include "tests/ipam/store_pages.h"
+#include "tests/ipam/support.h"
 #include "tests/kubelet/device_manager.h"
 #include "tests/metrics/documented_metrics.h"
 #include "tests/metrics/http_client.h"
@@ -219,6 +222,23 @@ TEST_F(ObservedTest, TellsOfAddresses) {
   EXPECT_EQ(page.Value("railhead_address_exhaustions_total", {{"pool", subnet}}), 1);
   EXPECT_TRUE(Eventually([&] {
     return daemon->err().find("there was no address left of " + subnet + ", 1 times") != std::string::npos;
+  })) << daemon->err();
+}
+
+TEST_F(ObservedTest, TellsOfAStoreThatWasExtended) {
+  const auto daemon = RunObserved({"--reconcile-interval", "1"});
+  const std::string address = AddressOf(*daemon);
+  // The first pass takes what is in the store for known.
+  ASSERT_TRUE(Eventually([&] { return Metrics(address).Value("railhead_reconcile_passes_total", {}) >= 1; }));
+  EXPECT_EQ(Metrics(address).Value("railhead_address_store_extensions_total", {}), 0);
+  testing::MakeShortStore(Root(directory_ + "/other"), testing::Seed());
+  if (HasFatalFailure()) return;
+  std::filesystem::create_directories(root_.Path("/var/lib/railhead/ipam"));
+  std::filesystem::rename(directory_ + "/other/var/lib/railhead/ipam/store.mdb",
+                          root_.Path("/var/lib/railhead/ipam/store.mdb"));
+  EXPECT_TRUE(Becomes(address, "railhead_address_store_extensions_total", {}, 1));
+  EXPECT_TRUE(Eventually([&] {
+    return daemon->err().find("every page in use was there, and it was extended") != std::string::npos;
   })) << daemon->err();
 }
 
