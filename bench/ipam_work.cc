@@ -118,9 +118,8 @@ class Measurement {
         claim.pools.push_back({subnet, ranges, {}});
         claims.push_back(std::move(claim));
       }
-      const ClockReading now = RH_TRY(ReadClocks(root));
       AddressStore store = RH_TRY(AddressStore::Open(root));
-      RH_TRY(store.Allocate(claims, now));
+      RH_TRY(store.Allocate(claims));
     }
     for (int i = 0; i < setting_.rounds; ++i)
       record_->Add(kIpamGroup, kIpam, kAddCrowded, "ms",

@@ -96,10 +96,10 @@ Result<OwnerClaim> ClaimFor(const ImportedAddress& imported) {
 }
 
 Result<void> ImportOne(AddressStore& store, const ImportedAddress& imported, bool here,
-                       std::chrono::seconds away, const ClockReading& now) {
+                       std::chrono::seconds away) {
   const OwnerClaim claim = RH_TRY(ClaimFor(imported));
-  RH_TRY(store.Allocate({claim}, now));
-  if (!here) RH_TRY(store.Quarantine(imported.owner, imported.address, now, away));
+  RH_TRY(store.Allocate({claim}));
+  if (!here) RH_TRY(store.Quarantine(imported.owner, imported.address, away));
   return {};
 }
 
@@ -137,8 +137,7 @@ Result<std::vector<ImportedAddress>> ReadWhereabouts(const std::string& text, co
 }
 
 ImportOutcome Import(AddressStore& store, const std::vector<ImportedAddress>& addresses,
-                     const std::function<bool(const ImportedAddress&)>& here, std::chrono::seconds away,
-                     const ClockReading& now) {
+                     const std::function<bool(const ImportedAddress&)>& here, std::chrono::seconds away) {
   ImportOutcome outcome;
   std::set<std::pair<std::string, IpAddress>> put_away;
   const auto before = store.List().value_or(std::vector<AddressRecord>{});
@@ -149,7 +148,7 @@ ImportOutcome Import(AddressStore& store, const std::vector<ImportedAddress>& ad
     const bool is_here = here(imported);
     // By an import before this one.
     const bool known = !is_here && put_away.contains({imported.subnet.ToString(), imported.address});
-    auto done = known ? Result<void>() : ImportOne(store, imported, is_here, away, now);
+    auto done = known ? Result<void>() : ImportOne(store, imported, is_here, away);
     if (!done) {
       outcome.refused.push_back(Wrap(std::move(done.error()), "importing " + imported.address.ToString()));
     } else {

@@ -42,7 +42,6 @@ struct ImportOutcome {
 // `here`: whether the owner's container is on this node. Others' addresses are kept out of use for
 // `away`: their DEL never comes here. Each address is a transaction of its own; again, it changes nothing.
 ImportOutcome Import(AddressStore& store, const std::vector<ImportedAddress>& addresses,
-                     const std::function<bool(const ImportedAddress&)>& here, std::chrono::seconds away,
-                     const ClockReading& now);
+                     const std::function<bool(const ImportedAddress&)>& here, std::chrono::seconds away);
 
 }  // namespace railhead

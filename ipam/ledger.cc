@@ -44,8 +44,8 @@ Result<StoreHeader> ReadHeader(const LmdbTxn& txn) {
 }
 
 Result<AddressLedger> AddressLedger::Open(LmdbTxn& txn, const ClockReading& now) {
-  const StoreHeader header = RH_TRY(ReadHeader(txn));
-  return AddressLedger(txn, now, header.StoreTime(now));
+  auto header = RH_TRY(ReadHeader(txn));
+  return AddressLedger(txn, now, std::move(header));
 }
 
 Result<std::vector<AddressRecord>> AddressLedger::HeldUnder(const std::string& prefix) const {
@@ -307,7 +307,7 @@ Result<Error> AddressLedger::Explain(const AddressPool& pool) const {
 }
 
 Result<void> AddressLedger::Stamp() {
-  return txn_->Put(HeaderKey(), Encode(StoreHeader{now_.boot_id, now_.boottime_ms, store_ms_}));
+  return txn_->Put(HeaderKey(), Encode(header_.After(now_)));
 }
 
 }  // namespace railhead

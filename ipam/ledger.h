@@ -89,8 +89,8 @@ class AddressLedger {
   Result<void> Stamp();
 
  private:
-  AddressLedger(LmdbTxn& txn, ClockReading now, std::uint64_t store_ms)
-      : txn_(&txn), now_(std::move(now)), store_ms_(store_ms) {}
+  AddressLedger(LmdbTxn& txn, ClockReading now, StoreHeader header)
+      : txn_(&txn), now_(std::move(now)), header_(std::move(header)), store_ms_(header_.StoreTime(now_)) {}
 
   // That of the addresses that may be given which has rested longest.
   [[nodiscard]] Result<std::optional<AddressRecord>> RestedLongest(const AddressPool& pool) const;
@@ -116,6 +116,7 @@ class AddressLedger {
 
   LmdbTxn* txn_;
   ClockReading now_;
+  StoreHeader header_;  // of the commit before
   std::uint64_t store_ms_;
 };
 

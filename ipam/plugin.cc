@@ -112,9 +112,8 @@ std::vector<IpAddress> AddressesInUse(const std::string& config) {
 
 Result<std::string> IpamPlugin::Add(const CniRequest& request) {
   const IpamPlan plan = RH_TRY(ResolvePools(request.config, request.args, root_));
-  const ClockReading now = RH_TRY(ReadClocks(root_));
   AddressStore store = RH_TRY(AddressStore::Open(root_));
-  const auto held = RH_TRY(store.Allocate(ClaimsOf(OwnerOf(request), plan), now));
+  const auto held = RH_TRY(store.Allocate(ClaimsOf(OwnerOf(request), plan)));
 
   CniResult result;
   for (std::size_t i = 0; i < held.size(); ++i) {
@@ -135,16 +134,15 @@ Result<std::string> IpamPlugin::Add(const CniRequest& request) {
 Result<void> IpamPlugin::Del(const CniRequest& request) {
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return {};
-  const ClockReading now = RH_TRY(ReadClocks(root_));
   const AddressOwner owner = OwnerOf(request);
   if (const auto in_use = AddressesInUse(request.config); !in_use.empty()) {
     const auto records = RH_TRY(store->Find(owner));
     for (const AddressRecord& held : records) {
       const bool used = std::find(in_use.begin(), in_use.end(), held.address) != in_use.end();
-      if (used) RH_TRY(store->Quarantine(held.owner, held.address, now));
+      if (used) RH_TRY(store->Quarantine(held.owner, held.address));
     }
   }
-  RH_TRY(store->Release(owner, now));
+  RH_TRY(store->Release(owner));
   return {};
 }
 
@@ -166,13 +164,10 @@ Result<void> IpamPlugin::Gc(const CniRequest& request, const std::vector<ValidAt
   if (!store) return {};
   std::set<std::pair<std::string_view, std::string_view>> alive;
   for (const ValidAttachment& attachment : valid) alive.emplace(attachment.container_id, attachment.ifname);
-  const ClockReading now = RH_TRY(ReadClocks(root_));
-  RH_TRY(store->ReleaseWhere(
-      [&](const AddressRecord& held) {
-        return held.owner.network == request.network &&
-               !alive.contains({held.owner.container, AttachmentIfname(held.owner)});
-      },
-      now));
+  RH_TRY(store->ReleaseWhere([&](const AddressRecord& held) {
+    return held.owner.network == request.network &&
+           !alive.contains({held.owner.container, AttachmentIfname(held.owner)});
+  }));
   return {};
 }
 
@@ -188,11 +183,10 @@ Result<void> IpamPlugin::CanAdd(const CniRequest& request) {
   const IpamPlan plan = RH_TRY(ResolveIpam(request.config, request.args, root_));
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return AddressStore::CheckPlace(root_);
-  const ClockReading now = RH_TRY(ReadClocks(root_));
   auto claims = ClaimsOf({request.network, kNobody, kNobody}, plan);
   // One address that a pod has, or that rests, says nothing of the network.
   for (OwnerClaim& claim : claims) claim.wanted.reset();
-  return store->TryAllocate(claims, now);
+  return store->TryAllocate(claims);
 }
 
 }  // namespace railhead

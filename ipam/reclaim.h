@@ -8,7 +8,6 @@
 #pragma once
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 #include "ipam/record.h"
@@ -20,7 +19,7 @@ namespace railhead {
 // What is held, links included; AttachmentIfname() of an owner is its CNI_IFNAME.
 // A holder of this boot may have died too: whether it lives, only the caller knows.
 struct HeldAddresses {
-  std::string boot_id;  // of this boot
+  StoreMoment now;  // when they were listed
   std::vector<AddressRecord> records;
 };
 Result<HeldAddresses> ListHeld(const Root& root);

@@ -46,6 +46,11 @@ std::uint64_t StoreHeader::StoreTime(const ClockReading& now) const {
   return store_ms + (now.boottime_ms > boottime_ms ? now.boottime_ms - boottime_ms : 0);
 }
 
+StoreHeader StoreHeader::After(const ClockReading& now) const {
+  const std::uint64_t counted_ms = now.boot_id == boot_id ? boottime_ms : 0;
+  return {now.boot_id, std::max(counted_ms, now.boottime_ms), StoreTime(now)};
+}
+
 std::string UtcText(std::int64_t wall_seconds) {
   constexpr std::size_t kLongest = 64;
   const std::time_t seconds = wall_seconds;

@@ -20,6 +20,8 @@
 // Threads: pure functions.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -74,15 +76,30 @@ struct ClockReading {
   std::int64_t wall_seconds = 0;  // CLOCK_REALTIME
 };
 
+// The same by the store's clock.
+struct StoreMoment {
+  ClockReading clocks;
+  std::uint64_t store_ms = 0;
+
+  // Since `record` was given, released or put into quarantine.
+  [[nodiscard]] std::chrono::milliseconds AgeOf(const AddressRecord& record) const {
+    return std::chrono::milliseconds(store_ms - std::min(store_ms, record.since_ms));
+  }
+};
+
 // The store's clock advances with CLOCK_BOOTTIME while boot_id is the same, and
 // by the uptime after a reboot: never by more time than has passed for sure, so
-// no address comes back too early. Updated by every commit.
+// no address comes back too early. Updated by every commit, from a reading that was made under the
+// store's lock.
 struct StoreHeader {
   std::string boot_id;
   std::uint64_t boottime_ms = 0;
   std::uint64_t store_ms = 0;
 
   [[nodiscard]] std::uint64_t StoreTime(const ClockReading& now) const;
+  // The header of a commit now. Its boot time is never before that of the commit before it: the time
+  // between the two would be counted twice. (A time namespace has a CLOCK_BOOTTIME of its own.)
+  [[nodiscard]] StoreHeader After(const ClockReading& now) const;
 };
 
 // "2026-11-21 17:36:22 UTC", for people.

@@ -52,10 +52,10 @@ Result<void> SyncPath(const Root& root) {
 
 // A store with its header appears under its name in one step: a file without
 // one is never ours.
-Result<LmdbEnv> Create(const Root& root, const std::string& path) {
+Result<LmdbEnv> Create(const Root& root, const std::string& path, const ClockSource& clocks) {
   const std::string temporary = path + ".new";
   RH_TRY(RemoveFile(temporary));
-  const ClockReading now = RH_TRY(ReadClocks(root));
+  const ClockReading now = RH_TRY(clocks());
   {
     const LmdbEnv env = RH_TRY(LmdbEnv::Open(temporary, LmdbEnv::Mode::kCreate));
     LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
@@ -88,8 +88,8 @@ Result<void> NoteExhausted(const LmdbEnv& env, const OwnerClaim& refused, const 
 
 // The commit extends the file. No Stamp(): the header's boot tells whether addresses of earlier boots
 // were put to rest.
-Result<void> NoteExtended(const Root& root, const LmdbEnv& env) {
-  const ClockReading now = RH_TRY(ReadClocks(root));
+Result<void> NoteExtended(const LmdbEnv& env, const ClockSource& clocks) {
+  const ClockReading now = RH_TRY(clocks());
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   RH_TRY(ledger.NoteExtended(env.pages_short()));
@@ -104,6 +104,18 @@ Result<void> RestAll(LmdbTxn& txn, AddressLedger& ledger, const std::vector<Addr
   return txn.Commit();
 }
 
+// What earlier boots hold rests, in a transaction of its own.
+Result<std::vector<AddressRecord>> RestThoseBefore(const LmdbEnv& env, const ClockReading& now) {
+  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kWrite));
+  const StoreHeader header = RH_TRY(ReadHeader(txn));
+  if (header.boot_id == now.boot_id) return std::vector<AddressRecord>{};
+  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+  auto earlier = RH_TRY(ledger.RestEarlierBoots());
+  RH_TRY(ledger.Stamp());
+  RH_TRY(txn.Commit());
+  return earlier;
+}
+
 }  // namespace
 
 Result<ClockReading> ReadClocks(const Root& root) {
@@ -114,20 +126,21 @@ Result<ClockReading> ReadClocks(const Root& root) {
   return now;
 }
 
-Result<AddressStore> AddressStore::Open(const Root& root) {
+Result<AddressStore> AddressStore::Open(const Root& root, ClockSource clocks) {
+  if (!clocks) clocks = [root] { return ReadClocks(root); };
   const std::string directory = root.Path(kDirectory);
   const std::string path = directory + std::string(kStoreFile);
   RH_TRY(MakeStateFolder(root, directory));
   FileLock lock = RH_TRY(FileLock::Acquire(directory + std::string(kLockFile), kLockLimit));
-  LmdbEnv env =
-      Exists(path) ? RH_TRY(LmdbEnv::Open(path, LmdbEnv::Mode::kExisting)) : RH_TRY(Create(root, path));
-  if (env.pages_short() != 0) RH_TRY(NoteExtended(root, env));
-  return AddressStore(std::move(lock), std::move(env));
+  LmdbEnv env = Exists(path) ? RH_TRY(LmdbEnv::Open(path, LmdbEnv::Mode::kExisting))
+                             : RH_TRY(Create(root, path, clocks));
+  if (env.pages_short() != 0) RH_TRY(NoteExtended(env, clocks));
+  return AddressStore(std::move(lock), std::move(env), std::move(clocks));
 }
 
-Result<std::optional<AddressStore>> AddressStore::OpenExisting(const Root& root) {
+Result<std::optional<AddressStore>> AddressStore::OpenExisting(const Root& root, ClockSource clocks) {
   if (!Exists(root.Path(kDirectory) + std::string(kStoreFile))) return std::nullopt;
-  return RH_TRY(Open(root));
+  return RH_TRY(Open(root, std::move(clocks)));
 }
 
 Result<void> AddressStore::CheckPlace(const Root& root) {
@@ -147,20 +160,15 @@ Result<void> AddressStore::CheckPlace(const Root& root) {
   return {};
 }
 
-Result<std::vector<AddressRecord>> AddressStore::RestEarlierBoots(const ClockReading& now) {
-  LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
-  const StoreHeader header = RH_TRY(ReadHeader(txn));
-  if (header.boot_id == now.boot_id) return std::vector<AddressRecord>{};
-  AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
-  auto earlier = RH_TRY(ledger.RestEarlierBoots());
-  RH_TRY(ledger.Stamp());
-  RH_TRY(txn.Commit());
-  return earlier;
+Result<std::vector<AddressRecord>> AddressStore::RestEarlierBoots() {
+  const ClockReading now = RH_TRY(clocks_());
+  return RestThoseBefore(env_, now);
 }
 
 Result<AddressRecord> AddressStore::Quarantine(const AddressOwner& owner, const IpAddress& address,
-                                               const ClockReading& now, std::chrono::seconds time) {
-  RH_TRY(RestEarlierBoots(now));
+                                               std::chrono::seconds time) {
+  const ClockReading now = RH_TRY(clocks_());
+  RH_TRY(RestThoseBefore(env_, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   RH_TRY(CheckOwner(owner, ""));
@@ -178,9 +186,9 @@ Result<AddressRecord> AddressStore::Quarantine(const AddressOwner& owner, const 
               "it was released meanwhile: nothing is left to do");
 }
 
-Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<OwnerClaim>& claims,
-                                                          const ClockReading& now) {
-  RH_TRY(RestEarlierBoots(now));
+Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<OwnerClaim>& claims) {
+  const ClockReading now = RH_TRY(clocks_());
+  RH_TRY(RestThoseBefore(env_, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const auto wanted = RH_TRY(OnlyLeased(txn, claims, now));
@@ -199,13 +207,13 @@ Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<Owne
   return std::move(given->records);
 }
 
-Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool,
-                                             const ClockReading& now) {
-  auto given = RH_TRY(Allocate({OwnerClaim{owner, {pool}, {}}}, now));
+Result<AddressRecord> AddressStore::Allocate(const AddressOwner& owner, const AddressPool& pool) {
+  auto given = RH_TRY(Allocate({OwnerClaim{owner, {pool}, {}}}));
   return std::move(given.front());
 }
 
-Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
+Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims) {
+  const ClockReading now = RH_TRY(clocks_());
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   const StoreHeader header = RH_TRY(ReadHeader(txn));
@@ -215,8 +223,9 @@ Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims, co
   return {};
 }
 
-Result<std::size_t> AddressStore::Release(const AddressOwner& owner, const ClockReading& now) {
-  const auto earlier = RH_TRY(RestEarlierBoots(now));
+Result<std::size_t> AddressStore::Release(const AddressOwner& owner) {
+  const ClockReading now = RH_TRY(clocks_());
+  const auto earlier = RH_TRY(RestThoseBefore(env_, now));
   const auto of_earlier = std::count_if(earlier.begin(), earlier.end(), [&](const AddressRecord& record) {
     return record.owner.network == owner.network && record.owner.container == owner.container &&
            AttachmentIfname(record.owner) == owner.ifname;
@@ -230,9 +239,9 @@ Result<std::size_t> AddressStore::Release(const AddressOwner& owner, const Clock
   return held.size() + static_cast<std::size_t>(of_earlier);
 }
 
-Result<std::vector<AddressRecord>> AddressStore::ReleaseWhere(const AddressFilter& wanted,
-                                                              const ClockReading& now) {
-  auto released = RH_TRY(RestEarlierBoots(now));
+Result<std::vector<AddressRecord>> AddressStore::ReleaseWhere(const AddressFilter& wanted) {
+  const ClockReading now = RH_TRY(clocks_());
+  auto released = RH_TRY(RestThoseBefore(env_, now));
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
   auto held = RH_TRY(ledger.AllHeld());
@@ -268,8 +277,18 @@ Result<std::vector<AddressEvent>> AddressStore::Events(std::uint64_t after) cons
 Result<void> AddressStore::Transact(const Change& change) {
   LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kWrite));
   RH_TRY(ReadHeader(txn));
-  if (RH_TRY(change(txn))) return txn.Commit();
+  const ClockReading now = RH_TRY(clocks_());
+  if (RH_TRY(change(txn, now))) return txn.Commit();
   return {};
+}
+
+Result<StoreMoment> AddressStore::Now() const {
+  const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
+  const StoreHeader header = RH_TRY(ReadHeader(txn));
+  StoreMoment moment;
+  moment.clocks = RH_TRY(clocks_());
+  moment.store_ms = header.StoreTime(moment.clocks);
+  return moment;
 }
 
 Result<std::vector<AddressRecord>> AddressStore::List() const {

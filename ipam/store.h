@@ -34,8 +34,12 @@
 
 namespace railhead {
 
-// This boot's id and the clocks.
+// This boot's id and the clocks of this machine.
 Result<ClockReading> ReadClocks(const Root& root);
+
+// What the store asks for the time, under its lock: a reading that waited for the lock is older than
+// that of the commit before. Tests give their own.
+using ClockSource = std::function<Result<ClockReading>()>;
 
 struct AddressPool {
   std::string name;  // as in record.h: the subnet
@@ -64,9 +68,10 @@ class AddressStore {
  public:
   // Makes the store where there is none. A file that is shorter than it counts, but has every page
   // that is in use, is extended; that is counted and told as an event.
-  static Result<AddressStore> Open(const Root& root);
+  // `clocks`: without any, ReadClocks(root).
+  static Result<AddressStore> Open(const Root& root, ClockSource clocks = {});
   // nullopt: there is no store, so nothing is held.
-  static Result<std::optional<AddressStore>> OpenExisting(const Root& root);
+  static Result<std::optional<AddressStore>> OpenExisting(const Root& root, ClockSource clocks = {});
 
   // Whether Open() could make the store where there is none; makes nothing.
   static Result<void> CheckPlace(const Root& root);
@@ -77,30 +82,32 @@ class AddressStore {
   // before a reboot and what still rests since then, it gets again. An address that is wanted and
   // held by another, or still rests: kBusy. Without one wanted and with none in any of the
   // pools: kExhausted.
-  Result<std::vector<AddressRecord>> Allocate(const std::vector<OwnerClaim>& claims, const ClockReading& now);
-  Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now);
+  Result<std::vector<AddressRecord>> Allocate(const std::vector<OwnerClaim>& claims);
+  Result<AddressRecord> Allocate(const AddressOwner& owner, const AddressPool& pool);
   // Whether Allocate() would succeed; gives nothing and writes nothing.
-  Result<void> TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now);
+  Result<void> TryAllocate(const std::vector<OwnerClaim>& claims);
 
   // Puts to rest what earlier boots hold, since no network namespace survives a reboot; these,
   // as they were. The first operation of a boot that writes does it by itself, in a transaction of
   // its own; after that there is nothing to do.
-  Result<std::vector<AddressRecord>> RestEarlierBoots(const ClockReading& now);
+  Result<std::vector<AddressRecord>> RestEarlierBoots();
 
   // Takes an address that the owner or one of its links holds out of use for `time`, whatever its
   // pool's rest: another machine uses it. It is told by List() and as an event. kNotFound when the
   // owner does not hold it.
   Result<AddressRecord> Quarantine(const AddressOwner& owner, const IpAddress& address,
-                                   const ClockReading& now, std::chrono::seconds time = kDefaultQuarantine);
+                                   std::chrono::seconds time = kDefaultQuarantine);
 
   // Puts to rest all that the owner and its links hold, in whichever pool; how many.
-  Result<std::size_t> Release(const AddressOwner& owner, const ClockReading& now);
+  Result<std::size_t> Release(const AddressOwner& owner);
   // Puts to rest every held address that `wanted` says; these, as they were.
-  Result<std::vector<AddressRecord>> ReleaseWhere(const AddressFilter& wanted, const ClockReading& now);
+  Result<std::vector<AddressRecord>> ReleaseWhere(const AddressFilter& wanted);
 
   // What the owner and its links hold.
   [[nodiscard]] Result<std::vector<AddressRecord>> Find(const AddressOwner& owner) const;
 
+  // Now, by the store's clock.
+  [[nodiscard]] Result<StoreMoment> Now() const;
   // All addresses of all pools that are not free.
   [[nodiscard]] Result<std::vector<AddressRecord>> List() const;
 
@@ -111,18 +118,20 @@ class AddressStore {
   [[nodiscard]] Result<std::vector<AddressEvent>> Events(std::uint64_t after) const;
 
   // One transaction on what else is kept in the file; durable when `change` answers true.
-  using Change = std::function<Result<bool>(LmdbTxn& txn)>;
+  using Change = std::function<Result<bool>(LmdbTxn& txn, const ClockReading& now)>;
   Result<void> Transact(const Change& change);
 
   // Contradictions between the records, as sentences; empty when sound.
   [[nodiscard]] Result<std::vector<std::string>> Verify() const;
 
  private:
-  AddressStore(FileLock lock, LmdbEnv env) : lock_(std::move(lock)), env_(std::move(env)) {}
+  AddressStore(FileLock lock, LmdbEnv env, ClockSource clocks)
+      : lock_(std::move(lock)), env_(std::move(env)), clocks_(std::move(clocks)) {}
 
   // Destroyed in reverse order: the lock outlives the environment.
   FileLock lock_;
   LmdbEnv env_;
+  ClockSource clocks_;
 };
 
 }  // namespace railhead

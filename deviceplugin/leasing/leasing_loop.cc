@@ -136,8 +136,8 @@ void LeasingLoop::Publish(const Leaser::Outcome& outcome, const ClockReading& no
 }
 
 std::optional<LeaseStatus> LeasingLoop::Status() const {
-  const auto now = ReadClocks(root_);
   const std::lock_guard lock(mutex_);
+  const auto now = ReadClocks(root_);
   std::optional<LeaseStatus> status = status_;
   if (!status || !status->since_renewal_ms || !now) return status;
   *status->since_renewal_ms += now->boottime_ms - std::min(now->boottime_ms, status_ms_);

@@ -30,17 +30,16 @@ Result<Lease> ReadLease(const Root& root) {
   Lease lease;
   auto store = RH_TRY(AddressStore::OpenExisting(root));
   if (!store) return lease;
-  const ClockReading now = RH_TRY(ReadClocks(root));
-  const auto read = store->Transact([&](LmdbTxn& txn) -> Result<bool> {
+  const auto read = store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
     lease.node = RH_TRY(ReadNodeLease(txn));
+    const auto valid = lease.node ? lease.node->CheckValid(now) : Result<void>();
+    if (!valid) lease.invalid = valid.error().message;
     lease.blocks = RH_TRY(ReadAllNodeBlocks(txn));
     return false;  // nothing to write
   });
   if (!read) return Fail(read.error());
   const auto records = RH_TRY(store->List());
   for (const NodeBlock& block : lease.blocks) lease.in_use.push_back(InUse(block, records));
-  if (!lease.node) return lease;
-  if (const auto valid = lease.node->CheckValid(now); !valid) lease.invalid = valid.error().message;
   return lease;
 }
 

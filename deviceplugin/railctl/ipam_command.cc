@@ -119,14 +119,11 @@ Result<void> Release(const Root& root, const AddressReport& report, const IpamOp
                 "delete the pod; or, when you know that it is gone: --force");
   }
   auto store = RH_TRY(AddressStore::OpenExisting(root));
-  const ClockReading now = RH_TRY(ReadClocks(root));
   const AddressRecord& wanted = known->record;
   // The very holder that was looked at: the address may be another's by now.
-  const auto released = RH_TRY(store->ReleaseWhere(
-      [&](const AddressRecord& held) {
-        return held.pool == wanted.pool && held.address == wanted.address && held.owner == wanted.owner;
-      },
-      now));
+  const auto released = RH_TRY(store->ReleaseWhere([&](const AddressRecord& held) {
+    return held.pool == wanted.pool && held.address == wanted.address && held.owner == wanted.owner;
+  }));
   if (released.empty())
     return Fail(ErrorCode::kConflict, options.which + " has just been released by another");
   (void)std::printf("released %s; it rests now\n", options.which.c_str());

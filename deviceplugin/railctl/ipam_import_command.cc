@@ -33,8 +33,7 @@ int Tell(const ImportOutcome& outcome, int away_hours) {
 Result<ImportOutcome> Take(const Root& root, const std::vector<ImportedAddress>& addresses,
                            const std::function<bool(const ImportedAddress&)>& here, int away_hours) {
   AddressStore store = RH_TRY(AddressStore::Open(root));
-  const ClockReading now = RH_TRY(ReadClocks(root));
-  return Import(store, addresses, here, std::chrono::hours(away_hours), now);
+  return Import(store, addresses, here, std::chrono::hours(away_hours));
 }
 
 Result<ImportOutcome> FromHostLocal(const Root& root, const ImportOptions& options) {

@@ -1,7 +1,6 @@
 // Addresses of railhead-ipam that nobody can have any more (holders.h). Where there is no way to
 // tell, nothing is released.
 #include <algorithm>
-#include <ctime>
 #include <vector>
 
 #include "deviceplugin/reconcile/holders.h"
@@ -21,29 +20,27 @@ std::string Shown(const AddressRecord& record) {
 
 class Orphans {
  public:
-  Orphans(const ReconcilePass& pass, std::string boot_id) : pass_(pass), boot_id_(std::move(boot_id)) {}
+  Orphans(const ReconcilePass& pass, StoreMoment now) : pass_(pass), now_(std::move(now)) {}
 
   [[nodiscard]] bool Includes(const AddressRecord& record, const AddressHolders& holders) const {
-    return record.boot_id == boot_id_ &&
-           std::time(nullptr) - record.wall_seconds >= pass_.options.address_age.count() &&
+    return record.boot_id == now_.clocks.boot_id && now_.AgeOf(record) >= pass_.options.address_age &&
            !holders.IsRemembered(record) && holders.Attachment(record) == nullptr;
   }
 
  private:
   const ReconcilePass& pass_;
-  std::string boot_id_;
+  StoreMoment now_;
 };
 
 // Decided again with the store locked: who asks for the address after that gets another,
 // and who asked before has written its journal entry before it.
-Result<std::vector<AddressRecord>> Release(const ReconcilePass& pass, const Orphans& orphans) {
+Result<std::vector<AddressRecord>> Release(const ReconcilePass& pass) {
   auto store = RH_TRY(AddressStore::OpenExisting(pass.root));
   if (!store) return std::vector<AddressRecord>{};
   const auto holders = RH_TRY(AddressHolders::Read(pass.root));
   if (!holders.complete()) return std::vector<AddressRecord>{};
-  const ClockReading clocks = RH_TRY(ReadClocks(pass.root));
-  return store->ReleaseWhere([&](const AddressRecord& record) { return orphans.Includes(record, holders); },
-                             clocks);
+  const Orphans orphans(pass, RH_TRY(store->Now()));
+  return store->ReleaseWhere([&](const AddressRecord& record) { return orphans.Includes(record, holders); });
 }
 
 Result<std::vector<AddressRecord>> ReleaseOrphans(const ReconcilePass& pass, const JournalScan& scan) {
@@ -51,11 +48,11 @@ Result<std::vector<AddressRecord>> ReleaseOrphans(const ReconcilePass& pass, con
   if (held.records.empty()) return std::vector<AddressRecord>{};
   const auto holders = RH_TRY(AddressHolders::Read(pass.root, scan));
   if (!holders.complete()) return std::vector<AddressRecord>{};
-  const Orphans orphans(pass, held.boot_id);
+  const Orphans orphans(pass, held.now);
   const bool any = std::any_of(held.records.begin(), held.records.end(), [&](const AddressRecord& record) {
     return orphans.Includes(record, holders);
   });
-  return any ? Release(pass, orphans) : std::vector<AddressRecord>{};
+  return any ? Release(pass) : std::vector<AddressRecord>{};
 }
 
 void Report(ReconcilePass& pass, const char* reason, const Result<std::vector<AddressRecord>>& released) {

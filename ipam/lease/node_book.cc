@@ -53,11 +53,12 @@ Result<bool> EndRests(LmdbTxn& txn, const std::vector<NodeBlock>& blocks, std::c
 
 class StoredBook : public NodeBook {
  public:
-  StoredBook(Root root, std::chrono::seconds rest) : root_(std::move(root)), rest_(rest) {}
+  StoredBook(Root root, std::chrono::seconds rest, ClockSource clocks)
+      : root_(std::move(root)), rest_(rest), clocks_(std::move(clocks)) {}
 
   Result<BookState> Read() override {
     BookState state;
-    const auto read = Transact([&](LmdbTxn& txn) -> Result<bool> {
+    const auto read = Transact([&](LmdbTxn& txn, const ClockReading& /*now*/) -> Result<bool> {
       state.lease = RH_TRY(ReadNodeLease(txn));
       state.blocks = RH_TRY(ReadAllNodeBlocks(txn));
       return false;
@@ -67,7 +68,7 @@ class StoredBook : public NodeBook {
   }
 
   Result<void> Write(const BookChange& change) override {
-    return Transact([&](LmdbTxn& txn) -> Result<bool> {
+    return Transact([&](LmdbTxn& txn, const ClockReading& /*now*/) -> Result<bool> {
       if (change.lease) RH_TRY(WriteNodeLease(txn, *change.lease));
       for (const NodeBlock& block : change.put) RH_TRY(WriteNodeBlock(txn, block));
       for (const BlockName& name : change.erase) RH_TRY(EraseNodeBlock(txn, name.pool, name.index));
@@ -75,10 +76,9 @@ class StoredBook : public NodeBook {
     });
   }
 
-  Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks,
-                                           const ClockReading& now) override {
+  Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks) override {
     std::vector<std::uint64_t> taken;
-    const auto counted = Transact([&](LmdbTxn& txn) -> Result<bool> {
+    const auto counted = Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
       const bool changed = RH_TRY(EndRests(txn, blocks, rest_, now));
       for (const NodeBlock& block : blocks) taken.push_back(RH_TRY(CountTaken(txn, block)));
       return changed;
@@ -88,7 +88,7 @@ class StoredBook : public NodeBook {
   }
 
   Result<std::vector<AddressRecord>> Held(const NodeBlock& block) override {
-    auto store = RH_TRY(AddressStore::Open(root_));
+    auto store = RH_TRY(AddressStore::Open(root_, clocks_));
     auto records = RH_TRY(store.List());
     records.erase(std::remove_if(records.begin(), records.end(),
                                  [&](const AddressRecord& record) {
@@ -101,7 +101,7 @@ class StoredBook : public NodeBook {
 
   Result<bool> Retire(const NodeBlock& block) override {
     bool retired = false;
-    const auto changed = Transact([&](LmdbTxn& txn) -> Result<bool> {
+    const auto changed = Transact([&](LmdbTxn& txn, const ClockReading& /*now*/) -> Result<bool> {
       if (RH_TRY(CountTaken(txn, block)) != 0) return false;
       NodeBlock returning = block;
       returning.state = BlockState::kReturning;
@@ -115,18 +115,19 @@ class StoredBook : public NodeBook {
 
  private:
   Result<void> Transact(const AddressStore::Change& change) {
-    auto store = RH_TRY(AddressStore::Open(root_));
+    auto store = RH_TRY(AddressStore::Open(root_, clocks_));
     return store.Transact(change);
   }
 
   const Root root_;
   const std::chrono::seconds rest_;
+  const ClockSource clocks_;
 };
 
 }  // namespace
 
-std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds rest) {
-  return std::make_unique<StoredBook>(root, rest);
+std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds rest, ClockSource clocks) {
+  return std::make_unique<StoredBook>(root, rest, std::move(clocks));
 }
 
 }  // namespace railhead

@@ -15,6 +15,7 @@
 
 #include "ipam/lease/node_blocks.h"
 #include "ipam/record.h"
+#include "ipam/store.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 
@@ -50,15 +51,14 @@ class NodeBook {
   virtual Result<BookState> Read() = 0;
   virtual Result<void> Write(const BookChange& change) = 0;
   // How many addresses of each block are held or resting.
-  virtual Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks,
-                                                   const ClockReading& now) = 0;
+  virtual Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks) = 0;
   // Which are held.
   virtual Result<std::vector<AddressRecord>> Held(const NodeBlock& block) = 0;
   // Makes the block kReturning, unless an address of it is held or resting: false.
   virtual Result<bool> Retire(const NodeBlock& block) = 0;
 };
 
-// `rest`: after it a released address is free again.
-std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds rest);
+// `rest`: after it a released address is free again. `clocks`: as AddressStore::Open().
+std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds rest, ClockSource clocks = {});
 
 }  // namespace railhead

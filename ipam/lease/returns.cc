@@ -11,7 +11,7 @@ Result<void> Returns::Count() {
   taken_.clear();
   free_.clear();
   if (blocks.empty()) return {};
-  const auto taken = RH_TRY(context_.book.Taken(blocks, context_.now));
+  const auto taken = RH_TRY(context_.book.Taken(blocks));
   for (std::size_t i = 0; i < blocks.size(); ++i) {
     taken_[NameOf(blocks[i])] = taken.at(i);
     const PoolLayout* layout = context_.LayoutOf(blocks[i].pool);

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 
 #include "cni/handoff/files.h"
 #include "cni/plugin/handoff_step.h"
@@ -14,6 +15,7 @@
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
+#include "ipam/ledger.h"
 #include "ipam/reclaim.h"
 #include "ipam/store.h"
 #include "netns/base/file_lock.h"
@@ -350,15 +352,28 @@ class AddressTest : public LeftoverTest {
     LeftoverTest::SetUp();
     fs::create_directories(Path("/var/lib/cni/results"));
   }
+  // An address that was given `age` ago; by the wall clock, `wall_age`.
   void Give(const std::string& container, seconds age, const std::string& network = "rails",
-            const std::string& ifname = "net1") {
+            const std::string& ifname = "net1", std::optional<seconds> wall_age = {}) {
     auto store = AddressStore::Open(sysfs_.root());
     ASSERT_TRUE(store) << Describe(store.error());
-    auto clocks = ReadClocks(sysfs_.root()).value();
-    clocks.wall_seconds -= age.count();
     const auto ranges = RangeSet::Make({*IpPrefix::Parse("10.0.0.0/24"), {}, {}, {}});
     const AddressPool pool{"10.0.0.0/24", *ranges, seconds(0)};
-    ASSERT_TRUE(store->Allocate({network, container, ifname}, pool, clocks));
+    auto given = store->Allocate({network, container, ifname}, pool);
+    ASSERT_TRUE(given) << Describe(given.error());
+    const auto aged = store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
+      // The store's clock starts at 0: set to a time at which there can be an address so old.
+      constexpr std::uint64_t kStartMs = 100'000'000;
+      StoreHeader header = RH_TRY(ReadHeader(txn));
+      const std::uint64_t moved_ms = header.store_ms < kStartMs ? kStartMs : 0;
+      header.store_ms += moved_ms;
+      given->since_ms += moved_ms - static_cast<std::uint64_t>(age.count()) * 1000;
+      given->wall_seconds = now.wall_seconds - wall_age.value_or(age).count();
+      RH_TRY(txn.Put(HeaderKey(), Encode(header)));
+      RH_TRY(txn.Put(AddressKey(given->pool, given->address), Encode(*given)));
+      return true;
+    });
+    ASSERT_TRUE(aged) << Describe(aged.error());
   }
   std::string Held() {
     std::string text;
@@ -378,6 +393,15 @@ TEST_F(AddressTest, OfNobodyAreReleasedWhenTheyAreOld) {
   EXPECT_NE(told.find("of c-old/rails@net1: no attachment has it"), std::string::npos) << told;
   EXPECT_EQ(Held(), "c-young ");
   EXPECT_EQ(Did(), "");
+}
+
+// A wall clock that is set tells nothing of how long an ADD has been at work.
+TEST_F(AddressTest, AnAddressIsAsOldAsTheStoresClockSays) {
+  constexpr seconds kDay(86'400);
+  Give("c-young", seconds(300), "rails", "net1", kDay);
+  Give("c-old", kOld, "rails", "net1", -kDay);
+  Did();
+  EXPECT_EQ(Held(), "c-young ");
 }
 
 TEST_F(AddressTest, OfAttachmentsStay) {

@@ -23,6 +23,7 @@ using testing::Ip;
 using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
+using testing::StoreAt;
 
 constexpr int kOwners = 20;
 constexpr std::uint64_t kRestMs = 20'000;
@@ -169,7 +170,7 @@ struct Met {
 };
 
 struct Tested {
-  AddressStore& store;
+  StoreAt& store;
   Met& met;
 };
 
@@ -255,7 +256,7 @@ TEST(AlignedModel, RailsOfManyLayouts) {
     Met met;
     testing::ExpectProperty([&] {
       const ScratchRoot scratch;
-      auto store = AddressStore::Open(scratch.root());
+      auto store = StoreAt::Open(scratch.root());
       if (!store) RC_FAIL(Describe(store.error()));
       Tested tested{*store, met};
       rc::state::check(Fabric(pools), tested,

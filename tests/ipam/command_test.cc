@@ -26,11 +26,11 @@ class IpamCommandTest : public ::testing::Test {
     return nlohmann::json::parse(Run(arguments).out, nullptr, false);
   }
   std::string Give(const std::string& container, const ClockReading& now) {
-    auto store = AddressStore::Open(temp_.root());
+    auto store = AddressStore::Open(temp_.root(), [now] { return now; });
     EXPECT_TRUE(store) << Describe(store.error());
     const AddressPool pool{kPool, *RangeSet::Make({*IpPrefix::Parse(kPool), {}, {}, {}}),
                            std::chrono::hours(1)};
-    const auto given = store->Allocate({"blue", container, "eth1"}, pool, now);
+    const auto given = store->Allocate({"blue", container, "eth1"}, pool);
     EXPECT_TRUE(given) << Describe(given.error());
     return given->address.ToString();
   }
@@ -126,7 +126,7 @@ TEST_F(IpamCommandTest, Events) {
   const std::string used = Give("aaa", Now());
   {
     auto store = AddressStore::Open(temp_.root());
-    ASSERT_TRUE(store->Quarantine({"blue", "aaa", "eth1"}, *IpAddress::Parse(used), Now()));
+    ASSERT_TRUE(store->Quarantine({"blue", "aaa", "eth1"}, *IpAddress::Parse(used)));
   }
   const auto events = RunJson({"events", "--json"})["events"];
   ASSERT_EQ(events.size(), 1U);
@@ -161,7 +161,7 @@ TEST_F(IpamCommandTest, Blocks) {
   Give("aaa", now);
   const auto write = [&] {
     auto store = AddressStore::Open(temp_.root());
-    return store->Transact([&](LmdbTxn& txn) -> Result<bool> {
+    return store->Transact([&](LmdbTxn& txn, const ClockReading&) -> Result<bool> {
       RH_TRY(WriteNodeLease(txn, lease));
       RH_TRY(WriteNodeBlock(txn, block));
       return true;

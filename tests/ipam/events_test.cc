@@ -17,14 +17,15 @@ using testing::Ip;
 using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
+using testing::StoreAt;
 
 constexpr const char* kPool = "10.0.0.0/30";  // .1 and .2
 
 class EventsTest : public ::testing::Test {
  protected:
   EventsTest() { pool_.min_rest = std::chrono::seconds(20); }
-  AddressStore Open() {
-    auto store = AddressStore::Open(scratch_.root());
+  StoreAt Open() {
+    auto store = StoreAt::Open(scratch_.root());
     EXPECT_TRUE(store) << Describe(store.error());
     return std::move(*store);
   }

@@ -55,15 +55,15 @@ Result<void> NodeHistory::Boot(int operations) {
     if (Below(4) == 0) starting.push_back(pod);
   }
   while (starting.size() < pods_) starting.push_back(NewPod());
-  for (const int pod : starting) RH_TRY(Step([&](AddressStore& store) { return Add(store, pod); }));
-  for (int i = 0; i < operations; ++i) RH_TRY(Step([&](AddressStore& store) { return Operate(store); }));
+  for (const int pod : starting) RH_TRY(Step([&](StoreAt& store) { return Add(store, pod); }));
+  for (int i = 0; i < operations; ++i) RH_TRY(Step([&](StoreAt& store) { return Operate(store); }));
   return {};
 }
 
-Result<void> NodeHistory::Step(const std::function<Result<void>(AddressStore&)>& operation) {
+Result<void> NodeHistory::Step(const std::function<Result<void>(StoreAt&)>& operation) {
   const std::string where = "boot " + std::to_string(boot_) + ", operation " + std::to_string(++operations_);
   {
-    AddressStore store = RH_TRY_WRAP(AddressStore::Open(root_), where);
+    StoreAt store = RH_TRY_WRAP(StoreAt::Open(root_), where);
     RH_TRY_WRAP(operation(store), where);
   }
   // Pods come in bursts, and long after them the next.
@@ -71,7 +71,7 @@ Result<void> NodeHistory::Step(const std::function<Result<void>(AddressStore&)>&
   return WithContext(Compare(), "behind " + where);
 }
 
-Result<void> NodeHistory::Operate(AddressStore& store) {
+Result<void> NodeHistory::Operate(StoreAt& store) {
   const auto choice = Below(16);
   if (choice == 0) return Collect(store);
   if (choice <= 6) return Delete(store, AnyPod(), choice == 1);
@@ -94,7 +94,7 @@ void NodeHistory::EnterBoot() {
   Committed();
 }
 
-Result<void> NodeHistory::Add(AddressStore& store, int pod) {
+Result<void> NodeHistory::Add(StoreAt& store, int pod) {
   EnterBoot();
   std::vector<OwnerClaim> claims;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail)
@@ -129,7 +129,7 @@ Result<void> NodeHistory::CheckNew(int pod, const Holding& given) const {
   return {};
 }
 
-Result<void> NodeHistory::Delete(AddressStore& store, int pod, bool in_use) {
+Result<void> NodeHistory::Delete(StoreAt& store, int pod, bool in_use) {
   const bool was_held = held_.contains(pod);
   EnterBoot();
   const auto held = held_.find(pod);
@@ -150,7 +150,7 @@ Result<void> NodeHistory::Delete(AddressStore& store, int pod, bool in_use) {
 }
 
 // GC: a third of the pods is gone.
-Result<void> NodeHistory::Collect(AddressStore& store) {
+Result<void> NodeHistory::Collect(StoreAt& store) {
   EnterBoot();
   std::set<std::string> gone;
   for (const auto& [pod, holding] : held_) {
@@ -172,7 +172,7 @@ Result<void> NodeHistory::Collect(AddressStore& store) {
 
 // The store is opened again, and holds what the model holds.
 Result<void> NodeHistory::Compare() const {
-  const AddressStore store = RH_TRY(AddressStore::Open(root_));
+  const StoreAt store = RH_TRY(StoreAt::Open(root_));
   const auto records = RH_TRY(store.List());
   std::set<std::string> wanted;
   std::set<std::string> found;

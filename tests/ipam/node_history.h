@@ -33,11 +33,11 @@ class NodeHistory {
   using Holding = std::vector<IpAddress>;  // of a pod: one for each rail
   using Place = std::pair<std::size_t, IpAddress>;
 
-  Result<void> Step(const std::function<Result<void>(AddressStore&)>& operation);
-  Result<void> Operate(AddressStore& store);
-  Result<void> Add(AddressStore& store, int pod);
-  Result<void> Delete(AddressStore& store, int pod, bool in_use);
-  Result<void> Collect(AddressStore& store);
+  Result<void> Step(const std::function<Result<void>(StoreAt&)>& operation);
+  Result<void> Operate(StoreAt& store);
+  Result<void> Add(StoreAt& store, int pod);
+  Result<void> Delete(StoreAt& store, int pod, bool in_use);
+  Result<void> Collect(StoreAt& store);
   [[nodiscard]] Result<void> CheckNew(int pod, const Holding& given) const;
   [[nodiscard]] Result<void> Compare() const;
   void EnterBoot();

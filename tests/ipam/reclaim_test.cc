@@ -22,12 +22,12 @@ class ReclaimTest : public ::testing::Test {
   void Add(const AddressOwner& owner) {
     auto store = AddressStore::Open(scratch_.root());
     ASSERT_TRUE(store) << Describe(store.error());
-    ASSERT_TRUE(store->Allocate(owner, pool_, ReadClocks(scratch_.root()).value()));
+    ASSERT_TRUE(store->Allocate(owner, pool_));
   }
   std::string Held() {
     const auto held = ListHeld(scratch_.root());
     if (!held) return Describe(held.error());
-    std::string text = held->boot_id + ":";
+    std::string text = held->now.clocks.boot_id + ":";
     for (const AddressRecord& record : held->records) {
       text += " " + record.owner.container + "/" + record.owner.ifname + "@" + record.boot_id;
     }

@@ -17,11 +17,12 @@ using testing::At;
 using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
+using testing::StoreAt;
 
 class ClaimsTest : public ::testing::Test {
  protected:
-  AddressStore Open() {
-    auto store = AddressStore::Open(scratch_.root());
+  StoreAt Open() {
+    auto store = StoreAt::Open(scratch_.root());
     EXPECT_TRUE(store) << Describe(store.error());
     return std::move(*store);
   }

@@ -34,6 +34,7 @@ using testing::NodeHistory;
 using testing::OwnerNumber;
 using testing::PagesOf;
 using testing::ScratchRoot;
+using testing::StoreAt;
 using testing::StoreEntries;
 using testing::StorePages;
 
@@ -111,7 +112,7 @@ class StoreFile : public ::testing::Test {
   }
   // Thousands of addresses come in one transaction and go in another.
   void MakeCrowd(const ScratchRoot& scratch) {
-    auto store = AddressStore::Open(scratch.root());
+    auto store = StoreAt::Open(scratch.root());
     ASSERT_TRUE(store) << Describe(store.error());
     const AddressPool pool = MakePool("10.200.0.0/16", {}, 0);
     std::vector<OwnerClaim> claims;
@@ -137,9 +138,9 @@ TEST_F(StoreFile, NoNodeLosesItsStoreOverBootsRailsAndPods) {
       ASSERT_TRUE(done) << "node " << i << ": " << Describe(done.error());
     }
     operations += node.operations();
-    EXPECT_EQ(AddressStore::Open(scratch.root())->Verify().value(), std::vector<std::string>{});
+    EXPECT_EQ(StoreAt::Open(scratch.root())->Verify().value(), std::vector<std::string>{});
     // Nothing was walked: each commit left the file as long as it counts.
-    EXPECT_EQ(AddressStore::Open(scratch.root())->OwnCounters().value(), StoreCounters{}) << "node " << i;
+    EXPECT_EQ(StoreAt::Open(scratch.root())->OwnCounters().value(), StoreCounters{}) << "node " << i;
     EXPECT_EQ(fs::file_size(scratch.StorePath()), PagesOf(scratch.StorePath()).counted * kPageSize);
   }
   EXPECT_GT(operations, 2000);
@@ -263,7 +264,7 @@ TEST_F(StoreFile, AShortStoreIsExtendedOnceAndTold) {
     ASSERT_TRUE(before) << Describe(before.error());
     EXPECT_EQ(fs::file_size(scratch.StorePath()), size) << "reading alone extends nothing";
     for (int pod = 0; pod < 20; ++pod) {
-      auto store = AddressStore::Open(scratch.root());
+      auto store = StoreAt::Open(scratch.root());
       ASSERT_TRUE(store) << Describe(store.error());
       const auto events = store->Events(0).value();
       const auto extended = std::find_if(events.begin(), events.end(), [](const AddressEvent& event) {

@@ -20,6 +20,7 @@ namespace {
 using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
+using testing::StoreAt;
 
 constexpr int kOwners = 40;
 
@@ -184,7 +185,7 @@ struct Met {
 };
 
 struct Tested {
-  AddressStore& store;
+  StoreAt& store;
   Met& met;
 };
 
@@ -294,7 +295,7 @@ TEST(StoreModel, SmallPools) {
     SCOPED_TRACE(pool.ranges.ToString());
     testing::ExpectProperty([&] {
       const ScratchRoot scratch;
-      auto store = AddressStore::Open(scratch.root());
+      auto store = StoreAt::Open(scratch.root());
       if (!store) RC_FAIL(Describe(store.error()));
       Tested tested{*store, met};
       rc::state::check(
@@ -316,7 +317,7 @@ TEST(StoreModel, LargerPoolKeepsTheRules) {
   const AddressPool pool = MakePool("10.0.0.0/24", {}, 60);
   const std::uint64_t size = pool.ranges.Size();
   ScratchRoot scratch;
-  auto store = AddressStore::Open(scratch.root());
+  auto store = StoreAt::Open(scratch.root());
   ASSERT_TRUE(store);
   std::map<int, IpAddress> held;
   std::map<IpAddress, std::uint64_t> released;

@@ -25,6 +25,7 @@ using testing::At;
 using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
+using testing::StoreAt;
 
 constexpr int kProcesses = 64;
 constexpr int kRounds = 6;
@@ -36,7 +37,7 @@ int Churn(const Root& root, int process, const AddressPool& pool) {
   int failed = 0;
   for (int round = 0; round < kRounds; ++round) {
     const AddressOwner owner = OwnerNumber(process * kRounds + round);
-    auto store = AddressStore::Open(root);
+    auto store = StoreAt::Open(root);
     if (!store || !store->Allocate(owner, pool, At(1))) ++failed;
     if (store && round % 2 == 1 && store->Release(owner, At(1)).value_or(0) != 1) ++failed;
   }
@@ -67,7 +68,7 @@ TEST(StoreProcesses, SixtyFourAtOnceGetNoAddressTwice) {
     ASSERT_EQ(::waitpid(pid, &status, 0), pid);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
   }
-  const auto store = AddressStore::Open(scratch.root());
+  const auto store = StoreAt::Open(scratch.root());
   ASSERT_TRUE(store);
   EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
   std::map<AddressState, std::set<IpAddress>> addresses;
@@ -102,7 +103,7 @@ bool RunAndKillAt(int call, const std::function<bool()>& work) {
 class KilledAnywhere : public ::testing::Test {
  protected:
   std::vector<std::string> Held(int owner) {
-    const auto store = AddressStore::Open(scratch_.root());
+    const auto store = StoreAt::Open(scratch_.root());
     std::vector<std::string> held;
     if (!store) {
       ADD_FAILURE() << Describe(store.error());
@@ -117,7 +118,7 @@ class KilledAnywhere : public ::testing::Test {
     return held;
   }
   void ExpectSound() {
-    const auto store = AddressStore::Open(scratch_.root());
+    const auto store = StoreAt::Open(scratch_.root());
     ASSERT_TRUE(store) << Describe(store.error());
     EXPECT_EQ(store->Verify().value(), std::vector<std::string>{});
   }
@@ -132,13 +133,13 @@ class KilledAnywhere : public ::testing::Test {
   // In a child: everything it owned is gone before _exit() is counted on.
   std::function<bool()> Add(int owner, double seconds) {
     return [=, this] {
-      auto store = AddressStore::Open(scratch_.root());
+      auto store = StoreAt::Open(scratch_.root());
       return store && store->Allocate(Claims(owner), At(seconds));
     };
   }
   std::function<bool()> Del(int owner, double seconds) {
     return [=, this] {
-      auto store = AddressStore::Open(scratch_.root());
+      auto store = StoreAt::Open(scratch_.root());
       return store && store->Release(OwnerNumber(owner), At(seconds));
     };
   }
@@ -157,7 +158,7 @@ class KilledWithLinks : public KilledAnywhere, public ::testing::WithParamInterf
   }
   // None is lost: after the rest every pool is there, but for the one that stays.
   void ExpectOneOfEachTaken(double now) {
-    auto store = AddressStore::Open(scratch_.root());
+    auto store = StoreAt::Open(scratch_.root());
     ASSERT_TRUE(store);
     for (int i = 0; i < 29; ++i) ASSERT_TRUE(store->Allocate(Claims(100'000 + i), At(now))) << i;
     for (const AddressPool& pool : pools_) {
@@ -171,10 +172,10 @@ TEST_F(KilledAnywhere, MakingTheStore) {
   for (bool done = false; !done; ++stop) {
     ScratchRoot fresh;
     done = RunAndKillAt(stop, [&] {
-      auto store = AddressStore::Open(fresh.root());
+      auto store = StoreAt::Open(fresh.root());
       return store && store->Allocate(Claims(1), At(0));
     });
-    auto store = AddressStore::Open(fresh.root());
+    auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << "killed at " << stop << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << "killed at " << stop;
     // The runtime tries again: the first address, whether it was given before or not.
@@ -195,13 +196,13 @@ TEST_F(KilledAnywhere, TheFirstWriterOfABoot) {
     const std::string where = "killed at " + std::to_string(stop);
     ScratchRoot fresh;
     const auto first = [&](const ClockReading& now) {
-      auto store = AddressStore::Open(fresh.root());
+      auto store = StoreAt::Open(fresh.root());
       return store && store->Allocate(Claims(9), now);
     };
-    ASSERT_TRUE(AddressStore::Open(fresh.root())->Allocate(Claims(1), At(0)));
-    ASSERT_TRUE(AddressStore::Open(fresh.root())->Allocate(Claims(2), At(0)));
+    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Claims(1), At(0)));
+    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Claims(2), At(0)));
     done = RunAndKillAt(stop, [&] { return first(At(5, "boot-b")); });
-    auto store = AddressStore::Open(fresh.root());
+    auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << where << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
     const std::size_t held = store->Find(OwnerNumber(1))->size() + store->Find(OwnerNumber(2))->size();
@@ -224,12 +225,12 @@ TEST_F(KilledAnywhere, Quarantining) {
   for (bool done = false; !done; ++stop) {
     const std::string where = "killed at " + std::to_string(stop);
     ScratchRoot fresh;
-    ASSERT_TRUE(AddressStore::Open(fresh.root())->Allocate(Claims(1), At(0)));
+    ASSERT_TRUE(StoreAt::Open(fresh.root())->Allocate(Claims(1), At(0)));
     done = RunAndKillAt(stop, [&] {
-      auto store = AddressStore::Open(fresh.root());
+      auto store = StoreAt::Open(fresh.root());
       return store && store->Quarantine(OwnerNumber(1), testing::Ip("10.0.0.1"), At(1));
     });
-    auto store = AddressStore::Open(fresh.root());
+    auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << where << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
     const auto records = store->List().value();
@@ -258,11 +259,11 @@ TEST_F(KilledAnywhere, OpeningAShortStore) {
     copy(fresh);
     const auto before = testing::StoreEntries(fresh.StorePath());
     ASSERT_TRUE(before) << Describe(before.error());
-    done = RunAndKillAt(stop, [&] { return AddressStore::Open(fresh.root()).has_value(); });
+    done = RunAndKillAt(stop, [&] { return StoreAt::Open(fresh.root()).has_value(); });
     const auto between = testing::StoreEntries(fresh.StorePath());
     ASSERT_TRUE(between) << where << ": " << Describe(between.error());
     untold += between->size() == before->size() ? 1 : 0;
-    const auto store = AddressStore::Open(fresh.root());
+    const auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << where << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
     // Once more when the kill came between the commit and the extension.

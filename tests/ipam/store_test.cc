@@ -20,25 +20,26 @@ using testing::At;
 using testing::MakePool;
 using testing::OwnerNumber;
 using testing::ScratchRoot;
+using testing::StoreAt;
 
 class StoreTest : public ::testing::Test {
  protected:
   // The address, or the error.
   std::string Add(int owner, const AddressPool& pool, double seconds, const std::string& boot = "boot-a") {
-    auto store = AddressStore::Open(scratch_.root());
+    auto store = StoreAt::Open(scratch_.root());
     if (!store) return "open: " + store.error().message;
     const auto given = store->Allocate(OwnerNumber(owner), pool, At(seconds, boot));
     if (!given) return Describe(given.error());
     return given->address.ToString();
   }
   std::string Del(int owner, double seconds) {
-    auto store = AddressStore::Open(scratch_.root());
+    auto store = StoreAt::Open(scratch_.root());
     if (!store) return "open: " + store.error().message;
     const auto released = store->Release(OwnerNumber(owner), At(seconds));
     return released ? std::to_string(*released) : released.error().message;
   }
   void ExpectSound() {
-    const auto store = AddressStore::Open(scratch_.root());
+    const auto store = StoreAt::Open(scratch_.root());
     ASSERT_TRUE(store);
     const auto findings = store->Verify();
     ASSERT_TRUE(findings);
@@ -49,7 +50,7 @@ class StoreTest : public ::testing::Test {
     return {std::istreambuf_iterator<char>(file), {}};
   }
   std::string OpenError() {
-    const auto store = AddressStore::Open(scratch_.root());
+    const auto store = StoreAt::Open(scratch_.root());
     return store ? "none" : Describe(store.error());
   }
 
@@ -93,9 +94,9 @@ TEST_F(StoreTest, NeverLowestFirst) {
 
 TEST_F(StoreTest, AnErrorChangesNothing) {
   for (int i = 1; i <= 6; ++i) Add(i, small_, 0);
-  const auto before = AddressStore::Open(scratch_.root())->List();
+  const auto before = StoreAt::Open(scratch_.root())->List();
   EXPECT_NE(Add(7, small_, 0).find("no free address"), std::string::npos);
-  EXPECT_EQ(*AddressStore::Open(scratch_.root())->List(), *before);
+  EXPECT_EQ(*StoreAt::Open(scratch_.root())->List(), *before);
 }
 
 TEST_F(StoreTest, ReleaseOfTheUnknownIsNoErrorAndWritesNothing) {
@@ -120,7 +121,7 @@ TEST_F(StoreTest, WithoutAStoreNothingIsHeldAndNothingMade) {
 
 TEST_F(StoreTest, RecordsSayWhoSinceWhenAndInWhichBoot) {
   Add(1, small_, 12);
-  const auto store = AddressStore::Open(scratch_.root());
+  const auto store = StoreAt::Open(scratch_.root());
   const auto found = store->Find(OwnerNumber(1));
   ASSERT_TRUE(found);
   ASSERT_EQ(found->size(), 1U);
@@ -164,7 +165,7 @@ TEST_F(StoreTest, PoolsAreApartAndOneReleaseFreesAll) {
 
 TEST_F(StoreTest, AMassDeletionIsWokenWhenItIsNeeded) {
   const AddressPool pool = MakePool("10.0.0.0/24", {}, 10);
-  auto store = AddressStore::Open(scratch_.root());
+  auto store = StoreAt::Open(scratch_.root());
   ASSERT_TRUE(store);
   for (int i = 0; i < 254; ++i) ASSERT_TRUE(store->Allocate(OwnerNumber(i), pool, At(0)));
   for (int i = 0; i < 254; ++i) ASSERT_TRUE(store->Release(OwnerNumber(i), At(1)));
@@ -174,7 +175,7 @@ TEST_F(StoreTest, AMassDeletionIsWokenWhenItIsNeeded) {
 }
 
 TEST_F(StoreTest, NamesThatCannotBeKeysAreRefused) {
-  auto store = AddressStore::Open(scratch_.root());
+  auto store = StoreAt::Open(scratch_.root());
   ASSERT_TRUE(store);
   const AddressOwner endless{std::string(600, 'n'), "c", "i"};
   const auto given = store->Allocate(endless, small_, At(0));

@@ -1,11 +1,18 @@
 #include "tests/ipam/support.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <random>
+#include <thread>
 #include <utility>
+
+#include "netns/base/file_lock.h"
+#include "netns/base/unique_fd.h"
 
 namespace railhead::testing {
 namespace fs = std::filesystem;
@@ -66,6 +73,48 @@ AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& 
   auto set = RangeSet::Make(spec);
   if (!set) Die(Describe(set.error()));
   return {spec.subnet.Network().ToString(), std::move(*set), std::chrono::seconds(rest_seconds)};
+}
+
+namespace {
+
+std::string LockPath(const Root& root) {
+  return root.Path("/var/lib/railhead/ipam/lock");
+}
+
+// Those of this process.
+int CountDescriptors(const std::string& path) {
+  const fs::path wanted = fs::weakly_canonical(path);
+  int count = 0;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc/self/fd"))
+    count += fs::read_symlink(entry.path(), error) == wanted ? 1 : 0;
+  return count;
+}
+
+}  // namespace
+
+void AwaitWaiters(const Root& root, int count) {
+  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (CountDescriptors(LockPath(root)) < count + 1) {
+    if (std::chrono::steady_clock::now() > limit) Die("nobody waits for the store's lock");
+    std::this_thread::yield();
+  }
+}
+
+void WhileItWaits(const Root& root, const std::function<void()>& call,
+                  const std::function<void()>& meanwhile) {
+  auto lock = FileLock::Acquire(LockPath(root), std::chrono::seconds(30));
+  if (!lock) Die(Describe(lock.error()));
+  std::thread thread(call);
+  AwaitWaiters(root, 1);
+  meanwhile();
+  { const FileLock released = std::move(*lock); }
+  thread.join();
+}
+
+bool IsStoreLocked(const Root& root) {
+  const UniqueFd fd(::open(LockPath(root).c_str(), O_RDWR | O_CLOEXEC));
+  return fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
 AddressOwner OwnerNumber(int i) {

@@ -2,8 +2,12 @@
 // Threads: none. A failure to set up ends the test program.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ipam/range.h"
@@ -41,6 +45,73 @@ AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& 
 
 // The owner number `i`.
 AddressOwner OwnerNumber(int i);
+
+// A clock that stands where it was set last.
+class TestClock {
+ public:
+  void Set(const ClockReading& now) { *now_ = now; }
+  [[nodiscard]] ClockSource source() const {
+    return [now = now_] { return *now; };
+  }
+
+ private:
+  std::shared_ptr<ClockReading> now_ = std::make_shared<ClockReading>();
+};
+
+// A store whose clock is set by each call.
+class StoreAt {
+ public:
+  static Result<StoreAt> Open(const Root& root) {
+    TestClock clock;
+    auto store = RH_TRY(AddressStore::Open(root, clock.source()));
+    return StoreAt(std::move(store), clock);
+  }
+
+  auto Allocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
+    return at(now).Allocate(claims);
+  }
+  auto Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now) {
+    return at(now).Allocate(owner, pool);
+  }
+  auto TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
+    return at(now).TryAllocate(claims);
+  }
+  auto RestEarlierBoots(const ClockReading& now) { return at(now).RestEarlierBoots(); }
+  auto Quarantine(const AddressOwner& owner, const IpAddress& address, const ClockReading& now,
+                  std::chrono::seconds time = kDefaultQuarantine) {
+    return at(now).Quarantine(owner, address, time);
+  }
+  auto Release(const AddressOwner& owner, const ClockReading& now) { return at(now).Release(owner); }
+  auto ReleaseWhere(const AddressFilter& wanted, const ClockReading& now) {
+    return at(now).ReleaseWhere(wanted);
+  }
+
+  [[nodiscard]] auto Find(const AddressOwner& owner) const { return store_.Find(owner); }
+  [[nodiscard]] auto List() const { return store_.List(); }
+  [[nodiscard]] auto Counters() const { return store_.Counters(); }
+  [[nodiscard]] auto OwnCounters() const { return store_.OwnCounters(); }
+  [[nodiscard]] auto Events(std::uint64_t after) const { return store_.Events(after); }
+  [[nodiscard]] auto Verify() const { return store_.Verify(); }
+
+ private:
+  AddressStore& at(const ClockReading& now) {
+    clock_.Set(now);
+    return store_;
+  }
+  StoreAt(AddressStore store, TestClock clock) : store_(std::move(store)), clock_(std::move(clock)) {}
+
+  AddressStore store_;
+  TestClock clock_;
+};
+
+// Makes `call` in a thread while the store's lock is held, does `meanwhile` once it waits for the lock,
+// and lets it go on. Nobody else of this process may use the store.
+void WhileItWaits(const Root& root, const std::function<void()>& call,
+                  const std::function<void()>& meanwhile);
+// Until so many calls of this process wait for the store's lock, which it holds.
+void AwaitWaiters(const Root& root, int count);
+// Whether anybody holds the store's lock.
+bool IsStoreLocked(const Root& root);
 
 // `seconds` after the boot `boot`.
 ClockReading At(double seconds, const std::string& boot = "boot-a");

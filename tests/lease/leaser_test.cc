@@ -203,9 +203,9 @@ TEST_F(LeaserTest, LookingAtTheStoreDoesNotHideThatABootIsNew) {
   a_.Pass(200'000);
   a_.StartDaemon();
   a_.Settle();
-  auto store = AddressStore::Open(a_.scratch().root());
+  auto store = AddressStore::Open(a_.scratch().root(), a_.clocks());
   ASSERT_TRUE(store);
-  const auto earlier = store->RestEarlierBoots(a_.now());
+  const auto earlier = store->RestEarlierBoots();
   ASSERT_TRUE(earlier);
   EXPECT_EQ(earlier->size(), 1U);
 }

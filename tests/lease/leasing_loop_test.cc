@@ -52,7 +52,7 @@ class LeasingLoopTest : public ::testing::Test {
     auto store = RH_TRY(AddressStore::Open(scratch_.root()));
     AddressPool pool = MakePool(kSubnet, {}, 0);
     pool.leased = true;
-    return store.Allocate({"net", pod, "net1"}, pool, RH_TRY(ReadClocks(scratch_.root())));
+    return store.Allocate({"net", pod, "net1"}, pool);
   }
   static std::uint64_t Free(const LeasingLoop& loop) {
     const auto status = loop.Status();

@@ -35,7 +35,8 @@ void TestNode::StartDaemon() {
     settings.pools.push_back(std::move(*layout));
   }
   leaser_.reset();
-  book_ = OpenNodeBook(scratch_.root(), std::chrono::duration_cast<std::chrono::seconds>(pools_.times.rest));
+  book_ = OpenNodeBook(scratch_.root(), std::chrono::duration_cast<std::chrono::seconds>(pools_.times.rest),
+                       clocks());
   leaser_ = std::make_unique<Leaser>(std::move(settings), store_, *book_, [this] { return random_(); });
 }
 
@@ -57,15 +58,15 @@ Leaser::Outcome TestNode::Settle() {
 }
 
 Result<AddressRecord> TestNode::Allocate(const std::string& pod, const std::string& subnet) {
-  auto store = RH_TRY(AddressStore::Open(scratch_.root()));
+  auto store = RH_TRY(AddressStore::Open(scratch_.root(), clocks()));
   AddressPool pool = MakePool(subnet, {}, static_cast<int>(pools_.times.rest.count() / 1000));
   pool.leased = true;
-  return store.Allocate({"net", pod, "net1"}, pool, now_);
+  return store.Allocate({"net", pod, "net1"}, pool);
 }
 
 Result<std::size_t> TestNode::Release(const std::string& pod) {
-  auto store = RH_TRY(AddressStore::Open(scratch_.root()));
-  return store.Release({"net", pod, "net1"}, now_);
+  auto store = RH_TRY(AddressStore::Open(scratch_.root(), clocks()));
+  return store.Release({"net", pod, "net1"});
 }
 
 std::vector<NodeBlock> TestNode::Blocks() {

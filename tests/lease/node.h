@@ -41,6 +41,10 @@ class TestNode {
   void Reboot();
   void Pass(std::uint64_t ms) { now_.boottime_ms += ms; }
   [[nodiscard]] const ClockReading& now() const { return now_; }
+  // Of its store, too.
+  [[nodiscard]] ClockSource clocks() const {
+    return [this] { return now_; };
+  }
   [[nodiscard]] const ScratchRoot& scratch() const { return scratch_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   void Become(std::string machine) { machine_ = std::move(machine); }

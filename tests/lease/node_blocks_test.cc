@@ -19,6 +19,7 @@ using testing::MakePool;
 using testing::OwnerNumber;
 using testing::Range;
 using testing::ScratchRoot;
+using testing::StoreAt;
 
 constexpr const char* kSubnet = "10.7.0.0/24";
 
@@ -38,7 +39,7 @@ class NodeBlocksTest : public ::testing::Test {
   void Put(const NodeLease& lease, const std::vector<NodeBlock>& blocks) {
     auto store = AddressStore::Open(scratch_.root());
     ASSERT_TRUE(store);
-    const auto written = store->Transact([&](LmdbTxn& txn) -> Result<bool> {
+    const auto written = store->Transact([&](LmdbTxn& txn, const ClockReading&) -> Result<bool> {
       RH_TRY(WriteNodeLease(txn, lease));
       for (const NodeBlock& block : blocks) RH_TRY(WriteNodeBlock(txn, block));
       return true;
@@ -46,7 +47,7 @@ class NodeBlocksTest : public ::testing::Test {
     ASSERT_TRUE(written) << written.error().message;
   }
   Result<AddressRecord> Allocate(int owner, const ClockReading& now) {
-    auto store = RH_TRY(AddressStore::Open(scratch_.root()));
+    auto store = RH_TRY(StoreAt::Open(scratch_.root()));
     return store.Allocate(OwnerNumber(owner), pool_, now);
   }
   void ExpectRefused(const ClockReading& now, const std::string& because) {
@@ -68,7 +69,7 @@ TEST_F(NodeBlocksTest, RecordsComeBackAsTheyWere) {
   Put(lease, blocks);
   auto store = AddressStore::Open(scratch_.root());
   ASSERT_TRUE(store);
-  const auto read = store->Transact([&](LmdbTxn& txn) -> Result<bool> {
+  const auto read = store->Transact([&](LmdbTxn& txn, const ClockReading&) -> Result<bool> {
     EXPECT_EQ(RH_TRY(ReadNodeLease(txn)), lease);
     EXPECT_EQ(RH_TRY(ReadAllNodeBlocks(txn)), blocks);
     EXPECT_EQ(RH_TRY(ReadNodeBlocks(txn, kSubnet)), blocks);
@@ -111,7 +112,7 @@ TEST_F(NodeBlocksTest, NothingIsHandedOutBehindTheFence) {
   EXPECT_TRUE(Allocate(0, At(149.9)));
   ExpectRefused(At(150), "has not answered for 50 s");
   // What is held is released all the same.
-  auto store = AddressStore::Open(scratch_.root());
+  auto store = StoreAt::Open(scratch_.root());
   ASSERT_TRUE(store);
   EXPECT_EQ(store->Release(OwnerNumber(0), At(151)).value_or(0), 1U);
 }

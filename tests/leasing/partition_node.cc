@@ -105,7 +105,7 @@ class Node {
         history_(history, name),
         random_(seed),
         cluster_(Must(MakeClusterStore(Root(), "etcd", store, "settings", {}))),
-        book_(OpenNodeBook(root_, kPartitionRest)) {
+        book_(OpenNodeBook(root_, kPartitionRest, Now)) {
     LeaseSettings settings{name, "machine of " + name, PartitionTimes(), kPartitionLowWater, {}};
     settings.pools.push_back(Must(PoolLayout::Make(Pool().ranges, kPartitionBlockSize)));
     leaser_.emplace(std::move(settings), *cluster_, *book_, [this] { return random_(); });
@@ -166,7 +166,7 @@ class Node {
   void Allocate() {
     const std::string pod = "pod" + std::to_string(random_());
     const std::uint64_t before = cluster_->calls();
-    auto record = Must(AddressStore::Open(root_)).Allocate({"net", pod, "net1"}, Pool(), Now());
+    auto record = Must(AddressStore::Open(root_, Now)).Allocate({"net", pod, "net1"}, Pool());
     if (cluster_->calls() != before) Die("an allocation has asked the cluster store");
     if (!record) {
       wanted_ = pods_.size();
@@ -179,9 +179,9 @@ class Node {
   void ReleaseOne() {
     std::swap(pods_[random_() % pods_.size()], pods_.back());
     const AddressOwner owner{"net", pods_.back(), "net1"};
-    auto store = Must(AddressStore::Open(root_));
+    auto store = Must(AddressStore::Open(root_, Now));
     for (const AddressRecord& record : Must(store.Find(owner))) history_.Release(record.address.ToString());
-    Must(store.Release(owner, Now()));
+    Must(store.Release(owner));
     pods_.pop_back();
   }
 

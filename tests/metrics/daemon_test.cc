@@ -206,13 +206,12 @@ TEST_F(ObservedTest, TellsOfAddresses) {
   const std::string subnet = "10.1.0.0/30";
   const AddressPool pool{subnet, *RangeSet::Make({*IpPrefix::Parse(subnet), {}, {}, {}}),
                          std::chrono::hours(1)};
-  const ClockReading now = *ReadClocks(root_);
   {
     auto store = AddressStore::Open(root_);
-    ASSERT_TRUE(store->Allocate({"blue", "a", "eth1"}, pool, now));
-    ASSERT_TRUE(store->Allocate({"blue", "b", "eth1"}, pool, now));
-    ASSERT_FALSE(store->Allocate({"blue", "c", "eth1"}, pool, now));
-    ASSERT_TRUE(store->Release({"blue", "b", "eth1"}, now));
+    ASSERT_TRUE(store->Allocate({"blue", "a", "eth1"}, pool));
+    ASSERT_TRUE(store->Allocate({"blue", "b", "eth1"}, pool));
+    ASSERT_FALSE(store->Allocate({"blue", "c", "eth1"}, pool));
+    ASSERT_TRUE(store->Release({"blue", "b", "eth1"}));
   }
   EXPECT_TRUE(Becomes(address, "railhead_addresses", {{"pool", subnet}, {"state", "held"}}, 1));
   EXPECT_TRUE(Becomes(address, "railhead_addresses", {{"pool", subnet}, {"state", "resting"}}, 1));

@@ -38,8 +38,7 @@ class MemoryBook : public NodeBook {
     }
     return {};
   }
-  Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks,
-                                           const ClockReading&) override {
+  Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks) override {
     return std::vector<std::uint64_t>(blocks.size(), 0);
   }
   Result<std::vector<AddressRecord>> Held(const NodeBlock&) override { return std::vector<AddressRecord>{}; }

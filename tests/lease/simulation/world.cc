@@ -138,9 +138,8 @@ void World::Reboot(Machine& machine) {
     fs::remove(disk);
   }
   // What pods of the boot before held rests from now on.
-  auto store = AddressStore::OpenExisting(machine.node->scratch().root());
-  if (store && *store)
-    (void)(*store)->ReleaseWhere([](const AddressRecord&) { return true; }, machine.node->now());
+  auto store = AddressStore::OpenExisting(machine.node->scratch().root(), machine.node->clocks());
+  if (store && *store) (void)(*store)->ReleaseWhere([](const AddressRecord&) { return true; });
   machine.down_until_ms = now_ms_ + Below(now_ms_ < calm_until_ms_ ? 5'000 : 60'000);
 }
 
