@@ -60,13 +60,6 @@ CdiDevice DeviceOf(std::string name, const nlohmann::json& edits) {
   return device;
 }
 
-// Runtimes read all specs again after every change: what says so already is left alone.
-Result<void> WriteIfDifferent(const Root& root, const std::string& path, const std::string& text) {
-  if (RH_TRY(ReadFile(path)) == text) return {};
-  RH_TRY(MakeStateFolderOf(root, path));
-  return WriteAtomic(path, text, Sync::kVolatile, 0644);
-}
-
 }  // namespace
 
 Result<void> WriteCdiSpec(const Root& root, const CdiDevice& device) {
@@ -81,7 +74,10 @@ Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::
     RH_TRY(MakeStateFolderOf(root, record));
     RH_TRY(WriteAtomic(record, text, Sync::kVolatile));
   }
-  return WriteIfDifferent(root, path, text);
+  // Runtimes read all specs again after every change: what says so already is left alone.
+  if (RH_TRY(ReadFile(path)) == text) return {};
+  RH_TRY(MakeStateFolderOf(root, path));
+  return WriteAtomic(path, text, Sync::kVolatile, 0644);
 }
 
 Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string& name) {
@@ -125,9 +121,16 @@ Result<bool> IsCdiSpecIntact(const Root& root, const std::string& file_name) {
 }
 
 Result<bool> RepairCdiSpec(const Root& root, const std::string& file_name) {
+  if (RH_TRY(IsCdiSpecIntact(root, file_name))) return false;
+  return PublishCdiSpec(root, file_name);
+}
+
+Result<bool> PublishCdiSpec(const Root& root, const std::string& file_name) {
   const auto record = RH_TRY(ReadFile(paths::CdiRecords(root) + "/" + file_name));
-  if (!record || RH_TRY(IsCdiSpecIntact(root, file_name))) return false;
-  RH_TRY(WriteIfDifferent(root, paths::CdiDirectory(root) + "/" + file_name, *record));
+  if (!record) return false;
+  const std::string path = paths::CdiDirectory(root) + "/" + file_name;
+  RH_TRY(MakeStateFolderOf(root, path));
+  RH_TRY(WriteAtomic(path, *record, Sync::kVolatile, 0644));
   return true;
 }
 

@@ -63,5 +63,7 @@ std::optional<std::string> DeviceOfCdiSpec(const std::string& file_name);
 Result<bool> IsCdiSpecIntact(const Root& root, const std::string& file_name);
 // Writes it again if it is missing or different. true: it was.
 Result<bool> RepairCdiSpec(const Root& root, const std::string& file_name);
+// Writes it again whatever it says, which makes runtimes read all specs. false: it has no record.
+Result<bool> PublishCdiSpec(const Root& root, const std::string& file_name);
 
 }  // namespace railhead

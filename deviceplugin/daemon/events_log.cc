@@ -30,6 +30,10 @@ void LogEvent(Log* log, const Event& event) {
         "CDI specs were missing or changed and are written again: some program removes files of others",
         {{"resource", event.resource}, {"devices", Join(event.rewritten, ",")}});
   }
+  if (event.cdi_unread) {
+    log->Warning("no container runtime read the CDI specs: is CDI switched on in its configuration",
+                 {{"resource", event.resource}, {"devices", devices}});
+  }
   if (event.error) {
     log->Warning("refused", *event.error,
                  {{"call", event.detail}, {"resource", event.resource}, {"devices", devices}});

@@ -124,6 +124,9 @@ void AppendRegistration(Exposition* page, const Resources& resources) {
   AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_specs_rewritten",
                     "CDI specs that PreStartContainer found missing or changed and wrote again",
                     [](const ResourceActivity& one) { return one.specs_rewritten.value(); });
+  AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_specs_unread",
+                    "Calls of PreStartContainer for which no container runtime read the CDI specs in time",
+                    [](const ResourceActivity& one) { return one.specs_unread.value(); });
   AppendPerResource(page, resources, Type::kCounter, "railhead_lists_sent",
                     "Lists of devices sent to kubelet",
                     [](const ResourceActivity& one) { return one.lists_sent.value(); });

@@ -29,6 +29,7 @@ class ResourceActivity {
   CallActivity pre_start;
   Counter lists_sent;
   Counter specs_rewritten;  // CDI specs that PreStartContainer found missing or changed
+  Counter specs_unread;     // calls of PreStartContainer for which no runtime read the CDI specs in time
   Counter registrations;
   Counter registration_failures;
   std::atomic<int> streams{0};

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "deviceplugin/kubelet/cdi_readers.h"
 #include "deviceplugin/kubelet/gate.h"
 
 namespace railhead {
@@ -108,6 +109,17 @@ std::size_t IdsIn(const v1beta1::PreferredAllocationRequest& request) {
   return count;
 }
 
+Result<void> PrepareStart(const Root& root, const ResourcePool& pool,
+                          const v1beta1::PreStartContainerRequest& request,
+                          std::chrono::milliseconds reader_limit, ContainerCall* call) {
+  const auto ids = ToVector(request.device_ids());
+  RH_TRY(CheckCount("PreStartContainer of " + pool.spec.resource, ids.size()));
+  RH_TRY(CheckAttached(root, pool, ids));
+  call->rewritten = ForReport(RH_TRY(RepairCdiSpecs(root, ids)));
+  if (HasCdiNames(pool)) call->cdi_unread = !RH_TRY(AwaitCdiReader(root, ids, reader_limit));
+  return {};
+}
+
 void Fill(const AllocateAnswer& answer, v1beta1::ContainerAllocateResponse* response) {
   for (const auto& [name, value] : answer.envs) (*response->mutable_envs())[name] = value;
   for (const auto& mount : answer.mounts) {
@@ -171,24 +183,20 @@ Result<void> AnswerPreferred(const ResourcePool& pool, const PreferHints& hints,
   return {};
 }
 
+bool HasCdiNames(const ResourcePool& pool) {
+  return pool.spec.late || pool.spec.delivery == Delivery::kCdi;
+}
+
 Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
-                            const v1beta1::PreStartContainerRequest& request, const ContainerReport& report) {
-  auto ids = ToVector(request.device_ids());
-  auto passed = CheckCount("PreStartContainer of " + pool.spec.resource, ids.size());
-  if (passed) passed = CheckAttached(root, pool, ids);
-  std::vector<std::string> rewritten;
-  if (passed) {
-    auto repaired = RepairCdiSpecs(root, ids);
-    if (repaired) rewritten = *std::move(repaired);
-    if (!repaired) passed = Fail(std::move(repaired.error()));
-  }
-  if (passed) {
-    report({ForReport(std::move(ids)), std::nullopt, ForReport(std::move(rewritten))});
-    return {};
-  }
-  Error error = Cut(std::move(passed.error()));
-  report({ForReport(std::move(ids)), error, {}});
-  return tl::unexpected(std::move(error));
+                            const v1beta1::PreStartContainerRequest& request, const ContainerReport& report,
+                            std::chrono::milliseconds reader_limit) {
+  ContainerCall call;
+  call.device_ids = ForReport(ToVector(request.device_ids()));
+  auto passed = PrepareStart(root, pool, request, reader_limit, &call);
+  if (!passed) call.error = Cut(std::move(passed.error()));
+  report(call);
+  if (call.error) return tl::unexpected(*std::move(call.error));
+  return {};
 }
 
 }  // namespace railhead

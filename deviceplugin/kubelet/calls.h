@@ -11,6 +11,7 @@
 // Internal to kubelet/, for the messages of its proto.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <optional>
@@ -30,11 +31,16 @@ inline constexpr std::size_t kMostDevicesAsked = 4096;
 inline constexpr std::size_t kLongestMessage =
     2048;  // with its hint; thrice that where it is percent-encoded
 
+// How long PreStartContainer waits for the container runtime to read CDI specs. A loaded machine needs tenths
+// of a second.
+inline constexpr std::chrono::milliseconds kCdiReaderLimit{3'000};
+
 // Of each container: its devices as asked for, what was wrong, and whose CDI specs were written again.
 struct ContainerCall {
   std::vector<std::string> device_ids;
   std::optional<Error> error;
   std::vector<std::string> rewritten;
+  bool cdi_unread = false;  // no container runtime read the specs in time
 };
 using ContainerReport = std::function<void(ContainerCall call)>;
 
@@ -47,7 +53,12 @@ Result<void> AnswerPreferred(const ResourcePool& pool, const PreferHints& hints,
                              const v1beta1::PreferredAllocationRequest& request,
                              v1beta1::PreferredAllocationResponse* response);
 
+// Whether Allocate gives the pool's containers CDI names whose specs ADD writes.
+bool HasCdiNames(const ResourcePool& pool);
+
+// Answers when the container runtime knows the CDI specs of the devices, at the latest after `reader_limit`.
 Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
-                            const v1beta1::PreStartContainerRequest& request, const ContainerReport& report);
+                            const v1beta1::PreStartContainerRequest& request, const ContainerReport& report,
+                            std::chrono::milliseconds reader_limit = kCdiReaderLimit);
 
 }  // namespace railhead

@@ -54,7 +54,7 @@ grpc::Status StatusOf(const Error& error) {
 
 // To check that all is attached, and that the CDI specs which the runtime reads next are there.
 bool NeedsPreStart(const ResourcePool& pool) {
-  return pool.spec.handoff == HandoffPolicy::kRequired || pool.spec.delivery == Delivery::kCdi;
+  return pool.spec.handoff == HandoffPolicy::kRequired || HasCdiNames(pool);
 }
 
 v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
@@ -315,8 +315,9 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     return [this, method](ContainerCall call) {
       std::sort(call.device_ids.begin(), call.device_ids.end());
       wiring_.activity->specs_rewritten.Add(call.rewritten.size());
-      wiring_.report(
-          {method, resource_, std::move(call.device_ids), std::move(call.error), std::move(call.rewritten)});
+      wiring_.activity->specs_unread.Add(call.cdi_unread ? 1 : 0);
+      wiring_.report({method, resource_, std::move(call.device_ids), std::move(call.error),
+                      std::move(call.rewritten), call.cdi_unread});
     };
   }
 

@@ -36,6 +36,7 @@ struct CallReport {
   std::vector<std::string> device_ids;  // sorted
   std::optional<Error> error;           // nullopt: answered
   std::vector<std::string> rewritten;   // of them, those whose CDI specs were missing or changed
+  bool cdi_unread = false;              // no container runtime read their CDI specs in time
 };
 
 // What kubelet's plugin watcher said last (NotifyRegistrationStatus).

@@ -247,7 +247,8 @@ class Registrar::Loop {
     wiring.activity = endpoint->activity;
     wiring.streams_changed = [this] { socket_watch_.Wake(); };
     wiring.report = [this](const CallReport& call) {
-      sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error, call.rewritten});
+      sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error, call.rewritten,
+             call.cdi_unread});
     };
     auto server = PluginServer::Start(directory_ + "/" + name, endpoint->view, std::move(wiring));
     if (!server) {

@@ -59,6 +59,7 @@ struct Event {
   std::vector<std::string> device_ids;
   std::optional<Error> error;
   std::vector<std::string> rewritten;  // CallReport::rewritten
+  bool cdi_unread = false;             // CallReport::cdi_unread
 };
 
 class Registrar {

@@ -146,8 +146,26 @@ check 'its container' container main "${allocated[@]}"
 sees_everything
 check 'the end of the pod' cri-pod remove --sandbox "$sandbox"
 
+# Whether the runtime has read the specs of an ADD by the time of CreateContainer is a race, which
+# PreStartContainer decides. The tried one has other specs to read, too.
+attached_and_started() { # ATTEMPT
+    sandbox=$(cri-pod sandbox "${pod[@]}" --attempt "$1" | tail -n 1) && [ -n "$sandbox" ] && prestart &&
+        container main "${allocated[@]}" && cri-pod remove --sandbox "$sandbox"
+}
+attached_often() {
+    local round
+    for round in {2..51}; do attached_and_started "$round" || { echo "round $round"; return 1; }; done
+}
+for number in {1..64}; do
+    jq -n --arg number "$number" '{ cdiVersion: "0.5.0", kind: "example.com/other", devices: [ { name: $number, containerEdits: { env: ["N=1"] } } ] }' \
+        >"/run/cdi/other-$number.json"
+done
+check '50 attachments, and no container is refused' attached_often
+check '... railheadd saw each of them read' sh -c "! grep 'no container runtime read the CDI specs' $OUT/*.log"
+rm /run/cdi/other-*.json
+
 # On the node's own network no ADD is called, so there is nothing that CDI could inject.
-check 'the sandbox of a pod on the node'\''s network' cri-pod sandbox "${pod[@]}" --attempt 2 --host-network
+check 'the sandbox of a pod on the node'\''s network' cri-pod sandbox "${pod[@]}" --attempt 52 --host-network
 sandbox=$(tail -n 1 /tmp/check.log)
 deny 'PreStartContainer refuses it' prestart
 deny '... and so does the runtime' container main --host-network "${allocated[@]}"

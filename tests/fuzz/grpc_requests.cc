@@ -97,7 +97,7 @@ void PreStart(const ResourcePool& pool, std::string_view bytes) {
   v1beta1::PreStartContainerRequest request;
   if (!Parse(bytes, &request)) return;
   const auto report = [](const ContainerCall&) {};
-  const auto done = AnswerPreStart(Node(), pool, request, report);
+  const auto done = AnswerPreStart(Node(), pool, request, report, std::chrono::milliseconds(0));
   Require(!done, "nothing is attached here");
   CheckRefusal(done.error());
 }

@@ -102,7 +102,8 @@ target_include_directories(fuzz_kubelet_proto SYSTEM PUBLIC ${CMAKE_BINARY_DIR})
 target_compile_options(fuzz_kubelet_proto PRIVATE -w -fsanitize=${RAILHEAD_SANITIZE})
 target_link_libraries(fuzz_kubelet_proto PUBLIC ${PROTOBUF_LITE} Threads::Threads)
 railhead_library(fuzz_kubelet
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/calls.cc ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/gate.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/calls.cc ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/cdi_readers.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/gate.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/pools/allocate.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/cdi_grant.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/pools/device_info.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/grant.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/pools/preferred.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/vdpa.cc
