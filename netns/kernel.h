@@ -1,8 +1,8 @@
 // Kernel: the only virtual interfaces between Railhead and Linux.
 //
 // RouteApi is rtnetlink in one network namespace, RdmaApi RDMA netlink in one,
-// Kernel makes them and does what needs more than netlink. LinuxKernel
-// (netns/linux_kernel.h) is the real one; tests/fake/ has one that keeps state.
+// DeviceApi the settings of devices in one, Kernel makes them and does what needs more than netlink.
+// LinuxKernel (netns/linux_kernel.h) is the real one; tests/fake/ has one that keeps state.
 //
 // Ownership: handles returned are the caller's. Threads: one object, one thread
 // at a time; several objects may be used at once. Errors carry errno and the
@@ -21,6 +21,7 @@
 #include "netns/base/poll_pause.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
+#include "netns/nl/device_state.h"
 #include "netns/nl/link.h"
 #include "netns/nl/rdma.h"
 #include "netns/nl/route.h"
@@ -132,6 +133,21 @@ class RdmaApi {
   virtual Result<bool> DeleteRxe(const std::string& name) = 0;
 };
 
+// Settings that stay on a device when it is moved (netns/nl/device_state.h).
+class DeviceApi {
+ public:
+  DeviceApi() = default;
+  DeviceApi(const DeviceApi&) = delete;
+  DeviceApi& operator=(const DeviceApi&) = delete;
+  virtual ~DeviceApi() = default;
+
+  // All that the driver answers; kNotFound: the link is gone.
+  virtual Result<DeviceState> Read(const Link& link) = 0;
+  // Sets fields of one source, and no other ones. Not atomic where they are several messages: what was set
+  // before the one that is refused stays.
+  virtual Result<void> Write(const Link& link, DeviceSource source, const DeviceState& values) = 0;
+};
+
 class Kernel {
  public:
   Kernel() = default;
@@ -144,6 +160,7 @@ class Kernel {
   virtual Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) = 0;
   // kUnsupported when the kernel has no RDMA subsystem.
   virtual Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) = 0;
+  virtual Result<std::unique_ptr<DeviceApi>> OpenDevices(const NetNs& ns) = 0;
 
   // The GID table of port 1 as a process in `ns` sees it; nullopt: no such device.
   virtual Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns,

@@ -6,6 +6,7 @@
 
 #include "netns/base/poll_pause.h"
 #include "netns/nl/gratuitous_arp.h"
+#include "netns/nl/netlink_device.h"
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/ns/processes.h"
@@ -40,6 +41,10 @@ Result<std::unique_ptr<RouteApi>> LinuxKernel::OpenRoute(const NetNs& ns) {
 
 Result<std::unique_ptr<RdmaApi>> LinuxKernel::OpenRdma(const NetNs& ns) {
   return OpenNetlinkRdma(ns);
+}
+
+Result<std::unique_ptr<DeviceApi>> LinuxKernel::OpenDevices(const NetNs& ns) {
+  return OpenNetlinkDevices(ns);
 }
 
 Result<std::optional<std::vector<GidEntry>>> LinuxKernel::ReadGids(const NetNs& ns,

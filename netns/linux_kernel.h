@@ -26,6 +26,7 @@ class LinuxKernel final : public Kernel {
   Result<NetNs> HostNetns() override;
   Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) override;
   Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
+  Result<std::unique_ptr<DeviceApi>> OpenDevices(const NetNs& ns) override;
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
   Result<std::optional<GidEntry>> WaitGid(const NetNs& ns, const std::string& device, const GidWanted& wanted,
                                           Deadline deadline) override;

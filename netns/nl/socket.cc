@@ -104,14 +104,22 @@ Result<void> Socket::Join(unsigned group) {
   return {};
 }
 
-Result<void> Socket::Send(Message& message, std::uint16_t flags) {
-  auto bytes = RH_TRY(message.Bytes());
+std::uint16_t Socket::Number(std::span<std::uint8_t> bytes, std::uint16_t flags) {
   nlmsghdr header{};
   std::memcpy(&header, bytes.data(), sizeof(header));
   header.nlmsg_seq = ++sequence_;
   header.nlmsg_flags = static_cast<std::uint16_t>(header.nlmsg_flags | flags);
   std::memcpy(bytes.data(), &header, sizeof(header));
+  return header.nlmsg_flags;
+}
 
+Result<void> Socket::Send(Message& message, std::uint16_t flags) {
+  const auto bytes = RH_TRY(message.Bytes());
+  (void)Number(bytes, flags);
+  return SendBytes(bytes);
+}
+
+Result<void> Socket::SendBytes(BytesView bytes) {
   sockaddr_nl kernel{};
   kernel.nl_family = AF_NETLINK;
   ssize_t sent = 0;
@@ -175,6 +183,33 @@ Result<void> Socket::Request(Message& message) {
 Result<void> Socket::Get(Message& message, const Visitor& visit) {
   RH_TRY(Send(message, 0));
   RH_TRY(Collect(false, visit));
+  return {};
+}
+
+Result<void> Socket::GetAll(std::span<Message> messages, const BatchVisitor& visit) {
+  const std::uint32_t first = sequence_ + 1;
+  std::vector<std::uint8_t> datagram;
+  std::vector<bool> acknowledged;  // this request's answer is followed by an acknowledgement
+  for (Message& message : messages) {
+    const auto bytes = RH_TRY(message.Bytes());
+    acknowledged.push_back((Number(bytes, 0) & NLM_F_ACK) != 0);
+    datagram.insert(datagram.end(), bytes.begin(), bytes.end());
+    datagram.resize(NLMSG_ALIGN(datagram.size()));
+  }
+  RH_TRY(SendBytes(datagram));
+  // The kernel works off one request after the other within sendto().
+  for (std::size_t left = messages.size(); left > 0;) {
+    const auto answer = RH_TRY(Receive(0));
+    ForEachMessage(answer, [&](const Received& received) {
+      const std::uint32_t request = received.sequence - first;
+      if (request >= messages.size() || received.type == NLMSG_NOOP || left == 0) return;
+      const bool ends = received.type == NLMSG_ERROR;
+      if (ends || !acknowledged[request]) --left;
+      auto error = ends ? ParseAck(received) : std::nullopt;
+      if (error) visit(request, Fail(std::move(*error)));
+      if (!ends) visit(request, received);
+    });
+  }
   return {};
 }
 

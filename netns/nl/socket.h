@@ -15,6 +15,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "netns/base/result.h"
@@ -47,6 +48,10 @@ class Socket {
   Result<void> Request(Message& message);
   // Sends and hands the one answer to `visit`.
   Result<void> Get(Message& message, const Visitor& visit);
+  // Sends all in one datagram, which costs one system call, and hands each answer or error to `visit` with
+  // the position of its request. To a request with NLM_F_ACK of its own there can be no answer.
+  using BatchVisitor = std::function<void(std::size_t request, const Result<Received>& answer)>;
+  Result<void> GetAll(std::span<Message> messages, const BatchVisitor& visit);
   // All objects that `parse` recognises. Asked again when the kernel says that
   // the list changed meanwhile (kBusy if that never ends); it does so for links
   // and addresses, not for rules.
@@ -70,6 +75,9 @@ class Socket {
   explicit Socket(UniqueFd fd);
 
   Result<void> Send(Message& message, std::uint16_t flags);
+  // Writes the next sequence number in; the flags as they are then.
+  std::uint16_t Number(std::span<std::uint8_t> bytes, std::uint16_t flags);
+  Result<void> SendBytes(BytesView bytes);
   // One datagram from the kernel; `flags` as for recv(2).
   Result<BytesView> Receive(int flags);
   // Until the answer to the last request is complete. true: NLM_F_DUMP_INTR.

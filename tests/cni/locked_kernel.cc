@@ -125,6 +125,23 @@ class LockedRdma final : public RdmaApi {
   std::unique_ptr<RdmaApi> rdma_;
 };
 
+class LockedDevices final : public DeviceApi {
+ public:
+  LockedDevices(LockedKernel& kernel, std::unique_ptr<DeviceApi> devices)
+      : kernel_(kernel), devices_(std::move(devices)) {}
+
+  Result<DeviceState> Read(const Link& link) override {
+    return kernel_.Locked([&] { return devices_->Read(link); });
+  }
+  Result<void> Write(const Link& link, DeviceSource source, const DeviceState& values) override {
+    return kernel_.Locked([&] { return devices_->Write(link, source, values); });
+  }
+
+ private:
+  LockedKernel& kernel_;
+  std::unique_ptr<DeviceApi> devices_;
+};
+
 }  // namespace
 
 Result<NetNs> LockedKernel::OpenNetns(const std::string& path) {
@@ -140,6 +157,10 @@ Result<std::unique_ptr<RouteApi>> LockedKernel::OpenRoute(const NetNs& ns) {
 Result<std::unique_ptr<RdmaApi>> LockedKernel::OpenRdma(const NetNs& ns) {
   auto rdma = RH_TRY(Locked([&] { return kernel_.OpenRdma(ns); }));
   return std::unique_ptr<RdmaApi>(std::make_unique<LockedRdma>(*this, std::move(rdma)));
+}
+Result<std::unique_ptr<DeviceApi>> LockedKernel::OpenDevices(const NetNs& ns) {
+  auto devices = RH_TRY(Locked([&] { return kernel_.OpenDevices(ns); }));
+  return std::unique_ptr<DeviceApi>(std::make_unique<LockedDevices>(*this, std::move(devices)));
 }
 Result<std::optional<std::vector<GidEntry>>> LockedKernel::ReadGids(const NetNs& ns,
                                                                     const std::string& device) {

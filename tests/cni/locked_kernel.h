@@ -29,6 +29,7 @@ class LockedKernel final : public Kernel {
   Result<NetNs> HostNetns() override;
   Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) override;
   Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
+  Result<std::unique_ptr<DeviceApi>> OpenDevices(const NetNs& ns) override;
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,

@@ -277,6 +277,14 @@ Result<std::unique_ptr<RdmaApi>> FakeKernel::OpenRdma(const NetNs& ns) {
   return MakeFakeRdma(*this, *name);
 }
 
+Result<std::unique_ptr<DeviceApi>> FakeKernel::OpenDevices(const NetNs& ns) {
+  const std::string what = "opening the devices of " + ns.path();
+  if (const auto injected = Begin("OpenDevices", ns.path())) return FailSys(injected.error, what);
+  const auto name = NameOf(ns);
+  if (!name) return FailSys(EINVAL, what);
+  return MakeFakeDevices(*this, *name);
+}
+
 Result<std::optional<std::vector<GidEntry>>> FakeKernel::ReadGids(const NetNs& ns,
                                                                   const std::string& device) {
   const std::string what = "reading the GID table of " + device;

@@ -130,6 +130,7 @@ class FakeKernel final : public Kernel {
   Result<NetNs> HostNetns() override;
   Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) override;
   Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
+  Result<std::unique_ptr<DeviceApi>> OpenDevices(const NetNs& ns) override;
   Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
   Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
   // Does not wait: answers are there or do not come.
@@ -188,8 +189,9 @@ class FakeKernel final : public Kernel {
   std::shared_ptr<Parking> parking_;
 };
 
-// The handles (fake_route_api.cc, fake_rdma_api.cc).
+// The handles (fake_route_api.cc, fake_rdma_api.cc, fake_devices.cc).
 std::unique_ptr<RouteApi> MakeFakeRoute(FakeKernel& kernel, const std::string& ns);
 std::unique_ptr<RdmaApi> MakeFakeRdma(FakeKernel& kernel, const std::string& ns);
+std::unique_ptr<DeviceApi> MakeFakeDevices(FakeKernel& kernel, const std::string& ns);
 
 }  // namespace railhead::testing

@@ -190,6 +190,69 @@ TEST_F(FakeSettingsTest, WithoutIpv6ALinkHasNoSuchAddress) {
   EXPECT_TRUE(Route(kHost)->AddAddress(index_, *IpPrefix::Parse("10.0.0.1/24")));
 }
 
+class FakeDeviceTest : public FakeSettingsTest {
+ protected:
+  void SetUp() override {
+    FakeSettingsTest::SetUp();
+    kernel_.state().Find(kHost, "pf0v0")->device = AllSettings();
+  }
+  DeviceState Settings(const std::string& ns, const std::string& name) {
+    return (*kernel_.OpenDevices(Ns(ns)))->Read(Find(ns, name)).value();
+  }
+  int WriteError(const std::string& name, const std::string& value, const std::string& link = "pf0v0") {
+    DeviceState one;
+    one.values.emplace(name, value);
+    const auto done =
+        (*kernel_.OpenDevices(Ns(kHost)))->Write(Find(kHost, link), FindDeviceField(name)->source, one);
+    return done ? 0 : done.error().sys_errno;
+  }
+};
+
+// As tests/device/kernel_test.cc sees it on the real kernel.
+TEST_F(FakeDeviceTest, AMoveKeepsAllButQdiscsAndDcbApplications) {
+  ASSERT_EQ(WriteError("link.group", "7"), 0);
+  ASSERT_EQ(WriteError("qdisc.root", "pfifo/00000180/64000000"), 0);
+  ASSERT_EQ(WriteError("dcb.applications", "5/26/3"), 0);
+  EXPECT_NE(kernel_.Snapshot().find("link.group=7"), std::string::npos);
+  ASSERT_TRUE(Route(kHost)->MoveLink(index_, Ns(pod_), "net1", {}));
+  const DeviceState moved = Settings(pod_, "net1");
+  EXPECT_EQ(*moved.Find("link.group"), "7");
+  EXPECT_EQ(*moved.Find("qdisc.root"), "");
+  EXPECT_EQ(*moved.Find("dcb.applications"), "");
+}
+
+TEST_F(FakeDeviceTest, ADriverRefusesWhatItDoesNotHave) {
+  EXPECT_TRUE(Settings(kHost, "pf0v1").values.empty());
+  EXPECT_EQ(WriteError("rings.rx", "512", "pf0v1"), EOPNOTSUPP);
+  EXPECT_EQ(WriteError("rings.rx", "many"), EINVAL);
+  EXPECT_EQ(WriteError("rings.rx", "512"), 0);
+  EXPECT_EQ(*Settings(kHost, "pf0v0").Find("rings.rx"), "512");
+}
+
+TEST_F(FakeDeviceTest, QueuesTablesAndPrograms) {
+  ASSERT_EQ(WriteError("channels.combined", "3"), EINVAL) << "the table names a fourth queue";
+  ASSERT_EQ(WriteError("rss.table", "00000000"), 0);
+  ASSERT_EQ(WriteError("channels.combined", "1"), 0);
+  ASSERT_EQ(WriteError("rss.table", "01000000"), EINVAL);
+  kernel_.state().programs = {"5"};
+  ASSERT_EQ(WriteError("xdp.driver", "5"), 0);
+  EXPECT_EQ(WriteError("channels.combined", "2"), EBUSY);
+  ASSERT_EQ(WriteError("xdp.driver", "6"), 0);
+  EXPECT_EQ(*Settings(kHost, "pf0v0").Find("xdp.driver"), "") << "nobody holds the program";
+  ASSERT_EQ(WriteError("tcx.ingress", "5"), 0);
+  EXPECT_EQ(*Settings(kHost, "pf0v0").Find("tcx.ingress"), "") << "nothing is attached by it";
+}
+
+TEST_F(FakeDeviceTest, ALinkHoldsItsProgram) {
+  FakeNetdev& netdev = *kernel_.state().Find(kHost, "pf0v0");
+  netdev.device.values["tcx.egress"] = "5,77";
+  netdev.linked_programs = {"77"};
+  EXPECT_EQ(WriteError("tcx.egress", ""), EBUSY);
+  netdev.linked_programs.clear();
+  EXPECT_EQ(WriteError("tcx.egress", "5"), 0);
+  EXPECT_EQ(*Settings(kHost, "pf0v0").Find("tcx.egress"), "5");
+}
+
 TEST_F(FakeSettingsTest, FailuresOfTheNewCalls) {
   auto route = Route(kHost);
   const NetNs host = Ns(kHost);

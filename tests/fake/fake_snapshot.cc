@@ -38,6 +38,8 @@ std::string TextOf(FakeState& state, const FakeNetdev& netdev) {
   std::sort(names.begin(), names.end());
   if (!names.empty()) text += " also " + Join(names, ",");
   for (const auto& address : netdev.addresses) text += " " + address.ToString();
+  for (const auto& [name, value] : netdev.device.values)
+    text.append(" ").append(name).append("=").append(value);
   return text;
 }
 

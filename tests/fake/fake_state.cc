@@ -119,6 +119,7 @@ void FakeState::Bind(FakeFunction& function) {
   }
   netdev.link.mac = mac;
   netdev.link.permanent_mac = mac;
+  netdev.device = function.driver.settings;
   if (function.rdma_name.empty()) return;
   FakeRdma rdma{next_rdma_index_++, function.rdma_name,         kHost, netdev.id, false, false,
                 LowestUverbs(),     FakeGidTable(function.roce)};

@@ -6,14 +6,17 @@
 // default_device_exit_net), net/core/rtnetlink.c (do_setlink, do_setvfinfo),
 // net/ipv4/fib_frontend.c, net/ipv4/devinet.c (inetdev_init), drivers/infiniband/core (device.c, nldev.c).
 // Internal to tests/fake: tests use FakeKernel. Threads: not thread-safe.
+// Settings of devices: fake_devices.cc.
 #pragma once
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "netns/base/unique_fd.h"
+#include "netns/nl/device_state.h"
 #include "netns/nl/link.h"
 #include "netns/nl/rdma.h"
 #include "netns/nl/route.h"
@@ -49,6 +52,10 @@ struct FakeNetdev {
   // "ipv4/conf/accept_local".
   std::map<Ipv4Conf, int> ipv4;
   std::map<std::string, std::string> sysctls;
+  // Its settings, as far as the driver has them, and the programs among them that a link holds: nobody but
+  // the link's owner can detach those.
+  DeviceState device;
+  std::set<std::string> linked_programs;
 };
 
 // A station of the network that is no netdev here.
@@ -69,6 +76,8 @@ struct FakeDriver {
   bool mac_at_bind = false;
   // Host name of a netdev that appears by binding: "" is the one it had.
   std::string bind_name;
+  // What a device that is bound begins with (AllSettings(): everything that there is).
+  DeviceState settings;
 };
 
 struct FakeFunction {
@@ -125,6 +134,8 @@ class FakeState {
   int DeleteAltName(FakeNetdev& netdev, const std::string& name);
   int SetVf(const FakeFunction& pf, int vf, const VfChange& change);
 
+  int WriteDevice(FakeNetdev& netdev, DeviceSource source, const DeviceState& values);
+
   int AddAddress(FakeNetdev& netdev, const IpPrefix& address);
   int DeleteAddress(FakeNetdev& netdev, const IpPrefix& address);
   int AddRoute(const std::string& ns, Route route);
@@ -154,6 +165,8 @@ class FakeState {
   bool has_rxe = true;
   AddrGenMode default_addr_gen_mode = AddrGenMode::kEui64;
   int gid_delay = 0;  // reads until a new GID is seen
+  // BPF programs that somebody holds, by number: the others cannot be attached again.
+  std::set<std::string> programs;
 
  private:
   // As the namespace's "default" says (and the kernel where it does not).
@@ -181,5 +194,8 @@ class FakeState {
   std::uint32_t next_rdma_index_ = 0;
   std::uint8_t next_random_ = 1;
 };
+
+// A value for every field of DeviceFields(), as of a device with four queues to which nothing is attached.
+DeviceState AllSettings();
 
 }  // namespace railhead::testing

@@ -120,8 +120,8 @@ int FakeState::DeleteAltName(FakeNetdev& netdev, const std::string& name) {
   return 0;
 }
 
-// What every change of namespace does: down, without addresses, settings or soft
-// RoCE device.
+// What every change of namespace does: down, without addresses, sysctls, qdiscs, DCB applications
+// (dcbnl_netdevice_event) or soft RoCE device.
 void FakeState::Enter(FakeNetdev& netdev, const std::string& ns) {
   GoDown(netdev);
   const auto addresses = netdev.addresses;
@@ -129,6 +129,10 @@ void FakeState::Enter(FakeNetdev& netdev, const std::string& ns) {
   std::erase_if(rdmas, [&](const FakeRdma& rdma) { return rdma.rxe && rdma.netdev == netdev.id; });
   netdev.link.master = 0;
   netdev.link.addr_gen_mode = default_addr_gen_mode;
+  for (const char* flushed : {"qdisc.root", "qdisc.ingress", "dcb.applications"}) {
+    const auto found = netdev.device.values.find(flushed);
+    if (found != netdev.device.values.end()) found->second.clear();
+  }
   FakeNamespace& to = *Namespace(ns);
   if (Find(ns, netdev.link.index) != nullptr) netdev.link.index = to.next_index++;
   to.next_index = std::max(to.next_index, netdev.link.index + 1);

@@ -9,7 +9,7 @@ railhead_library(fuzz_state
           ${CMAKE_SOURCE_DIR}/cni/state/journal_json.cc
           ${CMAKE_SOURCE_DIR}/cni/fabric/addressing_fields.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric_reader.cc ${CMAKE_SOURCE_DIR}/cni/fabric/handoff_fields.cc
           ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc
-  DEPS fuzz_skel railhead_sys)
+  DEPS fuzz_skel railhead_device_fields railhead_sys)
 # The plugin as a whole, on the fake kernel: all files but the programs', the tests' and those above.
 file(GLOB plugin_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cni/handoff/*.cc ${CMAKE_SOURCE_DIR}/cni/plugin/*.cc
      ${CMAKE_SOURCE_DIR}/cni/state/*.cc ${CMAKE_SOURCE_DIR}/tests/fake/*.cc ${CMAKE_SOURCE_DIR}/tests/sysfs/*.cc)
@@ -44,7 +44,9 @@ railhead_library(fuzz_pools
 railhead_library(fuzz_netns
   SOURCES ${CMAKE_SOURCE_DIR}/netns/nl/address_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/attributes.cc
           ${CMAKE_SOURCE_DIR}/netns/nl/counter_messages.cc
-          ${CMAKE_SOURCE_DIR}/netns/nl/dcb_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/devlink_messages.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/dcb_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/device_attributes.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/device_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/devlink_messages.cc
+          ${CMAKE_SOURCE_DIR}/netns/nl/ethtool_messages.cc
           ${CMAKE_SOURCE_DIR}/netns/nl/uevents.cc
           ${CMAKE_SOURCE_DIR}/netns/nl/link_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/message.cc
           ${CMAKE_SOURCE_DIR}/netns/nl/neighbour_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/rdma_messages.cc
@@ -53,7 +55,7 @@ railhead_library(fuzz_netns
           ${CMAKE_SOURCE_DIR}/netns/ns/netns.cc ${CMAKE_SOURCE_DIR}/netns/packet/conflict.cc
           ${CMAKE_SOURCE_DIR}/netns/packet/frames.cc ${CMAKE_SOURCE_DIR}/netns/packet/lldp.cc
           ${CMAKE_SOURCE_DIR}/netns/packet/received.cc
-  DEPS railhead_base
+  DEPS railhead_base railhead_device_fields
   PRIVATE_DEPS PkgConfig::LIBNL)
 
 railhead_library(fuzz_daemon

@@ -2,7 +2,9 @@
 #include "netns/nl/address_messages.h"
 #include "netns/nl/counter_messages.h"
 #include "netns/nl/dcb_messages.h"
+#include "netns/nl/device_messages.h"
 #include "netns/nl/devlink_messages.h"
+#include "netns/nl/ethtool_messages.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/neighbour_messages.h"
 #include "netns/nl/rdma_messages.h"
@@ -34,6 +36,19 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       for (const auto& [dscp, priority] : dcb->dscp)
         railhead::fuzz::Require(dscp < 64 && priority < 8, "DSCP and priority are in range");
     }
+    railhead::DeviceState settings;
+    nl::ParseDevice(received, settings);
+    nl::ParseDcbSettings(received, settings);
+    for (const auto source : nl::EthtoolSources()) nl::ParseEthtool(received, source, settings);
+    if (const auto qdisc = nl::ParseQdisc(received)) settings.values["qdisc.root"] = *qdisc;
+    for (const auto& [name, value] : settings.values) {
+      const auto* field = railhead::FindDeviceField(name);
+      railhead::fuzz::Require(field != nullptr && railhead::IsDeviceValue(*field, value),
+                              "what is read of a device can be stored and read again");
+    }
+    (void)nl::ParseDcbAnswer(received);
+    (void)nl::ParseEthtoolFamily(received);
+    (void)nl::ParseChangeableFeatures(received);
     (void)nl::ParseDevlinkFamily(received);
     const auto news = nl::ParseDevlinkNews(received);
     railhead::fuzz::Require(!news || news->instance || !news->reporter.empty(), "news are about something");
