@@ -244,7 +244,9 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   clock.Done("claim");
   auto resolved = ResolvePlan(root_, *network.host, request, config, choice);
   if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
-  const AttachPlan plan = *std::move(resolved);
+  AttachPlan plan = *std::move(resolved);
+  if (auto read = ReadHostSettings(kernel_, network, plan); !read)
+    return Fail(WithLostDevices(root_, choice, std::move(read.error())));
   RH_TRY(RefuseTakenNames(network, plan));
   clock.Done("plan");
 

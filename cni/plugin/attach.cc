@@ -1,20 +1,18 @@
 #include "cni/plugin/attach.h"
 
 #include <algorithm>
-#include <thread>
 #include <utility>
 
 #include "cni/plugin/home.h"
 #include "cni/plugin/host_device.h"
 #include "cni/plugin/rdma_step.h"
-#include "netns/base/poll_pause.h"
+#include "cni/plugin/rebind.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {
 namespace {
 
-constexpr auto kRebindLimit = std::chrono::seconds(10);
 constexpr int kAnswerOwn = 1;  // arp_ignore: only for addresses of the asked interface
 constexpr int kAnswerNone = 8;
 
@@ -73,21 +71,8 @@ Result<void> Attachment::SetMac(Work& work) {
     return WithContext(network_.host->ChangeLink(work.host_index, {.mac = plan.mac}),
                        "setting the MAC of " + plan.bdf);
   }
-  RH_TRY(kernel_.RebindDriver(plan.bdf));
-  const auto deadline = std::chrono::steady_clock::now() + kRebindLimit;
-  for (PollPause pause;;) {
-    for (const auto& name : RH_TRY(NetdevsOf(root_, plan.device.address))) {
-      const auto found = RH_TRY(network_.host->FindLink(name));
-      if (!found) continue;
-      work.host_index = found->index;
-      return {};
-    }
-    if (std::chrono::steady_clock::now() >= deadline) {
-      return Fail(ErrorCode::kTimeout,
-                  "device " + plan.bdf + " has no interface after its driver was bound again");
-    }
-    std::this_thread::sleep_for(pause.Next());
-  }
+  work.host_index = RH_TRY(RebindAndAwait(root_, kernel_, *network_.host, plan.device.address)).index;
+  return {};
 }
 
 Result<void> Attachment::MoveIntoPod() {

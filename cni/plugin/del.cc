@@ -28,26 +28,27 @@ std::chrono::milliseconds TimeUntil(Deadline deadline) {
 
 // Through the entry of its own network, container and interface only: a DEL that
 // comes late does not touch the device of the next pod.
-Result<void> RailheadPlugin::Release(const CniRequest& request, const AttachmentKey& key,
+Result<bool> RailheadPlugin::Release(const CniRequest& request, const AttachmentKey& key,
                                      std::optional<Deadline> until) {
-  for (;;) {
+  for (bool found = false;; found = true) {
     auto entry = RH_TRY(journal_.Find(key));
-    if (!entry) return {};
+    if (!entry) return found;
     const auto devices = DevicesOf(*entry);
     // A killed ADD can leave its IPAM plugin running, which holds these too.
     const auto locks = DeviceLocks::Acquire(root_, devices, until ? TimeUntil(*until) : kLockLimit);
     if (!locks) return Fail(WithHolder(locks.error(), *entry));
     entry = RH_TRY(journal_.Find(key));
-    if (!entry) return {};  // another DEL has finished while this one waited
+    if (!entry) return true;  // another DEL has finished while this one waited
     if (DevicesOf(*entry) != devices) continue;
-    return ReleaseAttachment(root_, kernel_, journal_, request, *entry, {until.value_or(HomeDeadline())});
+    RH_TRY(ReleaseAttachment(root_, kernel_, journal_, request, *entry, {until.value_or(HomeDeadline())}));
+    return true;
   }
 }
 
 Result<void> RailheadPlugin::Del(const CniRequest& request) {
   RH_TRY(CheckStateFolders(root_));
   const AttachmentKey key{request.network, request.container_id, request.ifname};
-  if (RH_TRY(journal_.Find(key))) return Release(request, key);
+  if (RH_TRY(Release(request, key))) return {};
   RH_TRY(journal_.RemoveHalf(key));
   // Nothing was attached in this boot, but the address store outlives boots. ADD
   // refuses a broken configuration before it asks for an address; to refuse it here as

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <memory>
 #include <utility>
 
 #include "cni/plugin/ipam_step.h"
@@ -38,6 +39,7 @@ void DescribeHost(const LinkPlan& plan, AttachedLink& link) {
   link.host_tx_queue_len = plan.host_link.tx_queue_len;
   link.host_promiscuous = plan.host_link.promiscuous;
   link.host_all_multicast = plan.host_link.all_multicast;
+  link.host_settings = plan.host_settings;
   link.host_vf = plan.host_vf;
   link.vf_change = plan.vf_change;
   if (plan.mac) link.vf_change.mac = plan.mac;  // of a PF too: DEL restores it by value
@@ -92,6 +94,17 @@ Result<AttachedLink> DescribeLink(const Root& root, Kernel& kernel, const Attach
 }
 
 }  // namespace
+
+Result<void> ReadHostSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan) {
+  std::unique_ptr<DeviceApi> devices;
+  for (LinkPlan& link : plan.links) {
+    if (link.user_space) continue;
+    if (!devices) devices = RH_TRY(kernel.OpenDevices(network.host_ns));
+    link.host_settings =
+        RH_TRY_WRAP(devices->Read(link.host_link), "reading the settings of device " + link.bdf);
+  }
+  return {};
+}
 
 Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
                                         const CniRequest& request, const AttachPlan& plan) {

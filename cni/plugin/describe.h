@@ -13,6 +13,10 @@
 
 namespace railhead {
 
+// Reads the settings of the devices that will be moved. One reading serves all attempts of an ADD: an attempt
+// that is undone leaves them as they were.
+Result<void> ReadHostSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
+
 // Before addresses are known: enough to bring every device home.
 Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
                                         const CniRequest& request, const AttachPlan& plan);

@@ -5,8 +5,10 @@
 #include <string_view>
 #include <thread>
 
+#include "cni/plugin/device_settings.h"
 #include "cni/plugin/host_names.h"
 #include "cni/plugin/rdma_step.h"
+#include "cni/plugin/rebind.h"
 #include "cni/plugin/routing.h"
 #include "netns/base/poll_pause.h"
 #include "netns/base/text.h"
@@ -24,6 +26,8 @@ struct Way {
   const NetNs* pod_ns;  // nullptr: the namespace is gone
   RouteApi* pod;
   Deadline deadline;
+  DeviceApi& devices;
+  const BeforeRebind& before_rebind;
 };
 
 // By the parent device; a stand-in without one (veth in tests) by name and MAC.
@@ -171,20 +175,26 @@ Result<void> RestoreMacByBinding(const Way& way, const AttachedLink& link, int p
   return WithContext(way.host.SetVf(pf, link.vf, change), what);
 }
 
-Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
-  if (link.vf_change.Empty() || !link.host_vf) return {};
+// nullopt: the PF was removed, and the VF with it.
+Result<std::optional<Link>> FindPf(const Way& way, const AttachedLink& link) {
   const auto pf_address = PciAddress::Parse(link.pf);
   const auto name = pf_address ? RH_TRY(UplinkNetdev(way.root, *pf_address)) : std::nullopt;
   const auto pf = name ? RH_TRY(way.host.FindLink(*name)) : std::nullopt;
-  if (!pf) {
-    if (!RH_TRY(FindFunction(way, link))) return {};  // gone with its PF
-    return Fail(ErrorCode::kNotFound,
-                "restoring VF " + std::to_string(link.vf) + ": its PF " + link.pf + " is not on the host");
-  }
+  if (pf || !RH_TRY(FindFunction(way, link))) return pf;
+  return Fail(ErrorCode::kNotFound,
+              "restoring VF " + std::to_string(link.vf) + ": its PF " + link.pf + " is not on the host");
+}
+
+Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
+  // A rebind can have been interrupted while the PF said another MAC (RebindKeepingMac).
+  const bool mac = link.vf_change.mac || !link.rebound_for.empty();
+  if ((link.vf_change.Empty() && !mac) || !link.host_vf) return {};
+  const auto pf = RH_TRY(FindPf(way, link));
+  if (!pf) return {};
   const auto now = RH_TRY(way.host.GetVf(pf->index, link.vf));
   if (!now) return {};  // the VFs were removed
   VfChange inverse = InverseOf(link.vf_change, *link.host_vf, *now);
-  if (link.vf_change.mac && NeedsRebindForMac(link.driver)) {
+  if (mac && NeedsRebindForMac(link.driver)) {
     inverse.mac.reset();
     RH_TRY(RestoreMacByBinding(way, link, pf->index, *now));
   }
@@ -238,11 +248,55 @@ Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
   return RestoreAltNames(way.root, way.host, link, *found, name);
 }
 
-// A rebind for the MAC that was killed half-way left the device without a driver,
+// A driver that reads its MAC when it binds takes the PF's, which can differ from the one it had. So the PF
+// gives the host's MAC for the time of the rebind.
+Result<void> RebindKeepingMac(const Way& way, const AttachedLink& link, const PciAddress& address) {
+  const bool differs = link.host_vf && !link.host_vf->mac.IsZero() && link.host_vf->mac != link.host_mac;
+  const auto pf = differs && NeedsRebindForMac(link.driver) ? RH_TRY(FindPf(way, link)) : std::nullopt;
+  VfChange change;
+  change.mac = link.host_mac;
+  if (pf) RH_TRY(way.host.SetVf(pf->index, link.vf, change));
+  RH_TRY(RebindAndAwait(way.root, way.kernel, way.host, address));
+  change.mac = link.host_vf ? link.host_vf->mac : MacAddress{};
+  return pf ? way.host.SetVf(pf->index, link.vf, change) : Result<void>();
+}
+
+// Replaces what the pod has left by the driver's defaults. A PF with VFs is never bound anew: that would
+// remove the VFs.
+Result<void> RebindForSettings(const Way& way, const AttachedLink& link, const LeftSettings& left) {
+  const auto function = RH_TRY(FindFunction(way, link));
+  if (!function || !function->driver || function->sriov_numvfs > 0) {
+    return Fail(ErrorCode::kBusy,
+                "device " + link.device +
+                    " still has settings of its pod, which cannot be put back: " + Describe(left),
+                function && function->sriov_numvfs > 0
+                    ? "set them by ethtool or remove its VFs, after which the driver can be bound anew"
+                    : "set them by ethtool");
+  }
+  RH_TRY(way.before_rebind(link.device, Describe(left)));
+  return RebindKeepingMac(way, link, function->address);
+}
+
+Result<void> RestoreDevice(const Way& way, const AttachedLink& link) {
+  if (link.host_settings.values.empty()) return {};
+  const std::string what = "restoring the settings of " + link.device;
+  auto found = RH_TRY(AwaitOnHost(way, link));
+  if (!found) return {};
+  const LeftSettings left = RH_TRY_WRAP(RestoreSettings(way.devices, *found, link.host_settings), what);
+  if (left.fields.empty()) return {};
+  RH_TRY_WRAP(RebindForSettings(way, link, left), what);
+  found = RH_TRY(AwaitOnHost(way, link));
+  // What is refused even now is the driver's default, not the pod's value.
+  if (found) RH_TRY_WRAP(RestoreSettings(way.devices, *found, link.host_settings), what);
+  return {};
+}
+
+// A rebind that was killed half-way left the device without a driver,
 // and so without an interface to restore. Who else unbinds it means it; and what has
 // no driver at all any more cannot be bound.
 Result<void> BindIfUnbound(const Way& way, const AttachedLink& link) {
-  if (!link.vf_change.mac || !NeedsRebindForMac(link.driver)) return {};
+  const bool for_mac = link.vf_change.mac && NeedsRebindForMac(link.driver);
+  if (!for_mac && link.rebound_for.empty()) return {};
   const auto device = RH_TRY(FindFunction(way, link));
   if (!device || device->driver) return {};
   auto bound = way.kernel.BindDriver(link.device, link.driver);
@@ -256,6 +310,8 @@ Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {
   RH_TRY(LeavePod(way, link));
   if (const auto found = RH_TRY(AwaitOnHost(way, link)); found) RH_TRY(RemoveUppers(way, link, *found));
   RH_TRY(RestoreVf(way, link));
+  // While the link is down: a driver then stores a setting without a reset, and refuses less.
+  RH_TRY(RestoreDevice(way, link));
   return RestoreLink(way, link);
 }
 
@@ -267,12 +323,13 @@ bool NeedsRebindForMac(const std::string& driver) {
 }
 
 Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const NetNs* pod_ns,
-                       Deadline deadline) {
+                       Deadline deadline, const BeforeRebind& before_rebind) {
   const NetNs host_ns = RH_TRY(kernel.HostNetns());
   const auto host = RH_TRY(kernel.OpenRoute(host_ns));
   std::unique_ptr<RouteApi> pod;
   if (pod_ns != nullptr) pod = RH_TRY(kernel.OpenRoute(*pod_ns));
-  const Way way{root, kernel, host_ns, *host, pod_ns, pod.get(), deadline};
+  const auto devices = RH_TRY(kernel.OpenDevices(host_ns));
+  const Way way{root, kernel, host_ns, *host, pod_ns, pod.get(), deadline, *devices, before_rebind};
   std::optional<Error> first;
   // The others go home even if one cannot.
   // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot parse <ranges>' reverse view.

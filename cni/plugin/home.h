@@ -5,13 +5,18 @@
 // first and does only what is still to be done, so it can be interrupted and run
 // again at any point. What the pod has stacked on a device (a VLAN, a macvlan) is removed
 // with it; only one in a third namespace cannot be seen, and goes with that. Afterwards names, MAC, MTU,
-// administrative state, tuning and the VF settings that ADD changed are as the entry says they were. (Only a
-// name that someone else on the host has taken meanwhile becomes another: rh and the address.)
+// administrative state, tuning, the settings that go with a device (device_settings.h) and the VF settings
+// that ADD changed are as the entry says they were. Settings that cannot be put back go with the driver,
+// which is bound anew then. (Only a name that someone else on the host has taken meanwhile becomes another:
+// rh and the address.)
 //
 // Callers hold the devices' locks and remove the entry when this succeeds.
 // Errors: kBusy when the netdev is in no namespace that can be reached by the
 // deadline (a dying namespace gives its devices back asynchronously).
 #pragma once
+
+#include <functional>
+#include <string>
 
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
@@ -20,9 +25,13 @@
 
 namespace railhead {
 
+// Called before a driver is bound anew. It stores `why` as the link's rebound_for, so that the next try
+// finishes a rebind that was interrupted.
+using BeforeRebind = std::function<Result<void>(const std::string& device, const std::string& why)>;
+
 // `pod_ns`: the pod's namespace; nullptr: it is gone.
 Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const NetNs* pod_ns,
-                       Deadline deadline);
+                       Deadline deadline, const BeforeRebind& before_rebind);
 
 // Drivers that take a VF's administrative MAC only when they bind: "Reload the VF
 // driver to make this change effective" (igb_ndo_set_vf_mac, ixgbe_ndo_set_vf_mac).

@@ -32,6 +32,7 @@ struct LinkPlan {
   int pf_index = 0;
 
   Link host_link;                  // as it is now; of user_space: empty
+  DeviceState host_settings;       // of that link, now (ReadHostSettings)
   std::optional<VfState> host_vf;  // as the PF says now
   VfChange vf_change;              // what to set through the PF
   std::optional<MacAddress> mac;   // for the netdev

@@ -40,7 +40,7 @@ class RailheadPlugin : public CniPlugin {
  private:
   // Ends the attachment if there is one, under its devices' locks. `until`: for waiting, both for locks and
   // for devices; nullopt: as long as a DEL waits.
-  Result<void> Release(const CniRequest& request, const AttachmentKey& key,
+  Result<bool> Release(const CniRequest& request, const AttachmentKey& key,
                        std::optional<Deadline> until = std::nullopt);
 
   Root root_;

@@ -8,6 +8,7 @@
 #include "cni/plugin/locks.h"
 #include "cni/plugin/pod_network.h"
 #include "cni/skel/plugin.h"
+#include "cni/state/attach_log.h"
 #include "cni/state/journal_json.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci.h"
@@ -57,7 +58,11 @@ class Recoverer {
     for (const AttachedLink& link : entry.links) {
       JournalEntry one = entry;
       one.links = {link};
-      if (Try("device " + link.device, BringHome(root_, kernel_, one, pod, HomeDeadline())))
+      const auto log_rebind = [&](const std::string& device, const std::string& why) -> Result<void> {
+        LogRebind(root_, entry.key, device, why);
+        return {};
+      };
+      if (Try("device " + link.device, BringHome(root_, kernel_, one, pod, HomeDeadline(), log_rebind)))
         result_.restored.push_back(link.device);
     }
   }

@@ -5,6 +5,7 @@
 #include "cni/plugin/host_names.h"
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/pod_network.h"
+#include "cni/state/attach_log.h"
 #include "cni/state/displaced_names.h"
 
 namespace railhead {
@@ -17,20 +18,30 @@ Result<JournalEntry> WithHeldLinksOnly(const Journal& journal, const JournalEntr
   JournalEntry held = entry;
   held.links.clear();
   for (const auto& link : entry.links) {
-    const auto holder = RH_TRY(journal.FindByDevice(link.device));
-    const bool lost = !holder && entry.phase == Phase::kDone;
-    if (lost || (holder && holder->key == entry.key)) held.links.push_back(link);
+    const bool own = RH_TRY(journal.LinksTo(link.device, entry.key));
+    const bool lost =
+        !own && entry.phase == Phase::kDone && !RH_TRY(journal.FindByDevice(link.device)).has_value();
+    if (own || lost) held.links.push_back(link);
   }
   return held;
 }
 
-Result<void> ReturnDevices(const Root& root, Kernel& kernel, const CniRequest& request,
-                           const JournalEntry& entry, const ReleaseOptions& options) {
+// Before a driver is bound anew, the entry on record is reduced to the held links.
+Result<void> ReturnDevices(const Root& root, Kernel& kernel, const Journal& journal,
+                           const CniRequest& request, const JournalEntry& entry,
+                           const ReleaseOptions& options) {
+  const auto before_rebind = [&, marked = entry](const std::string& device, const std::string& why) mutable {
+    for (AttachedLink& link : marked.links) {
+      if (link.device == device) link.rebound_for = why;
+    }
+    LogRebind(root, entry.key, device, why);
+    return journal.Write(marked);
+  };
   if (options.pod_ns != nullptr && options.pod_ns->inode() == entry.netns_inode)
-    return BringHome(root, kernel, entry, options.pod_ns, options.deadline);
+    return BringHome(root, kernel, entry, options.pod_ns, options.deadline, before_rebind);
   const bool own = entry.key == AttachmentKey{request.network, request.container_id, request.ifname};
   const auto pod_ns = RH_TRY(OpenPodOf(kernel, entry, own ? request.netns : ""));
-  return BringHome(root, kernel, entry, pod_ns ? &*pod_ns : nullptr, options.deadline);
+  return BringHome(root, kernel, entry, pod_ns ? &*pod_ns : nullptr, options.deadline, before_rebind);
 }
 
 // The devices that are back may have had names of others.
@@ -57,7 +68,7 @@ Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& 
                                const CniRequest& request, const JournalEntry& entry,
                                const ReleaseOptions& options) {
   const JournalEntry held = RH_TRY(WithHeldLinksOnly(journal, entry));
-  RH_TRY(ReturnDevices(root, kernel, request, held, options));
+  RH_TRY(ReturnDevices(root, kernel, journal, request, held, options));
   RH_TRY(ReturnNames(root, kernel, held));
   RH_TRY(RemoveHandoffOf(root, journal, held));
   RH_TRY_WRAP(IpamRelease(request, entry), "releasing the addresses of " + entry.key.ToString());

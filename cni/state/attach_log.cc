@@ -39,6 +39,20 @@ std::string LineOf(const AttachTiming& timing) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+void AppendLine(const Root& root, const std::string& line) {
+  const std::string path = paths::AttachLog(root);
+  auto fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
+  if (!fd) return;
+  struct stat status {};
+  if (::fstat(fd->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
+    // Two at once: the older half goes early, and nothing else.
+    (void)::rename(path.c_str(), (path + ".1").c_str());
+    fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
+    if (!fd) return;
+  }
+  [[maybe_unused]] const auto written = ::write(fd->get(), line.data(), line.size());
+}
+
 }  // namespace
 
 std::optional<AttachTiming> ParseAttachTiming(const std::string& line) {
@@ -60,18 +74,19 @@ std::optional<AttachTiming> ParseAttachTiming(const std::string& line) {
 }
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing) {
-  const std::string path = paths::AttachLog(root);
-  auto fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
-  if (!fd) return;
-  struct stat status {};
-  if (::fstat(fd->get(), &status) == 0 && static_cast<std::size_t>(status.st_size) > kMaxAttachLog) {
-    // Two at once: the older half goes early, and nothing else.
-    (void)::rename(path.c_str(), (path + ".1").c_str());
-    fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
-    if (!fd) return;
-  }
-  const std::string line = LineOf(timing);
-  [[maybe_unused]] const auto written = ::write(fd->get(), line.data(), line.size());
+  AppendLine(root, LineOf(timing));
+}
+
+void LogRebind(const Root& root, const AttachmentKey& key, const std::string& device,
+               const std::string& why) {
+  Json json;
+  json["time"] = static_cast<std::int64_t>(std::time(nullptr));
+  json["network"] = key.network;
+  json["containerId"] = key.container_id;
+  json["ifname"] = key.ifname;
+  json["device"] = device;
+  json["reboundFor"] = why;
+  AppendLine(root, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {

@@ -1,5 +1,6 @@
 // The log of attach timings: one JSON object a line for each ADD, with the time
-// that every phase took; for railheadd, which exports it, and for people.
+// that every phase took; for railheadd, which exports it, and for people. A DEL that binds a driver anew adds
+// a line, too.
 //
 // Bounded: at kMaxAttachLog bytes the file becomes attach.log.1, of which there is
 // one. Lines are appended with one write(2) each, so those of several processes do
@@ -31,6 +32,8 @@ struct AttachTiming {
 };
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing);
+// Logs that a DEL binds a device's driver anew, and why. ReadAttachTimings() skips the line.
+void LogRebind(const Root& root, const AttachmentKey& key, const std::string& device, const std::string& why);
 // All that is there, the oldest first. What is no line of ours (one that was cut when the
 // disk was full, say) is passed over.
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root);

@@ -83,6 +83,10 @@ Result<std::optional<JournalEntry>> Journal::FindByDevice(const std::string& dev
   return std::nullopt;
 }
 
+Result<bool> Journal::LinksTo(const std::string& device, const AttachmentKey& key) const {
+  return RH_TRY(ReadLink(paths::Devices(root_) + "/" + device)) == LinkTarget(key);
+}
+
 Result<std::vector<JournalEntry>> Journal::ReadSandbox(const std::string& container_id,
                                                        const std::string& but) const {
   std::vector<JournalEntry> entries;

@@ -31,6 +31,7 @@
 #include "netns/base/mac_address.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
+#include "netns/nl/device_state.h"
 #include "netns/nl/link.h"
 #include "netns/nl/route.h"
 
@@ -77,9 +78,13 @@ struct AttachedLink {
   int host_tx_queue_len = 0;
   bool host_promiscuous = false;
   bool host_all_multicast = false;
+  DeviceState host_settings;
   std::optional<VfState> host_vf;
   // What ADD changes through the PF, and so what DEL puts back.
   VfChange vf_change;
+  // The settings for which DEL binds the driver anew, and why. Written before the rebind, so that the next
+  // DEL finishes one that was interrupted. Empty: none.
+  std::string rebound_for;
 
   // RDMA: the device the pod uses; empty: none.
   std::string rdma_device;
@@ -156,6 +161,8 @@ class Journal {
   [[nodiscard]] Result<std::optional<JournalEntry>> Find(const AttachmentKey& key) const;
   // The entry that holds the device, or the slot of that id.
   [[nodiscard]] Result<std::optional<JournalEntry>> FindByDevice(const std::string& device) const;
+  // Whether the device's link leads to this entry. Does not read the entry.
+  [[nodiscard]] Result<bool> LinksTo(const std::string& device, const AttachmentKey& key) const;
   // All entries of one sandbox, by network and interface name.
   [[nodiscard]] Result<std::vector<JournalEntry>> OfSandbox(const std::string& container_id) const;
   // Those besides the caller's own, which is not read: of several devices it is long.

@@ -43,6 +43,16 @@ Json VfChangeJson(const VfChange& change) {
   return json;
 }
 
+// "NAME=VALUE NAME=VALUE": as JSON members they would take most of the time that an entry takes.
+std::string SettingsText(const DeviceState& settings) {
+  std::string text;
+  for (const auto& [name, value] : settings.values) {
+    if (!text.empty()) text += ' ';
+    text.append(name).append("=").append(value);
+  }
+  return text;
+}
+
 Json RouteJson(const Route& route) {
   Json json;
   json["dst"] = route.destination.ToString();
@@ -89,8 +99,10 @@ Json LinkJson(const AttachedLink& link) {
   json["hostTxQueueLen"] = link.host_tx_queue_len;
   json["hostPromisc"] = link.host_promiscuous;
   json["hostAllmulti"] = link.host_all_multicast;
+  json["hostSettings"] = SettingsText(link.host_settings);
   if (link.host_vf) json["hostVf"] = VfStateJson(*link.host_vf);
   json["vfChange"] = VfChangeJson(link.vf_change);
+  if (!link.rebound_for.empty()) json["reboundFor"] = link.rebound_for;
   json["rdmaDevice"] = link.rdma_device;
   json["softRoce"] = link.soft_roce;
   json["rdmaMoved"] = link.rdma_moved;
@@ -164,6 +176,26 @@ VfChange ReadVfChange(JsonReader reader) {
   return change;
 }
 
+// A field that a newer version has written is kept: what is not known here cannot be compared.
+DeviceState ReadSettings(JsonReader& reader, const std::string& key) {
+  DeviceState settings;
+  const std::string text = reader.String(key).value_or("");
+  for (std::string_view rest = text; !rest.empty();) {
+    const std::string_view setting = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(rest.size(), setting.size() + 1));
+    const std::size_t end = setting.find('=');
+    const std::string_view name = setting.substr(0, end);
+    const std::string_view value = end == std::string_view::npos ? "" : setting.substr(end + 1);
+    const DeviceField* field = FindDeviceField(name);
+    const bool wrong =
+        name.empty() || end == std::string_view::npos || (field != nullptr && !IsDeviceValue(*field, value));
+    if (wrong || !settings.values.emplace(name, value).second)
+      reader.Fail(key, "'" + std::string(setting) + "' is no setting and its value, or is there twice");
+  }
+  if (!text.empty() && text.back() == ' ') reader.Fail(key, "ends with a space");
+  return settings;
+}
+
 IpPrefix Prefix(JsonReader& reader, const std::string& key, const std::string& text) {
   const auto prefix = IpPrefix::Parse(text);
   if (!prefix) reader.Fail(key, "'" + text + "' is no address with prefix length");
@@ -224,8 +256,10 @@ AttachedLink ReadLink(JsonReader& reader) {
   link.host_tx_queue_len = SmallInt(reader, "hostTxQueueLen", 0);
   link.host_promiscuous = reader.Bool("hostPromisc").value_or(false);
   link.host_all_multicast = reader.Bool("hostAllmulti").value_or(false);
+  link.host_settings = ReadSettings(reader, "hostSettings");
   if (auto vf = reader.Object("hostVf"); vf) link.host_vf = ReadVfState(*vf);
   if (auto change = reader.Object("vfChange"); change) link.vf_change = ReadVfChange(*change);
+  link.rebound_for = reader.String("reboundFor").value_or("");
   link.rdma_device = reader.String("rdmaDevice").value_or("");
   link.soft_roce = reader.Bool("softRoce").value_or(false);
   link.rdma_moved = reader.Bool("rdmaMoved").value_or(false);

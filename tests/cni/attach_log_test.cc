@@ -65,6 +65,22 @@ TEST_F(AttachLogTest, TextThatIsNoUtf8IsStillALine) {
   EXPECT_FALSE(Lines(kLog)[0].is_discarded());
 }
 
+// Who reads timings passes over it.
+TEST_F(AttachLogTest, ARebindIsALineOfItsOwn) {
+  LogAttachTiming(temp_.root(), Timing("c1"));
+  LogRebind(temp_.root(), {"rails", "c1", "net1"}, "0000:43:10.0", "rings.rx (Device or resource busy)");
+  LogAttachTiming(temp_.root(), Timing("c2"));
+  const auto lines = Lines(kLog);
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1]["containerId"], "c1");
+  EXPECT_EQ(lines[1]["device"], "0000:43:10.0");
+  EXPECT_EQ(lines[1]["reboundFor"], "rings.rx (Device or resource busy)");
+  const auto timings = ReadAttachTimings(temp_.root());
+  ASSERT_TRUE(timings);
+  ASSERT_EQ(timings->size(), 2U);
+  EXPECT_EQ((*timings)[1].key.container_id, "c2");
+}
+
 TEST_F(AttachLogTest, Bounded) {
   constexpr std::size_t kLine = 4000;
   const std::size_t lines = 5 * kMaxAttachLog / kLine;

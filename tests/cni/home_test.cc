@@ -33,7 +33,10 @@ class HomeTest : public ::testing::Test {
     attached.host_tx_queue_len = link.tx_queue_len;
     entry_.links.push_back(attached);
   }
-  Result<void> Home() { return BringHome(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline()); }
+  Result<void> Home() {
+    return BringHome(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline(),
+                     [](const std::string&, const std::string&) { return Result<void>(); });
+  }
   [[nodiscard]] bool InPod(const std::string& name) const {
     return Must(pod_route_->FindLink(name)).has_value();
   }

@@ -44,6 +44,9 @@ AttachedLink FirstLink() {
   link.host_tx_queue_len = 1;
   link.host_promiscuous = true;
   link.host_all_multicast = true;
+  link.host_settings.values = {
+      {"rings.rx", "512"}, {"rules.list", ""}, {"features.wanted", "00000001ffffffff"}};
+  link.rebound_for = "xdp.driver (Device or resource busy)";
   link.host_vf = VfState{63,
                          *MacAddress::Parse("02:00:00:00:00:03"),
                          7,
@@ -153,6 +156,8 @@ TEST_F(JournalFieldsTest, OfTheHost) {
   EXPECT_EQ(is.host_tx_queue_len, was.host_tx_queue_len);
   EXPECT_EQ(is.host_promiscuous, was.host_promiscuous);
   EXPECT_EQ(is.host_all_multicast, was.host_all_multicast);
+  EXPECT_EQ(is.host_settings, was.host_settings) << "an empty list is no absent one";
+  EXPECT_EQ(is.rebound_for, was.rebound_for);
   EXPECT_EQ(is.host_vf, was.host_vf);
 }
 
@@ -184,6 +189,7 @@ TEST_F(JournalFieldsTest, AbsentStaysAbsent) {
   const AttachedLink& link = read_.links[1];
   EXPECT_EQ(link.vf, -1);
   EXPECT_EQ(link.host_vf, std::nullopt);
+  EXPECT_EQ(link.host_settings, DeviceState{});
   EXPECT_TRUE(link.vf_change.Empty());
   EXPECT_EQ(link.tuning, LinkTuning{});
   EXPECT_EQ(link.gid_index, std::nullopt);

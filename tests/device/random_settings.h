@@ -1,0 +1,19 @@
+// Values of device settings, at random, of the form that the kernel's have.
+// Threads: as the generator.
+#pragma once
+
+#include <random>
+#include <string>
+
+#include "netns/nl/device_state.h"
+
+namespace railhead::testing {
+
+// The seed is printed; RAILHEAD_SEED repeats a run.
+std::mt19937 SeededGenerator();
+
+std::string RandomValue(const DeviceField& field, std::mt19937& random);
+// One that is not `present`.
+std::string AnotherValue(const DeviceField& field, const std::string& present, std::mt19937& random);
+
+}  // namespace railhead::testing
