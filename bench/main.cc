@@ -72,7 +72,9 @@ Result<void> ReadRails(CommandLine& line) {
 Result<void> Rails(CommandLine& line) {
   RH_TRY(ReadRails(line));
   Record record;
-  RH_TRY(line.journal ? MeasureJournal(line.rails, record) : MeasureRails(line.rails, record));
+  RH_TRY(line.journal                ? MeasureJournal(line.rails, record)
+         : line.rails.before.empty() ? MeasureRails(line.rails, record)
+                                     : MeasureBefore(line.rails, record));
   return record.AppendTo(line.out);
 }
 
@@ -130,6 +132,7 @@ CLI::App* AddRails(CLI::App& app, CommandLine& line) {
   command->add_option("--group", line.rails.group, "Name of the measurement")->required();
   command->add_option("--rounds", line.rails.rounds, "Measured rounds")->required();
   command->add_option("--programs", line.rails.programs, "Directory of the project's programs")->required();
+  command->add_option("--before", line.rails.before, "Those of an earlier build, to compare with them alone");
   command->add_option("--peers", line.rails.peers, "Directory of the standard plugins");
   command->add_option("--scratch", line.rails.scratch, "Directory for the peers' state")->required();
   command->add_flag("--soft-roce", line.rails.soft_roce, "The rails have soft RoCE");

@@ -228,6 +228,12 @@ std::unique_ptr<RailsContender> MakeIpBatch(const RailsSetting& setting) {
   return std::make_unique<IpBatch>(setting);
 }
 
+std::unique_ptr<RailsContender> MakeRailheadBefore(const RailsSetting& setting) {
+  RailsSetting before = setting;
+  before.programs = setting.before;
+  return MakeRailhead(before, 0);
+}
+
 std::unique_ptr<RailsContender> MakeRailhead(const RailsSetting& setting, int probe_ms) {
   auto contender = std::make_unique<Chains>(kRailhead, "/run/netns/bench-1");
   Json config = {{"type", "railhead"}, {"waitSeconds", 120}, {"devices", Json::array()}};

@@ -30,6 +30,7 @@ struct RailsSetting {
   int rounds = 0;
   bool soft_roce = false;
   std::string programs;
+  std::string before;   // programs of an earlier build; empty: without it
   std::string peers;    // empty: without the standard plugins
   std::string scratch;  // their state
   std::vector<RailDevice> devices;
@@ -53,6 +54,8 @@ class RailsContender {
 std::unique_ptr<RailsContender> MakeIpBatch(const RailsSetting& setting);
 // `probe_ms` < 0: conflict detection as the fabric has it.
 std::unique_ptr<RailsContender> MakeRailhead(const RailsSetting& setting, int probe_ms);
+// The same by the programs of the earlier build.
+std::unique_ptr<RailsContender> MakeRailheadBefore(const RailsSetting& setting);
 std::unique_ptr<RailsContender> MakeHostDeviceChains(const RailsSetting& setting);
 
 }  // namespace railhead::bench

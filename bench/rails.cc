@@ -180,6 +180,21 @@ Result<void> MeasureRails(const RailsSetting& setting, Record& record) {
   return {};
 }
 
+Result<void> MeasureBefore(const RailsSetting& setting, Record& record) {
+  const auto now = MakeRailhead(setting, 0);
+  const auto before = MakeRailheadBefore(setting);
+  const Turn after_turn{*now, kRailhead};
+  const Turn before_turn{*before, kRailheadBefore};
+  for (int round = 0; round <= setting.rounds; ++round) {
+    for (const bool first : {true, false}) {
+      const Turn& turn = first == (round % 2 == 0) ? after_turn : before_turn;
+      const std::string id = "rails-" + std::to_string(round) + (&turn == &before_turn ? "-b" : "");
+      RH_TRY(Take(turn, id, setting, round == 0 ? nullptr : &record));
+    }
+  }
+  return {};
+}
+
 Result<void> MeasureJournal(const RailsSetting& setting, Record& record) {
   RailsSetting one = setting;
   one.devices.resize(1);

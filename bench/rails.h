@@ -10,6 +10,7 @@
 namespace railhead::bench {
 
 inline constexpr const char* kRailheadProbing = "railhead, conflict detection";
+inline constexpr const char* kRailheadBefore = "railhead, before";
 inline constexpr const char* kOneEntry = "1 entry";
 inline constexpr const char* kManyEntries = "1000 entries";
 // As AddPhases() calls a phase that railhead logs.
@@ -19,6 +20,9 @@ inline constexpr const char* kHandoffPhase = "- handoff";
 // of the measured time: all devices in the pod with carrier, address, rule and route, and back
 // under their names. Of railhead, the phases that it logs are recorded too.
 Result<void> MeasureRails(const RailsSetting& setting, Record& record);
+
+// Railhead beside an earlier build of it and nobody else, who begins changing with each round.
+Result<void> MeasureBefore(const RailsSetting& setting, Record& record);
 
 // The first device alone, with 1 and with 1,000 attachments of other pods in the journal.
 // The journal must be empty, and is afterwards.
