@@ -41,7 +41,7 @@ class NetlinkDevices final : public DeviceApi {
   Result<void> ReadGeneric(int index, DeviceState& state);
   void ReadTcx(int index, DeviceState& state) const;
   Result<void> WriteEthtool(int index, DeviceSource source, const DeviceState& values);
-  Result<void> WriteTcx(int index, const DeviceField& field, const std::string& wanted) const;
+  [[nodiscard]] Result<void> WriteTcx(int index, const DeviceField& field, const std::string& wanted) const;
   Result<void> WriteXdp(int index, const DeviceField& field, const std::string& wanted);
   Result<void> WriteQdisc(int index, const DeviceField& field, const std::string& wanted);
   Result<void> WriteDcb(const std::string& netdev, const DeviceState& values);
