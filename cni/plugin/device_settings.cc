@@ -109,6 +109,8 @@ class Restoration {
         // If the driver cannot set it, then the pod could not either.
         return refused != refused_.end() && refused->second.sys_errno != EOPNOTSUPP;
       case DeviceFieldKind::kAttached:
+        // railheadd may not call bpf(2) (manifests/seccomp), and a PF with VFs cannot be bound anew for that.
+        if (!now && field.source == DeviceSource::kTcx) return false;
         return !now || HasMore(*now, *before_.Find(field.name));
     }
     return true;

@@ -186,6 +186,18 @@ TEST_F(RestoreTest, AProgramOfTheHostThatIsGoneIsNoReason) {
   EXPECT_EQ(Setting("tcx.ingress"), "");
 }
 
+// As railheadd sees it, which may not call bpf(2): all else is restored, and no device is stuck for it.
+TEST_F(RestoreTest, ProgramsThatCannotBeReadAreNoReason) {
+  ASSERT_TRUE(Add(call_));
+  Setting("rings.rx") = "4096";
+  for (const char* place : {"tcx.ingress", "tcx.egress"}) Nic().device.values.erase(place);
+  kernel_.ClearLog();
+  const auto deleted = Del(call_);
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(Rebinds(), 0);
+  EXPECT_EQ(Setting("rings.rx"), *AllSettings().Find("rings.rx"));
+}
+
 // While a PF is in a pod, somebody can make VFs of it.
 TEST_F(RestoreTest, APfWithVfsIsNotBoundAnew) {
   kernel_.AddPf({.address = "0000:84:00.0", .netdev = "pf2", .driver = {.settings = AllSettings()}});
