@@ -44,7 +44,7 @@ Result<std::unique_ptr<RdmaApi>> LinuxKernel::OpenRdma(const NetNs& ns) {
 }
 
 Result<std::unique_ptr<DeviceApi>> LinuxKernel::OpenDevices(const NetNs& ns) {
-  return OpenNetlinkDevices(ns);
+  return OpenNetlinkDevices(ns, bpf_ == Bpf::kAsked);
 }
 
 Result<std::optional<std::vector<GidEntry>>> LinuxKernel::ReadGids(const NetNs& ns,

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -19,7 +20,10 @@ namespace railhead {
 
 class LinuxKernel final : public Kernel {
  public:
-  explicit LinuxKernel(Root root) : root_(std::move(root)) {}
+  // A daemon's list of system calls has no bpf(2), which can load code. TCX programs are invisible to it.
+  enum class Bpf : std::uint8_t { kAsked, kLeftAlone };
+
+  explicit LinuxKernel(Root root, Bpf bpf = Bpf::kAsked) : root_(std::move(root)), bpf_(bpf) {}
 
   Result<NetNs> OpenNetns(const std::string& path) override;
   // The namespace of the calling thread: code of ours never runs in another one.
@@ -44,6 +48,7 @@ class LinuxKernel final : public Kernel {
 
  private:
   Root root_;
+  Bpf bpf_;
 };
 
 }  // namespace railhead

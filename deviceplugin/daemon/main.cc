@@ -141,7 +141,7 @@ int Main(int argc, char** argv) {
   Log log(line.log_level, line.log_format);
   for (const std::string& argument : line.dropped_arguments)
     log.Info("ignored an argument that only steers glog's files", {{"argument", argument}});
-  LinuxKernel kernel(root);
+  LinuxKernel kernel(root, LinuxKernel::Bpf::kLeftAlone);
   if (line.reconcile_once) return ReconcileOnce(root, kernel);
   if (line.timings) return ShowTimings(root, &log);
   if (line.list) return List(root, kernel, line, &log);

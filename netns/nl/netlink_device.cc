@@ -23,15 +23,15 @@ namespace {
 
 class NetlinkDevices final : public DeviceApi {
  public:
-  // `family`: nullopt, if the kernel has no netlink for ethtool. `own`: the namespace is the calling
-  // thread's.
+  // `family`: nullopt, if the kernel has no netlink for ethtool. `has_tcx`: programs may be asked for, and
+  // the namespace is the calling thread's.
   NetlinkDevices(nl::Socket route, nl::Socket generic, nl::EthtoolIoctl ioctl,
-                 std::optional<std::uint16_t> family, bool own)
+                 std::optional<std::uint16_t> family, bool has_tcx)
       : route_(std::move(route)),
         generic_(std::move(generic)),
         ioctl_(std::move(ioctl)),
         family_(family),
-        own_(own) {}
+        has_tcx_(has_tcx) {}
 
   Result<DeviceState> Read(const Link& link) override;
   Result<void> Write(const Link& link, DeviceSource source, const DeviceState& values) override;
@@ -52,7 +52,7 @@ class NetlinkDevices final : public DeviceApi {
   nl::Socket generic_;
   nl::EthtoolIoctl ioctl_;
   const std::optional<std::uint16_t> family_;
-  const bool own_;
+  const bool has_tcx_;
 };
 
 Result<DeviceState> NetlinkDevices::Read(const Link& link) {
@@ -105,7 +105,7 @@ Result<void> NetlinkDevices::ReadGeneric(int index, DeviceState& state) {
 }
 
 void NetlinkDevices::ReadTcx(int index, DeviceState& state) const {
-  if (!own_) return;
+  if (!has_tcx_) return;
   for (const DeviceField& field : DeviceFields()) {
     if (field.source != DeviceSource::kTcx) continue;
     const auto programs = nl::ListTcxPrograms(index, field.id);
@@ -233,7 +233,7 @@ Result<void> NetlinkDevices::WriteDcb(const std::string& netdev, const DeviceSta
 
 }  // namespace
 
-Result<std::unique_ptr<DeviceApi>> OpenNetlinkDevices(const NetNs& ns) {
+Result<std::unique_ptr<DeviceApi>> OpenNetlinkDevices(const NetNs& ns, bool bpf) {
   const std::string what = "opening the devices of " + ns.path();
   std::optional<nl::Socket> route;
   std::optional<nl::Socket> generic;
@@ -250,9 +250,9 @@ Result<std::unique_ptr<DeviceApi>> OpenNetlinkDevices(const NetNs& ns) {
   const auto got =
       generic->Get(ask, [&](const nl::Received& received) { family = nl::ParseEthtoolFamily(received); });
   if (!got && got.error().sys_errno != ENOENT) return Fail(Wrap(got.error(), what));
-  const bool own = RH_TRY(NetNs::Current()).SameAs(ns);
+  const bool has_tcx = bpf && RH_TRY(NetNs::Current()).SameAs(ns);
   return std::make_unique<NetlinkDevices>(std::move(*route), std::move(*generic), std::move(*ioctl), family,
-                                          own);
+                                          has_tcx);
 }
 
 }  // namespace railhead

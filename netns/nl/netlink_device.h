@@ -13,6 +13,7 @@
 
 namespace railhead {
 
-Result<std::unique_ptr<DeviceApi>> OpenNetlinkDevices(const NetNs& ns);
+// TCX programs are read with `bpf` only, and in the own namespace.
+Result<std::unique_ptr<DeviceApi>> OpenNetlinkDevices(const NetNs& ns, bool bpf);
 
 }  // namespace railhead
