@@ -9,6 +9,7 @@
 #   peer     ARG...: as for sweep; Debian's host-device, whose exceptions are counted
 #   stress   ARG...: for crash_stress
 #   daemon   ARG...: for crash_daemon (--percent, --seed, --scenario, ...)
+#   soak     ARG...: for soak of tests/soak (--seconds, --seed, ...)
 # exit status: the program's.
 #
 # All of it happens in network and mount namespaces of its own, below a tmpfs, so that
@@ -66,7 +67,9 @@ mkdir -p "$work/root/etc/railhead"
 echo node0 >"$work/root/etc/railhead/node-name"
 
 # ---- the work --------------------------------------------------------------------------
-config='"cniVersion": "1.0.0", "name": "crash", "type": "railhead", "waitSeconds": 120, "homeWaitSeconds": 0, "conflictProbeMs": 20'
+version=1.0.0
+[ "$command" != soak ] || version=1.1.0 # with GC
+config='"cniVersion": "'$version'", "name": "crash", "type": "railhead", "waitSeconds": 120, "homeWaitSeconds": 0, "conflictProbeMs": 20'
 sweep=("$bin/crash_sweep" run --programs "$bin" --root "$work/root" --pod /run/netns/first --other /run/netns/other)
 sweep+=(--daemon "$bin/railheadd")
 case $command in
@@ -87,5 +90,13 @@ case $command in
             --config "{ $config, \"deviceID\": \"DEVICE\" }" --device "${bdf[@]}" "$@" ;;
     daemon)
         "$bin/crash_daemon" --programs "$bin" --root "$work/root" --pod /run/netns/first --other /run/netns/other "$@" ;;
+    soak)
+        [ -x "$bin/soak" ] || die "there is no $bin/soak: run tests/soak/run.sh, which builds what is needed"
+        mkdir -p "$work"/root/{kubelet,var/lib/kubelet/device-plugins}
+        devices=()
+        for name in "${!bdf[@]}"; do devices+=("${bdf[$name]}=$name"); done
+        "$bin/soak" --programs "$bin" --root "$work/root" --netns /run/netns --log "$work/railheadd.log" \
+            --config "{ $config, SETTINGS\"deviceID\": \"DEVICE\" }" --device "${devices[@]}" \
+            --daemon "$bin/railheadd --kubelet-dir /kubelet --reconcile-interval 2" "$@" || { status=$? && tail -n 30 "$work/railheadd.log" && exit "$status"; } ;;
     *) usage ;;
 esac
