@@ -155,6 +155,8 @@ struct RecordFacts {
   std::vector<UnreadableEntry> unreadable;       // of the journal
   std::map<std::string, std::string> displaced;  // by device: its own name, which another interface has
   std::vector<std::string> altered_specs;        // file names of CDI specs that are not as we wrote them
+  std::optional<Error> store_error;              // of the address store, which cannot be read
+  std::uint64_t store_extensions = 0;            // StoreCounters::extended
 };
 
 struct NodeFacts {

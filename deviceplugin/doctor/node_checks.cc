@@ -141,8 +141,16 @@ Verdict CheckRecords(const NodeFacts& facts) {
     verdict.Warn("/run/cdi/" + name + " was removed or changed by another program",
                  "railheadd writes it again with its next pass; find what cleans /run/cdi");
   }
+  if (const auto& error = facts.records->store_error)
+    verdict.Fail("the address store cannot be read: " + error->message, error->hint);
+  if (const auto times = facts.records->store_extensions; times != 0) {
+    verdict.Note("the address store's file was shorter than it counts, " + std::to_string(times) +
+                     " times; nothing was lost, and it was extended",
+                 "railctl ipam events says when");
+  }
   if (verdict.observations().empty())
-    verdict.Ok("all entries can be read, all devices have their names, all CDI specs are there");
+    verdict.Ok(
+        "all entries and addresses can be read, all devices have their names, all CDI specs are there");
   return verdict;
 }
 

@@ -6,6 +6,7 @@
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/pools/plan.h"
+#include "ipam/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/nl/devlink_info.h"
@@ -36,6 +37,13 @@ Fact<LeafReport> ReadLeaves(const Root& root) {
   return leaves;
 }
 
+Result<std::uint64_t> ReadStoreExtensions(const Root& root) {
+  const auto store = RH_TRY(AddressStore::OpenExisting(root));
+  if (!store) return 0;
+  const StoreCounters counters = RH_TRY(store->OwnCounters());
+  return counters.extended;
+}
+
 Result<RecordFacts> ReadRecords(const Root& root) {
   RecordFacts records;
   records.unreadable = RH_TRY(Journal(root).Scan()).unreadable;
@@ -45,6 +53,11 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   }
   for (const std::string& name : RH_TRY(ListCdiRecords(root))) {
     if (!RH_TRY(IsCdiSpecIntact(root, name))) records.altered_specs.push_back(name);
+  }
+  if (const auto extensions = ReadStoreExtensions(root); extensions) {
+    records.store_extensions = *extensions;
+  } else {
+    records.store_error = extensions.error();
   }
   return records;
 }

@@ -118,6 +118,12 @@ TEST_F(ReadFactsTest, OnlyWhatIsAskedForIsRead) {
   EXPECT_EQ(Read({doctor::FactKind::kDcb}).pfs[0].mtu.why(), doctor::kNotAskedFor);
 }
 
+TEST_F(ReadFactsTest, TheAddressStore) {
+  Expect(Judge("node.records"), Status::kOk, "all entries and addresses can be read");
+  sysfs_.Write("/var/lib/railhead/ipam/store.mdb", "no store\n");
+  Expect(Judge("node.records"), Status::kFailure, "the address store cannot be read");
+}
+
 TEST_F(ReadFactsTest, WhatTheKernelRefuses) {
   kernel_ = doctor::QuestionsFor(sysfs_.root());
   for (const char* id : {"qos.dscp", "qos.pfc", "qos.ets", "qos.ecn", "sriov.vf-order"})

@@ -143,6 +143,14 @@ TEST(RecordsTest, UnreadableEntriesAndSubstituteNames) {
   node.records = records;
   Expect(doctor::CheckRecords(node), Status::kWarning,
          "/run/cdi/railhead-0000:43:10.0.json was removed or changed");
+  records.altered_specs.clear();
+  records.store_extensions = 2;
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kNote, "2 times; nothing was lost");
+  records.store_error = Error{ErrorCode::kIo, "page 7 is missing", "railctl ipam", 0};
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kFailure, "the address store cannot be read: page 7 is missing");
+  records.store_error = std::nullopt;
   records.unreadable.push_back({{"rails", "c1", "net1"}, "/run/x.json", {"0000:43:10.1"}, {}});
   node.records = records;
   const auto verdict = doctor::CheckRecords(node);
