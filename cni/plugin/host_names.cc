@@ -111,11 +111,10 @@ void ReturnFreeNames(const Root& root, RouteApi& host, const std::set<std::strin
   const auto devices = ListDisplacedDevices(root);
   if (!devices) return;
   for (const std::string& device : *devices) {
-    if (held.contains(device)) {
-      (void)ReturnOwnNames(root, host, device);
-    } else if (const auto locks = DeviceLocks::Acquire(root, {device}, std::chrono::milliseconds(0)); locks) {
-      (void)ReturnOwnNames(root, host, device);
-    }
+    std::set<std::string> to_lock;
+    if (!held.contains(device)) to_lock.insert(device);
+    const auto locks = DeviceLocks::Acquire(root, to_lock, std::chrono::milliseconds(0));
+    if (locks) (void)ReturnOwnNames(root, host, device);
   }
 }
 

@@ -88,7 +88,7 @@ TEST_F(ReportTest, ADamagedAttachmentIsNoted) {
   Attach(vfs_[3], machine_.nics[0]);
   sysfs_.Write("/run/railhead/attachments/sandbox-1/rails@net1.json", "{");
   const NodeReport report = Read();
-  EXPECT_EQ(report.nics[0].InUse(), 0);
+  EXPECT_EQ(report.nics[0].InUse(), 1) << "nobody knows whether it is";
   ASSERT_EQ(report.notes.size(), 1U);
   EXPECT_NE(report.notes[0].find("rails@net1.json"), std::string::npos) << report.notes[0];
 }
