@@ -61,6 +61,10 @@ std::string Hex(std::uint16_t number) {
   return text;
 }
 
+std::string WhyDisplaced(const std::string& device, const std::string& name) {
+  return "device " + device + " has a substitute name, since another interface is called " + name;
+}
+
 }  // namespace
 
 Verdict CheckMemlock(const NodeFacts& facts) {
@@ -134,7 +138,7 @@ Verdict CheckRecords(const NodeFacts& facts) {
                  "railctl journal show " + entry.path + "; railctl journal restore " + entry.path);
   }
   for (const auto& [device, name] : facts.records->displaced) {
-    verdict.Warn("device " + device + " has a substitute name, since another interface is called " + name,
+    verdict.Warn(WhyDisplaced(device, name),
                  "ip link show " + name + "; the device gets its name back when that is free");
   }
   for (const std::string& name : facts.records->altered_specs) {
