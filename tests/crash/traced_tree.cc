@@ -85,9 +85,10 @@ void TracedTree::OnStop(pid_t pid, int status) {
     case PTRACE_EVENT_FORK:
     case PTRACE_EVENT_VFORK:
     case PTRACE_EVENT_CLONE: {
+      // A process that was killed in this stop names no child, and kill(2) takes number 0 for the own group.
       unsigned long child = 0;
-      (void)::ptrace(PTRACE_GETEVENTMSG, pid, nullptr, &child);
-      (void)NumberOf(static_cast<pid_t>(child));
+      if (::ptrace(PTRACE_GETEVENTMSG, pid, nullptr, &child) == 0 && child != 0)
+        (void)NumberOf(static_cast<pid_t>(child));
       return Resume(pid, 0);
     }
     case PTRACE_EVENT_EXEC:
@@ -144,7 +145,7 @@ bool TracedTree::EndsBefore(pid_t pid, const SystemCall& call) {
 void TracedTree::LetGo() {
   for (const auto& [pid, number] : live_) {
     if (pid == first_) continue;
-    if (pid == result_.frozen) {
+    if (result_.frozen != 0 && pid == result_.frozen) {
       (void)::kill(pid, SIGSTOP);
       (void)::ptrace(PTRACE_DETACH, pid, nullptr, nullptr);
       continue;
