@@ -26,12 +26,13 @@ class NetlinkDevices final : public DeviceApi {
   // `family`: nullopt, if the kernel has no netlink for ethtool. `has_tcx`: programs may be asked for, and
   // the namespace is the calling thread's.
   NetlinkDevices(nl::Socket route, nl::Socket generic, nl::EthtoolIoctl ioctl,
-                 std::optional<std::uint16_t> family, bool has_tcx)
+                 std::optional<std::uint16_t> family, bool bpf, bool own)
       : route_(std::move(route)),
         generic_(std::move(generic)),
         ioctl_(std::move(ioctl)),
         family_(family),
-        has_tcx_(has_tcx) {}
+        bpf_(bpf),
+        own_(own) {}
 
   Result<DeviceState> Read(const Link& link) override;
   Result<void> Write(const Link& link, DeviceSource source, const DeviceState& values) override;
@@ -52,7 +53,8 @@ class NetlinkDevices final : public DeviceApi {
   nl::Socket generic_;
   nl::EthtoolIoctl ioctl_;
   const std::optional<std::uint16_t> family_;
-  const bool has_tcx_;
+  const bool bpf_;
+  const bool own_;
 };
 
 Result<DeviceState> NetlinkDevices::Read(const Link& link) {
@@ -105,7 +107,7 @@ Result<void> NetlinkDevices::ReadGeneric(int index, DeviceState& state) {
 }
 
 void NetlinkDevices::ReadTcx(int index, DeviceState& state) const {
-  if (!has_tcx_) return;
+  if (!bpf_ || !own_) return;
   for (const DeviceField& field : DeviceFields()) {
     if (field.source != DeviceSource::kTcx) continue;
     const auto programs = nl::ListTcxPrograms(index, field.id);
@@ -169,6 +171,7 @@ Result<void> NetlinkDevices::WriteEthtool(int index, DeviceSource source, const 
 
 // Only detaches: the order in which programs run, and who holds them, nobody has kept.
 Result<void> NetlinkDevices::WriteTcx(int index, const DeviceField& field, const std::string& wanted) const {
+  if (!bpf_) return Fail(ErrorCode::kUnsupported, "TCX programs are not this program's to detach");
   const auto keep = nl::ElementsOf(wanted);
   for (const std::uint32_t program : RH_TRY(nl::ListTcxPrograms(index, field.id))) {
     if (Contains(keep, std::to_string(program))) continue;
@@ -179,9 +182,10 @@ Result<void> NetlinkDevices::WriteTcx(int index, const DeviceField& field, const
 
 Result<void> NetlinkDevices::WriteXdp(int index, const DeviceField& field, const std::string& wanted) {
   UniqueFd program;
-  if (!wanted.empty()) {
+  // Without bpf(2), or when it went with its last holder, nothing is attached: the pod's has to go all the
+  // same.
+  if (!wanted.empty() && bpf_) {
     auto opened = nl::OpenProgram(static_cast<std::uint32_t>(nl::NumberOf(wanted)));
-    // It went with its last holder: the pod's has to go all the same.
     if (!opened && opened.error().code != ErrorCode::kNotFound) return Fail(opened.error());
     if (opened) program = std::move(*opened);
   }
@@ -250,9 +254,9 @@ Result<std::unique_ptr<DeviceApi>> OpenNetlinkDevices(const NetNs& ns, bool bpf)
   const auto got =
       generic->Get(ask, [&](const nl::Received& received) { family = nl::ParseEthtoolFamily(received); });
   if (!got && got.error().sys_errno != ENOENT) return Fail(Wrap(got.error(), what));
-  const bool has_tcx = bpf && RH_TRY(NetNs::Current()).SameAs(ns);
+  const bool own = RH_TRY(NetNs::Current()).SameAs(ns);
   return std::make_unique<NetlinkDevices>(std::move(*route), std::move(*generic), std::move(*ioctl), family,
-                                          has_tcx);
+                                          bpf, own);
 }
 
 }  // namespace railhead

@@ -1,5 +1,14 @@
 // Device settings on the real kernel, with a veth for the device. Needs root.
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <iterator>
 
 #include "cni/plugin/device_settings.h"
 #include "netns/base/text.h"
@@ -74,6 +83,42 @@ TEST_F(DeviceKernelTest, AllAtOnce) {
   ASSERT_TRUE(left) << Describe(left.error());
   EXPECT_TRUE(left->fields.empty()) << Describe(*left);
   EXPECT_EQ(Read().values, before.values);
+}
+
+// The kernel kills the calling process when it calls bpf(2), as systemd's filter of railheadd does.
+void DieOfBpf() {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, __NR_bpf, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<unsigned short>(std::size(code)), code};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) != 0)
+    ::_exit(2);
+}
+
+// What railheadd restores: read by an ADD that saw TCX programs, with a program of the host besides.
+TEST_F(DeviceKernelTest, ADaemonCallsNoBpf) {
+  DeviceState before = Read();
+  for (const char* programs : {"tcx.ingress", "tcx.egress", "xdp.generic"}) {
+    for (const char* value : {"", "1"}) {
+      before.values[programs] = value;
+      ASSERT_TRUE(Write("link.group", "7"));
+      const pid_t daemon = ::fork();
+      if (daemon == 0) {
+        DieOfBpf();
+        LinuxKernel kernel(Root(), LinuxKernel::Bpf::kLeftAlone);
+        const auto devices = kernel.OpenDevices(ns_);
+        if (!devices) ::_exit(3);
+        const auto left = RestoreSettings(**devices, link_, before);
+        ::_exit(left && left->fields.empty() ? 0 : 4);
+      }
+      int status = 0;
+      ASSERT_EQ(::waitpid(daemon, &status, 0), daemon);
+      EXPECT_EQ(status, 0) << programs << " '" << value << "'";
+      EXPECT_EQ(*Read().Find("link.group"), *before.Find("link.group"));
+    }
+  }
 }
 
 // The kernel removes qdiscs with the move, and keeps the rest.
