@@ -57,7 +57,9 @@ TEST_F(PluginRecoverTest, NothingIsTouchedWhileThePodRuns) {
 TEST_F(PluginRecoverTest, OneDamagedDeviceCostsNoOther) {
   for (const std::size_t damaged : {0, 1, 2}) {
     SCOPED_TRACE(damaged);
-    if (damaged > 0) ASSERT_TRUE(Add(AllRails()));
+    if (damaged > 0) {
+      ASSERT_TRUE(Add(AllRails()));
+    }
     text_ = File(kPath);
     DamageDevice(damaged);
     const auto first = Recover(false);
@@ -77,7 +79,9 @@ TEST_F(PluginRecoverTest, OneDamagedDeviceCostsNoOther) {
 
 TEST_F(PluginRecoverTest, AFileThatSaysNothing) {
   for (const std::string& text : {std::string(), std::string("{"), text_.substr(0, text_.size() / 2)}) {
-    if (File(kPath).empty()) ASSERT_TRUE(Add(AllRails()));
+    if (File(kPath).empty()) {
+      ASSERT_TRUE(Add(AllRails()));
+    }
     Damage(text);
     const auto forced = Recover(true);
     ASSERT_TRUE(forced) << Describe(forced.error());

@@ -93,10 +93,14 @@ class CdiReadersTest : public TwoRails {
       const std::string& id = vfs0_[static_cast<std::size_t>(round) % vfs0_.size()];
       WriteSpec(id);
       const std::string path = paths::CdiSpec(root_, id);
-      if (awaited) EXPECT_EQ(AwaitCdiReader(root_, {id}, milliseconds(60'000)), true);
+      if (awaited) {
+        EXPECT_EQ(AwaitCdiReader(root_, {id}, milliseconds(60'000)), true);
+      }
       const std::string known = runtime.SpecOf(std::filesystem::path(path).filename());
       refused += known == ReadFile(path).value().value() ? 0 : 1;
-      if (round % 3 == 0) EXPECT_EQ(RemoveCdiSpec(root_, id), true);
+      if (round % 3 == 0) {
+        EXPECT_EQ(RemoveCdiSpec(root_, id), true);
+      }
     }
     return refused;
   }
