@@ -39,7 +39,7 @@ class Claim {
   Result<std::vector<JournalEntry>> Earlier(const std::set<std::string>& devices) {
     std::map<AttachmentKey, JournalEntry> found;
     if (auto own = RH_TRY(journal_.Find(key_)); own) {
-      if (own->phase == Phase::kDone) {
+      if (own->phase == Phase::kDone && !own->links.empty()) {
         return Fail(ErrorCode::kExists,
                     "container " + key_.container_id + " has " + key_.ifname + " of network " + key_.network +
                         " already",

@@ -71,8 +71,11 @@ Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& 
   RH_TRY(ReturnDevices(root, kernel, journal, request, held, options));
   RH_TRY(ReturnNames(root, kernel, held));
   RH_TRY(RemoveHandoffOf(root, journal, held));
-  RH_TRY_WRAP(IpamRelease(request, entry), "releasing the addresses of " + entry.key.ToString());
-  return journal.Remove(entry);
+  const auto released = IpamRelease(request, entry);
+  if (released) return journal.Remove(entry);
+  // A network's author chooses the IPAM plugin and its words: they must not hold a device.
+  if (!entry.links.empty()) RH_TRY(journal.FreeDevices(entry));
+  return WithContext(released, "releasing the addresses of " + entry.key.ToString());
 }
 
 }  // namespace railhead

@@ -3,9 +3,9 @@
 //
 // Devices first, then handoff and addresses: an address must not go to another pod
 // while a device still has it. The entry goes last: while there is one, whoever
-// failed or was killed in the middle comes again. Callers hold the locks of the
-// entry's devices (DevicesOf).
-// Threads: as Kernel.
+// failed or was killed in the middle comes again. If the IPAM plugin fails, an entry without devices stays:
+// DEL and railheadd ask again, and the devices are free meanwhile. Callers hold the locks of the entry's
+// devices (DevicesOf). Threads: as Kernel.
 #pragma once
 
 #include <set>

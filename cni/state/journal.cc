@@ -152,13 +152,25 @@ Result<void> Journal::Write(const JournalEntry& entry) const {
   return {};
 }
 
-Result<void> Journal::Remove(const JournalEntry& entry) const {
-  RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
+Result<void> Journal::RemoveDeviceLinks(const JournalEntry& entry) const {
   for (const auto& name : NamesOf(entry)) {
     const std::string device = paths::Devices(root_) + "/" + name;
     RH_TRY(RemoveFile(device + std::string(kTemporarySuffix)));
     if (RH_TRY(ReadLink(device)) == LinkTarget(entry.key)) RH_TRY(RemoveFile(device));
   }
+  return {};
+}
+
+Result<void> Journal::FreeDevices(const JournalEntry& entry) const {
+  JournalEntry rest = entry;
+  rest.links.clear();
+  RH_TRY(Write(rest));
+  return RemoveDeviceLinks(entry);
+}
+
+Result<void> Journal::Remove(const JournalEntry& entry) const {
+  RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
+  RH_TRY(RemoveDeviceLinks(entry));
   RH_TRY(RemoveWritten(PathOf(entry.key)));
   (void)RemoveEmptyDirectory(DirectoryOf(entry.key.container_id));  // siblings may still be there
   return {};

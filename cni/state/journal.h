@@ -175,6 +175,9 @@ class Journal {
 
   // Writes the entry, then the links of its devices.
   [[nodiscard]] Result<void> Write(const JournalEntry& entry) const;
+  // Its devices are on the host again, and something else is left: the entry goes on without them, so that
+  // the next pod can have them.
+  [[nodiscard]] Result<void> FreeDevices(const JournalEntry& entry) const;
   // Removes the links of its devices (those that are still its own), then the
   // entry. Removing what is not there succeeds.
   [[nodiscard]] Result<void> Remove(const JournalEntry& entry) const;
@@ -206,6 +209,7 @@ class Journal {
  private:
   [[nodiscard]] std::string DirectoryOf(const std::string& container_id) const;
   [[nodiscard]] Result<std::optional<JournalEntry>> Read(const std::string& path) const;
+  [[nodiscard]] Result<void> RemoveDeviceLinks(const JournalEntry& entry) const;
   // `but`: a path that is left out.
   [[nodiscard]] Result<std::vector<JournalEntry>> ReadSandbox(const std::string& container_id,
                                                               const std::string& but) const;

@@ -47,6 +47,7 @@ struct Verdict {
 Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
   // While it runs, an ADD holds the lock that we get before this counts.
   if (entry.phase == Phase::kPlanned) return Verdict{"its ADD was killed or could not be undone"};
+  if (entry.links.empty()) return Verdict{"its IPAM plugin has not released its addresses"};
   const auto ns = RH_TRY(OpenPodOf(pass.kernel, entry));
   if (!ns) {
     return MayBeHidden(entry) ? Verdict{} : Verdict{"its network namespace is gone"};

@@ -300,6 +300,36 @@ TEST_F(PluginDelTest, IpamFailureKeepsTheEntryForTheNextTry) {
   EXPECT_EQ(IpamCalls(), "ADD DEL DEL");
 }
 
+// Who writes the network chooses the IPAM plugin and what it is told. The next pod gets the device all the
+// same, and the first one's addresses are a debt that each later DEL tries to settle.
+TEST_F(PluginDelTest, AnIpamPluginThatFailsHoldsNoDevice) {
+  const auto before = World();
+  const Journal journal(sysfs_.root());
+  const AttachmentKey first{"rail0", "c1", "net1"};
+  ASSERT_TRUE(Add({.config = Usual()}));
+  FailIpam("DEL");
+  for (int tried = 0; tried < 3; ++tried) {
+    const auto failed = Del({.config = Usual()});
+    ASSERT_FALSE(failed);
+    EXPECT_NE(Describe(failed.error()).find("releasing the addresses of"), std::string::npos);
+    const auto debt = journal.Find(first).value();
+    ASSERT_TRUE(debt);
+    EXPECT_TRUE(debt->links.empty());
+    EXPECT_TRUE(journal.HeldDevices().empty());
+  }
+  const Call next{.container = "c2", .netns = MakePod("pod2"), .config = Usual()};
+  const auto added = Add(next);
+  EXPECT_TRUE(added) << Describe(added.error());
+  EXPECT_FALSE(Add({.config = Usual(1)})) << "of the first one, while its debt cannot be settled";
+  FailIpam("");
+  EXPECT_TRUE(Del({.config = Usual()}));
+  EXPECT_FALSE(journal.Find(first).value());
+  EXPECT_EQ(journal.HeldDevices().size(), 1U) << "the next pod keeps what it has";
+  EXPECT_TRUE(Del(next));
+  kernel_.RemoveNamespace(next.netns);
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
 // Pods without a device come by with their DELs too, and pods whose ADD the plugin refused:
 // a plugin that is missing, broken or of other words must not keep them.
 TEST_F(PluginDelTest, OfTheUnknownIsNotHeldUpByThePlugin) {
