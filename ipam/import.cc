@@ -26,7 +26,7 @@ Result<ImportedAddress> ReadFileOfAddress(const std::string& path, const IpAddre
   if (subnet == subnets.end())
     return Fail(ErrorCode::kInvalid, path + ": is in none of the subnets given",
                 "name its subnet, too: --subnet");
-  const auto content = RH_TRY(ReadFile(path));
+  const auto content = RH_TRY(ReadRootFile(path));
   const auto lines = Split(content.value_or(""), '\n');
   const std::string container = lines.empty() ? "" : Trimmed(lines[0]);
   if (container.empty()) {

@@ -23,7 +23,7 @@ void Append(nlohmann::json& dns, const char* key, const std::vector<std::string>
 }  // namespace
 
 Result<std::string> DnsOfResolvConf(const Root& root, const std::string& path) {
-  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  const auto text = RH_TRY(ReadRootFile(root.Path(path)));
   if (!text) {
     return Fail(ErrorCode::kNotFound, "resolvConf: " + path + " does not exist",
                 "name the file whose name servers containers shall have, or remove resolvConf");

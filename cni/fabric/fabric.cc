@@ -81,7 +81,7 @@ const Rail* Fabric::RailOfPf(const std::string& pf_name, const std::string& pf_b
 }
 
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path) {
-  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  const auto text = RH_TRY(ReadRootFile(root.Path(path)));
   if (!text) return std::nullopt;
   return RH_TRY(ParseFabric(*text, path));
 }

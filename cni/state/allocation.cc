@@ -47,7 +47,7 @@ std::string PcideviceVariable(const std::string& resource) {
 
 Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const std::string& device_id) {
   const std::string path = RH_TRY(PathOf(root, device_id));
-  const auto text = RH_TRY(ReadFile(path));
+  const auto text = RH_TRY(ReadRootFile(path));
   if (!text) return std::nullopt;
   const auto document = RH_TRY(JsonDocument::Parse(*text, path));
   JsonReader reader = document.Root();

@@ -50,7 +50,7 @@ Result<std::vector<ContainerDevices>> ParseCheckpoint(const std::string& text, c
 
 Result<std::vector<ContainerDevices>> ReadCheckpoint(const Root& root) {
   const std::string path = paths::KubeletCheckpoint(root);
-  const auto text = RH_TRY(ReadFile(path));
+  const auto text = RH_TRY(ReadRootFile(path));
   if (!text) return std::vector<ContainerDevices>{};
   return ParseCheckpoint(*text, path);
 }

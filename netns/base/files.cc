@@ -97,13 +97,8 @@ Result<Temporary> MakeTemporary(const FileContent& file, mode_t mode) {
 }
 
 // `at_once`: what is shorter than the buffer is all of it.
-Result<std::optional<std::string>> Read(const std::string& path, std::size_t max_size, bool at_once) {
-  // O_NONBLOCK: to open a pipe that nobody writes to would wait for ever.
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!fd.valid()) {
-    if (IsAbsence(errno)) return std::nullopt;
-    return FailSys(errno, "opening " + path);
-  }
+Result<std::string> ReadOpen(const UniqueFd& fd, const std::string& path, std::size_t max_size,
+                             bool at_once) {
   std::string content;
   std::array<char, 4096> buffer{};
   for (;;) {
@@ -124,10 +119,44 @@ Result<std::optional<std::string>> Read(const std::string& path, std::size_t max
   }
 }
 
+Result<std::optional<std::string>> Read(const std::string& path, std::size_t max_size, bool at_once) {
+  // O_NONBLOCK: to open a pipe that nobody writes to would wait for ever.
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) {
+    if (IsAbsence(errno)) return std::nullopt;
+    return FailSys(errno, "opening " + path);
+  }
+  return RH_TRY(ReadOpen(fd, path, max_size, at_once));
+}
+
+Result<void> RefuseUntrusted(const UniqueFd& fd, const std::string& path) {
+  struct stat facts {};
+  if (::fstat(fd.get(), &facts) != 0) return FailSys(errno, "looking at " + path);
+  if (!S_ISREG(facts.st_mode)) return Fail(ErrorCode::kInvalid, path + " is no regular file");
+  if (facts.st_uid == 0 || facts.st_uid == ::geteuid()) return {};
+  return Fail(ErrorCode::kPermission,
+              path + " belongs to user " + std::to_string(facts.st_uid) + ", not to root",
+              "chown root " + path + ", if its content is what root wants");
+}
+
 }  // namespace
 
 Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size) {
   return Read(path, max_size, false);
+}
+
+Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::size_t max_size) {
+  // O_PATH opens nothing of a device or a pipe.
+  const UniqueFd there(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!there.valid()) {
+    if (IsAbsence(errno)) return std::nullopt;
+    return FailSys(errno, "opening " + path);
+  }
+  RH_TRY(RefuseUntrusted(there, path));
+  const std::string same = "/proc/self/fd/" + std::to_string(there.get());
+  const UniqueFd fd(::open(same.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!fd.valid()) return FailSys(errno, "opening " + path + " by " + same);
+  return RH_TRY(ReadOpen(fd, path, max_size, false));
 }
 
 Result<std::optional<std::string>> ReadAttribute(const std::string& path) {

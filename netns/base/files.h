@@ -31,6 +31,10 @@ inline constexpr std::size_t kMaxFileSize = std::size_t{4} << 20;
 // `max_size` is an error.
 Result<std::optional<std::string>> ReadFile(const std::string& path, std::size_t max_size = kMaxFileSize);
 
+// As ReadFile, of what root decides by, or of a path that somebody else may have named. It is opened only if
+// it is a regular file (to open a watchdog starts it) and belongs to root or to us.
+Result<std::optional<std::string>> ReadRootFile(const std::string& path, std::size_t max_size = kMaxFileSize);
+
 // As ReadFile, but trailing white space removed: for sysfs attributes. nullopt also when the kernel takes the
 // object of the attribute down just now (ENODEV, fs/kernfs/file.c). An interface's: ReadNetdevAttribute
 // (netns/sys/netdev_sysfs.h).

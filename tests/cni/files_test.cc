@@ -4,9 +4,12 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 #include <vector>
 
@@ -125,6 +128,44 @@ TEST_F(WriteAtomicTest, RemovedWholeOrHalf) {
   WriteFileAt(half_, "half");
   EXPECT_EQ(*RemoveWritten(path_), true);
   EXPECT_TRUE(FilesBelow(directory_).empty());
+}
+
+class ReadRootFileTest : public WriteAtomicTest {
+ protected:
+  [[nodiscard]] std::string Refusal() const {
+    const auto text = ReadRootFile(path_);
+    return text ? "" : Describe(text.error());
+  }
+};
+
+TEST_F(ReadRootFileTest, ReadsRegularFilesAlsoThroughALink) {
+  EXPECT_EQ(ReadRootFile(path_).value(), std::nullopt);
+  WriteFileAt(directory_ + "/target", "text");
+  ASSERT_EQ(::symlink("target", path_.c_str()), 0);
+  EXPECT_EQ(ReadRootFile(path_).value(), "text");
+  EXPECT_FALSE(ReadRootFile(path_, 3));
+}
+
+// To open a FIFO without a reader makes a waiting writer go on, and to open a watchdog starts it.
+TEST_F(ReadRootFileTest, OpensNoPipeNoDeviceAndNoDirectory) {
+  ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
+  const UniqueFd events(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  ASSERT_GE(::inotify_add_watch(events.get(), path_.c_str(), IN_OPEN), 0);
+  EXPECT_NE(Refusal().find("is no regular file"), std::string::npos) << Refusal();
+  char event = 0;
+  EXPECT_EQ(::read(events.get(), &event, 1), -1);
+  EXPECT_EQ(errno, EAGAIN) << "it was opened";
+  for (const char* other : {"/dev/null", "/proc"}) {
+    ASSERT_EQ(::unlink(path_.c_str()), 0);
+    ASSERT_EQ(::symlink(other, path_.c_str()), 0);
+    EXPECT_NE(Refusal().find("is no regular file"), std::string::npos) << other << ": " << Refusal();
+  }
+}
+
+TEST_F(ReadRootFileTest, RefusesAFileOfAnotherUser) {
+  WriteFileAt(path_, "text");
+  if (::chown(path_.c_str(), 4711, 0) != 0) GTEST_SKIP() << "this user cannot give files away";
+  EXPECT_NE(Refusal().find("belongs to user 4711"), std::string::npos) << Refusal();
 }
 
 }  // namespace
