@@ -2,9 +2,10 @@
 # run.sh - the manifests in a real cluster: kube-apiserver, controllers and scheduler on this machine, kubelet and
 # containerd in a guest with SR-IOV NICs, the DaemonSet from the image, pods chained and by Multus.
 #
-# usage: run.sh DIR [-o DIR]
+# usage: run.sh DIR [-a] [-o DIR]
 #   DIR      has Kubernetes' kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl, all static
 #            or of this machine's libraries (kubelet: static); and multus, if pods are to get NICs by it, too
+#   -a       admission alone: what needs the control plane and no node
 #   -o DIR   keep logs and the guest's job directory there
 # No test of ctest's: Debian has none of these programs. Wants root, and a build tree (tests/setup.sh --build; and the
 # targets of tests/cri: tests/run.sh -N). All of it is in a network and a process namespace of its own, and ends with it.
@@ -16,9 +17,11 @@ usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 125; }
 [ -d "${1:-}" ] || usage
 BIN=$(cd "$1" && pwd)
 out=''
+alone=''
 shift
-while getopts o: flag; do
+while getopts ao: flag; do
     case $flag in
+        a) alone=-a ;;
         o) out=$OPTARG ;;
         *) usage ;;
     esac
@@ -31,7 +34,7 @@ if [ -z "${RAILHEAD_CLUSTER_INSIDE:-}" ]; then
     "$repo/tests/vm/build-guest.sh" >/dev/null && "$repo/tests/manifests/tools.sh" >/dev/null || exit 125
     RAILHEAD_CLUSTER_INSIDE=$(mktemp -d "${TMPDIR:-/tmp}/railhead-cluster.XXXXXX") || exit 125
     export RAILHEAD_CLUSTER_INSIDE
-    unshare --net --pid --fork --kill-child --mount-proc "$0" "$BIN" ${out:+-o "$out"} &
+    unshare --net --pid --fork --kill-child --mount-proc "$0" "$BIN" $alone ${out:+-o "$out"} &
     inside=$!
     # unshare takes no SIGTERM, and no more does the first process of a pid namespace.
     trap 'kill -KILL "$inside" 2>/dev/null; wait; rm -rf "$RAILHEAD_CLUSTER_INSIDE"' EXIT
@@ -48,6 +51,8 @@ mkdir -p "$LOGS" "$work"/{sync,node,pki}
 . "$repo/tests/vm/lib.sh"
 # shellcheck source=tests/cluster/control_plane.sh
 . "$here/control_plane.sh"
+# shellcheck source=tests/cluster/admission.sh
+. "$here/admission.sh"
 
 # ---- the node ------------------------------------------------------------------------------
 node_start() {
@@ -141,6 +146,7 @@ overlay() { # RELEASE early|late [COMPONENT...]
                               gateway: "10.20\(.).255.254", routes: ["10.200.0.0/13"] } ] }' >"$into/fabric.json"
 }
 apply() { kubectl apply -k "$work/manifests/overlays/cluster"; }
+apply_gone() { kubectl delete -k "$work/manifests/overlays/cluster" --timeout="${LIMIT}s"; }
 accepted() { kubectl kustomize "$1" | kubectl apply --dry-run=server --validate=strict -f -; }
 # What Multus and prometheus-operator bring along, as far as an API server needs it.
 foreign_kinds() {
@@ -165,6 +171,8 @@ need() {
 need 'certificates, etcd, Kubernetes'\''s control plane' control_plane_start
 check '... knows the kinds of Multus and prometheus-operator' foreign_kinds
 for path in "$repo"/manifests/overlays/*/; do check "... takes all of overlays/$(basename "$path")" within 30 accepted "$path"; done
+admission_checks
+[ -z "$alone" ] || finish
 
 need 'a node with two PFs, kubelet and containerd' node_start
 need 'kubectl apply' overlay 1 early kubernetes-store node-conditions seccomp
@@ -244,7 +252,7 @@ done
 for name in fifth sixth; do check '... ends' gone $name; done
 check '... and leaves nothing' within "$LIMIT" all_home
 
-check 'kubectl delete' kubectl delete -k "$work/manifests/overlays/cluster" --timeout="${LIMIT}s"
+check 'kubectl delete' apply_gone
 check '... the node offers nothing' within "$LIMIT" offers 0
 check '... and its VFs are at home' all_home
 echo end >"$work/sync/order-end"

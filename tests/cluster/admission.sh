@@ -1,0 +1,110 @@
+# shellcheck shell=bash disable=SC2154 # sourced by run.sh, whose variables it uses
+# admission.sh - what admission lets authors of networks and holders of railheadd's token do, with a real API server,
+# for run.sh. The nodes ours and theirs are objects alone.
+#
+#   admission_checks   leaves nothing but these two nodes' absence
+# by NODE: kubectl as railheadd with the token of NODE's pod; '' for a token that names no node.
+by() {
+    local node=$1
+    shift
+    jq --arg node "$node" '.users[0].user += { as: "system:serviceaccount:kube-system:railheadd" }
+        | if $node == "" then . else .users[0].user["as-user-extra"] = { "authentication.kubernetes.io/node-name": [$node] } end' \
+        "$work/admin.kubeconfig" >"$work/by.kubeconfig" && KUBECONFIG=$work/by.kubeconfig kubectl "$@"
+}
+# refused TEXT COMMAND...: by admission and nothing else; the error has TEXT.
+refused() {
+    local text=$1 said
+    shift
+    said=$("$@" 2>&1) && { echo "taken: $said"; return 1; }
+    echo "$said"
+    grep -q 'ValidatingAdmissionPolicy' <<<"$said" && grep -qF -e "$text" <<<"$said"
+}
+two_nodes() {
+    local name
+    for name in ours theirs; do
+        jq -n --arg name "$name" '{ apiVersion: "v1", kind: "Node", metadata: { name: $name, labels: { zone: "a" } } }' | kubectl create -f - || return
+    done
+}
+object() { # KIND NAME SPEC
+    jq -n --arg kind "$1" --arg name "$2" --argjson spec "$3" '{ apiVersion: "railhead.io/v1alpha1", kind: $kind, metadata: { name: $name }, spec: $spec }'
+}
+put() { object "$3" "$4" "$5" | by "$1" "$2" -f -; } # NODE create|replace KIND NAME SPEC
+# change NODE KIND NAME FILTER: of the record that is there.
+change() {
+    kubectl get "$2" "$3" -o json | jq "$4" >"$work/changed.json" && by "$1" replace -f "$work/changed.json"
+}
+# patch NODE OF BODY [/status]: of a node, as railheadd itself does it; kubectl would read the status first.
+patch() {
+    local as=()
+    [ -z "$1" ] || as=(-H "Impersonate-Extra-authentication.kubernetes.io%2fnode-name: $1")
+    curl -sS --fail-with-body --cacert "$work/pki/ca.crt" --cert "$work/pki/admin.crt" --key "$work/pki/admin.key" -X PATCH \
+        -H 'Impersonate-User: system:serviceaccount:kube-system:railheadd' "${as[@]}" -H 'Content-Type: application/strategic-merge-patch+json' \
+        -d "$3" "https://127.0.0.1/api/v1/nodes/$2${4:-}"
+}
+condition() { patch "$1" "$2" "{\"status\":{\"conditions\":[{\"type\":\"$3\",\"status\":\"True\",\"reason\":\"Test\"}]}}" /status; } # NODE OF TYPE
+network() { # NAMESPACE NAME CONFIG
+    jq -n --arg namespace "$1" --arg name "$2" --arg config "$3" '{ apiVersion: "k8s.cni.cncf.io/v1", kind: "NetworkAttachmentDefinition",
+        metadata: { namespace: $namespace, name: $name }, spec: { config: $config } }' | kubectl apply --dry-run=server -f -
+}
+in_force() { refused 'own node' patch ours theirs '{"metadata":{"labels":{"x":"y"}}}' && refused 'only the networks' network default probe '{"type":"railhead"}'; }
+
+token_checks() {
+    check 'railheadd changes its own node'\''s taint' by ours taint node ours railhead.io/rails-not-ready=:NoSchedule
+    check '... and condition' condition ours ours RailsReady
+    check '... and takes the taint away' by ours taint node ours railhead.io/rails-not-ready-
+    check '... but no other taint' refused 'no taint' by ours taint node ours other=:NoExecute
+    check '... nor cordons' refused 'no taint' patch ours ours '{"spec":{"unschedulable":true}}'
+    check '... nor another condition' refused 'RailsReady' condition ours ours Ready
+    check '... nor capacity' refused 'RailsReady' patch ours ours '{"status":{"capacity":{"railhead.io/roce":"99"}}}' /status
+    local what
+    for what in '{"labels":{"zone":"b"}}' '{"annotations":{"a":"b"}}' '{"finalizers":["a.b/c"]}' \
+        '{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"c","uid":"u"}]}'; do
+        check "... nor metadata $what" refused 'labels, annotations, owners' patch ours ours "{\"metadata\":$what}"
+        check "... nor by way of its status" refused 'labels, annotations, owners' patch ours ours "{\"metadata\":$what}" /status
+    done
+    check '... nor another node'\''s taint' refused 'own node' by ours taint node theirs railhead.io/rails-not-ready=:NoSchedule
+    check '... nor condition' refused 'own node' condition ours theirs RailsReady
+    check 'a token without a node changes none' refused 'does not name' condition '' ours RailsReady
+}
+lease_checks() {
+    local block=v4-10-100-0-0-16-000000000000000 record='{"instance":"i","counter":1,"blocks":{"10.100.0.0/16":[1]}}'
+    check 'railheadd claims a block for its node' put ours create AddressBlock ${block}1 '{"node":"ours","state":"leased"}'
+    check '... not for another' refused 'own node' put ours create AddressBlock ${block}2 '{"node":"theirs","state":"leased"}'
+    check '... the other does' put theirs create AddressBlock ${block}2 '{"node":"theirs","state":"leased"}'
+    check '... whose block it cannot take' refused 'another node' change ours addressblock ${block}2 '.spec.node = "ours"'
+    check '... nor give away its own' refused 'own node' change ours addressblock ${block}1 '.spec.node = "theirs"'
+    check '... nor make it a pool'\''s record' refused 'another node' change ours addressblock ${block}2 '.spec = { blockSize: 64 }'
+    check 'it writes its own record' put ours create NodeAddresses ours "$record"
+    check '... again' change ours nodeaddresses ours '.spec.counter = 2'
+    check '... no other'\''s' refused 'its own node' put ours create NodeAddresses theirs "$record"
+    check '... the other does' put theirs create NodeAddresses theirs "$record"
+    check '... not its counter' refused 'takenBy' change ours nodeaddresses theirs '.spec += { counter: 9, takenBy: "ours" }'
+    check '... does not remove it' refused 'takenBy' by ours delete nodeaddresses theirs
+    check '... marks it as taken, as of a dead node' change ours nodeaddresses theirs '.spec.takenBy = "ours"'
+    check '... not as taken by a third' refused 'takenBy' change ours nodeaddresses theirs '.spec.takenBy = "third"'
+    check '... and removes it then' by ours delete nodeaddresses theirs
+    check '... as it does its own' by ours delete nodeaddresses ours
+}
+network_checks() {
+    local config
+    check 'the shipped network in a new namespace' network team roce '{"cniVersion": "1.0.0", "name": "roce", "type": "railhead"}'
+    check '... of a rail, without blanks' network team roce-rail3 '{"cniVersion":"1.0.0","name":"roce-rail3","type":"railhead"}'
+    check '... and one of another plugin' network team other '{"cniVersion": "1.0.0", "name": "other", "type": "macvlan", "master": "eth0"}'
+    for config in '{"cniVersion": "1.0.0", "name": "roce", "type": "railhead", "vlan": 7}' '{"cniVersion": "1.0.0", "name": "mine", "type": "railhead"}' \
+        '{"cniVersion": "1.0.0", "name": "n", "type": "rail\u0068ead"}' '{"cniVersion": "1.0.0", "name": "n", "plugins": [{"type": "railhead"}]}' \
+        '{"cniVersion": "1.0.0", "name": "n", "type": "macvlan", "ipam": {"type": "railhead-ipam"}}' \
+        '{"vlan": 7, "cniVersion": "1.0.0", "name": "roce", "type": "railhead"}'; do
+        check "... not $config" refused 'only the networks' network team roce "$config"
+        check '... but where the namespace has the label' network trusted roce "$config"
+    done
+}
+admission_checks() {
+    check 'the namespaces of two teams' eval 'kubectl create namespace team && kubectl create namespace trusted && kubectl label namespace trusted railhead.io/networks=any'
+    check '... two nodes' two_nodes
+    check '... rights and policies' eval 'overlay 1 early kubernetes-store node-conditions networks && apply'
+    check '... are in force' within "$LIMIT" in_force
+    token_checks
+    lease_checks
+    network_checks
+    check 'all of it goes' eval 'kubectl delete addressblocks --all && apply_gone && kubectl delete node ours theirs && kubectl delete namespace team trusted'
+}
