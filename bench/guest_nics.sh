@@ -16,7 +16,7 @@ mkdir -p "$bin" /etc/railhead
 cp "$BUILD"/bin/{railhead,railhead-ipam,railhead_node_bench} "$bin/"
 modprobe -a rdma_rxe ib_uverbs || die "no modules for soft RoCE"
 jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { restSeconds: 0, conflictProbeMs: 0 },
-    pools: [ { resource: "railhead.io/roce", rails: [ "rail0", "rail1" ] } ],
+    policy: { networks: [ { devices: "any" } ] }, pools: [ { resource: "railhead.io/roce", rails: [ "rail0", "rail1" ] } ],
     rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", softRoce: true, subnet: "10.10\(.).0.0/24", gateway: "10.10\(.).0.254",
                           nodeRanges: { ($node): "10.10\(.).0.10-10.10\(.).0.99" } } ] }' >/etc/railhead/fabric.json
 

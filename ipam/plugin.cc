@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/call_permissions.h"
 #include "cni/skel/json_reader.h"
 #include "cni/skel/result.h"
 #include "ipam/config.h"
@@ -108,9 +109,23 @@ std::vector<IpAddress> AddressesInUse(const std::string& config) {
   return in_use;
 }
 
+// Whether the author of the network may have what he asks for. Below railhead that is known already; rail,
+// links and vf are railhead's own words there. Below another plugin a network has no device whose rail could
+// be its own.
+Result<void> RefuseUnpermitted(const Root& root, const CniRequest& request) {
+  const auto document = RH_TRY(JsonDocument::Parse(request.config, "network configuration"));
+  JsonReader reader = document.Root();
+  if (reader.String("type") == "railhead") return {};
+  const CallPermissions may = RH_TRY(ReadPermissions(root, request.network, request.args));
+  const auto ipam = reader.Object("ipam");
+  if (ipam && ipam->Has("rail")) RH_TRY(may.Require("rail", "/ipam/rail"));
+  return may.RequireIpam(request.config, request.args);
+}
+
 }  // namespace
 
 Result<std::string> IpamPlugin::Add(const CniRequest& request) {
+  RH_TRY(RefuseUnpermitted(root_, request));
   const IpamPlan plan = RH_TRY(ResolvePools(request.config, request.args, root_));
   AddressStore store = RH_TRY(AddressStore::Open(root_));
   const auto held = RH_TRY(store.Allocate(ClaimsOf(OwnerOf(request), plan)));
@@ -147,6 +162,7 @@ Result<void> IpamPlugin::Del(const CniRequest& request) {
 }
 
 Result<void> IpamPlugin::Check(const CniRequest& request) {
+  RH_TRY(RefuseUnpermitted(root_, request));
   const IpamPlan plan = RH_TRY(ResolvePools(request.config, request.args, root_));
   const auto previous = RH_TRY(PreviousResult(request));
   std::vector<AddressRecord> records;

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/policy.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -106,6 +107,7 @@ struct Fabric {
   HandoffPolicy handoff = HandoffPolicy::kRequired;
   HandoffOptions handoff_options;
   std::vector<Pool> pools;  // never empty when there are rails
+  NetworkPolicy policy;
   // addresses.store: JSON as it stands there, railheadd's to read; "": not given.
   std::string address_store;
   bool leases_blocks = false;  // its type is another than "node"

@@ -7,6 +7,7 @@
 #include "cni/fabric/addressing_fields.h"
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/handoff_fields.h"
+#include "cni/fabric/policy_fields.h"
 #include "cni/skel/json_reader.h"
 #include "netns/base/text.h"
 
@@ -272,6 +273,7 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what, std
     for (const auto& rail : fabric.rails) pool.rails.push_back(rail.name);
     fabric.pools.push_back(std::move(pool));
   }
+  fabric.policy = ReadPolicy(root);
   if (const auto* health = root.Raw("health"); health != nullptr) fabric.health = health->dump();
   if (const auto* provision = root.Raw("provision"); provision != nullptr)
     fabric.provision = provision->dump();

@@ -8,6 +8,7 @@
 #include "cni/plugin/handoff_step.h"
 #include "cni/plugin/host_device.h"
 #include "cni/plugin/ipam_step.h"
+#include "cni/plugin/permissions.h"
 #include "cni/plugin/plugin.h"
 #include "cni/plugin/release.h"
 #include "cni/skel/result.h"
@@ -234,7 +235,9 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   PhaseClock clock;
   RH_TRY(CheckStateFolders(root_));
   const PluginConfig config = RH_TRY(ReadPluginConfig(request));
-  const DeviceChoice choice = RH_TRY(ChooseDevices(root_, request, config));
+  const CallPermissions may = RH_TRY(ReadPermissions(root_, request.network, request.args));
+  RH_TRY(CheckPermissions(may, request, config));
+  const DeviceChoice choice = RH_TRY(ChooseDevices(root_, request, config, may));
   if (choice.devices.empty()) return CniResultJson(RH_TRY(PreviousResult(config)), request.cni_version);
   PodNetwork network = RH_TRY(PodNetwork::Open(kernel_, request));
   const auto home_by = std::chrono::steady_clock::now() + std::chrono::seconds(config.home_wait_seconds);
@@ -242,7 +245,7 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   if (!claimed) return Fail(WithLostDevices(root_, choice, std::move(claimed.error())));
   const DeviceLocks locks = *std::move(claimed);
   clock.Done("claim");
-  auto resolved = ResolvePlan(root_, *network.host, request, config, choice);
+  auto resolved = ResolvePlan(root_, *network.host, request, config, choice, may);
   if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
   AttachPlan plan = *std::move(resolved);
   if (auto read = ReadHostSettings(kernel_, network, plan); !read)

@@ -244,17 +244,28 @@ Result<void> Attachment::MeetGateways(Deadline deadline) {
       if (gateway) RH_TRY(network_.pod->ResolveNeighbour(work->pod_link.index, *gateway));
     }
   }
-  if (!plan_.config.gateway_check) return {};
+  if (!plan_.meet_gateways) return {};
   for (const Work* work : Netdevs()) {
     for (const auto& gateway : work->addressing->gateways) {
-      if (!gateway || RH_TRY(network_.pod->WaitNeighbour(work->pod_link.index, *gateway, deadline))) continue;
-      return Fail(ErrorCode::kTimeout,
-                  "gateway " + gateway->ToString() + " of " + work->plan->pod_name + " (" + work->plan->bdf +
-                      ") does not answer",
-                  "check the VLAN, the switch port and the gateway, or remove gatewayCheck");
+      if (gateway) RH_TRY(MeetGateway(*work, *gateway, deadline));
     }
   }
   return {};
+}
+
+Result<void> Attachment::MeetGateway(const Work& work, const IpAddress& gateway, Deadline deadline) const {
+  const auto answer = RH_TRY(network_.pod->WaitNeighbour(work.pod_link.index, gateway, deadline));
+  const std::string of = " of " + work.plan->pod_name + " (" + work.plan->bdf + ")";
+  if (answer && *answer != work.pod_link.mac) return {};
+  if (plan_.config.mac) {
+    return Fail(
+        ErrorCode::kConflict,
+        "gateway " + gateway.ToString() + of + " does not answer: mac " + plan_.config.mac->ToString() +
+            " may be its own",
+        "ask for another mac; or have the gateway answer, or railheadd probe it (fabric.json: connectivity)");
+  }
+  return Fail(ErrorCode::kTimeout, "gateway " + gateway.ToString() + of + " does not answer",
+              "check the VLAN, the switch port and the gateway, or remove gatewayCheck");
 }
 
 Error Attachment::Explain(Error error) const {

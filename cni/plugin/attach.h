@@ -65,6 +65,7 @@ class Attachment {
   Result<void> Move(Work& work) const;
   Result<void> ConfigureLink(const Work& work);
   [[nodiscard]] Result<void> AddRouting(const Work& work) const;
+  [[nodiscard]] Result<void> MeetGateway(const Work& work, const IpAddress& gateway, Deadline deadline) const;
   [[nodiscard]] Result<void> AwaitCarrierOf(const Work& work, Deadline deadline) const;
   // The links that have a netdev: all but those of user-space drivers.
   std::vector<Work*> Netdevs();

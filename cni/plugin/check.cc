@@ -35,7 +35,8 @@ Result<void> RailheadPlugin::Check(const CniRequest& request) {
   const auto entry = RH_TRY(journal_.Find(key));
   if (!entry || entry->phase != Phase::kDone) {
     // Chained behind the cluster network for a pod without devices: nothing was promised.
-    const auto choice = ChooseDevices(root_, request, config);
+    const CallPermissions may = RH_TRY(ReadPermissions(root_, request.network, request.args));
+    const auto choice = ChooseDevices(root_, request, config, may);
     if (!entry && choice && choice->devices.empty()) return {};
     return Fail(ErrorCode::kNotFound, "CHECK: there is no finished attachment " + key.ToString());
   }

@@ -212,6 +212,7 @@ void ReadIpam(JsonReader& reader, PluginConfig& config) {
   config.ipam_given = ipam.has_value();
   if (!ipam) return;
   config.ipam_type = ipam->String("type").value_or("");
+  config.ipam_rail = ipam->String("rail");
   if (config.ipam_type.find('/') != std::string::npos) {
     ipam->Fail("type", "'" + config.ipam_type + "' is no plugin name", "name the plugin without a path");
   }

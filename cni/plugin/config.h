@@ -30,6 +30,7 @@ struct PluginConfig {
   std::vector<std::string> devices;  // several, as given
   std::string resource;              // only the pod's devices of this resource; empty: of all that are ours
   std::optional<std::string> rail;
+  std::optional<std::string> ipam_rail;  // `rail` of the object `ipam`
   std::string fabric_path = kFabricPath;
 
   std::optional<int> vlan;
@@ -66,7 +67,5 @@ struct PluginConfig {
 };
 
 Result<PluginConfig> ReadPluginConfig(const CniRequest& request);
-
-inline constexpr const char* kOwnIpam = "railhead-ipam";
 
 }  // namespace railhead

@@ -54,7 +54,7 @@ Result<void> RailheadPlugin::Del(const CniRequest& request) {
   // refuses a broken configuration before it asks for an address; to refuse it here as
   // well would keep the sandbox from being removed.
   const auto config = ReadPluginConfig(request);
-  return config ? IpamDelUnknown(request, *config) : Result<void>();
+  return config ? IpamDelUnknown(root_, request, *config) : Result<void>();
 }
 
 }  // namespace railhead

@@ -1,18 +1,18 @@
 #include "cni/plugin/devices.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "cni/plugin/bind.h"
+#include "cni/skel/pod_args.h"
 #include "cni/state/allocation.h"
 #include "cni/state/checkpoint.h"
 #include "cni/state/paths.h"
-#include "cni/state/pod_args.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {
-
-constexpr const char* kPodUid = "K8S_POD_UID";
 
 // What the ids say: devices, and slots that have yet to become some.
 struct Given {
@@ -57,6 +57,46 @@ Result<Given> DevicesOfPod(const Root& root, const PluginConfig& config, const s
   return given_ids;
 }
 
+// Not the pod's. A PF is the whole rail of a node: only kubelet gives it out.
+Result<void> RefuseId(const Root& root, const CallPermissions& may, const std::string& pod_uid,
+                      const std::string& id) {
+  const auto address = PciAddress::Parse(id);
+  const auto device = address ? RH_TRY(FindPciDevice(root, *address)) : std::nullopt;
+  const bool may_be_named = address && (!device || device->is_vf);
+  if (may.any_device() && may_be_named) return {};
+  if (!may.any_device() && may_be_named && pod_uid.empty()) {
+    return Fail(
+        may.Refusal("device " + id + " of a pod whose UID the runtime does not tell (CNI_ARGS K8S_POD_UID)",
+                    R"("devices": "any")"));
+  }
+  Error refusal = may.Refusal("device " + id + ", which kubelet did not give to the pod" +
+                                  (pod_uid.empty() ? "" : " " + pod_uid) + ",",
+                              R"("devices": "any")");
+  if (!may_be_named) refusal.hint = "the pod must request it from kubelet, as the resource of its pool";
+  return Fail(std::move(refusal));
+}
+
+Result<void> RefuseForeign(const Root& root, const CallPermissions& may, const CniRequest& request,
+                           const Given& given) {
+  if (!may.is_pods()) return {};
+  const std::string pod_uid = PodUid(request.args);
+  std::set<std::string> allocated;
+  if (!pod_uid.empty()) {
+    const auto all = RH_TRY_WRAP(ReadCheckpoint(root), "looking for the devices of pod " + pod_uid);
+    for (const auto& one : all) {
+      if (one.pod_uid == pod_uid) allocated.insert(one.ids.begin(), one.ids.end());
+    }
+  }
+  for (const auto& device : given.devices) {
+    if (allocated.contains(device.ToString())) continue;
+    RH_TRY(RefuseId(root, may, pod_uid, device.ToString()));
+  }
+  for (const auto& slot : given.slots) {
+    if (!allocated.contains(slot)) RH_TRY(RefuseId(root, may, pod_uid, slot));
+  }
+  return {};
+}
+
 // kBusy when no daemon answers.
 Result<void> BindLate(const Root& root, const CniRequest& request, Given& given, DeviceChoice& choice) {
   if (given.slots.empty()) return {};
@@ -82,11 +122,13 @@ tl::unexpected<Error> NothingNamed() {
 
 }  // namespace
 
-Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config) {
+Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config,
+                                   const CallPermissions& may) {
   DeviceChoice choice;
   Given given;
   if (!config.device_text.empty()) {
     RH_TRY(Take("deviceID", config.device_text, given));
+    RH_TRY(RefuseForeign(root, may, request, given));
     RH_TRY(BindLate(root, request, given, choice));
     choice.devices = std::move(given.devices);
     return choice;
@@ -94,15 +136,16 @@ Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, 
   choice.named_by_rail = true;
   if (!config.devices.empty()) {
     for (const auto& text : config.devices) RH_TRY(Take("devices", text, given));
+    RH_TRY(RefuseForeign(root, may, request, given));
   } else {
-    const auto uid = request.args.find(kPodUid);
-    if (uid == request.args.end() || uid->second.empty()) return NothingNamed();
-    given = RH_TRY(DevicesOfPod(root, config, uid->second));
+    const std::string uid = PodUid(request.args);
+    if (uid.empty()) return NothingNamed();
+    given = RH_TRY(DevicesOfPod(root, config, uid));
     if (given.devices.empty() && given.slots.empty() && config.prev_result.empty()) {
       return Fail(ErrorCode::kNotFound,
                   "kubelet has given no device" +
                       (config.resource.empty() ? std::string() : " of " + config.resource) + " to pod " +
-                      uid->second + " (" + paths::KubeletCheckpoint(root) + ")",
+                      uid + " (" + paths::KubeletCheckpoint(root) + ")",
                   "the pod must request the resource that railheadd advertises");
     }
   }

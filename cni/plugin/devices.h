@@ -6,6 +6,10 @@
 // daemon allocated or "resourceName" names; the interfaces are then called after
 // their rails. No daemon and no API server is asked.
 //
+// A pod gets what kubelet gave to it, and nothing else: a network of its own making, or a pod's annotation,
+// can name any device. Where another allocator gives devices out, the policy of the fabric says for which
+// networks and namespaces; never a PF. Root's own calls, which name no pod, name any device.
+//
 // An id that is a slot of a pool with late binding is the exception: railheadd says which
 // device it shall be (bind.h), now that the pod's accelerators are known.
 // Threads: reads files; waits for the daemon where there are slots.
@@ -15,6 +19,7 @@
 #include <string>
 #include <vector>
 
+#include "cni/fabric/call_permissions.h"
 #include "cni/plugin/config.h"
 #include "cni/skel/plugin.h"
 #include "netns/base/result.h"
@@ -30,7 +35,9 @@ struct DeviceChoice {
 };
 
 // Empty when chained behind another plugin for a pod without such devices: the
-// cluster network carries all pods. kInvalid when nothing says which device.
-Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config);
+// cluster network carries all pods. kInvalid when nothing says which device; kPermission when it is not the
+// pod's.
+Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config,
+                                   const CallPermissions& may);
 
 }  // namespace railhead

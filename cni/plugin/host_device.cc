@@ -7,10 +7,19 @@
 #include <string_view>
 
 #include "netns/base/text.h"
+#include "netns/nl/host_use.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/user_space.h"
 
 namespace railhead {
+namespace {
+
+bool LeavesBy(const Route& route, int link) {
+  const auto& hops = route.multipath;
+  return route.link == link || std::find(hops.begin(), hops.end(), link) != hops.end();
+}
+
+}  // namespace
 
 bool IsForUserSpace(const PciDevice& device) {
   return device.driver && UserSpaceOf(*device.driver) != UserSpace::kNone;
@@ -80,22 +89,28 @@ Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link
                 "remove these interfaces first, or keep the device out of the pool");
   }
   for (const auto& address : RH_TRY(host.ListAddresses(link.index))) {
-    if (address.address.IsLinkLocal()) continue;
+    if (!IsOfHost(address)) continue;
     return Fail(
         ErrorCode::kInvalid, what + " carries the host's address " + address.ToString(),
         "a device that the host uses is never moved: remove the address, or keep the device out of the pool");
   }
-  // The kernel drops the routes of a link that goes down: for most VFs there is no
-  // need to read all of the host's.
-  if (!link.up) return {};
   for (const int family : {AF_INET, AF_INET6}) {
-    for (const auto& route : RH_TRY(host.ListRoutes(family, kTableMain))) {
-      const auto& hops = route.multipath;
-      const bool leaves_here =
-          route.link == link.index || std::find(hops.begin(), hops.end(), link.index) != hops.end();
-      if (leaves_here && route.destination.length == 0) {
-        return Fail(ErrorCode::kInvalid, what + " carries the host's default route", "it is never moved");
-      }
+    for (const auto& rule : RH_TRY(host.ListRules(family))) {
+      if (rule.iif != link.name && rule.oif != link.name) continue;
+      return Fail(
+          ErrorCode::kInvalid, what + " is in the host's rule " + rule.ToString(),
+          "a device that the host uses is never moved: remove the rule, or keep the device out of the pool");
+    }
+    // The kernel drops the routes of a link that goes down: for most VFs there is no need to read all of the
+    // host's.
+    if (!link.up) continue;
+    for (const auto& route : RH_TRY(host.ListRoutes(family, 0))) {
+      if (!IsOfHost(route) || !LeavesBy(route, link.index)) continue;
+      const bool is_default = route.destination.length == 0;
+      return Fail(
+          ErrorCode::kInvalid,
+          what + " carries the host's " + (is_default ? "default route" : "route " + route.ToString()),
+          "a device that the host uses is never moved: remove the route, or keep the device out of the pool");
     }
   }
   return {};

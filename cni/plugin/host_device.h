@@ -27,7 +27,7 @@ Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& dev
 Error WithLostDevice(const Root& root, const PciAddress& address, Error error);
 
 // Moving takes addresses and routes away, and DEL cannot bring them back: kInvalid
-// for what the host itself uses.
+// for what the host itself uses: by an address, a route of any table, a rule, or something on top of it.
 Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link, const std::string& bdf);
 
 }  // namespace railhead

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cni/fabric/call_permissions.h"
 #include "cni/skel/delegate.h"
 
 namespace railhead {
@@ -192,7 +193,10 @@ Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry) {
   return {};
 }
 
-Result<void> IpamDelUnknown(const CniRequest& request, const PluginConfig& config) {
+Result<void> IpamDelUnknown(const Root& root, const CniRequest& request, const PluginConfig& config) {
+  // Its ADD was refused, so it holds nothing.
+  const auto may = ReadPermissions(root, request.network, request.args);
+  if (!may || !may->RequireIpamType(config.ipam_type)) return {};
   auto asked = Ask(request, config, "DEL");
   if (!asked && (LikelyIpam(config) == kOwnIpam || Misunderstands(asked.error().code))) return {};
   return asked;

@@ -16,6 +16,7 @@
 #include "cni/skel/result.h"
 #include "cni/state/journal.h"
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 
@@ -50,7 +51,7 @@ Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry);
 // those whose ADD was refused come here too, so nothing holds them up that can be told
 // later: a plugin that is missing or does not understand has given nothing, and what ours
 // holds without an entry, railheadd finds.
-Result<void> IpamDelUnknown(const CniRequest& request, const PluginConfig& config);
+Result<void> IpamDelUnknown(const Root& root, const CniRequest& request, const PluginConfig& config);
 // GC and STATUS go to the IPAM plugin too, as SPEC.md wants: to the one that DEL
 // would ask.
 Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command);

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "cni/plugin/host_device.h"
+#include "cni/plugin/mac_owners.h"
 #include "cni/skel/plugin.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/text.h"
@@ -20,6 +21,7 @@ struct Facts {
   RouteApi& host;
   const PluginConfig& config;
   const std::optional<Fabric>& fabric;
+  const CallPermissions& may;
   std::vector<std::string> pfs_in_order;  // only when a rail names its PF by position
 };
 
@@ -42,28 +44,35 @@ Result<void> FindPf(const Facts& facts, LinkPlan& link) {
   return {};
 }
 
-Result<void> FindRailOf(const Facts& facts, LinkPlan& link) {
-  const Rail* rail = nullptr;
-  if (facts.config.rail) {
-    rail = facts.fabric ? facts.fabric->FindRail(*facts.config.rail) : nullptr;
-    if (rail == nullptr) {
-      std::vector<std::string> names;
-      if (facts.fabric) {
-        for (const auto& known : facts.fabric->rails) names.push_back(known.name);
-      }
-      return Fail(ErrorCode::kInvalid,
-                  "network configuration: /rail: there is no rail '" + *facts.config.rail + "'",
-                  facts.fabric ? facts.config.fabric_path + " has " + Join(names, ", ")
-                               : "there is no " + facts.config.fabric_path);
-    }
-  } else if (facts.fabric) {
-    const bool is_vf = link.device.is_vf;
-    const std::string& pf = is_vf ? link.pf_bdf : link.bdf;
-    // Its rail is that of its own name, whatever it is called meanwhile.
-    const std::string name = RH_TRY(OwnNameOf(facts.root, pf, is_vf ? link.pf_name : link.host_link.name));
-    rail = facts.fabric->RailOfPf(name, pf, facts.pfs_in_order);
+Result<const Rail*> FindRailNamed(const Facts& facts, const std::string& name) {
+  const Rail* rail = facts.fabric ? facts.fabric->FindRail(name) : nullptr;
+  if (rail != nullptr) return rail;
+  std::vector<std::string> names;
+  if (facts.fabric) {
+    for (const auto& known : facts.fabric->rails) names.push_back(known.name);
   }
+  return Fail(ErrorCode::kInvalid, "network configuration: /rail: there is no rail '" + name + "'",
+              facts.fabric ? facts.config.fabric_path + " has " + Join(names, ", ")
+                           : "there is no " + facts.config.fabric_path);
+}
+
+Result<const Rail*> FindOwnRail(const Facts& facts, const LinkPlan& link) {
+  if (!facts.fabric) return nullptr;
+  const bool is_vf = link.device.is_vf;
+  const std::string& pf = is_vf ? link.pf_bdf : link.bdf;
+  // Its rail is that of its own name, whatever it is called meanwhile.
+  const std::string name = RH_TRY(OwnNameOf(facts.root, pf, is_vf ? link.pf_name : link.host_link.name));
+  return facts.fabric->RailOfPf(name, pf, facts.pfs_in_order);
+}
+
+Result<void> FindRailOf(const Facts& facts, LinkPlan& link) {
+  const PluginConfig& config = facts.config;
+  const Rail* own = RH_TRY(FindOwnRail(facts, link));
+  const Rail* rail = config.rail ? RH_TRY(FindRailNamed(facts, *config.rail)) : own;
   if (rail != nullptr) link.rail = *rail;
+  const std::string own_name = own == nullptr ? std::string() : own->name;
+  if (config.rail && *config.rail != own_name) RH_TRY(facts.may.Require("rail", "/rail"));
+  if (config.ipam_rail && *config.ipam_rail != own_name) RH_TRY(facts.may.Require("rail", "/ipam/rail"));
   return {};
 }
 
@@ -234,13 +243,12 @@ std::string IpamTypeOf(const AttachPlan& plan) {
 }
 
 Result<Facts> GatherFacts(const Root& root, RouteApi& host, const PluginConfig& config,
-                          const std::optional<Fabric>& fabric) {
-  Facts facts{root, host, config, fabric, {}};
+                          const std::optional<Fabric>& fabric, const CallPermissions& may) {
+  Facts facts{root, host, config, fabric, may, {}};
   // Only a rail that names its PF by position makes it necessary to look at every PCI
   // function of the node.
-  const bool by_position = fabric && !config.rail &&
-                           std::any_of(fabric->rails.begin(), fabric->rails.end(),
-                                       [](const Rail& rail) { return rail.position.has_value(); });
+  const bool by_position = fabric && std::any_of(fabric->rails.begin(), fabric->rails.end(),
+                                                 [](const Rail& rail) { return rail.position.has_value(); });
   if (by_position) {
     for (const auto& pf : RH_TRY(ListRailPfs(root))) facts.pfs_in_order.push_back(pf.address.ToString());
   }
@@ -250,12 +258,13 @@ Result<Facts> GatherFacts(const Root& root, RouteApi& host, const PluginConfig& 
 }  // namespace
 
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniRequest& request,
-                               const PluginConfig& config, const DeviceChoice& choice) {
+                               const PluginConfig& config, const DeviceChoice& choice,
+                               const CallPermissions& may) {
   RH_TRY(RefuseForSeveral(config, choice.devices.size()));
   AttachPlan plan;
   plan.config = config;
   const auto fabric = RH_TRY(ReadFabric(root, config.fabric_path));
-  const Facts facts = RH_TRY(GatherFacts(root, host, config, fabric));
+  const Facts facts = RH_TRY(GatherFacts(root, host, config, fabric, may));
   for (const auto& address : choice.devices) plan.links.push_back(RH_TRY(PlanLink(facts, choice, address)));
   SortByRail(fabric, plan.links);
   if (choice.named_by_rail) {
@@ -270,6 +279,9 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniReques
   }
   plan.conflict_probe_ms =
       config.conflict_probe_ms.value_or(fabric ? fabric->conflict_probe_ms : kDefaultConflictProbeMs);
+  plan.for_pod = may.is_pods();
+  plan.meet_gateways = config.gateway_check;
+  RH_TRY(RefuseMacsOfOthers(root, host, plan));
   return plan;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
 #include "cni/plugin/config.h"
 #include "cni/plugin/devices.h"
@@ -55,13 +56,17 @@ struct AttachPlan {
   std::vector<LinkPlan> links;             // rail by rail as the fabric lists them, then by address
   std::string ipam_type;                   // empty: no addresses
   int conflict_probe_ms = 0;               // 0: off
+  bool for_pod = false;                    // the runtime names one
+  bool meet_gateways = false;              // ADD fails unless they answer, with another MAC than the link's
   std::optional<RdmaNetnsMode> rdma_mode;  // that the fabric demands
   HandoffOptions handoff;
 };
 
 // `host` is rtnetlink of the host's namespace. kBusy when a device has no
-// interface on the host: it is in another namespace or on its way from there.
+// interface on the host: it is in another namespace or on its way from there. kPermission when a network asks
+// for another rail than the device's, or for a MAC that belongs to somebody else.
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniRequest& request,
-                               const PluginConfig& config, const DeviceChoice& choice);
+                               const PluginConfig& config, const DeviceChoice& choice,
+                               const CallPermissions& may);
 
 }  // namespace railhead

@@ -9,6 +9,7 @@
 //     displaced-names/BDF.json                    own names of a device that has a substitute name
 //     rdma-mode                                   RDMA namespace mode at the first ADD
 //     announce/                                   announcements to repeat, for railheadd
+//     reach.json                                  what the probes have found, for railctl
 //     attach.log                                  timings of the latest ADDs, bounded
 //     cdi/railhead-BDF.json                       text of each CDI spec that is ours
 //   /run/cdi/railhead-BDF.json           CDI specs
@@ -64,6 +65,9 @@ inline std::string Announcements(const Root& root) {
 }
 inline std::string BindSocket(const Root& root) {
   return root.Path("/run/railhead/bind.sock");
+}
+inline std::string ReachReport(const Root& root) {
+  return root.Path("/run/railhead/reach.json");
 }
 inline std::string AttachLog(const Root& root) {
   return root.Path("/run/railhead/attach.log");

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "cni/plugin/pod_network.h"
-#include "cni/state/pod_args.h"
+#include "cni/skel/pod_args.h"
 #include "netns/base/text.h"
 
 namespace railhead {

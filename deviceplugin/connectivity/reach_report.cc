@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "cni/skel/json_reader.h"
+#include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 
@@ -308,7 +309,7 @@ Result<ReachReport> ParseReachReport(std::string_view text, const std::string& w
 }
 
 std::string ReachReportPath(const Root& root) {
-  return root.Path(kReachDirectory) + "/reach.json";
+  return paths::ReachReport(root);
 }
 
 Result<std::optional<ReachReport>> ReadReachReport(const Root& root) {

@@ -1,8 +1,8 @@
 #include "deviceplugin/connectivity/station.h"
 
 #include <algorithm>
-#include <cstdint>
 
+#include "cni/fabric/station_mac.h"
 #include "netns/nl/neighbour_queue.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/nl/upper_link.h"
@@ -23,21 +23,6 @@ constexpr const char* kDevice = "station";
 constexpr std::uint32_t kNeighbourQueue = 32 << 10;
 
 }  // namespace
-
-MacAddress StationMac(const std::string& node, const std::string& rail) {
-  std::uint64_t hash = 14695981039346656037ULL;  // FNV-1a
-  const auto add = [&hash](char c) { hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ULL; };
-  for (const char c : node) add(c);
-  add('\n');
-  for (const char c : rail) add(c);
-  MacAddress mac;
-  for (auto& byte : mac.bytes) {
-    byte = static_cast<std::uint8_t>(hash & 0xffU);
-    hash >>= 8U;
-  }
-  mac.bytes[0] = static_cast<std::uint8_t>((mac.bytes[0] & 0xfcU) | 0x02U);
-  return mac;
-}
 
 Station::~Station() {
   // Moved from.

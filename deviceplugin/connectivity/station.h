@@ -69,8 +69,4 @@ class Station {
   MacAddress mac_;
 };
 
-// Of a macvlan: the same one after every start, so that no switch and no peer has to learn it anew, and
-// locally administered.
-MacAddress StationMac(const std::string& node, const std::string& rail);
-
 }  // namespace railhead

@@ -8,8 +8,8 @@
 #include "cni/handoff/files.h"
 #include "cni/plugin/differences.h"
 #include "cni/plugin/pod_network.h"
+#include "cni/skel/pod_args.h"
 #include "cni/state/cdi_spec.h"
-#include "cni/state/pod_args.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 

@@ -8,6 +8,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/skel/json_reader.h"
 #include "deviceplugin/migrate/held_addresses.h"
+#include "deviceplugin/migrate/policy.h"
 #include "deviceplugin/migrate/rails.h"
 #include "deviceplugin/migrate/resources.h"
 #include "deviceplugin/pools/migrate.h"
@@ -138,8 +139,9 @@ class Migrator {
       }
     }
     TellUnknownResources(fabric_, &networks_);
-    if (fabric_.is_object()) MoveToRails(options_, &fabric_, &networks_);
-    return {};
+    if (!fabric_.is_object()) return {};
+    MoveToRails(options_, &fabric_, &networks_);
+    return AddPolicy(&fabric_, &networks_);
   }
 
   Result<void> AddFiles() {

@@ -13,6 +13,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/kernel.h"
+#include "netns/nl/host_use.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/user_space.h"
 
@@ -164,24 +165,28 @@ Result<void> AddPf(const Root& root, const HostCarriers& carriers, const PciDevi
 
 }  // namespace
 
-Result<HostNetwork> ReadHostNetwork(RouteApi& route) {
+Result<HostNetwork> ReadHostNetwork(RouteApi& route_api) {
   HostNetwork host;
-  std::set<int> indices;
+  std::set<int> routed;
+  std::set<std::string> ruled;
   for (const int family : {AF_INET, AF_INET6}) {
-    for (const Route& entry :
-         RH_TRY_WRAP(route.ListRoutes(family, kTableMain), "reading the host's routes")) {
-      if (entry.destination.length != 0) continue;
-      indices.insert(entry.link);
-      indices.insert(entry.multipath.begin(), entry.multipath.end());
+    for (const Route& route : RH_TRY_WRAP(route_api.ListRoutes(family, 0), "reading the host's routes")) {
+      if (!IsOfHost(route)) continue;
+      routed.insert(route.link);
+      routed.insert(route.multipath.begin(), route.multipath.end());
+    }
+    for (const Rule& rule : RH_TRY_WRAP(route_api.ListRules(family), "reading the host's rules")) {
+      ruled.insert(rule.iif);
+      ruled.insert(rule.oif);
     }
   }
-  for (const Link& link : RH_TRY_WRAP(route.ListLinks(), "reading the host's network devices")) {
-    bool needed = indices.contains(link.index);
+  for (const Link& link : RH_TRY_WRAP(route_api.ListLinks(), "reading the host's network devices")) {
+    bool needed = routed.contains(link.index) || ruled.contains(link.name);
     if (!needed) {
-      const auto addresses = route.ListAddresses(link.index);
+      const auto addresses = route_api.ListAddresses(link.index);
       if (!addresses && addresses.error().code == ErrorCode::kNotFound) continue;  // a pod's, gone since
       for (const IpPrefix& prefix : RH_TRY(addresses)) {
-        needed = needed || !(prefix.address.IsLinkLocal() || prefix.address.IsLoopback());
+        needed = needed || (IsOfHost(prefix) && !prefix.address.IsLoopback());
       }
     }
     if (needed) host.netdevs.insert(link.name);

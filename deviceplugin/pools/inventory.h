@@ -25,15 +25,14 @@ namespace railhead {
 
 class RouteApi;
 
-// The network devices that the node itself uses: with a default route in the main table,
-// or with an address that is not link-local. ADD refuses to move them, since the kernel
-// drops their addresses with the move.
+// The network devices that the node itself uses, by addresses, routes or rules (netns/nl/host_use.h). ADD
+// refuses to move them, since the kernel drops these with the move.
 struct HostNetwork {
   std::set<std::string> netdevs;
 };
 
 // Asks the kernel.
-Result<HostNetwork> ReadHostNetwork(RouteApi& route);
+Result<HostNetwork> ReadHostNetwork(RouteApi& route_api);
 
 enum class FunctionKind : std::uint8_t {
   kNetwork,      // PCI class 02

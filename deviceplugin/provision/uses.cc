@@ -7,10 +7,10 @@
 #include <utility>
 
 #include "cni/plugin/host_device.h"
+#include "cni/skel/pod_args.h"
 #include "cni/state/checkpoint.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "cni/state/pod_args.h"
 #include "deviceplugin/pools/given_out.h"
 #include "netns/base/files.h"
 #include "netns/sys/user_space.h"

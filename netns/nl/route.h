@@ -41,6 +41,7 @@ struct Rule {
   std::optional<IpPrefix> from;
   std::string oif;  // empty: any
   std::uint32_t table = 0;
+  std::string iif = {};  // likewise
 
   bool operator==(const Rule&) const = default;
   [[nodiscard]] std::string ToString() const;  // "1000: from 10.100.0.10 lookup 100"

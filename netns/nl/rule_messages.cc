@@ -13,6 +13,7 @@ std::string Rule::ToString() const {
   } else {
     text += from->length == from->address.Bits() ? from->address.ToString() : from->ToString();
   }
+  if (!iif.empty()) text += " iif " + iif;
   if (!oif.empty()) text += " oif " + oif;
   return text + " lookup " + std::to_string(table);
 }
@@ -32,6 +33,7 @@ Message RuleMessage(std::uint16_t type, std::uint16_t flags, const Rule& rule) {
     const IpAddress network = rule.from->First();
     message.Put(FRA_SRC, {network.Data(), network.Size()});
   }
+  if (!rule.iif.empty()) message.PutString(FRA_IIFNAME, rule.iif);
   if (!rule.oif.empty()) message.PutString(FRA_OIFNAME, rule.oif);
   message.PutU32(FRA_PRIORITY, rule.priority);
   if (rule.table >= 256) message.PutU32(FRA_TABLE, rule.table);
@@ -44,6 +46,7 @@ Message RuleMessage(std::uint16_t type, std::uint16_t flags, const Rule& rule) {
 bool IsForeign(int type, BytesView payload) {
   switch (type) {
     case FRA_SRC:
+    case FRA_IIFNAME:
     case FRA_OIFNAME:
     case FRA_PRIORITY:
     case FRA_TABLE:
@@ -93,6 +96,7 @@ std::optional<Rule> ParseRule(const Received& received) {
   std::optional<IpAddress> source;
   ForEachAttribute(rest, [&](int type, BytesView payload) {
     if (type == FRA_SRC) source = ReadAddress(payload);
+    if (type == FRA_IIFNAME) rule.iif = ReadString(payload);
     if (type == FRA_OIFNAME) rule.oif = ReadString(payload);
     if (type == FRA_PRIORITY) Store(rule.priority, ReadStruct<std::uint32_t>(payload));
     if (type == FRA_TABLE) Store(rule.table, ReadStruct<std::uint32_t>(payload));

@@ -1,5 +1,7 @@
 // Bad input: a CNI error that names the field and says what to do, and nothing
 // changed, neither in the kernel nor in files.
+#include <sys/socket.h>
+
 #include <cerrno>
 
 #include "cni/skel/cni_error.h"
@@ -121,6 +123,39 @@ TEST_F(PluginBadInputTest, DeviceThatCarriesTheDefaultRoute) {
   Refused(Usual(), kCniInvalidConfig, "carries the host's default route");
   routes.back().multipath.pop_back();
   EXPECT_TRUE(Add({.config = Usual()})) << "of another device";
+}
+
+// A link-local address of IPv4 is one that somebody gave; of IPv6 every link has one.
+TEST_F(PluginBadInputTest, DeviceThatTheHostUsesWithoutAnAddressOfASubnet) {
+  kernel_.SetUp(kHost, "pf0v0", true);
+  kernel_.AddAddress(kHost, "pf0v0", "169.254.7.1/16");
+  Refused(Usual(), kCniInvalidConfig, "carries the host's address 169.254.7.1/16");
+  (void)kernel_.state().DeleteAddress(*kernel_.state().Find(kHost, "pf0v0"),
+                                      *IpPrefix::Parse("169.254.7.1/16"));
+
+  FakeNamespace& host = *kernel_.state().Namespace(kHost);
+  const int link = kernel_.state().Find(kHost, "pf0v0")->link.index;
+  for (const char* destination : {"10.9.0.0/16", "fd00:9::/64", "192.0.2.7/32"}) {
+    for (const std::uint32_t table : {0U, 254U, 100U, 70'000U}) {
+      Route route;
+      route.destination = *IpPrefix::Parse(destination);
+      route.link = link;
+      route.table = table;
+      host.routes.push_back(route);
+      Refused(Usual(), kCniInvalidConfig, std::string("carries the host's route ") + destination);
+      host.routes.pop_back();
+    }
+  }
+  for (std::string Rule::*name : {&Rule::iif, &Rule::oif}) {
+    Rule rule;
+    rule.family = AF_INET;
+    rule.*name = "pf0v0";
+    rule.table = 100;
+    host.rules.push_back(rule);
+    Refused(Usual(), kCniInvalidConfig, "is in the host's rule");
+    host.rules.back().*name = "pf1";
+  }
+  EXPECT_TRUE(Add({.config = Usual()})) << "rules of another device";
 }
 
 // It would be destroyed with the move.

@@ -11,43 +11,13 @@
 namespace railhead::testing {
 namespace {
 
-constexpr const char* kCheckpoint = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
 constexpr const char* kUid = "6a5a2b9e-0c1f-4f7e-9d56-000000000001";
 constexpr const char* kPrevious =
     R"(,"prevResult":{"cniVersion":"1.0.0","interfaces":[{"name":"eth0","sandbox":"x"}],
        "ips":[{"address":"10.244.0.5/24","interface":0}]})";
 
-struct Given {
-  std::string uid;
-  std::string container;
-  std::string resource;
-  std::vector<std::string> ids;
-};
-
 class PluginCheckpointTest : public RailsFixture {
  protected:
-  // As kubelet writes it since Kubernetes 1.20, or as before.
-  void WriteCheckpoint(const std::vector<Given>& all, bool old_form = false) {
-    nlohmann::json entries = nlohmann::json::array();
-    for (const auto& given : all) {
-      nlohmann::json ids = given.ids;
-      if (!old_form) {
-        ids = nlohmann::json::object();
-        for (std::size_t i = 0; i < given.ids.size(); ++i) {
-          ids[std::to_string(i % 2)].push_back(given.ids[i]);
-        }
-      }
-      entries.push_back({{"PodUID", given.uid},
-                         {"ContainerName", given.container},
-                         {"ResourceName", given.resource},
-                         {"DeviceIDs", ids},
-                         {"AllocResp", "CiUKDE1FT1dfREVWSUNF"}});
-    }
-    const nlohmann::json json = {
-        {"Data", {{"PodDeviceEntries", entries}, {"RegisteredDevices", {{kDefaultResource, {Bdf(0)}}}}}},
-        {"Checksum", 2783421765}};
-    WriteFileAt(sysfs_.directory() + kCheckpoint, json.dump());
-  }
   void AllocateAs(const std::string& resource, const std::vector<std::string>& devices) {
     for (const auto& device : devices) {
       ASSERT_TRUE(WriteAllocation(sysfs_.root(),

@@ -43,7 +43,8 @@ void PluginFixture::WriteFabric(const std::string& more) {
     {"name":"rail0","pf":"pf0","vlan":100,"vlanQoS":3,"subnet":"10.100.0.0/24","gateway":"10.100.0.254",
      "routes":["10.0.0.0/8"],"trafficClass":106)" + more + R"(},
     {"name":"rail1","pf":"pf1","vlan":200,"subnet":"10.200.0.0/24","gateway":"10.200.0.254",
-     "routes":["10.0.0.0/8"],"trafficClass":106)" + more + "}]}");
+     "routes":["10.0.0.0/8"],"trafficClass":106)" + more + R"(}],
+    "policy":{"networks":[{"ipam":["test-ipam"])" + permissions_ + "}]}}");
 }
 
 void PluginFixture::Allocate(const std::vector<std::string>& devices, Delivery delivery,

@@ -73,6 +73,8 @@ class PluginFixture : public ::testing::Test {
 
   [[nodiscard]] std::string Programs() const { return programs_.directory() + "/bin"; }
 
+  // Further fields of what the fabric permits to all networks of pods: ",..."; before WriteFabric().
+  std::string permissions_;
   TempRoot programs_;
   TempRoot tree_{TempRoot::Where::kMemory};
   FakeSysfs sysfs_{tree_.directory()};

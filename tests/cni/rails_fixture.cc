@@ -1,7 +1,9 @@
 #include "tests/cni/rails_fixture.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "cni/fabric/fabric.h"
 #include "netns/base/text.h"
 
 namespace railhead::testing {
@@ -32,7 +34,28 @@ void RailsFixture::WriteRails(const std::vector<std::pair<std::string, std::stri
     vlan += 100;
   }
   WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
-              R"({"version":1,"rails":[)" + Join(texts, ",") + "]}");
+              R"({"version":1,"rails":[)" + Join(texts, ",") +
+                  R"(],"policy":{"networks":[{"ipam":["test-ipam"])" + permissions_ + "}]}}");
+}
+
+void RailsFixture::WriteCheckpoint(const std::vector<Given>& all, bool old_form) {
+  nlohmann::json entries = nlohmann::json::array();
+  for (const auto& given : all) {
+    nlohmann::json ids = given.ids;
+    if (!old_form) {
+      ids = nlohmann::json::object();
+      for (std::size_t i = 0; i < given.ids.size(); ++i) ids[std::to_string(i % 2)].push_back(given.ids[i]);
+    }
+    entries.push_back({{"PodUID", given.uid},
+                       {"ContainerName", given.container},
+                       {"ResourceName", given.resource},
+                       {"DeviceIDs", ids},
+                       {"AllocResp", "CiUKDE1FT1dfREVWSUNF"}});
+  }
+  const nlohmann::json json = {
+      {"Data", {{"PodDeviceEntries", entries}, {"RegisteredDevices", {{kDefaultResource, {Bdf(0)}}}}}},
+      {"Checksum", 2783421765}};
+  WriteFileAt(sysfs_.directory() + kCheckpoint, json.dump());
 }
 
 std::string RailsFixture::Devices(const std::vector<std::string>& bdfs) {

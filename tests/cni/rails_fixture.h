@@ -9,6 +9,14 @@
 
 namespace railhead::testing {
 
+// What kubelet gave to one container.
+struct Given {
+  std::string uid;
+  std::string container;
+  std::string resource;
+  std::vector<std::string> ids;
+};
+
 class RailsFixture : public FaultsFixture {
  protected:
   void SetUp() override;
@@ -21,6 +29,9 @@ class RailsFixture : public FaultsFixture {
                                                                                    {"rail1", "pf1"},
                                                                                    {"rail2", "pf2"}},
                   const std::string& more = "");
+  // As kubelet writes it since Kubernetes 1.20, or as before.
+  void WriteCheckpoint(const std::vector<Given>& all, bool old_form = false);
+  static constexpr const char* kCheckpoint = "/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint";
   [[nodiscard]] std::string Bdf(int rail, int n = 0) const {
     return vfs_.at(static_cast<std::size_t>(rail)).at(static_cast<std::size_t>(n));
   }

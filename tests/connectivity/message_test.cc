@@ -3,10 +3,10 @@
 #include <rapidcheck.h>
 
 #include "cni/fabric/fabric.h"
+#include "cni/fabric/station_mac.h"
 #include "deviceplugin/connectivity/echo_request.h"
 #include "deviceplugin/connectivity/probe_message.h"
 #include "deviceplugin/connectivity/settings.h"
-#include "deviceplugin/connectivity/station.h"
 
 namespace railhead::testing {
 namespace {

@@ -125,6 +125,21 @@ TEST_F(ReconcilerTest, AFailedUndoIsCompleted) {
   EXPECT_EQ(ChangedSince(before), "");
 }
 
+// Its namespace lives on, as that of a pod whose sandbox cannot go.
+TEST_F(ReconcilerTest, SettlesWhatAnIpamPluginHasNotReleased) {
+  const auto before = World();
+  const Call call = AllRails();
+  ASSERT_TRUE(Add(call));
+  FailIpam("DEL");
+  EXPECT_FALSE(Del(call));
+  EXPECT_TRUE(Once().Failed());
+  EXPECT_NE(HeldAddresses(), "");
+  FailIpam("");
+  EXPECT_EQ(Did(), "attachment c1/rails@net1: its IPAM plugin has not released its addresses\n");
+  EXPECT_EQ(HeldAddresses(), "");
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
 TEST_F(ReconcilerTest, ANamespaceThatIsGone) {
   const auto before = World();
   const std::string pod = AddTo("pod2", AllRails());
@@ -188,6 +203,9 @@ TEST_F(ReconcilerTest, WhatCannotBeSeenIsNotTakenForGone) {
 
 class GonePodTest : public ReconcilerTest {
  protected:
+  // Here kubelet has given nothing to anybody.
+  GonePodTest() { permissions_ = R"(,"devices":"any")"; }
+
   std::string Pass(int second) { return Told(reconciler_.Run(start_ + seconds(second))); }
 
   const Clock::time_point start_ = Clock::now();

@@ -8,6 +8,8 @@ railhead_library(fuzz_state
   SOURCES ${CMAKE_SOURCE_DIR}/cni/state/bind_protocol.cc ${CMAKE_SOURCE_DIR}/cni/state/checkpoint.cc
           ${CMAKE_SOURCE_DIR}/cni/state/journal_json.cc
           ${CMAKE_SOURCE_DIR}/cni/fabric/addressing_fields.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric_reader.cc ${CMAKE_SOURCE_DIR}/cni/fabric/handoff_fields.cc
+          ${CMAKE_SOURCE_DIR}/cni/fabric/policy.cc ${CMAKE_SOURCE_DIR}/cni/fabric/policy_fields.cc
+          ${CMAKE_SOURCE_DIR}/cni/fabric/station_mac.cc
           ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc
   DEPS fuzz_skel railhead_device_fields railhead_sys)
 # The plugin as a whole, on the fake kernel: all files but the programs', the tests' and those above.

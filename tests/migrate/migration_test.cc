@@ -2,6 +2,7 @@
 #include "deviceplugin/migrate/migration.h"
 
 #include "cni/fabric/fabric.h"
+#include "cni/plugin/permissions.h"
 #include "tests/migrate/suite.h"
 
 namespace railhead::testing {
@@ -32,6 +33,35 @@ TEST(Migration, WhatAllNetworksOfARailSayIsTheRails) {
   EXPECT_FALSE(Rail(outcome, 1).contains("vlan")) << "its networks differ";
   EXPECT_EQ(ConfigOfFile(outcome, "nad_train_d.json")["vlan"], 101);
   EXPECT_EQ(FateOf(outcome, "train/d", "/spec/config/vlan"), "kept as it is");
+}
+
+// Without the rule, railhead would refuse the migrated network. With each entry removed from it, too.
+TEST(Migration, NetworksMayDoWhatTheySayAndNoMore) {
+  const std::string says = R"(, "vlan": 100, "trust": "on", "ipam": {"type": "static"})";
+  const auto outcome = Migrated({DeviceConfigOf({{"net0", "ens1f0"}}),
+                                 NetworkObject("a", "nvidia.com/net0", Sriov(says)).dump(),
+                                 NetworkObject("b", "nvidia.com/net0", Sriov("")).dump()});
+  const Json file = FileOf(outcome, "fabric.json");
+  ASSERT_EQ(file["policy"]["networks"].size(), 1U) << "b says nothing";
+  EXPECT_EQ(file["policy"]["networks"][0],
+            Json({{"networks", {"a"}}, {"allow", {"trust", "vlan"}}, {"ipam", {"static"}}}));
+  CniRequest request;
+  request.network = "a";
+  request.config = ConfigOfFile(outcome, "nad_train_a.json").dump();
+  request.args["K8S_POD_NAME"] = "pod";
+  const auto config = ReadPluginConfig(request);
+  ASSERT_TRUE(config) << Describe(config.error());
+  const auto allowed = [&](const Json& fabric) {
+    const auto read = ParseFabric(fabric.dump(), "fabric.json");
+    EXPECT_TRUE(read) << Describe(read.error());
+    return CheckPermissions(CallPermissions(*read, "a", request.args), request, *config).has_value();
+  };
+  EXPECT_TRUE(allowed(file));
+  for (const auto& [key, at] : {std::pair("allow", 0), std::pair("allow", 1), std::pair("ipam", 0)}) {
+    Json less = file;
+    less["policy"]["networks"][0][key].erase(static_cast<std::size_t>(at));
+    EXPECT_FALSE(allowed(less)) << key << " " << at;
+  }
 }
 
 // A pod of this network without VLAN would otherwise get the rail's.

@@ -17,7 +17,7 @@ ip netns add pod1 && ip -n pod1 link set lo up
 fabric() {
     jq -n --argjson provision "$1" '{ version: 1, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)" } ],
         pools: [ range(2) | { resource: "railhead.io/rail\(.)", rails: ["rail\(.)"], handoff: "off" } ],
-        provision: $provision }' >/etc/railhead/fabric.json
+        policy: { networks: [ { devices: "any" } ] }, provision: $provision }' >/etc/railhead/fabric.json
 }
 # exits STATUS COMMAND...: with this status; what it printed is in /tmp/said.
 exits() {

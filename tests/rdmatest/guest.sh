@@ -15,6 +15,7 @@ ip link set lo up
 make_vfs pf0 3 || exit 1
 for vf in 0 1 2; do give_vf_mac pf0 "$vf" "02:00:00:00:00:0$vf" || exit 1; done
 jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 },
+    policy: { networks: [ { devices: "any" } ] },
     rails: [ { name: "rail0", pf: "pf0", vlan: 100, mtu: 1400, softRoce: true, subnet: "10.100.0.0/24",
                nodeRanges: { ($node): "10.100.0.10-10.100.0.99" }, trafficClass: 104 } ] }' >/etc/railhead/fabric.json
 

@@ -11,6 +11,7 @@ using CniArgs = std::map<std::string, std::string>;
 
 // "namespace/name"
 std::string PodName(const CniArgs& args);
+std::string PodNamespace(const CniArgs& args);
 std::string PodUid(const CniArgs& args);
 
 }  // namespace railhead

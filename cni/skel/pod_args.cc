@@ -1,4 +1,4 @@
-#include "cni/state/pod_args.h"
+#include "cni/skel/pod_args.h"
 
 namespace railhead {
 namespace {
@@ -12,7 +12,11 @@ std::string Argument(const CniArgs& args, const char* name) {
 
 std::string PodName(const CniArgs& args) {
   const std::string name = Argument(args, "K8S_POD_NAME");
-  return name.empty() ? name : Argument(args, "K8S_POD_NAMESPACE") + "/" + name;
+  return name.empty() ? name : PodNamespace(args) + "/" + name;
+}
+
+std::string PodNamespace(const CniArgs& args) {
+  return Argument(args, "K8S_POD_NAMESPACE");
 }
 
 std::string PodUid(const CniArgs& args) {

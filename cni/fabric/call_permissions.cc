@@ -1,0 +1,129 @@
+#include "cni/fabric/call_permissions.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "cni/skel/json_reader.h"
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+// Keys of `ipam` that say which addresses there are, for whom, and how soon they are given again.
+constexpr std::array<const char*, 15> kAddressKeys = {
+    "subnet",      "rangeStart",  "rangeEnd",       "ranges",    "range",
+    "range_start", "range_end",   "ipRanges",       "addresses", "node_slice_size",
+    "links",       "restSeconds", "minRestSeconds", "vf",        "inUse"};
+
+// Of one namespace alone, besides those of interfaces: what kubelet calls safe
+// (pkg/kubelet/sysctl/safe_sysctls.go), and the length of the queue of listening sockets.
+constexpr std::array<std::string_view, 12> kSafeSysctls = {"core/somaxconn",
+                                                           "ipv4/ip_local_port_range",
+                                                           "ipv4/ip_local_reserved_ports",
+                                                           "ipv4/ip_unprivileged_port_start",
+                                                           "ipv4/ping_group_range",
+                                                           "ipv4/tcp_fin_timeout",
+                                                           "ipv4/tcp_keepalive_intvl",
+                                                           "ipv4/tcp_keepalive_probes",
+                                                           "ipv4/tcp_keepalive_time",
+                                                           "ipv4/tcp_rmem",
+                                                           "ipv4/tcp_syncookies",
+                                                           "ipv4/tcp_wmem"};
+
+// net.ipv4|6.conf.NAME.KEY and net.ipv4|6.neigh.NAME.KEY. neigh.default has the limits of all namespaces
+// (gc_thresh, net/core/neighbour.c).
+bool IsOfInterface(const std::vector<std::string>& parts) {
+  static constexpr std::size_t kParts = 4;
+  if (parts.size() != kParts || (parts[0] != "ipv4" && parts[0] != "ipv6")) return false;
+  return parts[1] == "conf" || (parts[1] == "neigh" && parts[2] != "default");
+}
+
+std::string WhoseNetwork(const std::string& network, const CniArgs& args) {
+  const auto pod_namespace = PodNamespace(args);
+  return "network " + network + (pod_namespace.empty() ? "" : " for pods of namespace " + pod_namespace);
+}
+
+std::string Quoted(const std::string& key, const std::string& value) {
+  return "\"" + key + "\": [\"" + value + "\"]";
+}
+
+}  // namespace
+
+CallPermissions::CallPermissions(const std::optional<Fabric>& fabric, const std::string& network,
+                                 const CniArgs& args)
+    : is_pods_(!PodName(args).empty() || !PodUid(args).empty()), whose_(WhoseNetwork(network, args)) {
+  if (fabric) may_ = PermissionsFor(fabric->policy, network, PodNamespace(args));
+  may_.any_key = !fabric || !is_pods_;
+  // A drop-in for sriov-cni: with a UID kubelet's checkpoint says whose a device is, and nobody says it without.
+  if (!fabric && PodUid(args).empty()) may_.any_device = true;
+}
+
+Error CallPermissions::Refusal(const std::string& what, const std::string& allowance) const {
+  return {
+      ErrorCode::kPermission, what + " is not permitted to " + whose_,
+      std::string("root permits it with ") + allowance + " in an entry of policy.networks of " + kFabricPath,
+      0};
+}
+
+Result<void> CallPermissions::Require(const std::string& key, const std::string& pointer) const {
+  if (may_.Allows(key)) return {};
+  return Fail(Refusal("network configuration: " + pointer + ": it", Quoted("allow", key)));
+}
+
+Result<void> CallPermissions::RequireFabric(const std::string& path, const std::string& pointer) const {
+  if (!is_pods_ || path == kFabricPath || may_.fabric_paths.contains(path)) return {};
+  return Fail(Refusal("network configuration: " + pointer + ": " + path, Quoted("fabrics", path)));
+}
+
+Result<void> CallPermissions::RequireIpamType(const std::string& type) const {
+  if (may_.any_key || type.empty() || type == kOwnIpam || may_.ipam_types.contains(type)) return {};
+  return Fail(Refusal("network configuration: /ipam/type: " + type, Quoted("ipam", type)));
+}
+
+Result<void> CallPermissions::RequireSysctl(const std::string& path, const std::string& pointer) const {
+  const bool safe = std::find(kSafeSysctls.begin(), kSafeSysctls.end(), path) != kSafeSysctls.end();
+  if (safe || IsOfInterface(Split(path, '/'))) return {};
+  std::string name = "net/" + path;
+  const bool plain = path.find('.') == std::string::npos;
+  if (may_.sysctls.contains(name)) return {};
+  if (plain) std::replace(name.begin(), name.end(), '/', '.');
+  if (may_.sysctls.contains(name)) return {};
+  return Fail(Refusal("network configuration: " + pointer + ": " + name, Quoted("sysctls", name)));
+}
+
+Result<void> CallPermissions::RequireIpam(const std::string& config, const CniArgs& args) const {
+  if (const auto ip = args.find("IP"); ip != args.end() && !ip->second.empty())
+    RH_TRY(Require("ips", "CNI_ARGS IP"));
+  const auto document = RH_TRY(JsonDocument::Parse(config, "network configuration"));
+  JsonReader root = document.Root();
+  if (auto runtime = root.Object("runtimeConfig"); runtime) {
+    if (runtime->Has("ips")) RH_TRY(Require("ips", "/runtimeConfig/ips"));
+    if (runtime->Has("ipRanges")) RH_TRY(Require("addresses", "/runtimeConfig/ipRanges"));
+  }
+  if (auto in_config = root.Object("args"); in_config) {
+    auto cni = in_config->Object("cni");
+    if (cni && cni->Has("ips")) RH_TRY(Require("ips", "/args/cni/ips"));
+  }
+  auto ipam = root.Object("ipam");
+  if (!ipam) return root.status();
+  for (const char* key : kAddressKeys) {
+    if (ipam->Has(key)) RH_TRY(Require("addresses", std::string("/ipam/") + key));
+  }
+  if (ipam->Has("gateway")) RH_TRY(Require("gateway", "/ipam/gateway"));
+  if (const auto fabric = ipam->String("fabric"); fabric) RH_TRY(RequireFabric(*fabric, "/ipam/fabric"));
+  const auto resolv_conf = ipam->String("resolvConf");
+  if (resolv_conf && is_pods_ && !may_.resolv_confs.contains(*resolv_conf)) {
+    return Fail(Refusal("network configuration: /ipam/resolvConf: " + *resolv_conf,
+                        Quoted("resolvConf", *resolv_conf)));
+  }
+  return root.status();
+}
+
+Result<CallPermissions> ReadPermissions(const Root& root, const std::string& network, const CniArgs& args) {
+  return CallPermissions(RH_TRY(ReadFabric(root)), network, args);
+}
+
+}  // namespace railhead

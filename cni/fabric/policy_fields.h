@@ -1,0 +1,12 @@
+// The fields of fabric.json's `policy`.
+// Threads: pure. Errors stick to the reader.
+#pragma once
+
+#include "cni/fabric/policy.h"
+#include "cni/skel/json_reader.h"
+
+namespace railhead {
+
+NetworkPolicy ReadPolicy(JsonReader& root);
+
+}  // namespace railhead
