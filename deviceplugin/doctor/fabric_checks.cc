@@ -5,6 +5,21 @@
 
 namespace railhead::doctor {
 
+namespace {
+
+// Nothing is wrong with such a rule where one team has the cluster.
+void NoteRulesForAll(const NetworkPolicy& policy, Verdict& verdict) {
+  for (std::size_t i = 0; i < policy.rules.size(); ++i) {
+    const NetworkRule& rule = policy.rules[i];
+    if (!rule.networks.empty() || !rule.namespaces.empty()) continue;
+    if (rule.keys.empty() && !rule.any_device && rule.ipam_types.empty()) continue;
+    verdict.Note("policy.networks[" + std::to_string(i) + "] is for every network of every namespace",
+                 "name its networks or namespaces, if pods of several tenants run here");
+  }
+}
+
+}  // namespace
+
 Verdict CheckFabric(const NodeFacts& facts) {
   Verdict verdict;
   if (facts.fabric_error) {
@@ -12,11 +27,17 @@ Verdict CheckFabric(const NodeFacts& facts) {
     return verdict.Fail(facts.fabric_error->message,
                         hint.empty() ? "all that is wrong with it: railctl config check FILE" : hint);
   }
-  if (facts.fabric) return verdict.Ok(std::to_string(facts.fabric->rails.size()) + " rails");
+  if (facts.fabric) {
+    verdict.Ok(std::to_string(facts.fabric->rails.size()) + " rails");
+    NoteRulesForAll(facts.fabric->policy, verdict);
+    return verdict;
+  }
   if (facts.sriovdp_config) {
-    return verdict.Note(
-        "there is no fabric.json; railheadd goes by sriov-network-device-plugin's configuration",
-        "railctl config migrate makes a fabric.json of it");
+    verdict.Add(Status::kWarning,
+                "there is no fabric.json: railheadd goes by sriov-network-device-plugin's configuration, and "
+                "every network may set VLAN, MAC, addresses and the rest",
+                "railctl config migrate makes a fabric.json of it, whose policy limits networks");
+    return verdict;
   }
   return verdict.Fail("there is no " + std::string(kFabricPath),
                       "describe the fabric: docs/reference/fabric.md");

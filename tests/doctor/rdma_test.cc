@@ -17,7 +17,22 @@ TEST(FabricChecksTest, WithoutFabric) {
   node.fabric = doctor::Fact<Fabric>::Unknown("there is none");
   Expect(doctor::CheckFabric(node), Status::kFailure, "there is no /etc/railhead/fabric.json");
   node.sriovdp_config = true;
-  Expect(doctor::CheckFabric(node), Status::kNote, "sriov-network-device-plugin");
+  Expect(doctor::CheckFabric(node), Status::kWarning, "every network may set VLAN, MAC");
+}
+
+TEST(FabricChecksTest, NamesRulesThatAreForEveryNetwork) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  NetworkRule rule;
+  rule.keys = {"vlan"};
+  rule.namespaces = {"team-a"};
+  fabric.policy.rules = {rule};
+  node.fabric = doctor::Fact<Fabric>(fabric);
+  Expect(doctor::CheckFabric(node), Status::kOk, "2 rails");
+  rule.namespaces.clear();
+  fabric.policy.rules.push_back(rule);
+  node.fabric = doctor::Fact<Fabric>(fabric);
+  Expect(doctor::CheckFabric(node), Status::kNote, "policy.networks[1] is for every network");
 }
 
 TEST(FabricChecksTest, RailsThatTheNodeLacks) {
