@@ -1,7 +1,6 @@
 #include "cni/plugin/handoff_step.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 
 #include "cni/handoff/files.h"
@@ -11,6 +10,7 @@
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/hash.h"
 #include "netns/base/text.h"
 #include "netns/sys/user_space.h"
 
@@ -107,10 +107,11 @@ Result<void> Finish(const Journal& journal, JournalEntry& entry) {
 
 }  // namespace
 
-// Lock files are never removed, so sandboxes share a fixed number of them.
+// Lock files are never removed, so sandboxes share a fixed number of them. The plugin and railheadd, built by
+// different compilers, have to agree on the number.
 Result<FileLock> LockSandbox(const Root& root, const std::string& container,
                              std::chrono::milliseconds limit) {
-  const std::size_t number = std::hash<std::string>{}(container) % kSandboxLocks;
+  const std::size_t number = Fnv1a64(container) % kSandboxLocks;
   return WithContext(FileLock::Acquire(paths::Lock(root, "sandbox-" + std::to_string(number)), limit),
                      "waiting for other attachments of sandbox " + container);
 }

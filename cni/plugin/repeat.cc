@@ -11,7 +11,6 @@
 #include <cerrno>
 #include <climits>
 #include <csignal>
-#include <cstdint>
 #include <cstdio>
 #include <string_view>
 #include <vector>
@@ -20,6 +19,7 @@
 #include "cni/plugin/release.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/hash.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
@@ -32,15 +32,11 @@ using Clock = std::chrono::steady_clock;
 constexpr unsigned kChildLimit = 5;       // seconds
 constexpr std::size_t kRequestName = 16;  // hexadecimal digits
 
-// FNV-1a, 64 bits: the same in every process. The content says whose it is.
+// The content says whose it is.
 std::string RequestName(const AttachmentKey& key) {
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : key.ToString()) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x100000001b3U;
-  }
   std::array<char, kRequestName + 1> name{};
-  (void)std::snprintf(name.data(), name.size(), "%016llx", static_cast<unsigned long long>(hash));
+  (void)std::snprintf(name.data(), name.size(), "%016llx",
+                      static_cast<unsigned long long>(Fnv1a64(key.ToString())));
   return name.data();
 }
 

@@ -14,6 +14,7 @@
 #include "deviceplugin/kubelet/endpoint.h"
 #include "deviceplugin/kubelet/registrar.h"
 #include "netns/base/files.h"
+#include "netns/base/hash.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {
@@ -23,15 +24,10 @@ constexpr std::string_view kPrefix = "railhead-";
 constexpr std::string_view kSuffix = ".sock";
 static_assert(kMaxSocketPath == sizeof(sockaddr_un::sun_path) - 1);
 
-// FNV-1a, 32 bits: short and the same in every process.
+// Short.
 std::string Hash(std::string_view text) {
-  std::uint32_t hash = 0x811c9dc5U;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x01000193U;
-  }
   std::array<char, 9> buffer{};
-  (void)std::snprintf(buffer.data(), buffer.size(), "%08x", hash);
+  (void)std::snprintf(buffer.data(), buffer.size(), "%08x", Fnv1a32(text));
   return buffer.data();
 }
 

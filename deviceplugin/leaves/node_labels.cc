@@ -4,7 +4,6 @@
 #include <array>
 #include <cctype>
 #include <cerrno>
-#include <cstdint>
 #include <cstdio>
 #include <ctime>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "deviceplugin/pools/fabric_pools.h"
 #include "netns/base/files.h"
+#include "netns/base/hash.h"
 
 namespace railhead {
 namespace {
@@ -25,13 +25,6 @@ bool IsAlnum(char c) {
 
 bool IsAllowed(char c) {
   return IsAlnum(c) || c == '-' || c == '_' || c == '.';
-}
-
-// FNV-1a: the same everywhere and for ever, as labels have to be.
-std::uint32_t HashOf(std::string_view text) {
-  std::uint32_t hash = 2166136261U;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return hash;
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -93,7 +86,7 @@ std::string KubernetesLabel(std::string_view text, std::size_t max) {
       text.size() <= max && Trimmed(text) == text && std::all_of(text.begin(), text.end(), IsAllowed);
   if (fits) return std::string(text);
   std::array<char, 12> hash{};
-  (void)std::snprintf(hash.data(), hash.size(), "%08x", HashOf(text));
+  (void)std::snprintf(hash.data(), hash.size(), "%08x", Fnv1a32(text));
   std::string made;
   for (const char c : text.substr(0, max - 9)) made.push_back(IsAllowed(c) ? c : '-');
   const std::string_view kept = Trimmed(made);

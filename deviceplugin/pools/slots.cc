@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -12,29 +11,20 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
+#include "netns/base/hash.h"
 
 namespace railhead {
 namespace {
-
-constexpr std::uint32_t kFnvOffset = 2166136261U;
-constexpr std::uint32_t kFnvPrime = 16777619U;
-
-// The same on every node and in every version: kubelet keeps the names over updates.
-std::uint32_t HashOf(const std::string& text) {
-  std::uint32_t hash = kFnvOffset;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * kFnvPrime;
-  return hash;
-}
 
 struct Slot {
   std::string name;
   std::optional<int> node;  // in its name
 };
 
-// With which all slots of the resource begin.
+// With which all slots of the resource begin; kubelet keeps the names over updates.
 std::string PrefixOf(const std::string& resource) {
   std::array<char, 32> text{};
-  (void)std::snprintf(text.data(), text.size(), "slot-%08x-", HashOf(resource));
+  (void)std::snprintf(text.data(), text.size(), "slot-%08x-", Fnv1a32(resource));
   return text.data();
 }
 

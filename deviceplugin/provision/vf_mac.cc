@@ -2,6 +2,8 @@
 
 #include <cstdint>
 
+#include "netns/base/hash.h"
+
 namespace railhead {
 namespace {
 
@@ -9,13 +11,7 @@ constexpr std::uint8_t kLocalUnicast = 0x02;
 
 // 12 bits.
 std::uint32_t HashOfOui(const MacAddress& mac) {
-  constexpr std::uint32_t kOffset = 2166136261U;
-  constexpr std::uint32_t kPrime = 16777619U;
-  std::uint32_t hash = kOffset;
-  for (std::size_t i = 0; i < 3; ++i) {
-    hash ^= mac.bytes[i];
-    hash *= kPrime;
-  }
+  const std::uint32_t hash = Fnv1a32({reinterpret_cast<const char*>(mac.bytes.data()), 3});
   return (hash ^ (hash >> 12) ^ (hash >> 24)) & 0xfffU;
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "netns/base/hash.h"
+
 namespace railhead {
 namespace {
 
@@ -53,9 +55,8 @@ std::uint64_t PoolLayout::Count() const {
 }
 
 std::uint64_t PoolLayout::StartOf(std::string_view node) const {
-  // FNV-1a, then mixed: names that differ in the last character only are spread as well.
-  std::uint64_t hash = 0xcbf29ce484222325U;
-  for (const char c : node) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
+  // Mixed: names that differ in the last character only are spread as well.
+  std::uint64_t hash = Fnv1a64(node);
   hash = (hash ^ (hash >> 33U)) * 0xff51afd7ed558ccdU;
   hash ^= hash >> 33U;
   return hash % Count();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <thread>
 
+#include "cni/plugin/handoff_step.h"
 #include "cni/skel/cni_error.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
@@ -295,6 +296,26 @@ TEST_F(PluginClaimTest, OverlappingSetsDoNotLockEachOther) {
   for (const auto& player : players) EXPECT_FALSE(player->failed) << player->add.container_id;
   EXPECT_EQ(before_pods(), at_home);
   EXPECT_EQ(Files(), "");
+}
+
+// The plugin and railheadd are built by different compilers and take the same lock. The number is FNV-1a of
+// the container id, worked out here by itself.
+TEST(SandboxLockTest, ItsNameIsTheSameInEveryProgram) {
+  const TempRoot temp;
+  std::set<std::uint64_t> numbers;
+  for (int i = 0; i < 256; ++i) {
+    const std::string container = "c" + std::to_string(i * 7919) + std::string(i % 70, 'f');
+    std::uint64_t hash = 14695981039346656037U;
+    for (const char c : container) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
+    numbers.insert(hash % 64);
+    const auto held = LockSandbox(temp.root(), container, 0s);
+    ASSERT_TRUE(held) << Describe(held.error());
+    const auto second =
+        FileLock::Acquire(paths::Lock(temp.root(), "sandbox-" + std::to_string(hash % 64)), 0s);
+    ASSERT_FALSE(second) << container;
+    EXPECT_EQ(second.error().code, ErrorCode::kTimeout);
+  }
+  EXPECT_GT(numbers.size(), 50U);
 }
 
 }  // namespace
