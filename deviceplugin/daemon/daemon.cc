@@ -32,12 +32,17 @@ std::string SocketTag() {
 }
 
 // What is drained or not ready is so before health has been looked at for the first time: after a boot
-// nothing is known of it.
+// nothing is known of it. All devices are withheld where the records of it cannot be read; the first look at
+// health reports why.
 std::set<std::string> WithheldAtFirst(const Root& root, const Plan& plan) {
   auto withheld = GivenUnderOtherNames(root, plan.pools);
-  withheld.merge(DrainedAmong(root, plan.inventory->All()));
+  auto drained = DrainedAmong(root, plan.inventory->All());
   UnreadyDevices unready(root);
-  (void)unready.Refresh();  // the first look at health reports what is wrong
+  if (!drained || !unready.Refresh()) {
+    for (const NicFunction& function : plan.inventory->All()) withheld.insert(function.id);
+    return withheld;
+  }
+  withheld.merge(*drained);
   for (const auto& [device, reason] : unready.reasons()) withheld.insert(device);
   return withheld;
 }

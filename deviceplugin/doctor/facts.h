@@ -160,6 +160,7 @@ struct RecordFacts {
 };
 
 struct NodeFacts {
+  std::optional<Error> drains_error;             // of what operators have drained, which cannot be read
   std::string node;
   Fact<Fabric> fabric;
   bool sriovdp_config = false;        // there is a config.json instead

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "deviceplugin/doctor/checks.h"
+#include "deviceplugin/health/drains.h"
 #include "netns/base/text.h"
 
 namespace railhead::doctor {
@@ -145,6 +146,10 @@ Verdict CheckRecords(const NodeFacts& facts) {
     verdict.Warn("/run/cdi/" + name + " was removed or changed by another program",
                  "railheadd writes it again with its next pass; find what cleans /run/cdi");
   }
+  if (const auto& error = facts.records->drains_error) {
+    verdict.Fail("what operators have drained cannot be read, and no device is given out: " + error->message,
+                 "mend " + std::string(kDrainsPath) + ", or remove it and drain again");
+  }
   if (const auto& error = facts.records->store_error)
     verdict.Fail("the address store cannot be read: " + error->message, error->hint);
   if (const auto times = facts.records->store_extensions; times != 0) {
@@ -154,7 +159,8 @@ Verdict CheckRecords(const NodeFacts& facts) {
   }
   if (verdict.observations().empty())
     verdict.Ok(
-        "all entries and addresses can be read, all devices have their names, all CDI specs are there");
+        "all entries, drains and addresses can be read, all devices have their names, all CDI specs are "
+        "there");
   return verdict;
 }
 

@@ -5,6 +5,7 @@
 #include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
+#include "deviceplugin/health/drains.h"
 #include "deviceplugin/pools/plan.h"
 #include "ipam/store.h"
 #include "netns/base/files.h"
@@ -54,6 +55,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   for (const std::string& name : RH_TRY(ListCdiRecords(root))) {
     if (!RH_TRY(IsCdiSpecIntact(root, name))) records.altered_specs.push_back(name);
   }
+  if (const auto drains = ReadDrains(root); !drains) records.drains_error = drains.error();
   if (const auto extensions = ReadStoreExtensions(root); extensions) {
     records.store_extensions = *extensions;
   } else {

@@ -66,7 +66,7 @@ auto Of(const std::string& device) {
 }  // namespace
 
 std::string DrainsPath(const Root& root) {
-  return root.Path("/var/lib/railhead/drains.json");
+  return root.Path(kDrainsPath);
 }
 
 Result<std::vector<Drain>> ReadDrains(const Root& root) {
@@ -96,14 +96,13 @@ Result<bool> RemoveDrain(const Root& root, const std::string& device) {
   return Update(root, [&](std::vector<Drain>& drains) { return std::erase_if(drains, Of(device)) != 0; });
 }
 
-std::set<std::string> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions) {
+Result<std::set<std::string>> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions) {
   std::set<std::string> drained;
-  const auto drains = ReadDrains(root);
-  if (!drains) return drained;
+  const auto drains = RH_TRY(ReadDrains(root));
   for (const NicFunction& function : functions) {
     const std::string pf = function.pf.ToString();
-    if (std::any_of(drains->begin(), drains->end(), Of(function.id)) ||
-        std::any_of(drains->begin(), drains->end(), Of(pf)))
+    if (std::any_of(drains.begin(), drains.end(), Of(function.id)) ||
+        std::any_of(drains.begin(), drains.end(), Of(pf)))
       drained.insert(function.id);
   }
   return drained;

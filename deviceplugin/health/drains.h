@@ -31,6 +31,8 @@ struct Drain {
   bool operator==(const Drain&) const = default;
 };
 
+inline constexpr const char* kDrainsPath = "/var/lib/railhead/drains.json";
+
 std::string DrainsPath(const Root& root);
 
 // By device.
@@ -41,8 +43,8 @@ Result<bool> AddDrain(const Root& root, const Drain& drain);
 Result<bool> RemoveDrain(const Root& root, const std::string& device);
 
 // The ids of the functions that are drained, themselves or with their PF: for who offers devices before
-// health has been looked at. None when the file cannot be read, which a DrainList tells.
-std::set<std::string> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions);
+// health has been looked at. Errors: those of ReadDrains().
+Result<std::set<std::string>> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions);
 
 // The file for who looks often: it is read again when it is another one.
 class DrainList {

@@ -182,7 +182,7 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   if (counters) Tell(subject.id, ProblemKind::kCounters, std::move(of_counters), tick);
   if (rails_ && !subject.is_vf) seen->rail = rails_(subject.id);
   if (const Drain* drain = drains_.Find(subject.id)) seen->drained = *drain;
-  seen->not_ready = unready_.Find(subject.id);
+  seen->not_ready = NotReady(subject);
   recorder_.Observe(subject, *seen);
   const std::lock_guard lock(mutex_);
   auto changes = monitor_.Observe(subject, *seen, now);
@@ -217,12 +217,23 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
 }
 
 void HealthWatch::FollowRecords(HealthTick* tick) {
-  const auto follow = [&](ProblemKind kind, const Result<bool>& changed) {
+  std::string unknown;
+  const auto follow = [&](ProblemKind kind, const char* what, const Result<bool>& changed) {
     Tell({}, kind, changed ? std::vector<Error>{} : std::vector<Error>{changed.error()}, tick);
     hurry_ = hurry_ || changed.value_or(false);
+    if (!changed && unknown.empty())
+      unknown = std::string(what).append(" is not known (").append(changed.error().message).append(")");
   };
-  follow(ProblemKind::kDrains, drains_.Refresh());
-  follow(ProblemKind::kUnready, unready_.Refresh());
+  follow(ProblemKind::kDrains, "what is drained", drains_.Refresh());
+  follow(ProblemKind::kUnready, "which attachments cannot be read", unready_.Refresh());
+  hurry_ = hurry_ || unknown != unknown_;
+  unknown_ = std::move(unknown);
+}
+
+// The trouble of a PF is that of its VFs, so all of them are told once.
+std::string HealthWatch::NotReady(const HealthSubject& subject) const {
+  std::string own = unready_.Find(subject.id);
+  return own.empty() && !subject.is_vf ? unknown_ : own;
 }
 
 void HealthWatch::Record(bool changed, HealthTick* tick) {

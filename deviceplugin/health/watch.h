@@ -88,6 +88,8 @@ class HealthWatch {
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
   // What operators and Railhead itself have put on record.
   void FollowRecords(HealthTick* tick);
+  // Why `subject` is not ready; "": it is.
+  [[nodiscard]] std::string NotReady(const HealthSubject& subject) const;
   void Save(bool changed, HealthTick* tick);
   void Record(bool changed, HealthTick* tick);
   // `kind` of problems of the device `id`, all that there are now: those that are new join `tick`.
@@ -101,6 +103,8 @@ class HealthWatch {
   HealthProbe probe_;
   DrainList drains_;
   UnreadyDevices unready_;
+  // Why no device may be given out: a record that would name those that may not cannot be read.
+  std::string unknown_;
   HealthRecorder recorder_;
   bool hurry_ = true;
   bool counters_now_ = false;

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <atomic>
 #include <cstring>
 #include <nlohmann/json.hpp>
 
@@ -10,6 +11,7 @@
 #include "netns/base/unique_fd.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
+#include "tests/kubelet/trace.h"
 
 namespace railhead::testing {
 namespace {
@@ -100,6 +102,32 @@ TEST_F(KubeletTest, TakesTheDaemonSetOfTheProgramItReplacesAsItIs) {
   EXPECT_TRUE(seen->devices.empty());
   EXPECT_TRUE(Exists(root_.Path("/run/cdi/railheadd-") + seen->ids[0] + ".json"));
   EXPECT_NE(daemon->err().find("--log-dir=sriovdp"), std::string::npos) << "what is ignored is said";
+}
+
+// From the first list on: what is drained is not known.
+TEST_F(KubeletTest, GivesOutNothingWhileItCannotReadWhatIsDrained) {
+  const std::string path = "/var/lib/railhead/drains.json";
+  sysfs_.Write(path, "{");
+  std::atomic<int> healthy{0};
+  std::atomic<int> lists{0};
+  KubeletOptions options;
+  options.record = [&](const TraceEvent& event) {
+    if (event.from != "plugin" || event.call != "ListAndWatch") return;
+    for (const auto& device : *Field(event.response, "devices"))
+      healthy += device.value("health", "") == "Healthy";
+    ++lists;
+  };
+  DeviceManager kubelet(directory_, options);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(Eventually([&] {
+    return daemon->err().find("what is drained is not known") != std::string::npos;
+  })) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return lists > 0; })) << daemon->err();
+  EXPECT_EQ(healthy, 0);
+  EXPECT_EQ(kubelet.Present(kResource).size(), 8U);
+  sysfs_.Remove(path);
+  EXPECT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
 }
 
 TEST_F(KubeletTest, RegistersServesAndEndsCleanly) {

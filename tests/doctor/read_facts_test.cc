@@ -119,7 +119,7 @@ TEST_F(ReadFactsTest, OnlyWhatIsAskedForIsRead) {
 }
 
 TEST_F(ReadFactsTest, TheAddressStore) {
-  Expect(Judge("node.records"), Status::kOk, "all entries and addresses can be read");
+  Expect(Judge("node.records"), Status::kOk, "all entries, drains and addresses can be read");
   sysfs_.Write("/var/lib/railhead/ipam/store.mdb", "no store\n");
   Expect(Judge("node.records"), Status::kFailure, "the address store cannot be read");
 }

@@ -44,11 +44,17 @@ TEST(DrainsTest, SeveralAtOnceLoseNothing) {
   EXPECT_EQ(ReadDrains(temp.root()).value().size(), 8U);
 }
 
+constexpr const char* kNoneOfOurs[] = {
+    "{",
+    "[]",
+    "{}",
+    R"({"version": 2, "drains": []})",
+    R"({"version": 1, "drains": [{}]})",
+    R"({"version": 1, "drains": [{"device": "a", "since": "yesterday"}]})"};
+
 TEST(DrainsTest, WhatIsNoneOfOursIsRefusedAndStays) {
   const TempRoot temp;
-  for (const char* text :
-       {"{", "[]", "{}", R"({"version": 2, "drains": []})", R"({"version": 1, "drains": [{}]})",
-        R"({"version": 1, "drains": [{"device": "a", "since": "yesterday"}]})"}) {
+  for (const char* text : kNoneOfOurs) {
     temp.Write("/var/lib/railhead/drains.json", text);
     EXPECT_FALSE(ReadDrains(temp.root())) << text;
     EXPECT_FALSE(AddDrain(temp.root(), OfPf())) << text;
@@ -57,7 +63,7 @@ TEST(DrainsTest, WhatIsNoneOfOursIsRefusedAndStays) {
 }
 
 TEST_F(WatchTest, DrainedFunctionsThemselvesAndWithTheirPf) {
-  EXPECT_TRUE(DrainedAmong(sysfs_.root(), functions_).empty());
+  EXPECT_EQ(DrainedAmong(sysfs_.root(), functions_), std::set<std::string>{});
   ASSERT_TRUE(AddDrain(sysfs_.root(), {kVf2, kVf2, "", At(0).wall}));
   EXPECT_EQ(DrainedAmong(sysfs_.root(), functions_), std::set<std::string>{kVf2});
   ASSERT_TRUE(AddDrain(sysfs_.root(), OfPf()));
@@ -129,6 +135,50 @@ TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
   sysfs_.Remove("/run/railhead/attachments/c1");
   EXPECT_EQ(Run(15, 15).size(), 1U);
   EXPECT_TRUE(watch_->IsHealthy(kVf));
+}
+
+// Which devices an operator has drained is not known then: none is given out, at a start or later, until the
+// file is mended or removed.
+TEST_F(WatchTest, NoDeviceIsWellWhileTheDrainsCannotBeRead) {
+  int now = 0;
+  for (const bool at_start : {true, false}) {
+    for (const char* text : kNoneOfOurs) {
+      SCOPED_TRACE(std::string(at_start ? "at a start: " : "later: ") + text);
+      ASSERT_TRUE(AddDrain(sysfs_.root(), {kVf2, kVf2, "", At(now).wall}));
+      if (!at_start) (void)Tick(now);
+      const std::string drained = ReadFileAt(sysfs_.directory() + "/var/lib/railhead/drains.json");
+      sysfs_.Write("/var/lib/railhead/drains.json", text);
+      if (at_start) {
+        sysfs_.Remove("/run/railhead/health.json");
+        Restart(ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+      }
+      EXPECT_FALSE(DrainedAmong(sysfs_.root(), functions_)) << "before the first look";
+      const HealthTick tick = Tick(now += 5);
+      EXPECT_EQ(tick.problems.size(), 1U);
+      for (const char* id : {kPf, kVf, kVf2}) {
+        EXPECT_FALSE(watch_->IsHealthy(id)) << id;
+        const auto reasons = watch_->Reasons(id);
+        ASSERT_FALSE(reasons.empty()) << id;
+        EXPECT_EQ(reasons.back().rule, HealthRule::kNotReady);
+        EXPECT_NE(reasons.back().text.find("drains.json"), std::string::npos) << reasons.back().text;
+      }
+      sysfs_.Write("/var/lib/railhead/drains.json", drained);
+      EXPECT_TRUE(Tick(now += 5).problems.empty());
+      for (const char* id : {kPf, kVf}) EXPECT_TRUE(watch_->IsHealthy(id)) << id;
+      EXPECT_FALSE(watch_->IsHealthy(kVf2));
+      ASSERT_TRUE(RemoveDrain(sysfs_.root(), kVf2));
+      (void)Tick(now += 5);
+      EXPECT_TRUE(watch_->IsHealthy(kVf2));
+    }
+  }
+}
+
+// Nor is known whose attachments cannot be read, while they cannot be listed.
+TEST_F(WatchTest, NoDeviceIsWellWhileTheJournalCannotBeListed) {
+  ASSERT_TRUE(Run(0, 5).empty());
+  sysfs_.Link("/run/railhead/attachments", "/run/railhead/attachments");
+  EXPECT_EQ(Tick(10).problems.size(), 1U);
+  for (const char* id : {kPf, kVf, kVf2}) EXPECT_FALSE(watch_->IsHealthy(id)) << id;
 }
 
 TEST_F(WatchTest, ADamagedListOfDrainsIsToldOnce) {
