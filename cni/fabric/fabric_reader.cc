@@ -157,6 +157,11 @@ Pool ReadPool(JsonReader& reader, const Fabric& fabric) {
       reader.Fail("delivery", "'mount' cannot serve the soft RoCE rail '" + name + "'",
                   "its uverbs node exists only after ADD: use cdi");
     }
+    if (pool.device == PoolDevice::kPf && rail != nullptr && rail->vlan.value_or(0) != 0) {
+      reader.Fail("device",
+                  "'pf' cannot serve rail '" + name + "', which has VLAN " + std::to_string(*rail->vlan),
+                  "only a VF gets a VLAN: use vf, or have the switch port tag and remove `vlan` of the rail");
+    }
   }
   reader.Close();
   return pool;

@@ -121,9 +121,15 @@ Result<void> CheckVfSettings(const PluginConfig& config, LinkPlan& link) {
         "device " + link.bdf + " is a PF bound to " + link.device.driver.value_or("a user-space driver"),
         "only VFs can be given to a pod that way: bind it to its network driver, or use its VFs");
   }
-  // A PF has its MAC itself; the rest is done by the switch.
+  // A PF has its MAC itself, and nothing has set a VLAN for it that 0 would clear.
   link.vf_change.mac.reset();
-  if (config.vlan.value_or(0) == 0) link.vf_change.vlan.reset();
+  if (link.vf_change.vlan && link.vf_change.vlan->id == 0) link.vf_change.vlan.reset();
+  if (link.vf_change.vlan && !config.vlan) {
+    return Fail(ErrorCode::kInvalid,
+                "device " + link.bdf + " is a PF, and rail '" + link.RailName() + "' has VLAN " +
+                    std::to_string(link.vf_change.vlan->id) + ", which can only be set for VFs",
+                "use a VF of the rail, or have the switch port tag and remove `vlan` of the rail");
+  }
   if (!link.vf_change.Empty()) {
     return Fail(ErrorCode::kInvalid,
                 "device " + link.bdf + " is a PF: vlan, rates, trust and spoofchk can only be set for VFs");

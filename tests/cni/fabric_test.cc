@@ -50,7 +50,7 @@ TEST(FabricTest, ReadsTheDocumentedExample) {
     "nodes": { "node0": 0, "node1": 1 },
     "addresses": { "restSeconds": 60 },
     "handoff": { "mode": "required", "env": { "NCCL_DEBUG": "INFO" } },
-    "pools": [{ "resource": "railhead.io/roce", "rails": ["rail0"], "device": "pf",
+    "pools": [{ "resource": "railhead.io/roce", "rails": ["rail0"], "device": "vf",
                 "handoff": "off", "delivery": "mount" }] })");
   ASSERT_EQ(fabric.rails.size(), 1U);
   const Rail& rail = fabric.rails[0];
@@ -62,7 +62,7 @@ TEST(FabricTest, ReadsTheDocumentedExample) {
   EXPECT_EQ(rail.traffic_class, 106);
   EXPECT_EQ(fabric.rest_seconds, 60);
   EXPECT_EQ(fabric.handoff_options.env.at(0).second, "INFO");
-  EXPECT_EQ(fabric.pools.at(0).device, PoolDevice::kPf);
+  EXPECT_EQ(fabric.pools.at(0).device, PoolDevice::kVf);
   EXPECT_EQ(fabric.pools[0].handoff, HandoffPolicy::kOff);
   EXPECT_EQ(fabric.pools[0].delivery, Delivery::kMount);
 }
@@ -250,6 +250,28 @@ INSTANTIATE_TEST_SUITE_P(
             "/pools/1/resource: another pool is called 'x/y'"},
         Refusal{R"({"version":1,"rail":[],"rails":[{"name":"a","pf":"p"}]})",
                 "/rail: unknown field; did you mean 'rails'?"}));
+
+// Nothing gives a PF a VLAN: a pool of PFs and a rail with a VLAN exclude each other.
+TEST(FabricTest, APoolOfPfsHasNoRailWithAVlan) {
+  for (const char* device : {"", R"(,"device":"vf")", R"(,"device":"pf")"}) {
+    for (const int vlan : {-1, 0, 1, 100, 4094}) {
+      for (const char* rails : {"", R"(,"rails":["a"])", R"(,"rails":["b","a"])", R"(,"rails":["b"])"}) {
+        const std::string of_rail = vlan < 0 ? "" : R"(,"vlan":)" + std::to_string(vlan);
+        const std::string text = R"({"version":1,"rails":[{"name":"a","pf":"p")" + of_rail +
+                                 R"(},{"name":"b","pf":"q"}],"pools":[{"resource":"x/y")" + rails + device +
+                                 "}]}";
+        const bool wrong = std::string_view(device).ends_with("\"pf\"") && vlan > 0 &&
+                           std::string_view(rails) != R"(,"rails":["b"])";
+        const auto fabric = ParseFabric(text, "fabric.json");
+        EXPECT_EQ(fabric.has_value(), !wrong) << text;
+        if (fabric) continue;
+        EXPECT_NE(fabric.error().message.find("/pools/0/device: 'pf' cannot serve rail 'a'"),
+                  std::string::npos)
+            << fabric.error().message;
+      }
+    }
+  }
+}
 
 std::string Shares(const std::vector<IpRange>& ranges) {
   std::string text;

@@ -247,5 +247,28 @@ TEST_F(PluginBadInputTest, NoCarrier) {
   Refused(Usual() + R"(,"waitSeconds":0)", kCniTryAgainLater, "the PF pf0 is down");
 }
 
+// Who has the VLAN: the rail, the network or both. A PF gets none, so ADD says so and leaves everything
+// alone.
+TEST_F(PluginBadInputTest, APfWithAVlan) {
+  const std::string pf = "0000:e3:00.0";
+  kernel_.AddPf({.address = pf, .netdev = "pf9"}, {});
+  for (const char* of_rail : {"", R"(,"vlan":0)", R"(,"vlan":7)", R"(,"vlan":7,"vlanQoS":3)"}) {
+    WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+                R"({"version":1,"rails":[{"name":"rail9","pf":"pf9")" + std::string(of_rail) + "}]}");
+    for (const char* of_network : {"", R"(,"vlan":0)", R"(,"vlan":9)"}) {
+      const Call call{.config = R"("handoff":"off","ipam":{},"deviceID":")" + pf + "\"" + of_network};
+      const bool by_rail = std::string_view(of_rail).find(":7") != std::string_view::npos;
+      const std::string_view network = of_network;
+      if (network.ends_with("9") || (network.empty() && by_rail)) {
+        Refused(call, kCniInvalidConfig, network.empty() ? "rail 'rail9' has VLAN 7" : "is a PF: vlan");
+        continue;
+      }
+      const auto added = Add(call);
+      EXPECT_TRUE(added) << of_rail << of_network << Describe(added.error());
+      EXPECT_TRUE(Del(call));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace railhead::testing
