@@ -18,6 +18,7 @@ namespace railhead {
 namespace {
 
 constexpr std::string_view kSuffix = ".json";
+constexpr int kAttempts = 20;
 constexpr const char* kHowToRestore =
     "railctl journal show tells what it holds, railctl journal restore ends it";
 
@@ -137,8 +138,8 @@ Result<void> Journal::Write(const JournalEntry& entry) const {
   if (!again) return Fail(Wrap(again.error(), "it could not be read again"));
   RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
   auto written = WriteAtomic(path, text, Sync::kVolatile);
-  for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < 3; ++attempt) {
-    // Not there yet, or removed by the DEL of a sibling in between.
+  for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < kAttempts; ++attempt) {
+    // Not there yet, or removed in between: by the DEL of a sibling, or by a pass that found it empty.
     RH_TRY(MakeStateFolder(root_, DirectoryOf(entry.key.container_id), 0700));
     written = WriteAtomic(path, text, Sync::kVolatile);
   }

@@ -198,7 +198,7 @@ class Journal {
   // when there was one to remove.
   [[nodiscard]] Result<bool> RemoveLoose(const std::string& device) const;
   // One of Scan()'s remains. (Write() makes again what it misses.)
-  [[nodiscard]] Result<void> RemoveRemains(const std::string& path) const;
+  [[nodiscard]] Result<bool> RemoveRemains(const std::string& path) const;
 
   // Of an unreadable entry: the links of its devices and the file.
   [[nodiscard]] Result<void> RemoveUnreadable(const UnreadableEntry& entry) const;

@@ -141,14 +141,16 @@ Result<bool> Journal::RemoveLoose(const std::string& device) const {
   return RH_TRY(RemoveFile(path)) || half;
 }
 
-Result<void> Journal::RemoveRemains(const std::string& path) const {
-  RH_TRY(CheckStateFolder(root_, path.substr(0, path.rfind('/'))));
+// A writer that has just made the directory, or found its temporary file gone, makes it again.
+Result<bool> Journal::RemoveRemains(const std::string& path) const {
+  const std::string directory = path.substr(0, path.rfind('/'));
+  RH_TRY(CheckStateFolder(root_, directory));
   struct stat status {};
-  const bool is_file = ::lstat(path.c_str(), &status) == 0 && !S_ISDIR(status.st_mode);
-  if (is_file) RH_TRY(RemoveFile(path));
-  // Others may be there, or have come meanwhile.
-  (void)RemoveEmptyDirectory(is_file ? path.substr(0, path.rfind('/')) : path);
-  return {};
+  if (::lstat(path.c_str(), &status) != 0) return false;
+  if (S_ISDIR(status.st_mode)) return RemoveEmptyDirectory(path);
+  if (!RH_TRY(RemoveAbandoned(path))) return false;
+  (void)RemoveEmptyDirectory(directory);  // others may be there, or have come meanwhile
+  return true;
 }
 
 }  // namespace railhead

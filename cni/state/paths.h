@@ -66,6 +66,10 @@ inline std::string Announcements(const Root& root) {
 inline std::string BindSocket(const Root& root) {
   return root.Path("/run/railhead/bind.sock");
 }
+// Held while a socket is made that gets that name.
+inline std::string BindSocketLock(const Root& root) {
+  return Lock(root, "bind-socket");
+}
 inline std::string ReachReport(const Root& root) {
   return root.Path("/run/railhead/reach.json");
 }

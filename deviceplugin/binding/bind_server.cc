@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 
@@ -99,14 +100,16 @@ Result<std::unique_ptr<BindServer>> BindServer::Start(const Root& root, Answer a
   const std::string directory = path.substr(0, path.rfind('/'));
   if (!watch.valid() || ::inotify_add_watch(watch.get(), directory.c_str(), IN_MOVED_TO | IN_DELETE) < 0)
     return FailSys(errno, "watching the directory " + directory);
-  Listener listener = RH_TRY(Listen(path));
-  return std::unique_ptr<BindServer>(new BindServer(path, std::move(listener), std::move(wake),
+  Listener listener = RH_TRY(Listen(root));
+  return std::unique_ptr<BindServer>(new BindServer(root, std::move(listener), std::move(wake),
                                                     std::move(watch), std::move(answer), std::move(report)));
 }
 
 // Made under another name and renamed: the path is never without a socket, and the socket
 // of a daemon that was killed is no obstacle.
-Result<BindServer::Listener> BindServer::Listen(const std::string& path) {
+Result<BindServer::Listener> BindServer::Listen(const Root& root) {
+  const std::string path = paths::BindSocket(root);
+  const FileLock lock = RH_TRY(FileLock::Acquire(paths::BindSocketLock(root), kPatience));
   const std::string temporary = path + "." + std::to_string(::getpid());
   const sockaddr_un address = RH_TRY(AddressOf(temporary));
   Listener listener{UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
@@ -127,9 +130,10 @@ Result<BindServer::Listener> BindServer::Listen(const std::string& path) {
   return FailSys(error, "listening at " + path);
 }
 
-BindServer::BindServer(std::string path, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
+BindServer::BindServer(Root root, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
                        Report report)
-    : path_(std::move(path)),
+    : root_(std::move(root)),
+      path_(paths::BindSocket(root_)),
       listener_(std::move(listener)),
       wake_(std::move(wake)),
       watch_(std::move(watch)),
@@ -208,7 +212,7 @@ bool BindServer::HasPath() const {
 // it fails, the next look tries again.
 void BindServer::TakePathBack() {
   if (!NobodyListens(path_)) return;
-  if (auto listener = Listen(path_)) listener_ = *std::move(listener);
+  if (auto listener = Listen(root_)) listener_ = *std::move(listener);
 }
 
 void BindServer::Serve(int connection, const std::string& line) const {

@@ -54,9 +54,8 @@ class BindServer {
     std::chrono::steady_clock::time_point until;
   };
 
-  BindServer(std::string path, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
-             Report report);
-  static Result<Listener> Listen(const std::string& path);
+  BindServer(Root root, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer, Report report);
+  static Result<Listener> Listen(const Root& root);
   void Loop();
   [[nodiscard]] bool HasPath() const;
   void TakePathBack();
@@ -64,6 +63,7 @@ class BindServer {
   [[nodiscard]] bool HasFinished(Peer* peer) const;
   void Serve(int connection, const std::string& line) const;
 
+  const Root root_;
   const std::string path_;
   Listener listener_;
   const UniqueFd wake_;

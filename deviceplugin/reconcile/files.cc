@@ -6,7 +6,6 @@
 
 #include <sys/stat.h>
 
-#include <ctime>
 #include <string_view>
 #include <vector>
 
@@ -52,9 +51,7 @@ Owners OwnersIn(const JournalScan& scan) {
 
 void Journals(ReconcilePass& pass, const JournalScan& scan) {
   for (const auto& path : scan.remains) {
-    if (!IsOld(pass, path)) continue;
-    const auto removed = pass.journal.RemoveRemains(path);
-    pass.Add("journal", path, kHalfWritten, removed ? Result<bool>(true) : Fail(removed.error()));
+    pass.Add("journal", path, kHalfWritten, pass.journal.RemoveRemains(path));
   }
   for (const auto& device : scan.loose) {
     const auto remove = [&]() -> Result<bool> {
@@ -140,29 +137,22 @@ void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
   }
 }
 
-// Of an attachment that is gone, or that nobody has taken within the time in which
-// announcements are worth repeating.
+// Of an attachment that is gone, half written, or none of ours.
 void Announcements(ReconcilePass& pass) {
   const std::string directory = paths::Announcements(pass.root);
   for (const auto& name : NamesIn(pass, "announcement", directory)) {
     const std::string path = PathIn(directory, name);
     const auto remove = [&]() -> Result<bool> {
+      if (name.ends_with(kTemporarySuffix)) return RemoveAbandoned(path);
       const auto key = RH_TRY(ReadRepeatRequest(path));
       const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
-      if (wanted || (!key && !IsOld(pass, path))) return false;
-      return RH_TRY(RemoveFile(path));
+      return wanted ? false : RH_TRY(RemoveFile(path));
     };
     pass.Add("announcement", name, kNoEntry, remove());
   }
 }
 
 }  // namespace
-
-bool IsOld(const ReconcilePass& pass, const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) != 0) return false;
-  return std::time(nullptr) - status.st_mtim.tv_sec >= pass.options.remains_age.count();
-}
 
 std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory) {
   const auto names = ListDirectory(directory);

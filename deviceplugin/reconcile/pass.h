@@ -50,9 +50,6 @@ inline Result<std::optional<DeviceLocks>> TryLock(const Root& root, const std::s
 // as if empty.
 std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory);
 
-// Whether it is too old to be still in the making.
-bool IsOld(const ReconcilePass& pass, const std::string& path);
-
 // The attachments of `scan` that are over. `pods_gone`: which pods were gone in the last
 // pass, and since when; updated.
 void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,

@@ -11,7 +11,6 @@ namespace railhead {
 ReconcileOptions SinglePass() {
   ReconcileOptions options;
   options.repeated = false;
-  options.remains_age = std::chrono::seconds(0);
   options.home_limit = std::chrono::seconds(30);
   return options;
 }

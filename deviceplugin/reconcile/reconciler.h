@@ -42,8 +42,6 @@ struct ReconcileOptions {
   bool repeated = true;
   // How long a pod has to be gone, seen in two passes, before its NICs are fetched.
   std::chrono::seconds pod_gone{10};
-  // How old a half written file has to be.
-  std::chrono::seconds remains_age{10};
   // How old an address without owner has to be: an ADD may still be at work.
   std::chrono::seconds address_age{600};
   // How long to wait for a device on its way home from a dying namespace.

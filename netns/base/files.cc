@@ -221,6 +221,22 @@ Result<bool> RemoveWritten(const std::string& path) {
   return RH_TRY(RemoveFile(path)) || half;
 }
 
+Result<bool> RemoveAbandoned(const std::string& temporary) {
+  struct stat status {};
+  if (::lstat(temporary.c_str(), &status) != 0)
+    return IsAbsence(errno) ? Result<bool>(false) : FailSys(errno, "looking at " + temporary);
+  // No writer of ours makes anything else than a file.
+  if (!S_ISREG(status.st_mode)) return RemoveFile(temporary);
+  const UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd.valid()) return IsAbsence(errno) ? Result<bool>(false) : FailSys(errno, "opening " + temporary);
+  if (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+    return errno == EWOULDBLOCK || errno == EINTR ? Result<bool>(false)
+                                                  : FailSys(errno, "locking " + temporary);
+  }
+  // A writer that waits for the lock finds the file gone and makes another one (OpenTemporary).
+  return IsFileAt(temporary, fd.get()) ? RemoveFile(temporary) : false;
+}
+
 Result<void> WriteAttribute(const std::string& path, std::string_view value) {
   const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (!fd.valid()) return FailSys(errno, "opening " + path);

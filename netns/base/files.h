@@ -61,6 +61,10 @@ Result<void> WriteAllAtomic(std::vector<FileContent> files, Sync sync, mode_t mo
 // Removes what WriteAtomic has made of `path`, whole or half; true if there was something.
 Result<bool> RemoveWritten(const std::string& path);
 
+// Removes the temporary file `temporary` of a writer that was killed. false: there is none, or its writer
+// lives and has it locked. No age is asked for: clocks can be set.
+Result<bool> RemoveAbandoned(const std::string& temporary);
+
 // One write(2) to an existing file: for sysfs, where the kernel's answer is the
 // write's errno. Does not create the file.
 Result<void> WriteAttribute(const std::string& path, std::string_view value);
