@@ -4,7 +4,6 @@
 #include <poll.h>
 #include <sys/file.h>
 #include <sys/inotify.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <array>
@@ -18,6 +17,7 @@
 #include "cni/plugin/locks.h"
 #include "cni/plugin/release.h"
 #include "cni/state/paths.h"
+#include "netns/base/close_descriptors.h"
 #include "netns/base/files.h"
 #include "netns/base/hash.h"
 #include "netns/base/state_folder.h"
@@ -65,15 +65,6 @@ bool HasTaker(const Root& root) {
   return false;
 }
 
-void CloseAll() {
-#ifdef SYS_close_range
-  if (::syscall(SYS_close_range, 0U, ~0U, 0U) == 0) return;
-#endif
-  // Linux before 5.9. A plugin has few, and none beyond its limit.
-  const long limit = ::sysconf(_SC_OPEN_MAX);
-  for (int fd = 0; fd < limit; ++fd) ::close(fd);
-}
-
 // Reports when the file is removed or replaced; the file is none of those that keep a
 // namespace alive.
 class FileWatch {
@@ -117,7 +108,7 @@ void RepeatNow(const Root& root, Kernel& kernel, const AttachmentKey& key) {
 }
 
 [[noreturn]] void RunChild(const Root& root, Kernel& kernel, const AttachmentKey& key) {
-  CloseAll();
+  CloseDescriptors(0);
   if (::open("/dev/null", O_RDWR) == STDIN_FILENO) {
     (void)::dup2(STDIN_FILENO, STDOUT_FILENO);
     (void)::dup2(STDIN_FILENO, STDERR_FILENO);

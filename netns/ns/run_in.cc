@@ -16,6 +16,7 @@
 #include <optional>
 #include <utility>
 
+#include "netns/base/close_descriptors.h"
 #include "netns/base/files.h"
 
 namespace railhead {
@@ -61,6 +62,7 @@ Result<std::string> Decode(const std::string& bytes) {
                         const std::function<Result<std::string>()>& work) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);  // it died before we asked
+  CloseDescriptors(STDERR_FILENO + 1, {ns.fd(), out});
   // A parent that is gone is seen as EPIPE; there is nobody to tell.
   signal(SIGPIPE, SIG_IGN);
   const Result<void> entered = EnterForGood(ns);

@@ -4,7 +4,9 @@
 //
 // The child gets a private mount namespace with that network namespace's sysfs
 // on /sys; /proc/sys/net follows the process by itself. It hands its result back
-// through a pipe and ends by _exit (or with its parent, or at the deadline).
+// through a pipe and ends by _exit (or with its parent, or at the deadline). It
+// closes all other descriptors first: a lock that another thread of the parent
+// holds is not its own. `work` opens what it needs.
 // Nothing of it is left when the function returns.
 // Needs CAP_SYS_ADMIN. Threads: any; the child is a copy of the calling thread
 // alone, so `work` must not take locks that other threads may hold (malloc is

@@ -4,15 +4,24 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <optional>
+#include <thread>
+#include <vector>
 
+#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
 #include "netns/ns/run_in.h"
@@ -147,6 +156,69 @@ TEST_F(RunInNamespaceTest, LargeAndOddResults) {
   EXPECT_EQ(Must(RunInNamespace(ns_, NetDeadline(), [&]() -> Result<std::string> { return odd; })), odd);
   EXPECT_EQ(Must(RunInNamespace(ns_, NetDeadline(), []() -> Result<std::string> { return std::string(); })),
             "");
+}
+
+// What the child has open: its three standard ones, the namespace, the pipe and the directory that it reads.
+Result<std::string> DescriptorsOfChild() {
+  const auto names = RH_TRY(ListDirectory("/proc/self/fd"));
+  return std::to_string(names.value_or(std::vector<std::string>{}).size());
+}
+
+// close_range(2) is ENOSYS from here on, as before Linux 5.9 and under railheadd's unit of an older version.
+void ForbidCloseRange() {
+  sock_filter code[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program = {static_cast<unsigned short>(std::size(code)), code};
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
+    _exit(100);
+}
+
+TEST_F(RunInNamespaceTest, HasNoDescriptorOfItsParentsThreads) {
+  std::vector<UniqueFd> open_here;
+  for (int i = 0; i < 40; ++i) {
+    open_here.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+    // At odd places, so that those to keep are in between.
+    if (i % 3 == 0) open_here[static_cast<std::size_t>(i / 2)].Reset();
+  }
+  EXPECT_EQ(Must(RunInNamespace(ns_, NetDeadline(), DescriptorsOfChild)), "6");
+  const pid_t old_kernel = fork();
+  ASSERT_GE(old_kernel, 0);
+  if (old_kernel == 0) {
+    ForbidCloseRange();
+    const auto count = RunInNamespace(ns_, NetDeadline(), DescriptorsOfChild);
+    _exit(count ? std::stoi(*count) : 101);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(old_kernel, &status, 0), old_kernel);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 6);
+}
+
+// A lock belongs to the open file description, which a child shares. Another thread's lock is free when that
+// thread gives it up, however long the child still works.
+TEST_F(RunInNamespaceTest, KeepsNoLockOfAnotherThread) {
+  const std::string path = TemporaryFile("");
+  const std::string begun = path + ".begun";
+  const std::string ended = path + ".ended";
+  auto lock = std::make_optional(Must(FileLock::Acquire(path, std::chrono::milliseconds(0))));
+  std::thread helper([&] {
+    const auto said = RunInNamespace(ns_, NetDeadline(), [&]() -> Result<std::string> {
+      RH_TRY(WriteAtomic(begun, "", Sync::kVolatile));
+      while (!Exists(ended)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      return std::string("done");
+    });
+    EXPECT_EQ(Must(said), "done");
+  });
+  while (!Exists(begun)) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  lock.reset();
+  const auto again = FileLock::Acquire(path, std::chrono::milliseconds(0));
+  EXPECT_TRUE(again) << Describe(again.error());
+  Must(WriteAtomic(ended, "", Sync::kVolatile));
+  helper.join();
+  for (const auto& file : {path, begun, ended}) unlink(file.c_str());
 }
 
 TEST_F(RunInNamespaceTest, KillsWhatTakesTooLong) {
