@@ -14,8 +14,10 @@
 #include <chrono>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <optional>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -148,6 +150,10 @@ BindServer::~BindServer() {
 
 void BindServer::Stop() {
   stopping_ = true;
+  Wake();
+}
+
+void BindServer::Wake() const {
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
@@ -156,7 +162,7 @@ void BindServer::Loop() {
   std::vector<Peer> peers;
   bool rests = false;
   while (!stopping_) {
-    const bool accepts = !rests && peers.size() < kMostPeers;
+    const bool accepts = !rests && peers.size() + served_.size() < kMostPeers;
     std::vector<pollfd> fds{
         {wake_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}, {accepts ? listener_.fd.get() : -1, POLLIN, 0}};
     const std::size_t first = fds.size();
@@ -170,7 +176,9 @@ void BindServer::Loop() {
       std::this_thread::sleep_for(kRest);
       continue;
     }
-    if (stopping_) return;
+    if (stopping_) break;
+    if ((fds[0].revents & POLLIN) != 0) Drain(wake_.get());
+    Reap();
     if ((fds[1].revents & POLLIN) != 0) Drain(watch_.get());
     for (std::size_t i = 0; i < peers.size(); ++i) {
       if (fds[first + i].revents != 0 && HasFinished(&peers[i])) peers[i].connection.Reset();
@@ -180,6 +188,14 @@ void BindServer::Loop() {
     rests = (fds[2].revents & POLLIN) != 0 && !Accept(&peers);
     if (!HasPath()) TakePathBack();
   }
+  for (Served& served : served_) served.thread.join();
+}
+
+void BindServer::Reap() {
+  for (Served& served : served_) {
+    if (served.done) served.thread.join();
+  }
+  served_.remove_if([](const Served& served) { return !served.thread.joinable(); });
 }
 
 // false: there are no descriptors left, and to try at once would spin.
@@ -192,7 +208,7 @@ bool BindServer::Accept(std::vector<Peer>* peers) const {
 }
 
 // Whether it was answered, or is not worth an answer.
-bool BindServer::HasFinished(Peer* peer) const {
+bool BindServer::HasFinished(Peer* peer) {
   std::array<char, 4096> buffer{};
   const ssize_t n = ::recv(peer->connection.get(), buffer.data(), buffer.size(), 0);
   if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
@@ -200,7 +216,7 @@ bool BindServer::HasFinished(Peer* peer) const {
   peer->said.append(buffer.data(), static_cast<std::size_t>(n));
   const auto end = peer->said.find('\n');
   if (end == std::string::npos) return peer->said.size() > kMaxBindLine;
-  Serve(peer->connection.get(), peer->said.substr(0, end));
+  ServeAside(std::move(peer->connection), peer->said.substr(0, end));
   return true;
 }
 
@@ -213,6 +229,23 @@ bool BindServer::HasPath() const {
 void BindServer::TakePathBack() {
   if (!NobodyListens(path_)) return;
   if (auto listener = Listen(root_)) listener_ = *std::move(listener);
+}
+
+// Without memory for a thread it is answered here.
+void BindServer::ServeAside(UniqueFd connection, std::string line) {
+  Served& served = served_.emplace_back();
+  const auto shared = std::make_shared<UniqueFd>(std::move(connection));
+  try {
+    served.thread = std::thread([this, shared, line, &served] {
+      Serve(shared->get(), line);
+      shared->Reset();
+      served.done = true;
+      Wake();
+    });
+  } catch (const std::system_error&) {
+    served_.pop_back();
+    Serve(shared->get(), line);
+  }
 }
 
 void BindServer::Serve(int connection, const std::string& line) const {

@@ -1,13 +1,13 @@
 // BindServer: answers the CNI plugin's requests for devices on a unix socket.
 //
 // One line each way (cni/state/bind_protocol.h), each connection with a deadline: one that says
-// nothing keeps nobody waiting. Requests are answered one after the other. Only root may ask:
-// the socket says who is there (SO_PEERCRED).
-// Of two daemons (an update) the later one has the socket's path; the earlier one watches, and
+// nothing keeps nobody waiting. Each request is answered on a thread of its own: an answer can wait for
+// kubelet, and a node starts all its pods at once. Only root may ask: the socket says who is there
+// (SO_PEERCRED). Of two daemons (an update) the later one has the socket's path; the earlier one watches, and
 // takes it back when nobody listens there any more, or it is gone.
 // Ownership: owns its socket; the file stays, since to remove it could take a later daemon's.
-// Threads: a thread of its own calls `answer`; Stop() from any. Errors: kIo when it cannot
-// listen.
+// Threads: `answer` and `report` are called from several threads at once; Stop() from any. Errors: kIo when
+// it cannot listen.
 #pragma once
 
 #include <sys/types.h>
@@ -15,6 +15,7 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <list>
 #include <memory>
 #include <string>
 #include <thread>
@@ -54,14 +55,23 @@ class BindServer {
     std::chrono::steady_clock::time_point until;
   };
 
+  // Who has said all, and is being answered.
+  struct Served {
+    std::atomic<bool> done{false};
+    std::thread thread;
+  };
+
   BindServer(Root root, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer, Report report);
   static Result<Listener> Listen(const Root& root);
   void Loop();
+  void Wake() const;
   [[nodiscard]] bool HasPath() const;
   void TakePathBack();
   [[nodiscard]] bool Accept(std::vector<Peer>* peers) const;
-  [[nodiscard]] bool HasFinished(Peer* peer) const;
+  [[nodiscard]] bool HasFinished(Peer* peer);
+  void Reap();
   void Serve(int connection, const std::string& line) const;
+  void ServeAside(UniqueFd connection, std::string line);
 
   const Root root_;
   const std::string path_;
@@ -71,7 +81,8 @@ class BindServer {
   const Answer answer_;
   const Report report_;
   std::atomic<bool> stopping_{false};
-  std::thread thread_;  // last: it uses all of the others
+  std::list<Served> served_;  // the thread's own
+  std::thread thread_;        // last: it uses all of the others
 };
 
 }  // namespace railhead

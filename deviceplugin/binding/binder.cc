@@ -30,37 +30,59 @@ bool Lists(const std::vector<ContainerDevices>& checkpoint, const std::string& p
                      [&](const ContainerDevices& given) { return given.pod_uid == pod_uid; });
 }
 
+// kubelet forgets a pod that has ended before it gives its slots to another one.
+Result<void> RefuseSlotsOfOthers(const std::vector<ContainerDevices>& checkpoint,
+                                 const BindRequest& request) {
+  for (const std::string& slot : request.slots) {
+    std::string owner;
+    bool own = false;
+    for (const ContainerDevices& given : checkpoint) {
+      if (std::find(given.ids.begin(), given.ids.end(), slot) == given.ids.end()) continue;
+      owner = given.pod_uid;
+      own = own || given.pod_uid == request.pod_uid;
+    }
+    if (owner.empty() || own) continue;
+    return Fail(
+        ErrorCode::kPermission,
+        "binding slot " + slot + " for pod '" + request.pod_uid + "': kubelet gave it to pod " + owner,
+        "a network configuration must not name devices: kubelet gives the pod what it requests");
+  }
+  return {};
+}
+
 }  // namespace
 
 void Binder::Update(BindingView view) {
+  auto shared = std::make_shared<const BindingView>(std::move(view));
   const std::lock_guard lock(mutex_);
-  view_ = std::move(view);
+  view_ = std::move(shared);
 }
 
 Result<Bindings> Binder::Bind(const BindRequest& request, Clock::time_point now) {
-  const std::lock_guard lock(mutex_);
-  if (view_.pools.empty()) {
-    return Fail(ErrorCode::kBusy, "railheadd knows of no pool with late binding",
-                "it has just started, or its configuration has none any more");
-  }
-  const Result<Checkpoint> checkpoint = ReadCheckpoint(root_);
-  ForgetReservations(checkpoint, now);
-  const auto slots = RH_TRY(SlotsByResource(request));
-  const auto accelerators = RH_TRY(AcceleratorsOf(request, checkpoint));
-  Bindings bindings;
-  for (const auto& [resource, names] : slots) RH_TRY(BindPool(resource, names, accelerators, &bindings));
-  const bool listed = checkpoint && Lists(*checkpoint, request.pod_uid);
-  for (const auto& [slot, device] : bindings)
-    reserved_[slot] = {device, now + kReservation, listed ? request.pod_uid : std::string()};
+  const Look look = RH_TRY(LookFor(request));
+  auto bindings = RH_TRY(Reserve(request, look, now));
+  RH_TRY(WriteInfos(look, bindings));
   return bindings;
 }
 
-// A pod that came and went within the minute would keep the next one off its device.
-void Binder::ForgetReservations(const Result<Checkpoint>& checkpoint, Clock::time_point now) {
-  std::erase_if(reserved_, [&](const auto& reservation) {
-    const auto& [device, until, pod_uid] = reservation.second;
-    return until <= now || (!pod_uid.empty() && checkpoint && !Lists(*checkpoint, pod_uid));
-  });
+Result<Binder::Look> Binder::LookFor(const BindRequest& request) {
+  Look look;
+  {
+    const std::lock_guard lock(mutex_);
+    look.view = view_;
+    look.reservations = reservations_;
+  }
+  if (look.view->pools.empty()) {
+    return Fail(ErrorCode::kBusy, "railheadd knows of no pool with late binding",
+                "it has just started, or its configuration has none any more");
+  }
+  look.checkpoint = RH_TRY_WRAP(ReadCheckpoint(root_), "looking for whom kubelet gave the slots to");
+  RH_TRY(RefuseSlotsOfOthers(look.checkpoint, request));
+  const auto slots = RH_TRY(SlotsByResource(request));
+  const auto accelerators = RH_TRY(AcceleratorsOf(request, look));
+  for (const auto& [resource, names] : slots)
+    look.pools.push_back(RH_TRY(LookAtPool(*look.view, resource, names, accelerators)));
+  return look;
 }
 
 Result<std::map<std::string, std::vector<std::string>>> Binder::SlotsByResource(
@@ -78,28 +100,73 @@ Result<std::map<std::string, std::vector<std::string>>> Binder::SlotsByResource(
 }
 
 // Those that mean nothing here are other plugins' devices, or ours.
-Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& request,
-                                                       const Result<Checkpoint>& checkpoint) const {
+Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& request, const Look& look) {
   const std::string& pod_uid = request.pod_uid;
   std::set<PciAddress> found;
-  if (!view_.accelerators || pod_uid.empty()) return std::vector<PciAddress>{};
-  if (!checkpoint) return tl::unexpected(checkpoint.error());
+  if (!look.view->accelerators || pod_uid.empty()) return std::vector<PciAddress>{};
   const auto add = [&](const std::string& resource, const std::vector<std::string>& ids) {
     for (const std::string& id : ids) {
       if (IsSlot(id)) continue;
-      if (const auto address = view_.accelerators->Find(id, resource); address) found.insert(*address);
+      if (const auto address = look.view->accelerators->Find(id, resource); address) found.insert(*address);
     }
   };
-  for (const ContainerDevices& given : *checkpoint) {
+  for (const ContainerDevices& given : look.checkpoint) {
     if (given.pod_uid == pod_uid) add(given.resource, given.ids);
   }
   if (found.empty() && given_) {
     // A DRA driver's devices are in no checkpoint. Without an answer any device will do.
-    for (const GivenDevices& given : given_().value_or(std::vector<GivenDevices>{})) {
+    for (const GivenDevices& given : given_.Get().value_or(std::vector<GivenDevices>{})) {
       if (given.pod == request.pod) add(given.resource, given.ids);
     }
   }
   return std::vector<PciAddress>(found.begin(), found.end());
+}
+
+Result<Binder::PoolLook> Binder::LookAtPool(const BindingView& view, const std::string& resource,
+                                            std::vector<std::string> slots,
+                                            const std::vector<PciAddress>& accelerators) const {
+  const auto found = std::find_if(view.pools.begin(), view.pools.end(),
+                                  [&](const auto& pool) { return pool->spec.resource == resource; });
+  if (found == view.pools.end() || !(*found)->spec.late) {
+    return Fail(ErrorCode::kInvalid, resource + " is no pool with late binding any more",
+                "make the pod again: its slots are of an earlier configuration");
+  }
+  PoolLook look;
+  look.pool = *found;
+  look.slots = std::move(slots);
+  if (view.topology) look.paths = PathsTo(*look.pool, *view.topology, accelerators);
+  const Journal journal(root_);
+  for (const PoolMember& member : look.pool->members) {
+    const std::string& id = member.function.id;
+    if (view.unhealthy.contains(id)) continue;
+    // An entry that cannot be read costs its own device, not the pool.
+    if (auto holder = HolderOf(journal, id); holder) look.holders[id] = *std::move(holder);
+  }
+  return look;
+}
+
+// A device that was free when it was looked at is reserved since, or still free.
+Result<Bindings> Binder::Reserve(const BindRequest& request, const Look& look, Clock::time_point now) {
+  const std::lock_guard lock(mutex_);
+  ForgetReservations(look, now);
+  Bindings bindings;
+  for (const PoolLook& pool : look.pools) RH_TRY(Choose(pool, &bindings));
+  const bool listed = Lists(look.checkpoint, request.pod_uid);
+  for (const auto& [slot, device] : bindings) {
+    reserved_[slot] = {device, now + kReservation, listed ? request.pod_uid : std::string(), ++reservations_};
+  }
+  return bindings;
+}
+
+// A pod that came and went within the minute would keep the next one off its device. A reservation that is
+// younger than the checkpoint can be of a pod that the checkpoint does not have yet.
+void Binder::ForgetReservations(const Look& look, Clock::time_point now) {
+  std::erase_if(reserved_, [&](const auto& entry) {
+    const Reservation& reservation = entry.second;
+    return reservation.until <= now ||
+           (reservation.number <= look.reservations && !reservation.pod_uid.empty() &&
+            !Lists(look.checkpoint, reservation.pod_uid));
+  });
 }
 
 bool Binder::IsReserved(const std::string& device, const std::set<std::string>& own) const {
@@ -108,42 +175,37 @@ bool Binder::IsReserved(const std::string& device, const std::set<std::string>& 
   });
 }
 
-Result<void> Binder::BindPool(const std::string& resource, const std::vector<std::string>& slots,
-                              const std::vector<PciAddress>& accelerators, Bindings* bindings) const {
-  const auto found = std::find_if(view_.pools.begin(), view_.pools.end(),
-                                  [&](const auto& pool) { return pool->spec.resource == resource; });
-  if (found == view_.pools.end() || !(*found)->spec.late) {
-    return Fail(ErrorCode::kInvalid, resource + " is no pool with late binding any more",
-                "make the pod again: its slots are of an earlier configuration");
-  }
-  const ResourcePool& pool = **found;
-  const std::set<std::string> own(slots.begin(), slots.end());
-  const Journal journal(root_);
+Result<void> Binder::Choose(const PoolLook& pool, Bindings* bindings) const {
+  const std::set<std::string> own(pool.slots.begin(), pool.slots.end());
   PreferHints hints;
-  if (view_.topology) hints.paths = PathsTo(pool, *view_.topology, accelerators);
+  hints.paths = pool.paths;
   std::vector<std::string> free;
-  for (const PoolMember& member : pool.members) {
-    const std::string& id = member.function.id;
-    if (view_.unhealthy.contains(id) || IsReserved(id, own)) continue;
-    // An entry that cannot be read costs its own device, not the pool.
-    const auto holder = HolderOf(journal, id);
-    if (!holder || (*holder && !own.contains(**holder))) continue;
-    if (*holder) hints.away.insert(id);  // of the sandbox that this one replaces
+  for (const auto& [id, holder] : pool.holders) {
+    // The view can have changed since.
+    if (view_->unhealthy.contains(id) || IsReserved(id, own)) continue;
+    if (holder && !own.contains(*holder)) continue;
+    if (holder) hints.away.insert(id);  // of the sandbox that this one replaces
     free.push_back(id);
   }
-  auto chosen = Prefer(pool, free, {}, static_cast<int>(slots.size()), hints);
-  if (chosen.size() < slots.size()) {
+  auto chosen = Prefer(*pool.pool, free, {}, static_cast<int>(pool.slots.size()), hints);
+  if (chosen.size() < pool.slots.size()) {
     return Fail(ErrorCode::kBusy,
-                std::to_string(slots.size()) + " slots of " + resource + " need a device each, and " +
-                    std::to_string(chosen.size()) + " are free and healthy",
+                std::to_string(pool.slots.size()) + " slots of " + pool.pool->spec.resource +
+                    " need a device each, and " + std::to_string(chosen.size()) + " are free and healthy",
                 "see railctl health; devices of pods that are just ending come back by themselves");
   }
   std::sort(chosen.begin(), chosen.end());
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    PoolMember member = *pool.Find(chosen[i]);
-    member.function.id = slots[i];
-    RH_TRY(WriteDeviceInfo(root_, pool.spec, member));
-    (*bindings)[slots[i]] = chosen[i];
+  for (std::size_t i = 0; i < pool.slots.size(); ++i) (*bindings)[pool.slots[i]] = chosen[i];
+  return {};
+}
+
+Result<void> Binder::WriteInfos(const Look& look, const Bindings& bindings) const {
+  for (const PoolLook& pool : look.pools) {
+    for (const std::string& slot : pool.slots) {
+      PoolMember member = *pool.pool->Find(bindings.at(slot));
+      member.function.id = slot;
+      RH_TRY(WriteDeviceInfo(root_, pool.pool->spec, member));
+    }
   }
   return {};
 }

@@ -11,13 +11,15 @@
 // memory; if the daemon dies in between,
 // two ADDs can be told the same device, and the second one, which finds it locked or in use, is
 // tried again by kubelet.
-// Threads: thread-safe; one request after the other.
-// Errors: kInvalid for slots that are none, kBusy when no device is free, and
-// before the first Update(). A pod that the
-// checkpoint does not have, or without accelerators, is bound in the rails' order.
+// Threads: thread-safe. Files and kubelet are read without a lock, so Update() and other requests never wait
+// for them; only the choice and the reservation are made one after the other. Errors: kInvalid for slots that
+// are none, kPermission for slots that kubelet gave to another pod, kBusy when no device is free, and before
+// the first Update(). A pod that the checkpoint does not have, or without accelerators, is bound in the
+// rails' order.
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
@@ -29,6 +31,7 @@
 
 #include "cni/state/bind_protocol.h"
 #include "cni/state/checkpoint.h"
+#include "deviceplugin/binding/shared_answer.h"
 #include "deviceplugin/kubelet/pod_resources.h"
 #include "deviceplugin/pools/preferred.h"
 #include "deviceplugin/pools/resource_pool.h"
@@ -52,7 +55,7 @@ class Binder {
   using Clock = std::chrono::steady_clock;
 
   // What kubelet has given to whom, DRA drivers' devices too (kubelet/pod_resources.h).
-  using Given = std::function<Result<std::vector<GivenDevices>>()>;
+  using Given = SharedAnswer::Ask;
 
   explicit Binder(Root root, Given given = {}) : root_(std::move(root)), given_(std::move(given)) {}
 
@@ -64,23 +67,46 @@ class Binder {
     std::string device;
     Clock::time_point until;
     std::string pod_uid;  // "" when kubelet's checkpoint did not have the pod
+    std::uint64_t number = 0;
   };
   using Checkpoint = std::vector<ContainerDevices>;
 
+  // A pool of the request, as files and kubelet have it.
+  struct PoolLook {
+    std::shared_ptr<const ResourcePool> pool;
+    std::vector<std::string> slots;
+    // By device that may be given: the slot that it is bound to, "" a pod that has it without; nullopt:
+    // nobody.
+    std::map<std::string, std::optional<std::string>> holders;
+    std::map<PciAddress, std::vector<PciPath>> paths;
+  };
+  struct Look {
+    std::shared_ptr<const BindingView> view;
+    Checkpoint checkpoint;
+    std::vector<PoolLook> pools;
+    // Reservations up to this one are older than the checkpoint.
+    std::uint64_t reservations = 0;
+  };
+
+  [[nodiscard]] Result<Look> LookFor(const BindRequest& request);
   [[nodiscard]] Result<std::map<std::string, std::vector<std::string>>> SlotsByResource(
       const BindRequest& request) const;
-  [[nodiscard]] Result<void> BindPool(const std::string& resource, const std::vector<std::string>& slots,
-                                      const std::vector<PciAddress>& accelerators, Bindings* bindings) const;
-  void ForgetReservations(const Result<Checkpoint>& checkpoint, Clock::time_point now);
-  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const BindRequest& request,
-                                                               const Result<Checkpoint>& checkpoint) const;
+  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const BindRequest& request, const Look& look);
+  [[nodiscard]] Result<PoolLook> LookAtPool(const BindingView& view, const std::string& resource,
+                                            std::vector<std::string> slots,
+                                            const std::vector<PciAddress>& accelerators) const;
+  Result<Bindings> Reserve(const BindRequest& request, const Look& look, Clock::time_point now);
+  [[nodiscard]] Result<void> Choose(const PoolLook& pool, Bindings* bindings) const;
+  [[nodiscard]] Result<void> WriteInfos(const Look& look, const Bindings& bindings) const;
+  void ForgetReservations(const Look& look, Clock::time_point now);
   [[nodiscard]] bool IsReserved(const std::string& device, const std::set<std::string>& own) const;
 
   const Root root_;
-  const Given given_;
+  SharedAnswer given_;
   std::mutex mutex_;
-  BindingView view_;
+  std::shared_ptr<const BindingView> view_ = std::make_shared<const BindingView>();
   std::map<std::string, Reservation> reserved_;  // by slot
+  std::uint64_t reservations_ = 0;               // so far
 };
 
 }  // namespace railhead

@@ -117,6 +117,7 @@ class Daemon {
   std::unique_ptr<PassLoop> reconciling_;
   std::unique_ptr<PassLoop> watching_;
   Binder binder_;
+  std::atomic<int> binding_{0};  // requests at a time
   std::unique_ptr<BindServer> bind_server_;
   NodeFeatures features_;
   Isolation isolation_;

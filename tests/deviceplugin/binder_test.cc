@@ -8,7 +8,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstring>
+#include <mutex>
+#include <string>
 #include <thread>
 
 #include "cni/fabric/fabric.h"
@@ -29,11 +32,11 @@ namespace {
 // A server with two GPUs and a NIC on each of four switches; three VFs each.
 class BinderTest : public ::testing::Test {
  protected:
-  BinderTest() : machine_(MakePcieA100(sysfs_)) {
+  explicit BinderTest(int vfs = 3) : machine_(MakePcieA100(sysfs_)) {
     sysfs_.Write("/proc/sys/kernel/random/boot_id", "11111111-2222-3333-4444-555555555555\n");
     std::string rails;
     for (std::size_t i = 0; i < machine_.nics.size(); ++i) {
-      vfs_.push_back(sysfs_.AddVfs(machine_.nics[i], 3));
+      vfs_.push_back(sysfs_.AddVfs(machine_.nics[i], vfs));
       rails += std::string(i == 0 ? "" : ",") + R"({"name":"rail)" + std::to_string(i) + R"(","pf":")" +
                machine_.nics[i] + R"("})";
     }
@@ -58,6 +61,24 @@ class BinderTest : public ::testing::Test {
   // What kubelet has done by the time of ADD.
   void Give(const std::string& pod, const std::vector<std::string>& slots,
             const std::vector<std::string>& gpus) {
+    Record(slots);
+    std::string given;
+    for (const std::string& slot : slots) given += (given.empty() ? "\"" : ",\"") + slot + "\"";
+    List(pod, "a.io/roce", given);
+    std::string ids;
+    for (const std::string& gpu : gpus) ids += (ids.empty() ? "\"" : ",\"") + gpu + "\"";
+    List(pod, "nvidia.com/gpu", ids);
+  }
+  // The pod's line in kubelet's checkpoint.
+  void List(const std::string& pod, const std::string& resource, const std::string& ids) {
+    entries_ += (entries_.empty() ? "" : ",") + std::string(R"({"PodUID":")") + pod +
+                R"(","ContainerName":"c","ResourceName":")" + resource + R"(","DeviceIDs":{"0":[)" + ids +
+                "]}}";
+    sysfs_.Write("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
+                 R"({"Data":{"PodDeviceEntries":[)" + entries_ + R"(]},"Checksum":1})");
+  }
+  // What Allocate has written.
+  void Record(const std::vector<std::string>& slots) const {
     for (const std::string& slot : slots) {
       AllocationRecord record;
       record.resource = "a.io/roce";
@@ -67,12 +88,6 @@ class BinderTest : public ::testing::Test {
       record.handoff = HandoffPolicy::kRequired;
       EXPECT_TRUE(WriteAllocation(root_, record));
     }
-    std::string ids;
-    for (const std::string& gpu : gpus) ids += (ids.empty() ? "\"" : ",\"") + gpu + "\"";
-    entries_ += (entries_.empty() ? "" : ",") + std::string(R"({"PodUID":")") + pod +
-                R"(","ContainerName":"c","ResourceName":"nvidia.com/gpu","DeviceIDs":{"0":[)" + ids + "]}}";
-    sysfs_.Write("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint",
-                 R"({"Data":{"PodDeviceEntries":[)" + entries_ + R"(]},"Checksum":1})");
   }
   Result<Bindings> Bind(const std::string& pod, const std::vector<std::string>& slots,
                         const std::string& container = "c1") {
@@ -227,11 +242,131 @@ TEST_F(BinderTest, ReservationsEndWithTheirPods) {
 
 // Whom kubelet never listed it cannot forget: those wait for the minute.
 TEST_F(BinderTest, ReservationsOfPodsThatWereNeverListed) {
-  Give("p", {slots_[0], slots_[1]}, {machine_.accelerators[0]});
+  Record({slots_[0]});
+  Give("p", {slots_[1]}, {machine_.accelerators[0]});
   const auto stranger = Bind("", {slots_[0]});
   const auto other = Bind("p", {slots_[1]});
   ASSERT_TRUE(stranger && other);
   EXPECT_NE(other->at(slots_[1]), stranger->at(slots_[0]));
+}
+
+// A pod that names another pod's slot in its network gets nothing, and neither does one without a UID.
+TEST_F(BinderTest, ASlotIsForThePodToWhichKubeletGaveIt) {
+  Record({slots_[0]});
+  Give("owner", {slots_[1]}, {machine_.accelerators[0]});
+  Give("asker", {slots_[2]}, {machine_.accelerators[0]});
+  const auto ids = [](const Result<Bindings>& bound) { return bound ? bound->size() : 0; };
+  for (const char* uid : {"owner", "asker", ""}) {
+    for (std::size_t i = 0; i < 3; ++i) {
+      const std::string owner = i == 0 ? "" : i == 1 ? "owner" : "asker";
+      const auto alone = Bind(uid, {slots_[i]});
+      const auto together = Bind(uid, {slots_[0], slots_[i]});
+      const bool allowed = owner.empty() || owner == uid;
+      EXPECT_EQ(ids(alone), allowed ? 1U : 0U) << "pod '" << uid << "', slot of '" << owner << "'";
+      EXPECT_EQ(ids(together) > 0, allowed);
+      if (allowed) continue;
+      for (const auto* refused : {&alone, &together}) {
+        EXPECT_EQ(refused->error().code, ErrorCode::kPermission);
+        EXPECT_NE(refused->error().message.find(slots_[i]), std::string::npos) << refused->error().message;
+      }
+    }
+  }
+  sysfs_.Write("/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint", "{");
+  EXPECT_FALSE(Bind("owner", {slots_[1]})) << "whose it is, is not known";
+}
+
+class BurstTest : public BinderTest {
+ protected:
+  BurstTest() : BinderTest(13) {}
+};
+
+// A node whose pods all come at once, as after a reboot, under a kubelet that needs 500 ms for an answer and
+// gives one at a time. A device becomes unhealthy meanwhile.
+TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
+  constexpr std::size_t kPods = 50;
+  constexpr auto kGenerous = std::chrono::seconds(40);
+  for (std::size_t i = 0; i < kPods; ++i) Give("p" + std::to_string(i), {slots_[i]}, {});
+  const std::string& sick = vfs_[0][0];
+  std::mutex kubelet;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool asked = false;
+  bool updated = false;
+  Binder binder(root_, [&]() -> Result<std::vector<GivenDevices>> {
+    const std::lock_guard one_at_a_time(kubelet);
+    std::unique_lock lock(mutex);
+    asked = true;
+    changed.notify_all();
+    EXPECT_TRUE(changed.wait_for(lock, kGenerous, [&] { return updated; })) << "the change of health waits";
+    std::condition_variable never;
+    never.wait_for(lock, std::chrono::milliseconds(500), [] { return false; });
+    return std::vector<GivenDevices>{};
+  });
+  const TopologyConfig config;
+  const auto topology = *Topology::Read(root_, *inventory_, config);
+  const auto view = [&](std::set<std::string> unhealthy) {
+    return BindingView{pools_, std::move(unhealthy), topology,
+                       std::make_shared<const AcceleratorIds>(IdsOf(root_, *topology, config))};
+  };
+  binder.Update(view({}));
+  auto server = BindServer::Start(
+      root_, [&](const BindRequest& request) { return binder.Bind(request); },
+      [](const BindRequest&, const Result<Bindings>&) {});
+  ASSERT_TRUE(server) << Describe(server.error());
+  std::thread health([&] {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, kGenerous, [&] { return asked; });
+    lock.unlock();
+    binder.Update(view({sick}));
+    lock.lock();
+    updated = true;
+    changed.notify_all();
+  });
+  std::vector<Result<Bindings>> bound(kPods);
+  std::vector<std::thread> adds;
+  for (std::size_t i = 0; i < kPods; ++i) {
+    adds.emplace_back([&, i] {
+      const std::string pod = "p" + std::to_string(i);
+      bound[i] = BindSlots(root_, {pod, pod, {slots_[i]}, "ns/" + pod});
+    });
+  }
+  for (auto& add : adds) add.join();
+  health.join();
+  std::set<std::string> devices;
+  for (std::size_t i = 0; i < kPods; ++i) {
+    ASSERT_TRUE(bound[i]) << i << ": " << Describe(bound[i].error());
+    devices.insert(bound[i]->at(slots_[i]));
+  }
+  EXPECT_EQ(devices.size(), kPods) << "a device each";
+  EXPECT_FALSE(devices.contains(sick));
+}
+
+// Whoever asks gets what kubelet knew after he asked; many at once are not many calls.
+TEST(SharedAnswerTest, IsNeverOlderThanTheQuestionAndSharedByAll) {
+  std::atomic<int> begun{0};
+  std::atomic<int> at_once{0};
+  SharedAnswer shared([&]() -> SharedAnswer::Answer {
+    EXPECT_EQ(++at_once, 1);
+    const int number = ++begun;
+    for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+    --at_once;
+    return std::vector<GivenDevices>{{std::to_string(number), "", "", {}}};
+  });
+  constexpr int kThreads = 16;
+  constexpr int kQuestions = 50;
+  std::vector<std::thread> threads;
+  for (int t = 0; t < kThreads; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < kQuestions; ++i) {
+        const int before = begun;
+        const auto answer = shared.Get();
+        ASSERT_TRUE(answer);
+        EXPECT_GT(std::stoi(answer->front().pod), before);
+      }
+    });
+  }
+  for (auto& thread : threads) thread.join();
+  EXPECT_LT(begun, kThreads * kQuestions);
 }
 
 TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
