@@ -1,5 +1,6 @@
 #include "cni/state/checkpoint.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -53,6 +54,14 @@ Result<std::vector<ContainerDevices>> ReadCheckpoint(const Root& root) {
   const auto text = RH_TRY(ReadRootFile(path));
   if (!text) return std::vector<ContainerDevices>{};
   return ParseCheckpoint(*text, path);
+}
+
+bool KubeletForgot(const Root& root, const std::string& pod_uid) {
+  // A UID comes from CNI_ARGS: it must not lead elsewhere.
+  if (pod_uid.empty() || pod_uid[0] == '.' || pod_uid.find('/') != std::string::npos) return false;
+  const auto pods = ListDirectory(paths::KubeletPods(root));
+  return pods && *pods && !(*pods)->empty() &&
+         std::find((*pods)->begin(), (*pods)->end(), pod_uid) == (*pods)->end();
 }
 
 }  // namespace railhead

@@ -29,4 +29,9 @@ Result<std::vector<ContainerDevices>> ParseCheckpoint(const std::string& text, c
 // Empty when there is no checkpoint: kubelet has given no device to anyone yet.
 Result<std::vector<ContainerDevices>> ReadCheckpoint(const Root& root);
 
+// Whether kubelet has removed the pod's directory, which it does when all of the pod is gone. Only a
+// directory that has other pods proves that: an empty one can be of a kubelet that has its pods elsewhere
+// (--root-dir).
+bool KubeletForgot(const Root& root, const std::string& pod_uid);
+
 }  // namespace railhead

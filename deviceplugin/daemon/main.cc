@@ -27,7 +27,9 @@
 #include "deviceplugin/pools/restore.h"
 #include "deviceplugin/reconcile/reconciler.h"
 #include "deviceplugin/reconcile/timings.h"
+#include "netns/base/files.h"
 #include "netns/linux_kernel.h"
+#include "netns/ns/propagation.h"
 
 namespace railhead {
 namespace {
@@ -56,6 +58,19 @@ std::string Environment(const char* name) {
   return value != nullptr ? value : "";
 }
 
+// Deleted and hidden look alike, so railheadd leaves the attachments there alone.
+void WarnOfHiddenNamespaces(const Root& root, Log* log) {
+  for (const char* directory : kNetnsDirectories) {
+    const auto sees = SeesMountsOfHost(root, directory);
+    if (!Exists(root.Path(directory)) || sees.value_or(true)) continue;
+    log->Warning("NICs of pods that are gone will not come back",
+                 Error{ErrorCode::kUnsupported,
+                       std::string(directory) +
+                           " is on a private mount: namespaces that the host makes later do not show here",
+                       "mount it with mountPropagation: HostToContainer (rslave)", 0});
+  }
+}
+
 int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon::Outlets outlets,
               const sigset_t& signals, Log* log) {
   const auto node = PlanNode(root, kernel, line.source);
@@ -64,6 +79,7 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
     return kBadConfig;
   }
   LogPlan(log, node->plan);
+  WarnOfHiddenNamespaces(root, log);
   for (const std::string& directory : {line.kubelet_directory, line.registry_directory}) {
     for (const std::string& name : RemoveStaleSockets(root.Path(directory)))
       log->Info("removed a socket that nobody listened on", {{"socket", name}});

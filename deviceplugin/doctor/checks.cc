@@ -140,6 +140,16 @@ constexpr std::array kChecks = {
           "what takes a PF takes its rail from every pod; macvlan shifts the GID indices of all",
           {kCni, kPfs},
           CheckCni},
+    Check{"runtime.kubelet",
+          "the directory of pods that railheadd looks into is kubelet's",
+          "else every pod looks deleted, and nothing of one that is gone comes back",
+          {kKubelet},
+          CheckKubelet},
+    Check{"runtime.netns",
+          "namespaces that the host makes later are seen",
+          "without mount propagation they look deleted, and railheadd leaves what is in them alone for ever",
+          {kNetns},
+          CheckNetns},
 };
 
 }  // namespace

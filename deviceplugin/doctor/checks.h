@@ -52,5 +52,7 @@ Verdict CheckRecords(const NodeFacts& facts);
 Verdict CheckCdi(const NodeFacts& facts);
 Verdict CheckPlugins(const NodeFacts& facts);
 Verdict CheckCni(const NodeFacts& facts);
+Verdict CheckKubelet(const NodeFacts& facts);
+Verdict CheckNetns(const NodeFacts& facts);
 
 }  // namespace railhead::doctor

@@ -34,6 +34,8 @@ enum class FactKind : std::uint8_t {
   kModules,       // verbs, rdma_cm, rxe
   kLeaves,        // leaves
   kRecords,       // records
+  kKubelet,       // kubelet
+  kNetns,         // hidden_netns
   kCount
 };
 

@@ -150,17 +150,22 @@ struct GpuDriverFacts {
   std::string kernel;    // release; "" unknown
 };
 
+struct KubeletFacts {
+  std::string root_dir;     // --root-dir
+  Fact<bool> has_our_pods;  // its `pods` is the directory that railheadd looks into
+};
+
 // What Railhead itself has on record of this node.
 struct RecordFacts {
   std::vector<UnreadableEntry> unreadable;       // of the journal
   std::map<std::string, std::string> displaced;  // by device: its own name, which another interface has
   std::vector<std::string> altered_specs;        // file names of CDI specs that are not as we wrote them
+  std::optional<Error> drains_error;             // of what operators have drained, which cannot be read
   std::optional<Error> store_error;              // of the address store, which cannot be read
   std::uint64_t store_extensions = 0;            // StoreCounters::extended
 };
 
 struct NodeFacts {
-  std::optional<Error> drains_error;             // of what operators have drained, which cannot be read
   std::string node;
   Fact<Fabric> fabric;
   bool sriovdp_config = false;        // there is a config.json instead
@@ -179,6 +184,9 @@ struct NodeFacts {
   Fact<std::vector<CniUse>> cni;
   Fact<LeafReport> leaves;
   Fact<RecordFacts> records;
+  Fact<KubeletFacts> kubelet;
+  // Directories in which the host's later namespaces do not show.
+  Fact<std::vector<std::string>> hidden_netns;
   GpuDriverFacts gpu;
   bool verbs = false;    // ib_uverbs is there
   bool rdma_cm = false;  // rdma_ucm is

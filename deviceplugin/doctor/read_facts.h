@@ -39,6 +39,8 @@ void ReadRdma(const Root& root, const KernelQuestions& kernel, FactKinds kinds, 
 void ReadProcesses(const Root& root, NodeFacts* facts);
 void ReadGpuDriver(const Root& root, NodeFacts* facts);
 void ReadRuntime(const Root& root, FactKinds kinds, NodeFacts* facts);
+Fact<KubeletFacts> ReadKubelet(const Root& root);
+Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root);
 
 // Bridges between two functions, those that they share left out; paths as in PciDevice::path.
 std::vector<PciAddress> BridgesBetween(const std::string& a, const std::string& b);

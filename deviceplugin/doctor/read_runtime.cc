@@ -88,6 +88,8 @@ void ReadRuntime(const Root& root, FactKinds kinds, NodeFacts* facts) {
   }
   if (kinds.Has(FactKind::kSockets)) facts->plugin_sockets = ReadSockets(root);
   if (kinds.Has(FactKind::kCni)) facts->cni = ReadCni(root);
+  if (kinds.Has(FactKind::kKubelet)) facts->kubelet = ReadKubelet(root);
+  if (kinds.Has(FactKind::kNetns)) facts->hidden_netns = ReadHiddenDirectories(root);
 }
 
 }  // namespace railhead::doctor

@@ -125,4 +125,28 @@ Verdict CheckCni(const NodeFacts& facts) {
   return verdict;
 }
 
+Verdict CheckKubelet(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.kubelet) return verdict.Skip(facts.kubelet.why());
+  const KubeletFacts& kubelet = *facts.kubelet;
+  if (!kubelet.has_our_pods) return verdict.Skip(kubelet.has_our_pods.why());
+  if (*kubelet.has_our_pods) return verdict.Ok("kubelet runs with --root-dir " + kubelet.root_dir);
+  return verdict.Fail("kubelet has its pods in " + kubelet.root_dir +
+                          "/pods, and /var/lib/kubelet/pods is another directory or absent",
+                      "DaemonSet: component kubelet-root; on the host: links from /var/lib/kubelet to pods, "
+                      "pod-resources and plugins_registry in " +
+                          kubelet.root_dir);
+}
+
+Verdict CheckNetns(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.hidden_netns) return verdict.Skip(facts.hidden_netns.why());
+  for (const std::string& directory : *facts.hidden_netns) {
+    verdict.Fail(directory + " is on a private mount: namespaces that the host makes later do not show here",
+                 "mount it with mountPropagation: HostToContainer (rslave), as the DaemonSet does");
+  }
+  if (verdict.observations().empty()) verdict.Ok("the host's later mounts show here");
+  return verdict;
+}
+
 }  // namespace railhead::doctor

@@ -22,7 +22,4 @@ namespace railhead {
 std::set<std::string> GivenUnderOtherNames(const Root& root,
                                            const std::vector<std::shared_ptr<const ResourcePool>>& pools);
 
-// As far as kubelet's directory of pods says so.
-bool PodIsThere(const Root& root, const std::string& pod_uid);
-
 }  // namespace railhead

@@ -11,7 +11,6 @@
 #include "cni/state/checkpoint.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/pools/given_out.h"
 #include "netns/base/files.h"
 #include "netns/sys/user_space.h"
 
@@ -86,7 +85,7 @@ class Finder {
   Result<void> Prepare() {
     for (const ContainerDevices& container :
          RH_TRY_WRAP(ReadCheckpoint(root_), "asking which devices kubelet has given out")) {
-      if (!PodIsThere(root_, container.pod_uid)) continue;
+      if (KubeletForgot(root_, container.pod_uid)) continue;
       for (const std::string& id : container.ids) given_.emplace(id, container.pod_uid);
     }
     open_ = RH_TRY(FindOpenDevices(root_));

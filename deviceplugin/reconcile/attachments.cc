@@ -5,9 +5,10 @@
 #include "cni/plugin/pod_network.h"
 #include "cni/plugin/release.h"
 #include "cni/skel/plugin.h"
-#include "cni/state/paths.h"
+#include "cni/state/checkpoint.h"
 #include "deviceplugin/reconcile/pass.h"
 #include "netns/base/files.h"
+#include "netns/ns/propagation.h"
 
 namespace railhead {
 namespace {
@@ -21,20 +22,19 @@ bool HasUserSpaceDevice(const JournalEntry& entry) {
   return false;
 }
 
-// Without the directory where it was, the namespace may only be hidden from this process
-// (in a container, say). A NIC in it would not be found and nothing happen to it; but a
-// device of a user-space driver is here whatever became of its pod.
-bool MayBeHidden(const JournalEntry& entry) {
-  return HasUserSpaceDevice(entry) && !Exists(entry.netns.substr(0, entry.netns.rfind('/')));
+// Whether a namespace that cannot be opened may only be hidden from this process (in a container, say).
+// Without the directory where it was, a NIC in it would not be found and nothing happen to it; but a device
+// of a user-space driver is here whatever became of its pod. Without mount propagation the file shows, and
+// not the namespace: the VLAN of a pod that lives would be taken away through the PF.
+Result<bool> MayBeHidden(const Root& root, const JournalEntry& entry) {
+  const std::string directory = entry.netns.substr(0, entry.netns.rfind('/'));
+  if (!Exists(directory)) return HasUserSpaceDevice(entry);
+  return Exists(entry.netns) && !RH_TRY(SeesMountsOfHost(root, directory));
 }
 
-// kubelet keeps a directory for each pod until all of it is gone.
-bool KubeletForgot(const Root& root, const JournalEntry& entry) {
+bool PodIsForgotten(const Root& root, const JournalEntry& entry) {
   const auto uid = entry.cni_args.find("K8S_POD_UID");
-  if (uid == entry.cni_args.end() || uid->second.empty()) return false;
-  if (uid->second[0] == '.' || uid->second.find('/') != std::string::npos) return false;
-  const std::string pods = paths::KubeletPods(root);
-  return Exists(pods) && !Exists(pods + "/" + uid->second);
+  return uid != entry.cni_args.end() && KubeletForgot(root, uid->second);
 }
 
 // Why an attachment has to be ended; empty: it has not. For a pod that is gone: if it
@@ -45,14 +45,13 @@ struct Verdict {
 };
 
 Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
-  // While it runs, an ADD holds the lock that we get before this counts.
-  if (entry.phase == Phase::kPlanned) return Verdict{"its ADD was killed or could not be undone"};
   if (entry.links.empty()) return Verdict{"its IPAM plugin has not released its addresses"};
   const auto ns = RH_TRY(OpenPodOf(pass.kernel, entry));
-  if (!ns) {
-    return MayBeHidden(entry) ? Verdict{} : Verdict{"its network namespace is gone"};
-  }
-  if (!pass.options.repeated || !KubeletForgot(pass.root, entry)) return Verdict{};
+  if (!ns && RH_TRY(MayBeHidden(pass.root, entry))) return Verdict{};
+  // While it runs, an ADD holds the lock that we get before this counts.
+  if (entry.phase == Phase::kPlanned) return Verdict{"its ADD was killed or could not be undone"};
+  if (!ns) return Verdict{"its network namespace is gone"};
+  if (!pass.options.repeated || !PodIsForgotten(pass.root, entry)) return Verdict{};
   if (RH_TRY(pass.kernel.HasProcesses(*ns))) return Verdict{};
   return Verdict{"its pod is gone", true};
 }

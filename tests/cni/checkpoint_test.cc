@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "tests/cni/temp_root.h"
 
 namespace railhead::testing {
@@ -103,6 +105,24 @@ TEST(CheckpointTest, LargeOnes) {
   const auto all = ParseCheckpoint(text, "test");
   ASSERT_TRUE(all) << Describe(all.error());
   EXPECT_EQ(all->size(), static_cast<std::size_t>(kPods));
+}
+
+// Only other pods in kubelet's directory prove that this one is gone.
+TEST(KubeletForgotTest, OnlyWhereKubeletHasOtherPods) {
+  for (const bool there : {false, true}) {
+    for (const bool other : {false, true}) {
+      for (const bool own : {false, true}) {
+        const TempRoot temp;
+        if (!there && (other || own)) continue;
+        if (there) std::filesystem::create_directories(temp.directory() + "/var/lib/kubelet/pods");
+        if (other) temp.Write("/var/lib/kubelet/pods/uid-2/etc-hosts", "");
+        if (own) temp.Write("/var/lib/kubelet/pods/uid-1/etc-hosts", "");
+        EXPECT_EQ(KubeletForgot(temp.root(), "uid-1"), other && !own) << there << other << own;
+        for (const char* none : {"", ".", "..", "../x", "a/b"})
+          EXPECT_FALSE(KubeletForgot(temp.root(), none));
+      }
+    }
+  }
 }
 
 }  // namespace

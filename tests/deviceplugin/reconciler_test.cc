@@ -201,6 +201,40 @@ TEST_F(ReconcilerTest, WhatCannotBeSeenIsNotTakenForGone) {
   EXPECT_EQ(Vf(0).vlan, 0);
 }
 
+// Without mount propagation a container sees the file of each namespace that the host makes, and not the
+// namespace.
+TEST_F(ReconcilerTest, ALivingPodBehindAPrivateMountKeepsItsNics) {
+  for (const bool done : {true, false}) {
+    for (const char* tags : {"", " shared:5", " master:5"}) {
+      SCOPED_TRACE(std::string(done ? "done" : "planned") + tags);
+      const std::string pod = AddTo("pod2", AllRails());
+      if (!done) {
+        std::string text = File(EntryOf(AllRails()));
+        text.replace(text.find("\"done\""), 6, "\"planned\"");
+        WriteFileAt(Path(EntryOf(AllRails())), text);
+      }
+      sysfs_.Write("/proc/self/mountinfo",
+                   "1 0 0:1 / " + sysfs_.directory() + " rw" + tags + " - tmpfs tmpfs rw\n");
+      const auto before = World();
+      std::filesystem::rename(pod, pod + ".host");
+      WriteFileAt(pod, "");
+      if (*tags == '\0') {
+        EXPECT_EQ(Did(), "");
+        EXPECT_EQ(ChangedSince(before), "");
+        std::filesystem::rename(pod + ".host", pod);
+        EXPECT_EQ(ChangedSince(before), "");
+        kernel_.RemoveNamespace(pod);
+      } else {
+        std::filesystem::rename(pod + ".host", pod);
+        kernel_.RemoveNamespace(pod);
+        WriteFileAt(pod, "");  // as a runtime that was killed leaves it
+      }
+      EXPECT_NE(Did(), "") << "it is gone, and is seen to be";
+      std::filesystem::remove(pod);
+    }
+  }
+}
+
 class GonePodTest : public ReconcilerTest {
  protected:
   // Here kubelet has given nothing to anybody.

@@ -71,6 +71,10 @@ inline void MakeDoctorNode(FakeSysfs& sysfs, int vfs = 2) {
   sysfs.Write("/etc/containerd/config.toml", "version = 3\n");
   sysfs.Write("/etc/cni/net.d/10-calico.conflist", R"({"name": "k8s", "plugins": [{"type": "calico"}]})");
   sysfs.Write("/var/lib/kubelet/device-plugins/kubelet.sock", "");
+  std::filesystem::create_directories(sysfs.directory() + "/var/lib/kubelet/pods/uid");
+  sysfs.Write("/proc/4712/comm", "kubelet\n");
+  sysfs.Write("/proc/4712/cmdline", std::string("/usr/bin/kubelet\0--v=2\0", 23));
+  std::filesystem::create_symlink(sysfs.directory(), sysfs.directory() + "/proc/4712/root");
 }
 
 }  // namespace railhead::testing

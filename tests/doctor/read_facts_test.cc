@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+
 #include "deviceplugin/doctor/report.h"
 #include "tests/doctor/node.h"
 #include "tests/doctor/support.h"
@@ -116,6 +119,49 @@ TEST_F(ReadFactsTest, OnlyWhatIsAskedForIsRead) {
   (void)Judge("qos.pfc");
   EXPECT_EQ(asked, (std::vector<std::string>{"dcb", "dcb"})) << "of each PF";
   EXPECT_EQ(Read({doctor::FactKind::kDcb}).pfs[0].mtu.why(), doctor::kNotAskedFor);
+}
+
+// By where kubelet says that it has its pods, whatever is in the directory of that name here.
+TEST_F(ReadFactsTest, TheDirectoryOfPodsIsKubelets) {
+  const auto run = [&](const std::string& arguments) {
+    std::string line = "/usr/bin/kubelet " + arguments;
+    std::replace(line.begin(), line.end(), ' ', '\0');
+    sysfs_.Write("/proc/4712/cmdline", line);
+  };
+  for (const char* same : {"", "--v=2 --root-dir=/var/lib/kubelet/", "--root-dir /var/lib/kubelet"}) {
+    run(same);
+    Expect(Judge("runtime.kubelet"), Status::kOk, "--root-dir /var/lib/kubelet");
+  }
+  sysfs_.Write("/data/kubelet/pods/uid/etc-hosts", "");
+  for (const char* other : {"--root-dir=/data/kubelet", "--root-dir /data/kubelet --v=2"}) {
+    run(other);
+    Expect(Judge("runtime.kubelet"), Status::kFailure, "kubelet has its pods in /data/kubelet/pods");
+  }
+  sysfs_.Remove("/var/lib/kubelet/pods");
+  Expect(Judge("runtime.kubelet"), Status::kFailure, "or absent");
+  sysfs_.Link("/var/lib/kubelet/pods", "/data/kubelet/pods");
+  Expect(Judge("runtime.kubelet"), Status::kOk, "/data/kubelet");
+  sysfs_.Remove("/proc/4712");
+  Expect(Judge("runtime.kubelet"), Status::kSkipped, "no process called kubelet");
+}
+
+TEST_F(ReadFactsTest, NamespacesThatComeLater) {
+  std::filesystem::create_directories(sysfs_.directory() + "/run/netns");
+  const auto mount = [&](const std::string& tags) {
+    sysfs_.Write("/proc/self/mountinfo", "1 0 0:1 / / rw shared:1 - ext4 x rw\n2 1 0:2 / /run/netns rw" +
+                                             tags + " - tmpfs tmpfs rw\n");
+  };
+  mount("");
+  Expect(Judge("runtime.netns"), Status::kFailure, "/run/netns is on a private mount");
+  for (const char* seen : {" shared:7", " master:3", " shared:7 master:3", " master:3 propagate_from:2"}) {
+    mount(seen);
+    Expect(Judge("runtime.netns"), Status::kOk, "show here");
+  }
+}
+
+TEST_F(ReadFactsTest, WhatIsDrained) {
+  sysfs_.Write("/var/lib/railhead/drains.json", "{");
+  Expect(Judge("node.records"), Status::kFailure, "what operators have drained cannot be read");
 }
 
 TEST_F(ReadFactsTest, TheAddressStore) {

@@ -99,6 +99,8 @@ inline doctor::NodeFacts GoodNode() {
       {At("0000:02:00.0"), std::optional<std::uint16_t>(0x01), At("0000:03:00.0"), At("0000:01:00.0")}};
   node.leaves = GoodLeaves();
   node.rdma_exclusive = true;
+  node.kubelet = doctor::KubeletFacts{"/var/lib/kubelet", true};
+  node.hidden_netns = std::vector<std::string>{};
   node.other_namespaces = 0;
   node.rdma_order = std::vector<std::string>{"mlx5_0", "mlx5_1", "v00", "v01", "v10", "v11"};
   for (const int pf : {0, 1}) {

@@ -8,6 +8,8 @@ EXTERNAL = {('ConfigMap', 'kube-root-ca.crt'): {'ca.crt'},
 PAGES = {'/metrics', '/metrics/nics'}
 PROGRAMS = {'railhead', 'railhead-ipam', 'railheadd', 'railctl'}
 NETWORKS, RESOURCE_NAME = 'k8s.v1.cni.cncf.io/networks', 'k8s.v1.cni.cncf.io/resourceName'
+# Volumes with what kubelet has below its --root-dir.
+KUBELETS = {'pods': '/pods', 'pod-resources': '/pod-resources', 'plugins-registry': '/plugins_registry'}
 POD_ADDRESS = '$(POD_IP)'
 TOKEN = '/var/run/secrets/kubernetes.io/serviceaccount'
 OF_ISOLATION = {'nodes': {'get', 'patch'}, 'nodes/status': {'patch'}, 'events': {'create'}}
@@ -63,6 +65,7 @@ class Rendering:
         if account is None or account['metadata'].get('namespace') != namespace:
             yield f'{where}: there is no ServiceAccount {pod.get("serviceAccountName")} in {namespace}'
         yield from (f'{where}: {problem}' for problem in self.of_volumes(pod, namespace))
+        yield from (f'{where}: {problem}' for problem in self.of_kubelet(pod))
         for container in pod['initContainers'] + pod['containers']:
             yield from (f'{where}: container {container["name"]}: {problem}' for problem in self.of_container(container))
 
@@ -85,6 +88,23 @@ class Rendering:
                     yield f'volume {volume["name"]}: there is no {kind} {name} in {namespace}'
                 else:
                     yield from (f'volume {volume["name"]}: {kind} {name} has no key {key}' for key in sorted(items - keys))
+
+    @staticmethod
+    def of_kubelet(pod):
+        """kubelet makes its directories; an empty one in the place of `pods` would look like a node without pods."""
+        paths = {volume['name']: volume['hostPath'] for volume in pod.get('volumes', []) if 'hostPath' in volume}
+        roots = {}
+        for name, folder in KUBELETS.items():
+            path = paths[name]['path']
+            roots[name] = path.removesuffix(folder)
+            if not path.startswith('/') or not path.endswith(folder):
+                yield f'volume {name}: {path} is no {folder} of kubelet'
+            if paths[name].get('type') != 'Directory':
+                yield f'volume {name}: is made where kubelet has none'
+        if len(set(roots.values())) != 1:
+            yield f'the volumes {", ".join(roots)} are of several kubelets: {", ".join(sorted(set(roots.values())))}'
+        if paths['device-plugins'] != {'path': '/var/lib/kubelet/device-plugins', 'type': 'Directory'}:
+            yield 'volume device-plugins: kubelet has it in /var/lib/kubelet/device-plugins only'
 
     def of_container(self, container):
         if container['image'] != f'railhead:{self.version}':

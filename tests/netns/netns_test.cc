@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -24,6 +26,7 @@
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
+#include "netns/ns/propagation.h"
 #include "netns/ns/run_in.h"
 #include "tests/netns/stand_in.h"
 
@@ -114,6 +117,50 @@ TEST(OpenSocketsIn, WhatIsNoNamespaceIsRefused) {
   });
   EXPECT_FALSE(refused);
   EXPECT_FALSE(called);
+}
+
+// The nearest mount counts, the latest of several at one place, whatever is above or beside it.
+TEST(PropagationTest, ByTheMountThatHasTheDirectory) {
+  const auto line = [](const std::string& at, const std::string& tags) {
+    return "36 35 98:0 /x " + at + " rw,noatime" + tags + " - ext4 /dev/root rw\n";
+  };
+  for (const auto& [tags, propagates] :
+       {std::pair("", false), std::pair(" shared:1", true), std::pair(" master:2", true),
+        std::pair(" unbindable", false), std::pair(" shared:1 master:2", true)}) {
+    SCOPED_TRACE(tags);
+    const std::string beside =
+        line("/run/netns2", propagates ? "" : " shared:9") + line("/run/netns/pod", "");
+    for (const char* at : {"/", "/run", "/run/netns"})
+      EXPECT_EQ(PropagatesTo(line(at, tags) + beside, "/run/netns"), propagates) << at;
+    for (const char* above : {"", " shared:3"}) {
+      EXPECT_EQ(PropagatesTo(line("/", above) + line("/run/netns", tags), "/run/netns"), propagates);
+      EXPECT_EQ(PropagatesTo(line("/run/netns", tags) + line("/", above), "/run/netns"), propagates);
+      EXPECT_EQ(PropagatesTo(line("/run/netns", above) + line("/run/netns", tags), "/run/netns"), propagates);
+    }
+  }
+  EXPECT_TRUE(PropagatesTo("", "/run/netns")) << "nothing is known";
+}
+
+// On the kernel's own mountinfo: this test's mount namespace is made private, shared and a slave.
+TEST(PropagationTest, OfThisProcess) {
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    const std::string directory = ::testing::TempDir();
+    const auto with = [&](unsigned long how) {
+      return mount("none", directory.c_str(), nullptr, how, nullptr) == 0 &&
+             SeesMountsOfHost(Root(""), directory).value_or(how == MS_PRIVATE);
+    };
+    if (unshare(CLONE_NEWNS) != 0 || mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        mount(directory.c_str(), directory.c_str(), nullptr, MS_BIND, nullptr) != 0)
+      _exit(1);
+    if (with(MS_PRIVATE)) _exit(2);
+    if (!with(MS_SHARED)) _exit(3);
+    _exit(with(MS_PRIVATE) ? 4 : 0);
+  }
+  int status = 0;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
 }
 
 class RunInNamespaceTest : public ::testing::Test {
