@@ -83,6 +83,22 @@ std::optional<Error> RefuseDriver(const Root& root, const PfPlan& plan) {
   return std::nullopt;
 }
 
+// VFs end what a NIC's firmware does for a bond (RoCE LAG, drivers/net/ethernet/mellanox/mlx5/core/lag), and
+// with it the connections of the host, storage say, that use it.
+Result<std::optional<Error>> RefuseBonded(RouteApi& host, const PfPlan& plan) {
+  if (!plan.make || !plan.actual.link || plan.actual.link->master == 0) return std::nullopt;
+  const auto master = RH_TRY(host.FindLink(plan.actual.link->master));
+  if (!master || master->kind != "bond") return std::nullopt;
+  return std::optional<Error>(Error{
+      ErrorCode::kBusy,
+      "making VFs on " + plan.actual.Name() + ": it is a port of the host's bond " + master->name +
+          ", whose RoCE LAG would end",
+      "take it out of the bond first; if nothing of the host uses RDMA there, say \"allowBonded\": true for "
+      "rail " +
+          plan.actual.rail + " in provision",
+      0});
+}
+
 Result<std::optional<Error>> RefuseUsed(const Root& root, RouteApi& host, const PfPlan& plan) {
   const auto uses = RH_TRY(FindVfUses(root, host, plan.actual));
   if (!uses.empty()) {
@@ -145,6 +161,8 @@ class Node {
     if (plan.refused || !plan.Disturbs()) return {};
     plan.refused = RefuseDriver(root_, plan);
     if (!plan.refused) plan.refused = RH_TRY(RefuseUsed(root_, host_, plan));
+    const bool allowed = provision_.settings.Of(plan.actual.rail).allow_bonded;
+    if (!plan.refused && !allowed) plan.refused = RH_TRY(RefuseBonded(host_, plan));
     return {};
   }
 

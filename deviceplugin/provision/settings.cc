@@ -63,6 +63,7 @@ PfSettings ReadPfSettings(JsonReader& reader, const PfSettings& base) {
   if (const auto mtu = reader.Int("mtu", kMinMtu, kMaxMtu); mtu) settings.mtu = static_cast<int>(*mtu);
   ReadMac(reader, settings);
   ReadDriver(reader, settings);
+  settings.allow_bonded = reader.Bool("allowBonded").value_or(base.allow_bonded);
   return settings;
 }
 

@@ -27,7 +27,8 @@ struct PfSettings {
   bool all_vfs = false;    // as many as the PF can have; then `vfs` is not given
   std::optional<int> mtu;  // at least this
   MacPolicy mac = MacPolicy::kKeep;
-  std::string driver;  // below /sys/bus/pci/drivers; "": the kernel's choice
+  std::string driver;         // below /sys/bus/pci/drivers; "": the kernel's choice
+  bool allow_bonded = false;  // make VFs also on a PF that is a port of a bond of the host
 
   bool operator==(const PfSettings&) const = default;
 };

@@ -169,6 +169,34 @@ TEST_F(RefusalsTest, ThePfThatCarriesTheHostLosesNoVfsButGetsThem) {
   Refused(R"({"vfs": 6})", ErrorCode::kBusy, {"192.0.2.2"});
 }
 
+// VFs end the bond's RoCE LAG. Whoever makes them there has said so, for all rails or for this one.
+TEST_F(RefusalsTest, APortOfABondGetsNoVfsUnlessItIsAllowed) {
+  kernel_.AddVeth(kHost, "above", kHost, "peer");
+  FakeNetdev* above = kernel_.state().Find(kHost, "above");
+  const auto refused = [&](const std::string& more) {
+    const VfsPlan plan = Plan(R"({"vfs": 4)" + more + "}");
+    return plan.pfs[0].refused.has_value();
+  };
+  for (const char* kind : {"bond", "bridge", "vrf"}) {
+    above->link.kind = kind;
+    for (const bool is_port : {false, true}) {
+      kernel_.state().Find(kHost, "pf0")->link.master = is_port ? above->link.index : 0;
+      kernel_.Sync();
+      SCOPED_TRACE(std::string(kind) + (is_port ? ", a port of it" : ", beside it"));
+      const bool bonded = is_port && std::string_view(kind) == "bond";
+      EXPECT_EQ(refused(""), bonded);
+      EXPECT_EQ(refused(R"(, "allowBonded": false)"), bonded);
+      EXPECT_EQ(refused(R"(, "allowBonded": true, "rails": {"rail0": {"allowBonded": false}})"), bonded);
+      EXPECT_FALSE(refused(R"(, "allowBonded": true)"));
+      EXPECT_FALSE(refused(R"(, "rails": {"rail0": {"allowBonded": true}})"));
+    }
+  }
+  above->link.kind = "bond";
+  kernel_.Sync();
+  Refused(R"({"vfs": 4})", ErrorCode::kBusy, {"bond above", "allowBonded", "rail0"});
+  Accepted(R"({"vfs": 4, "allowBonded": true})");
+}
+
 TEST_F(RefusalsTest, APfInAPodIsNotGivenVfs) {
   const std::string pod = kernel_.AddNamespace("pod");
   Attach(kPf0, "whole-pf");
