@@ -7,6 +7,7 @@
 #include "cni/plugin/host_device.h"
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/rebind.h"
+#include "cni/plugin/vf_reset.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -68,7 +69,8 @@ Result<void> Attachment::ConfigureVf(Work& work) {
 Result<void> Attachment::SetMac(Work& work) {
   const LinkPlan& plan = *work.plan;
   if (!plan.device.is_vf || !plan.device.driver || !NeedsRebindForMac(*plan.device.driver)) {
-    return WithContext(network_.host->ChangeLink(work.host_index, {.mac = plan.mac}),
+    const auto change = [&] { return network_.host->ChangeLink(work.host_index, {.mac = plan.mac}); };
+    return WithContext(plan.device.is_vf ? CallDuringReset(change) : change(),
                        "setting the MAC of " + plan.bdf);
   }
   work.host_index = RH_TRY(RebindAndAwait(root_, kernel_, *network_.host, plan.device.address)).index;
@@ -151,7 +153,8 @@ Result<void> Attachment::ConfigureLink(const Work& work) {
 
 Result<void> Attachment::BringUp() {
   for (const Work* work : Netdevs()) {
-    RH_TRY_WRAP(network_.pod->ChangeLink(work->pod_link.index, {.up = true}),
+    const auto bring = [&] { return network_.pod->ChangeLink(work->pod_link.index, {.up = true}); };
+    RH_TRY_WRAP(work->plan->vf_change.Empty() ? bring() : CallDuringReset(bring),
                 "bringing " + work->plan->pod_name + " up");
   }
   // The kernel has no route over a link that is down.

@@ -10,6 +10,7 @@
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/rebind.h"
 #include "cni/plugin/routing.h"
+#include "cni/plugin/vf_reset.h"
 #include "netns/base/poll_pause.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
@@ -215,6 +216,13 @@ LinkChange InverseOf(const AttachedLink& link, const Link& now) {
   return change;
 }
 
+// RestoreVf() comes before, and the PF can reset the VF for what that sets.
+template <typename Call>
+Result<void> AfterRestore(const Way& way, const AttachedLink& link, const Call& call) {
+  const bool set = link.host_vf && (!link.vf_change.Empty() || !link.rebound_for.empty());
+  return set ? CallDuringReset(call, way.deadline) : call();
+}
+
 // A MAC that the pod itself has set. A PF may refuse what it allowed the pod, or the driver
 // made up a new one when it was bound again: no reason to keep a sandbox from going.
 void RestoreMacOfPod(const Way& way, const AttachedLink& link, const Link& now) {
@@ -241,7 +249,7 @@ Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
   const bool up = found->up && !change.name;
   if (up != link.host_up) change.up = link.host_up;
   if (Changes(change)) {
-    RH_TRY_WRAP(way.host.ChangeLink(found->index, change),
+    RH_TRY_WRAP(AfterRestore(way, link, [&] { return way.host.ChangeLink(found->index, change); }),
                 "restoring " + link.device + " as " + link.host_name + " on the host");
   }
   RestoreMacOfPod(way, link, *found);

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -153,6 +154,30 @@ TEST_F(PluginAttachTest, OneRateTakesTheLimitOffTheOther) {
   ASSERT_TRUE(Del({.config = Usual()}));
   EXPECT_EQ(Vf(0).min_tx_rate, 50U);
   EXPECT_EQ(Vf(0).max_tx_rate, 5000U);
+}
+
+// ice and i40e reset the VF for its new MAC; iavf refuses for some time. ADD and DEL come through whatever it
+// answers and however often, and DEL leaves the host as it was.
+TEST_F(PluginAttachTest, AVfThatItsPfResetsForAMac) {
+  const std::string config = Usual() + R"(,"mac":"02:aa:00:00:00:01")";
+  for (const int error : {EAGAIN, EACCES, EBUSY}) {
+    for (const int refusals : {0, 1, 2, 9}) {
+      SCOPED_TRACE(std::to_string(error) + ", " + std::to_string(refusals) + " times");
+      const auto before = World();
+      kernel_.ResetVfs(refusals, error);
+      const auto added = Add({.config = config});
+      ASSERT_TRUE(added) << Describe(added.error());
+      EXPECT_EQ(PodLink().mac.ToString(), "02:aa:00:00:00:01");
+      EXPECT_TRUE(PodLink().up);
+      const auto gone = Del({.config = config});
+      ASSERT_TRUE(gone) << Describe(gone.error());
+      EXPECT_EQ(ChangedSince(before), "");
+    }
+  }
+  kernel_.ResetVfs(1000, EINVAL);
+  const auto refused = Add({.config = config});
+  EXPECT_FALSE(refused) << "what is no reset is not tried again";
+  EXPECT_EQ(refused.error().sys_errno, EINVAL);
 }
 
 TEST_F(PluginAttachTest, WithoutMacNoMacIsTouched) {

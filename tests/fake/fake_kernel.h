@@ -102,6 +102,20 @@ class FakeKernel final : public Kernel {
   // After changes made through state().
   void Sync() { mirror_.Sync(state_); }
 
+  // From now on a PF resets a VF whose MAC it sets: that many changes of the MAC or of the state of the VF's
+  // link are refused with `error` before it is back.
+  void ResetVfs(int refusals, int error) { vf_reset_ = {refusals, error}; }
+  // For the handles: what a change of this function's link meets.
+  void BeginReset(const std::string& bdf) {
+    if (vf_reset_.refusals > 0) resetting_[bdf] = vf_reset_.refusals;
+  }
+  int RefusalOfReset(const std::string& bdf) {
+    const auto reset = resetting_.find(bdf);
+    if (reset == resetting_.end()) return 0;
+    if (--reset->second == 0) resetting_.erase(reset);
+    return vf_reset_.error;
+  }
+
   // The whole state as text, without what comes and goes: interface indices, uverbs
   // numbers, RDMA device indices.
   [[nodiscard]] std::string Snapshot();
@@ -164,6 +178,13 @@ class FakeKernel final : public Kernel {
     std::string text;
   };
   void NewNamespace(const std::string& name, const std::string& path);
+
+  struct VfReset {
+    int refusals = 0;
+    int error = 0;
+  };
+  VfReset vf_reset_;
+  std::map<std::string, int> resetting_;  // by VF: refusals that are left
 
   FakeSysfs& sysfs_;
   FakeState state_;

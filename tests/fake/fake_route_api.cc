@@ -100,6 +100,9 @@ class FakeRoute final : public RouteApi {
     if (injected.Refused()) return FailSys(injected.error, what);
     FakeNetdev* netdev = state().Find(ns_, index);
     if (netdev == nullptr) return kernel_.Finish(ENODEV, what);
+    const bool disturbs = change.mac || change.up.value_or(false);
+    if (const int refusal = disturbs ? kernel_.RefusalOfReset(netdev->bdf) : 0; refusal != 0)
+      return kernel_.Finish(refusal, what);
     LinkChange done = change;
     if (injected) done.up.reset();
     const int error = state().Change(*netdev, done);
@@ -172,6 +175,8 @@ class FakeRoute final : public RouteApi {
     if (pf == nullptr) return kernel_.Finish(ENODEV, what);
     if (function == nullptr) return kernel_.Finish(EOPNOTSUPP, what);
     const int error = state().SetVf(*function, vf, injected ? FirstOf(change) : change);
+    const FakeFunction* reset = change.mac ? state().Vf(function->bdf, vf) : nullptr;
+    if (reset != nullptr) kernel_.BeginReset(reset->bdf);
     return kernel_.Finish(injected ? injected.error : error, what);
   }
 
