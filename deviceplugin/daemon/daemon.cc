@@ -15,7 +15,6 @@
 #include "deviceplugin/daemon/reach.h"
 #include "deviceplugin/health/drains.h"
 #include "deviceplugin/health/unready_devices.h"
-#include "deviceplugin/nics/nic_page.h"
 #include "deviceplugin/pools/given_out.h"
 #include "netns/base/text.h"
 
@@ -132,6 +131,7 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       // Below another root there are no NICs that could count.
       nics_(root, kernel, root.prefix().empty() ? OpenKernelCounters : OpenCounterSource()),
       sriov_metric_names_(line.sriov_metric_names),
+      nic_page_([this] { return CollectNics(); }),
       attaches_(root),
       pod_resources_(root),
       hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
@@ -191,7 +191,7 @@ Result<Bindings> Daemon::Bind(const BindRequest& request) {
   return answer;
 }
 
-std::string Daemon::NicMetrics(ExpositionFormat format) {
+NicPageSources Daemon::CollectNics() {
   const auto begin = std::chrono::steady_clock::now();
   NicPageSources sources;
   sources.report = nics_.Collect(activity_.offer(), sriov_metric_names_);
@@ -201,7 +201,7 @@ std::string Daemon::NicMetrics(ExpositionFormat format) {
   sources.took = std::chrono::steady_clock::now() - begin;
   for (const Error& problem : sources.report.problems)
     log_->Debug("not counted", {{"error", Describe(problem)}});
-  return NicPage(sources, format);
+  return sources;
 }
 
 HttpResponse Daemon::AnswerHttp(const HttpRequest& request) {
@@ -219,7 +219,7 @@ HttpResponse Daemon::AnswerHttp(const HttpRequest& request) {
   }
   if (request.path == kNicsPath) {
     response.content_type = ContentTypeOf(format);
-    response.body = NicMetrics(format);
+    response.body = nic_page_.Get(format);
     return response;
   }
   response.status = 404;

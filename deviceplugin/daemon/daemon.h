@@ -45,7 +45,9 @@
 #include "deviceplugin/kubelet/registrar.h"
 #include "deviceplugin/metrics/exposition.h"
 #include "deviceplugin/metrics/http_message.h"
+#include "deviceplugin/nics/cached_nic_page.h"
 #include "deviceplugin/nics/collector.h"
+#include "deviceplugin/nics/nic_page.h"
 #include "deviceplugin/pools/plan.h"
 #include "deviceplugin/reconcile/announcer.h"
 #include "deviceplugin/reconcile/reconciler.h"
@@ -94,7 +96,7 @@ class Daemon {
   void RegistrarStep(std::chrono::seconds limit);
   Result<Bindings> Bind(const BindRequest& request);
   [[nodiscard]] HttpResponse AnswerHttp(const HttpRequest& request);
-  [[nodiscard]] std::string NicMetrics(ExpositionFormat format);
+  [[nodiscard]] NicPageSources CollectNics();
   // The next signal; meanwhile the service manager is told how things are.
   int AwaitSignal(const sigset_t& signals);
   void Stop();
@@ -108,6 +110,7 @@ class Daemon {
   DriftWatch drift_;
   NicCollector nics_;
   const bool sriov_metric_names_;
+  CachedNicPage nic_page_;
   AttachCounts attaches_;
   PodResources pod_resources_;
   AdmissionHints hints_;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cni/state/attach_log.h"
+#include "deviceplugin/nics/cached_nic_page.h"
 #include "ipam/store.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -141,6 +142,24 @@ TEST_F(ObservedTest, TellsOfNicsOnAPageOfTheirOwn) {
   EXPECT_EQ(page.families["sriov_vf_rx_bytes"].samples.size(), 8U);
   EXPECT_EQ(page.errors, std::vector<std::string>());
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// Anybody on the node can ask. Each collection takes another time, which its page tells.
+TEST_F(ObservedTest, ManyRequestsForThePageOfNicsDoNotCollectEachTime) {
+  const auto daemon = RunObserved();
+  const std::string address = AddressOf(*daemon);
+  ASSERT_TRUE(Answers(address, "/metrics/nics", 200));
+  std::set<double> collections;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int request = 0; request < 300; ++request) {
+    const bool open = request % 2 != 0;
+    const auto answer =
+        Get(address, "/metrics/nics", open ? "Accept: application/openmetrics-text;version=1.0.0\r\n" : "");
+    ASSERT_TRUE(answer);
+    collections.insert(ParseMetrics(answer->body, open).Value("railhead_nic_collect_seconds"));
+  }
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_LE(collections.size(), static_cast<std::size_t>(took / CachedNicPage::kMaxAge) + 2);
 }
 
 TEST_F(ObservedTest, CountsAttachesOutOfTheirLog) {
