@@ -177,7 +177,9 @@ Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args
   // fields are their own.
   if (root.String("type") == "railhead") fields.fabric = root.String("fabric").value_or(fields.fabric);
   ipam->Ignore("type");
-  ipam->Ignore("inUse");  // what DEL is told
+  // What DEL is told.
+  ipam->Ignore("inUse");
+  ipam->Ignore("inUseConfirmed");
   fields.fabric = ipam->String("fabric").value_or(fields.fabric);
   fields.listed = ipam->Has("links");
   ipam->Ignore("links");

@@ -112,6 +112,19 @@ Result<AddressRecord> AddressLedger::Quarantine(const AddressRecord& held, std::
   return apart;
 }
 
+Result<bool> AddressLedger::MayQuarantine(const AddressPool& pool) const {
+  constexpr std::uint64_t kPart = 4;
+  const std::string prefix = QuarantinePrefix(pool.name);
+  std::uint64_t apart = 0;
+  const auto entries = RH_TRY(txn_->Under(prefix));
+  for (const KeyValue& entry : entries) {
+    const RestEntry one = RH_TRY(DecodeRestKey(pool.name, entry.key));
+    const bool counts = one.at_ms > store_ms_ && one.at_ms - store_ms_ <= Milliseconds(kDefaultQuarantine);
+    if (counts && pool.ranges.Contains(one.address)) ++apart;
+  }
+  return apart < pool.ranges.Size() / kPart;
+}
+
 Result<std::vector<AddressRecord>> AddressLedger::RestEarlierBoots() {
   std::vector<AddressRecord> earlier = RH_TRY(AllHeld());
   std::erase_if(earlier, [&](const AddressRecord& record) { return record.boot_id == now_.boot_id; });

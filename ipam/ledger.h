@@ -58,6 +58,9 @@ class AddressLedger {
   Result<std::vector<AddressRecord>> RestEarlierBoots();
   // held -> quarantined, for `time`; the record as it is then.
   Result<AddressRecord> Quarantine(const AddressRecord& held, std::chrono::seconds time);
+  // Whether one more of the pool's addresses may be in quarantine: a quarter of them at most. Those that
+  // are there for longer than kDefaultQuarantine were imported and do not count.
+  [[nodiscard]] Result<bool> MayQuarantine(const AddressPool& pool) const;
   // resting or quarantined -> free, for at most `limit` addresses whose time is over; how many.
   Result<std::size_t> Wake(const AddressPool& pool, std::size_t limit);
   // free -> held, the next one of the order; nullopt when nothing is free.

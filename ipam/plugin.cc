@@ -93,20 +93,47 @@ Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
               "delete the container's network and add it again");
 }
 
-// What `railhead` found in use by others before it gave up (ipam.inUse). DEL has to work with any
-// configuration: what cannot be read says nothing.
-std::vector<IpAddress> AddressesInUse(const std::string& config) {
-  std::vector<IpAddress> in_use;
+// What `railhead` found in use by others before it gave up: `key` is inUse or inUseConfirmed. DEL has to work
+// with any configuration: what cannot be read says nothing.
+std::set<IpAddress> AddressesOf(const std::string& config, const char* key) {
+  std::set<IpAddress> addresses;
   const auto document = JsonDocument::Parse(config, "network configuration");
-  if (!document) return in_use;
+  if (!document) return addresses;
   JsonReader root = document->Root();
   auto ipam = root.Object("ipam");
-  const auto texts = ipam ? ipam->Strings("inUse") : std::nullopt;
-  if (!texts) return in_use;
+  const auto texts = ipam ? ipam->Strings(key) : std::nullopt;
+  if (!texts) return addresses;
   for (const std::string& text : *texts) {
-    if (const auto address = IpAddress::Parse(text); address) in_use.push_back(*address);
+    if (const auto address = IpAddress::Parse(text); address) addresses.insert(*address);
   }
-  return in_use;
+  return addresses;
+}
+
+const AddressPool* PoolOf(const IpamPlan& plan, const AddressRecord& held) {
+  for (const AddressPlan& address : plan.addresses) {
+    for (const PoolChoice& choice : address.choices) {
+      if (choice.pool.name == held.pool && choice.pool.ranges.Contains(held.address)) return &choice.pool;
+    }
+  }
+  return nullptr;
+}
+
+// Takes what others use out of use: briefly what was found once, for longer what was found again. An address
+// that no pool of the configuration has any more is not given again anyway.
+Result<void> QuarantineInUse(const Root& root, const CniRequest& request, AddressStore& store) {
+  const auto in_use = AddressesOf(request.config, "inUse");
+  if (in_use.empty()) return {};
+  const auto plan = ResolvePools(request.config, request.args, root);
+  if (!plan) return {};
+  const auto confirmed = AddressesOf(request.config, "inUseConfirmed");
+  const auto records = RH_TRY(store.Find(OwnerOf(request)));
+  for (const AddressRecord& held : records) {
+    const AddressPool* pool = in_use.contains(held.address) ? PoolOf(*plan, held) : nullptr;
+    if (pool == nullptr) continue;
+    const auto time = confirmed.contains(held.address) ? kDefaultQuarantine : kFirstQuarantine;
+    RH_TRY(store.QuarantineWithin(*pool, held.owner, held.address, time));
+  }
+  return {};
 }
 
 // Whether the author of the network may have what he asks for. Below railhead that is known already; rail,
@@ -149,15 +176,8 @@ Result<std::string> IpamPlugin::Add(const CniRequest& request) {
 Result<void> IpamPlugin::Del(const CniRequest& request) {
   auto store = RH_TRY(AddressStore::OpenExisting(root_));
   if (!store) return {};
-  const AddressOwner owner = OwnerOf(request);
-  if (const auto in_use = AddressesInUse(request.config); !in_use.empty()) {
-    const auto records = RH_TRY(store->Find(owner));
-    for (const AddressRecord& held : records) {
-      const bool used = std::find(in_use.begin(), in_use.end(), held.address) != in_use.end();
-      if (used) RH_TRY(store->Quarantine(held.owner, held.address));
-    }
-  }
-  RH_TRY(store->Release(owner));
+  RH_TRY(QuarantineInUse(root_, request, *store));
+  RH_TRY(store->Release(OwnerOf(request)));
   return {};
 }
 

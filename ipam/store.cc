@@ -186,6 +186,25 @@ Result<AddressRecord> AddressStore::Quarantine(const AddressOwner& owner, const 
               "it was released meanwhile: nothing is left to do");
 }
 
+Result<bool> AddressStore::QuarantineWithin(const AddressPool& pool, const AddressOwner& owner,
+                                            const IpAddress& address, std::chrono::seconds time) {
+  {
+    const ClockReading now = RH_TRY(clocks_());
+    LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env_, LmdbTxn::Mode::kRead));
+    const AddressLedger ledger = RH_TRY(AddressLedger::Open(txn, now));
+    AddressPool usable = pool;
+    // While nothing of a leased pool may be given, nothing says how large it is.
+    if (pool.leased) {
+      auto leased = LeasedRanges(txn, pool, now);
+      if (!leased) return false;
+      usable.ranges = *std::move(leased);
+    }
+    if (!RH_TRY(ledger.MayQuarantine(usable))) return false;
+  }
+  RH_TRY(Quarantine(owner, address, time));
+  return true;
+}
+
 Result<std::vector<AddressRecord>> AddressStore::Allocate(const std::vector<OwnerClaim>& claims) {
   const ClockReading now = RH_TRY(clocks_());
   RH_TRY(RestThoseBefore(env_, now));

@@ -60,6 +60,8 @@ struct OwnerClaim {
 };
 
 inline constexpr std::chrono::seconds kDefaultQuarantine{3600};
+// Of an address that was found in use once: one probe may have met an attacker, or a host that goes.
+inline constexpr std::chrono::seconds kFirstQuarantine{600};
 
 // What a caller of ReleaseWhere() wants released.
 using AddressFilter = std::function<bool(const AddressRecord& held)>;
@@ -97,6 +99,11 @@ class AddressStore {
   // owner does not hold it.
   Result<AddressRecord> Quarantine(const AddressOwner& owner, const IpAddress& address,
                                    std::chrono::seconds time = kDefaultQuarantine);
+
+  // The same for an address of `pool`, while no more than a quarter of what the pool can give is in
+  // quarantine; else nothing changes. Whether it was taken out of use.
+  Result<bool> QuarantineWithin(const AddressPool& pool, const AddressOwner& owner, const IpAddress& address,
+                                std::chrono::seconds time);
 
   // Puts to rest all that the owner and its links hold, in whichever pool; how many.
   Result<std::size_t> Release(const AddressOwner& owner);

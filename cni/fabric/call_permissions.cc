@@ -13,10 +13,10 @@ namespace railhead {
 namespace {
 
 // Keys of `ipam` that say which addresses there are, for whom, and how soon they are given again.
-constexpr std::array<const char*, 15> kAddressKeys = {
-    "subnet",      "rangeStart",  "rangeEnd",       "ranges",    "range",
-    "range_start", "range_end",   "ipRanges",       "addresses", "node_slice_size",
-    "links",       "restSeconds", "minRestSeconds", "vf",        "inUse"};
+constexpr std::array<const char*, 16> kAddressKeys = {
+    "subnet",         "rangeStart", "rangeEnd",  "ranges",          "range", "range_start",
+    "range_end",      "ipRanges",   "addresses", "node_slice_size", "links", "restSeconds",
+    "minRestSeconds", "vf",         "inUse",     "inUseConfirmed"};
 
 // Of one namespace alone, besides those of interfaces: what kubelet calls safe
 // (pkg/kubelet/sysctl/safe_sysctls.go), and the length of the queue of listening sockets.

@@ -138,7 +138,7 @@ class Adding {
   // The verdict goes on record, so that whoever releases the attachment tells the IPAM plugin.
   Result<void> RefuseConflicts(Attachment& attachment, JournalEntry& entry) {
     auto refused = attachment.RefuseConflicts();
-    if (refused || !TellInUse(attachment.in_use(), entry)) return refused;
+    if (refused || !TellInUse(attachment.in_use(), attachment.confirmed_in_use(), entry)) return refused;
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
     another_address_helps_ = true;
     return refused;

@@ -8,6 +8,8 @@
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/rebind.h"
 #include "cni/plugin/vf_reset.h"
+#include "cni/plugin/rivals.h"
+#include "cni/state/rival_claims.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -31,7 +33,7 @@ Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan) {
 
 Attachment::Attachment(const Root& root, Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
                        const std::vector<Addressing>& addressing, JournalEntry& entry)
-    : root_(root), kernel_(kernel), network_(network), plan_(plan) {
+    : root_(root), kernel_(kernel), network_(network), plan_(plan), key_(entry.key) {
   for (std::size_t i = 0; i < plan.links.size(); ++i) {
     work_.push_back({&plan.links[i], &addressing[i], &entry.links[i], plan.links[i].host_link.index, {}});
   }
@@ -192,6 +194,27 @@ Result<void> Attachment::AwaitCarrierOf(const Work& work, Deadline deadline) con
               hint);
 }
 
+const Attachment::Work& Attachment::WorkOf(const AddressClaim& claim) const {
+  return *std::find_if(work_.begin(), work_.end(),
+                       [&](const Work& work) { return work.pod_link.index == claim.link; });
+}
+
+Result<std::vector<AddressConflict>> Attachment::Judge(const std::vector<AddressConflict>& found) {
+  if (found.empty()) return found;
+  const auto now = BoottimeNow();
+  auto verdict = JudgeConflicts(found, RH_TRY(ReadRivalClaims(root_)), now);
+  const auto log = [&](const std::vector<AddressConflict>& claims, bool ignored) {
+    for (const AddressConflict& one : claims) {
+      LogRivalClaim(
+          root_, {key_, WorkOf(one.claim).plan->bdf, one.claim.address, one.other, one.source, now, ignored});
+    }
+  };
+  log(verdict.conflicts, false);
+  log(verdict.ignored, true);
+  confirmed_in_use_ = std::move(verdict.confirmed);
+  return std::move(verdict.conflicts);
+}
+
 Result<void> Attachment::RefuseConflicts() {
   if (!Probes()) return {};
   std::vector<AddressClaim> claims;
@@ -202,17 +225,16 @@ Result<void> Attachment::RefuseConflicts() {
   }
   if (claims.empty()) return {};
   const std::chrono::milliseconds budget(plan_.conflict_probe_ms);
-  const auto conflicts =
+  const auto found =
       RH_TRY_WRAP(kernel_.ProbeAddresses(network_.pod_ns, claims, budget), "looking for address conflicts");
+  const auto conflicts = RH_TRY(Judge(found));
   if (!conflicts.empty()) {
     for (const AddressConflict& conflict : conflicts) in_use_.push_back(conflict.claim.address);
     const auto& first = conflicts.front();
-    const auto where = std::find_if(work_.begin(), work_.end(), [&](const Work& work) {
-      return work.pod_link.index == first.claim.link;
-    });
+    const LinkPlan& where = *WorkOf(first.claim).plan;
     return Fail(ErrorCode::kConflict,
                 "address " + first.claim.address.ToString() + " is used by " + first.other.ToString() +
-                    " on the network of " + where->plan->pod_name + " (" + where->plan->bdf + ")",
+                    " on the network of " + where.pod_name + " (" + where.bdf + ")",
                 "find that host, or exclude the address in fabric.json; the next try gets another address");
   }
   LinkChange answer;

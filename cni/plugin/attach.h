@@ -34,9 +34,10 @@ class Attachment {
   Result<void> ConfigureLinks();
   Result<void> BringUp();
   Result<void> AwaitCarrier(Deadline deadline);
-  // kConflict when someone else uses one of the addresses; in_use() has them all then.
+  // kConflict when someone else uses one of the addresses (rivals.h); in_use() has them all then.
   Result<void> RefuseConflicts();
   [[nodiscard]] const std::vector<IpAddress>& in_use() const { return in_use_; }
+  [[nodiscard]] const std::vector<IpAddress>& confirmed_in_use() const { return confirmed_in_use_; }
   Result<void> Announce();
   // Has the kernel resolve the gateways, and waits for them where that is asked for.
   Result<void> MeetGateways(Deadline deadline);
@@ -59,6 +60,9 @@ class Attachment {
     Link pod_link;
   };
 
+  // What was found in use; the log has all of it then.
+  [[nodiscard]] Result<std::vector<AddressConflict>> Judge(const std::vector<AddressConflict>& found);
+  [[nodiscard]] const Work& WorkOf(const AddressClaim& claim) const;
   [[nodiscard]] bool Probes() const { return plan_.conflict_probe_ms > 0; }
   Result<void> ConfigureVf(Work& work);
   Result<void> SetMac(Work& work);
@@ -75,8 +79,10 @@ class Attachment {
   Kernel& kernel_;
   PodNetwork& network_;
   const AttachPlan& plan_;
+  const AttachmentKey key_;
   std::vector<Work> work_;
-  std::vector<IpAddress> in_use_;  // by others
+  std::vector<IpAddress> in_use_;            // by others
+  std::vector<IpAddress> confirmed_in_use_;  // of those, found again after a while
 };
 
 }  // namespace railhead

@@ -155,13 +155,17 @@ Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPl
   return given;
 }
 
-bool TellInUse(const std::vector<IpAddress>& addresses, JournalEntry& entry) {
+bool TellInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
+               JournalEntry& entry) {
   if (entry.ipam_type != kOwnIpam || addresses.empty()) return false;
   nlohmann::json in_use = nlohmann::json::array();
   for (const IpAddress& address : addresses) in_use.push_back(address.ToString());
+  nlohmann::json for_longer = nlohmann::json::array();
+  for (const IpAddress& address : confirmed) for_longer.push_back(address.ToString());
   for (IpamCall& call : entry.ipam_calls) {
     auto config = nlohmann::json::parse(call.config, nullptr, false);
     config["ipam"]["inUse"] = in_use;
+    if (!for_longer.empty()) config["ipam"]["inUseConfirmed"] = for_longer;
     call.config = config.dump();
   }
   return true;

@@ -36,8 +36,9 @@ Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPl
                                        const std::vector<int>& locks, JournalEntry& entry);
 
 // Has the DEL of these calls say which of their addresses others use, for the IPAM plugin to keep
-// out of use. Only railhead-ipam is told: true then.
-bool TellInUse(const std::vector<IpAddress>& addresses, JournalEntry& entry);
+// out of use; `confirmed` (rivals.h) for longer. Only railhead-ipam is told: true then.
+bool TellInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
+               JournalEntry& entry);
 
 // Releases what the journal entry's ADD was given, whoever's attachment it is. After an
 // ADD that did not finish, a plugin that is not installed or does not understand the words

@@ -39,7 +39,9 @@ std::string LineOf(const AttachTiming& timing) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-void AppendLine(const Root& root, const std::string& line) {
+}  // namespace
+
+void AppendToAttachLog(const Root& root, const std::string& line) {
   const std::string path = paths::AttachLog(root);
   auto fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
   if (!fd) return;
@@ -52,8 +54,6 @@ void AppendLine(const Root& root, const std::string& line) {
   }
   [[maybe_unused]] const auto written = ::write(fd->get(), line.data(), line.size());
 }
-
-}  // namespace
 
 std::optional<AttachTiming> ParseAttachTiming(const std::string& line) {
   const auto document = JsonDocument::Parse(line, "attach log");
@@ -74,7 +74,7 @@ std::optional<AttachTiming> ParseAttachTiming(const std::string& line) {
 }
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing) {
-  AppendLine(root, LineOf(timing));
+  AppendToAttachLog(root, LineOf(timing));
 }
 
 void LogRebind(const Root& root, const AttachmentKey& key, const std::string& device,
@@ -86,7 +86,7 @@ void LogRebind(const Root& root, const AttachmentKey& key, const std::string& de
   json["ifname"] = key.ifname;
   json["device"] = device;
   json["reboundFor"] = why;
-  AppendLine(root, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  AppendToAttachLog(root, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {

@@ -23,6 +23,7 @@ void Activity::Reconciled(const ReconcileReport& report) {
   attachments = report.attachments;
   unreadable_entries = report.unreadable;
   displaced_devices = report.displaced;
+  for (const Claimant& claimant : report.claimants) claims_ignored.Add(claimant.claims);
   const std::lock_guard<std::mutex> lock(mutex_);
   if (report.addresses) {
     address_pools_ = report.addresses->pools;

@@ -97,6 +97,7 @@ class Activity {
   std::atomic<std::size_t> attachments{0};
   std::atomic<std::size_t> unreadable_entries{0};
   std::atomic<std::size_t> displaced_devices{0};
+  Counter claims_ignored;  // of stations that claim many addresses
 
   // Handoffs of running pods at the latest look for drift.
   std::atomic<std::size_t> as_told{0};

@@ -131,6 +131,12 @@ void ReportLog::Write(const ReconcileReport& report) {
   if (report.addresses) {
     for (const AddressEvent& event : report.addresses->events) LogAddressEvent(event);
   }
+  for (const Claimant& claimant : report.claimants) {
+    log_->Warning("one station claims many addresses; ADDs use them nevertheless",
+                  Error{ErrorCode::kConflict, claimant.ToString(),
+                        "if it is a pod, delete it; if it is a router, switch proxy ARP off", 0},
+                  {{"mac", claimant.source.ToString()}, {"pod", claimant.pod}});
+  }
   std::set<std::string> failures;
   for (const auto& action : report.actions) {
     if (!action.error) {

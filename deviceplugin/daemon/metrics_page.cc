@@ -228,6 +228,9 @@ void AppendAddresses(Exposition* page, const Activity& activity) {
           &PoolCounters::exhausted);
   counter("railhead_address_quarantines", "Addresses found in use by another machine",
           &PoolCounters::quarantined);
+  page->Begin(Type::kCounter, "railhead_address_claims_ignored",
+              "Answers to address probes that ADDs ignored, because one station claims many addresses");
+  page->Sample({}, activity.claims_ignored.value());
   page->Begin(Type::kCounter, "railhead_address_store_extensions",
               "Times that the address store's file was shorter than it counts, without damage");
   page->Sample({}, activity.address_store().extended);

@@ -13,6 +13,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
+#include "cni/state/rival_claims.h"
 #include "deviceplugin/leaves/leaf_report.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
@@ -163,6 +164,7 @@ struct RecordFacts {
   std::optional<Error> drains_error;             // of what operators have drained, which cannot be read
   std::optional<Error> store_error;              // of the address store, which cannot be read
   std::uint64_t store_extensions = 0;            // StoreCounters::extended
+  std::vector<Claimant> claimants;               // of the last hour
 };
 
 struct NodeFacts {

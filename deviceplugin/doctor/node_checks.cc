@@ -150,6 +150,11 @@ Verdict CheckRecords(const NodeFacts& facts) {
     verdict.Fail("what operators have drained cannot be read, and no device is given out: " + error->message,
                  "mend " + std::string(kDrainsPath) + ", or remove it and drain again");
   }
+  for (const Claimant& claimant : facts.records->claimants) {
+    verdict.Warn(
+        claimant.ToString() + ": ADDs ignore it and use them nevertheless",
+        "delete that pod, or switch proxy ARP off if it is a router; \"spoofchk\" keeps pods to one MAC");
+  }
   if (const auto& error = facts.records->store_error)
     verdict.Fail("the address store cannot be read: " + error->message, error->hint);
   if (const auto times = facts.records->store_extensions; times != 0) {

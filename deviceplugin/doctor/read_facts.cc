@@ -56,6 +56,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
     if (!RH_TRY(IsCdiSpecIntact(root, name))) records.altered_specs.push_back(name);
   }
   if (const auto drains = ReadDrains(root); !drains) records.drains_error = drains.error();
+  records.claimants = RH_TRY(ListClaimants(root, BoottimeNow() - std::chrono::hours(1)));
   if (const auto extensions = ReadStoreExtensions(root); extensions) {
     records.store_extensions = *extensions;
   } else {

@@ -64,7 +64,15 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   ReconcileSoftRoce(pass, *scan);
   ReconcileAddresses(pass, *scan, earlier_boots_);
   ReadAddresses(pass);
+  ReadClaimants(pass);
   return report;
+}
+
+void Reconciler::ReadClaimants(ReconcilePass& pass) {
+  auto claimants = ListClaimants(root_, claims_known_);
+  if (!claimants) return pass.Add("address", "", "claims cannot be read", Fail(claimants.error()));
+  for (const Claimant& one : *claimants) claims_known_ = std::max(claims_known_, one.latest);
+  pass.report.claimants = *std::move(claimants);
 }
 
 // What happened before the first pass has been told by another process, or is in the counters.

@@ -30,6 +30,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "cni/state/rival_claims.h"
 #include "deviceplugin/reconcile/address_facts.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -67,6 +68,8 @@ struct ReconcileReport {
   std::vector<ReconcileAction> actions;
   // nullopt: they could not be read, which is among the actions.
   std::optional<AddressFacts> addresses;
+  // By what ADDs ignored since the pass before.
+  std::vector<Claimant> claimants;
 
   [[nodiscard]] bool Failed() const;
 };
@@ -88,14 +91,16 @@ class Reconciler {
 
  private:
   void ReadAddresses(ReconcilePass& pass);
+  void ReadClaimants(ReconcilePass& pass);
 
   Root root_;
   Kernel& kernel_;
   const ReconcileOptions options_;
   std::atomic<bool> stopped_{false};
-  bool earlier_boots_ = true;                             // addresses of theirs may be held
-  std::optional<std::uint64_t> events_known_;             // number of the last one; nullopt: no pass yet
-  std::map<AttachmentKey, Clock::time_point> pods_gone_;  // since when
+  bool earlier_boots_ = true;                               // addresses of theirs may be held
+  std::chrono::milliseconds claims_known_ = BoottimeNow();  // when the last one was
+  std::optional<std::uint64_t> events_known_;               // number of the last one; nullopt: no pass yet
+  std::map<AttachmentKey, Clock::time_point> pods_gone_;    // since when
 };
 
 }  // namespace railhead

@@ -83,6 +83,7 @@ struct Probing {
   Clock::time_point due;
   int sent = 0;
   std::optional<MacAddress> other;
+  MacAddress source;  // of the frame that says so
 
   [[nodiscard]] bool HasMore() const { return !other && sent < kProbes; }
 };
@@ -234,7 +235,10 @@ Result<void> Prober::Receive(int fd) {
 
 void Prober::Judge(std::span<const std::uint8_t> frame, int link) {
   for (Probing& one : all_) {
-    if (!one.other && one.claim.link == link) one.other = RivalIn(frame, one.claim, own_);
+    if (one.other || one.claim.link != link) continue;
+    one.other = RivalIn(frame, one.claim, own_);
+    // RivalIn() has seen that there is a whole Ethernet header.
+    if (one.other) std::copy_n(frame.begin() + ETH_ALEN, ETH_ALEN, one.source.bytes.begin());
   }
 }
 
@@ -258,7 +262,7 @@ Result<void> Prober::Run() {
 std::vector<AddressConflict> Prober::Conflicts() const {
   std::vector<AddressConflict> conflicts;
   for (const Probing& one : all_) {
-    if (one.other) conflicts.push_back({one.claim, *one.other});
+    if (one.other) conflicts.push_back({one.claim, *one.other, one.source});
   }
   return conflicts;
 }

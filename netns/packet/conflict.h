@@ -48,6 +48,7 @@ struct AddressClaim {
 struct AddressConflict {
   AddressClaim claim;
   MacAddress other;
+  MacAddress source;  // of the frame: where VFs may not spoof, its sender's, whatever `other` says
 
   bool operator==(const AddressConflict&) const = default;
 };

@@ -2,7 +2,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cni/plugin/rivals.h"
 #include "cni/skel/cni_error.h"
+#include "cni/state/rival_claims.h"
 #include "ipam/store.h"
 #include "tests/cni/plugin_fixture.h"
 
@@ -30,6 +32,43 @@ class PluginIpamTest : public PluginFixture {
     if (!result) return "error: " + Describe(result.error());
     return nlohmann::json::parse(*result, nullptr, false)["ips"][0]["address"];
   }
+};
+
+// With so many addresses that some of them may be in quarantine.
+class AddressesInUseTest : public PluginIpamTest {
+ protected:
+  void SetUp() override {
+    PluginIpamTest::SetUp();
+    std::string fabric = File("/etc/railhead/fabric.json");
+    fabric.replace(fabric.find("10.100.0.12"), 11, "10.100.0.49");
+    WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric);
+  }
+  std::vector<AddressRecord> Quarantined() {
+    const auto store = AddressStore::Open(sysfs_.root());
+    EXPECT_TRUE(store) << Describe(store.error());
+    auto records =
+        store ? store->List().value_or(std::vector<AddressRecord>()) : std::vector<AddressRecord>();
+    std::erase_if(records, [](const AddressRecord& one) { return one.state != AddressState::kQuarantined; });
+    return records;
+  }
+  [[nodiscard]] std::chrono::milliseconds QuarantineOf(const std::string& address) {
+    for (const AddressRecord& one : Quarantined()) {
+      if (one.address.ToString() == address) return std::chrono::milliseconds(one.until_ms - one.since_ms);
+    }
+    return {};
+  }
+  // As if an ADD had heard `mac` claim the address so long ago.
+  void Heard(const std::string& address, const char* mac, std::chrono::seconds ago) {
+    RivalClaim claim;
+    claim.key = {"rails", "earlier", "net1"};
+    claim.device = "0000:43:00.2";
+    claim.address = *IpAddress::Parse(address);
+    claim.mac = claim.source = *MacAddress::Parse(mac);
+    claim.boottime = BoottimeNow() - ago;
+    std::filesystem::create_directories(sysfs_.directory() + "/run/railhead");
+    LogRivalClaim(sysfs_.root(), claim);
+  }
+  static constexpr const char* kStranger = "02:cc:00:00:00:99";
 };
 
 TEST_F(PluginIpamTest, AddressOfTheRailWithoutAnyConfiguration) {
@@ -70,24 +109,73 @@ TEST_F(PluginIpamTest, FailedAddGivesTheAddressBack) {
   ASSERT_TRUE(added) << Describe(added.error());
 }
 
-TEST_F(PluginIpamTest, AnAddressInUseIsPutAwayAndTheNextOneTaken) {
-  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", "02:cc:00:00:00:99");
+TEST_F(AddressesInUseTest, OneIsPutAwayAndTheNextOneTaken) {
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", kStranger);
   const Call call{.config = Device()};
   EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
   const auto checked = Check(call);
   EXPECT_TRUE(checked) << Describe(checked.error());
-  const auto store = AddressStore::Open(sysfs_.root());
-  ASSERT_TRUE(store) << Describe(store.error());
-  const auto records = store->List();
-  ASSERT_TRUE(records && records->size() == 2);
-  for (const AddressRecord& record : *records) {
-    const bool used = record.address.ToString() == "10.100.0.10";
-    EXPECT_EQ(record.state, used ? AddressState::kQuarantined : AddressState::kHeld)
-        << record.address.ToString();
+  const auto apart = Quarantined();
+  ASSERT_EQ(apart.size(), 1U);
+  EXPECT_EQ(apart.front().address.ToString(), "10.100.0.10");
+}
+
+// What was found once may be gone soon.
+TEST_F(AddressesInUseTest, OnlyASecondFindingMakesALongQuarantine) {
+  struct Case {
+    const char* heard_from;
+    std::chrono::seconds ago;
+    std::chrono::seconds quarantine;
+  };
+  const std::string address = "10.100.0.10";
+  for (const Case& one : {Case{kStranger, std::chrono::seconds(61), kDefaultQuarantine},
+                          Case{kStranger, std::chrono::seconds(30), kFirstQuarantine},
+                          Case{kStranger, std::chrono::seconds(3700), kFirstQuarantine},
+                          Case{"02:cc:00:00:00:98", std::chrono::seconds(61), kFirstQuarantine}}) {
+    std::filesystem::remove_all(sysfs_.directory() + "/var/lib/railhead/ipam");
+    std::filesystem::remove(sysfs_.directory() + "/run/railhead/attach.log");
+    if (kernel_.state().hosts.empty()) kernel_.AddForeignHost("0000:43:00.0", address, kStranger);
+    Heard(address, one.heard_from, one.ago);
+    const Call call{.config = Device()};
+    EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
+    EXPECT_EQ(QuarantineOf(address), one.quarantine) << one.heard_from << " " << one.ago.count() << " s ago";
+    ASSERT_TRUE(Del(call));
   }
 }
 
-TEST_F(PluginIpamTest, AFixedAddressInUseIsToldAsSuch) {
+// The attack: a pod that answers every ARP request. Pods start nevertheless, and the pool stays full.
+TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
+  kernel_.AddResponder("0000:43:00.0", kStranger);
+  const auto since = BoottimeNow() - std::chrono::milliseconds(1);
+  constexpr int kPods = 20;
+  for (int pod = 0; pod < kPods; ++pod) {
+    const Call call{.container = "c" + std::to_string(pod), .config = Device()};
+    const auto added = Add(call);
+    ASSERT_TRUE(added) << pod << ": " << Describe(added.error());
+    const auto checked = Check(call);
+    EXPECT_TRUE(checked) << Describe(checked.error());
+    ASSERT_TRUE(Del(call));
+  }
+  EXPECT_LE(Quarantined().size(), kMostAddressesOfStation) << "what it claimed before it was known";
+  const auto claimants = ListClaimants(sysfs_.root(), since);
+  ASSERT_TRUE(claimants) << Describe(claimants.error());
+  ASSERT_EQ(claimants->size(), 1U);
+  EXPECT_EQ(claimants->front().source.ToString(), kStranger);
+  EXPECT_EQ(claimants->front().claims, static_cast<std::size_t>(kPods));
+}
+
+// Each from a MAC of its own: ADDs fail, but no more than a quarter of the pool is away.
+TEST_F(AddressesInUseTest, ManyStationsTakeAQuarterOfThePool) {
+  for (int host = 10; host < 50; ++host) {
+    const std::string number = std::to_string(host);
+    kernel_.AddForeignHost("0000:43:00.0", "10.100.0." + number, "02:cc:00:00:01:" + number);
+  }
+  for (int pod = 0; pod < 10; ++pod)
+    EXPECT_FALSE(Add({.container = "c" + std::to_string(pod), .config = Device()}));
+  EXPECT_EQ(Quarantined().size(), 10U) << "of 40";
+}
+
+TEST_F(AddressesInUseTest, AFixedOneIsToldAsSuch) {
   kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", "02:cc:00:00:00:99");
   const auto before = World();
   const auto added = Add({.config = Device() + R"(,"args":{"cni":{"ips":["10.100.0.10"]}})"});
@@ -99,8 +187,9 @@ TEST_F(PluginIpamTest, AFixedAddressInUseIsToldAsSuch) {
 }
 
 TEST_F(PluginIpamTest, TooManyInUseAreNoAccident) {
-  for (const char* address : {"10.100.0.10", "10.100.0.11", "10.100.0.12"})
-    kernel_.AddForeignHost("0000:43:00.0", address, "02:cc:00:00:00:99");
+  for (const char* host : {"10", "11", "12"})
+    kernel_.AddForeignHost("0000:43:00.0", std::string("10.100.0.") + host,
+                           std::string("02:cc:00:00:00:") + host);
   const auto before = World();
   const auto added = Add({.config = Device()});
   ASSERT_FALSE(added);

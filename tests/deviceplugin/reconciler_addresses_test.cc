@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 
+#include "cni/state/rival_claims.h"
 #include "ipam/ledger.h"
 #include "ipam/reclaim.h"
 #include "ipam/store.h"
@@ -61,6 +62,34 @@ TEST_F(AddressTest, OfNobodyAreReleasedWhenTheyAreOld) {
   EXPECT_NE(told.find("of c-old/rails@net1: no attachment has it"), std::string::npos) << told;
   EXPECT_EQ(Held(), "c-young ");
   EXPECT_EQ(Did(), "");
+}
+
+// Each pass tells what is new of stations whose claims ADDs ignored, and which pod it is.
+TEST_F(AddressTest, APassNamesThePodThatClaimsManyAddresses) {
+  ASSERT_TRUE(Add(AllRails()));
+  const Journal journal(sysfs_.root());
+  auto entry = journal.Find({"rails", "c1", "net1"});
+  ASSERT_TRUE(entry && *entry);
+  (*entry)->cni_args = {{"K8S_POD_NAMESPACE", "jobs"}, {"K8S_POD_NAME", "liar"}};
+  ASSERT_TRUE(journal.Write(**entry));
+  Reconciler reconciler(sysfs_.root(), kernel_, SinglePass());
+  RivalClaim claim{{"rails", "c2", "net1"}, Bdf(0, 1), *IpAddress::Parse("10.0.0.9"), {}, {}, {}, true};
+  const auto log = [&](const MacAddress& source, int times) {
+    for (int i = 0; i < times; ++i) {
+      claim.source = claim.mac = source;
+      claim.boottime = BoottimeNow() + std::chrono::milliseconds(1 + i);
+      LogRivalClaim(sysfs_.root(), claim);
+    }
+  };
+  log((*entry)->links.at(1).host_mac, 2);
+  const auto report = reconciler.Run();
+  ASSERT_EQ(report.claimants.size(), 1U);
+  EXPECT_EQ(report.claimants[0].pod, "jobs/liar");
+  EXPECT_EQ(report.claimants[0].claims, 2U);
+  EXPECT_TRUE(reconciler.Run().claimants.empty()) << "told already";
+  claim.ignored = false;
+  log(*MacAddress::Parse("02:00:00:00:00:07"), 1);
+  EXPECT_TRUE(reconciler.Run().claimants.empty()) << "a conflict is ADD's to tell";
 }
 
 // A wall clock that is set tells nothing of how long an ADD has been at work.

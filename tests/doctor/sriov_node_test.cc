@@ -147,6 +147,10 @@ TEST(RecordsTest, UnreadableEntriesAndSubstituteNames) {
   records.store_extensions = 2;
   node.records = records;
   Expect(doctor::CheckRecords(node), Status::kNote, "2 times; nothing was lost");
+  records.claimants.push_back({*MacAddress::Parse("02:00:00:00:00:07"), {}, 5, "jobs/liar", {}});
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kWarning, "02:00:00:00:00:07 (pod jobs/liar) claims");
+  records.claimants.clear();
   records.store_error = Error{ErrorCode::kIo, "page 7 is missing", "railctl ipam", 0};
   node.records = records;
   Expect(doctor::CheckRecords(node), Status::kFailure, "the address store cannot be read: page 7 is missing");

@@ -95,6 +95,8 @@ class FakeKernel final : public Kernel {
   // A station elsewhere in the network of the PF `pf` (a BDF; "": of every link): it
   // answers ARP and neighbour solicitations, so it is a neighbour and a conflict.
   void AddForeignHost(const std::string& pf, const std::string& address, const std::string& mac);
+  // Somebody who answers every probe in the network of `pf`.
+  void AddResponder(const std::string& pf, const std::string& mac);
   void SetHasProcesses(const std::string& ns, bool has);
 
   FakeState& state() { return state_; }

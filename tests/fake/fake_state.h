@@ -60,8 +60,8 @@ struct FakeNetdev {
 
 // A station of the network that is no netdev here.
 struct FakeHost {
-  std::string pf;  // BDF of the PF whose network it is in; "": in all
-  IpAddress address;
+  std::string pf;                    // BDF of the PF whose network it is in; "": in all
+  std::optional<IpAddress> address;  // nullopt: it answers for every address
   MacAddress mac;
 };
 

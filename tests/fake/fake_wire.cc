@@ -44,7 +44,7 @@ std::optional<MacAddress> FakeState::AnswerFor(const FakeNetdev& netdev, const I
   if (!HasCarrier(netdev)) return std::nullopt;
   const std::string pf = PortOf(*this, netdev).pf;
   for (const FakeHost& host : hosts) {
-    if (host.address == address && (host.pf.empty() || host.pf == pf)) return host.mac;
+    if ((!host.address || host.address == address) && (host.pf.empty() || host.pf == pf)) return host.mac;
   }
   for (const FakeNetdev& other : netdevs) {
     const bool has_it = std::any_of(other.addresses.begin(), other.addresses.end(),
@@ -72,6 +72,10 @@ void FakeKernel::AddForeignHost(const std::string& pf, const std::string& addres
   state_.hosts.push_back({pf, IpAddress::Parse(address).value(), MacAddress::Parse(mac).value()});
 }
 
+void FakeKernel::AddResponder(const std::string& pf, const std::string& mac) {
+  state_.hosts.push_back({pf, std::nullopt, MacAddress::Parse(mac).value()});
+}
+
 Result<std::vector<AddressConflict>> FakeKernel::ProbeAddresses(const NetNs& ns,
                                                                 const std::vector<AddressClaim>& claims,
                                                                 std::chrono::milliseconds budget) {
@@ -92,7 +96,7 @@ Result<std::vector<AddressConflict>> FakeKernel::ProbeAddresses(const NetNs& ns,
     if (netdev == nullptr) return FailSys(ENXIO, what);
     if (!netdev->link.up) return FailSys(ENETDOWN, what);
     const auto other = state_.AnswerFor(*netdev, claim.address);
-    if (other && *other != claim.mac) conflicts.push_back({claim, *other});
+    if (other && *other != claim.mac) conflicts.push_back({claim, *other, *other});
   }
   return conflicts;
 }

@@ -197,7 +197,7 @@ check '... out of use: nothing else' out_is nothing
 check '... ends' stranger_goes
 check '... all is well, also from inside the pod' within "$LIMIT" is_well
 [ "$failures" = 0 ] || { everything; finish; }
-rows+=('| another host has the address that a pod is to get | `railctl ipam list`: quarantined; ADD gives the pod the next | this address | an hour |')
+rows+=('| another host has the address that a pod is to get | `railctl ipam list`: quarantined; ADD gives the pod the next | this address | ten minutes |')
 times+=('by ADD itself')
 pod_mac=$(ip -n p -j link show net1 | jq -r '.[0].address')
 

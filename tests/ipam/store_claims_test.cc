@@ -222,6 +222,33 @@ TEST_F(QuarantineTest, NothingButItsTimeEndsIt) {
   ExpectSound();
 }
 
+// Whatever claims addresses: three quarters of a pool stay, for every size of it.
+TEST_F(ClaimsTest, AQuarterOfAPoolIsInQuarantineAtMost) {
+  for (int size = 1; size <= 40; size += 1 + size / 8) {
+    SCOPED_TRACE(size);
+    const std::string subnet = "10.7." + std::to_string(size) + ".";
+    const AddressPool pool = MakePool(subnet + "0/24", {subnet + "1-" + subnet + std::to_string(size)}, 0);
+    const auto claim_all = [&](std::uint64_t at) {
+      int taken = 0;
+      for (int i = 0; i < size; ++i) {
+        const auto held = Open().Allocate(OwnerNumber(i), pool, At(at));
+        if (!held) break;
+        const auto put =
+            Open().QuarantineWithin(pool, OwnerNumber(i), held->address, At(at), kFirstQuarantine);
+        EXPECT_TRUE(put);
+        taken += put.value_or(false) ? 1 : 0;
+        EXPECT_TRUE(Open().Release(OwnerNumber(i), At(at)));
+      }
+      return taken;
+    };
+    const auto begin = static_cast<std::uint64_t>(size) * 10'000;
+    EXPECT_EQ(claim_all(begin), size / 4);
+    EXPECT_EQ(claim_all(begin + 1), 0) << "they are there still";
+    EXPECT_EQ(claim_all(begin + 1 + kFirstQuarantine.count()), size / 4);
+  }
+  ExpectSound();
+}
+
 TEST_F(QuarantineTest, OnlyWhatTheOwnerHolds) {
   const std::string before = Bytes();
   for (const char* address : {"10.0.1.1", "10.0.0.2"}) {

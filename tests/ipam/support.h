@@ -81,6 +81,10 @@ class StoreAt {
                   std::chrono::seconds time = kDefaultQuarantine) {
     return at(now).Quarantine(owner, address, time);
   }
+  auto QuarantineWithin(const AddressPool& pool, const AddressOwner& owner, const IpAddress& address,
+                        const ClockReading& now, std::chrono::seconds time) {
+    return at(now).QuarantineWithin(pool, owner, address, time);
+  }
   auto Release(const AddressOwner& owner, const ClockReading& now) { return at(now).Release(owner); }
   auto ReleaseWhere(const AddressFilter& wanted, const ClockReading& now) {
     return at(now).ReleaseWhere(wanted);

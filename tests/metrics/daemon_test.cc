@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "cni/state/attach_log.h"
+#include "cni/state/rival_claims.h"
 #include "deviceplugin/nics/cached_nic_page.h"
 #include "ipam/store.h"
 #include "netns/base/files.h"
@@ -257,6 +258,22 @@ TEST_F(ObservedTest, TellsOfAStoreThatWasExtended) {
   EXPECT_TRUE(Becomes(address, "railhead_address_store_extensions_total", {}, 1));
   EXPECT_TRUE(Eventually([&] {
     return daemon->err().find("every page in use was there, and it was extended") != std::string::npos;
+  })) << daemon->err();
+}
+
+TEST_F(ObservedTest, TellsOfAStationThatClaimsManyAddresses) {
+  const auto daemon = RunObserved({"--reconcile-interval", "1"});
+  const std::string address = AddressOf(*daemon);
+  ASSERT_TRUE(Eventually([&] { return Metrics(address).Value("railhead_reconcile_passes_total", {}) >= 1; }));
+  RivalClaim claim{{"rails", "c2", "net1"}, vfs0_[0], *IpAddress::Parse("10.0.0.9"), {}, {}, {}, true};
+  claim.source = *MacAddress::Parse("02:00:00:00:00:07");
+  claim.boottime = BoottimeNow();
+  ASSERT_TRUE(MakeDirectories(root_.Path("/run/railhead")));
+  for (int i = 0; i < 3; ++i) LogRivalClaim(root_, claim);
+  EXPECT_TRUE(Becomes(address, "railhead_address_claims_ignored_total", {}, 3));
+  EXPECT_TRUE(Eventually([&] {
+    return daemon->err().find("02:00:00:00:00:07 (no pod of this node) claims 1 addresses") !=
+           std::string::npos;
   })) << daemon->err();
 }
 

@@ -109,13 +109,13 @@ TEST_F(ConflictTest, NobodyHasThem) {
 TEST_F(ConflictTest, ANeighbourHasTheIpv4Address) {
   GivePeer("10.100.0.7/24");
   const auto found = Must(ProbeAddresses(pod_, {Claim(v4_)}, kUntilFound));
-  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v4_), wires_[0].far.mac}}));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v4_), wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
 TEST_F(ConflictTest, ANeighbourHasTheIpv6Address) {
   GivePeer("fd00:100::7/64");
   const auto found = Must(ProbeAddresses(pod_, {Claim(v6_)}, kUntilFound));
-  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v6_), wires_[0].far.mac}}));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v6_), wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
 // ADD probes with the address configured already and its own answers held back.
@@ -138,8 +138,8 @@ TEST_F(ConflictTest, AllClaimsAtOnceEachOnItsOwnLink) {
   GivePeer("fd00:100::7/64", 0);
   const std::vector<AddressClaim> claims = {Claim(v4_, 0), Claim(v4_, 1), Claim(v6_, 0), Claim(v6_, 1)};
   const auto found = Must(LinuxKernel(Root()).ProbeAddresses(pod_, claims, milliseconds(1000)));
-  EXPECT_EQ(found,
-            (std::vector<AddressConflict>{{claims[1], wires_[1].far.mac}, {claims[2], wires_[0].far.mac}}));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{claims[1], wires_[1].far.mac, wires_[1].far.mac},
+                                                 {claims[2], wires_[0].far.mac, wires_[0].far.mac}}));
 }
 
 // Whoever hears the other gives way; one of the two always does.
@@ -154,6 +154,16 @@ TEST_F(ConflictTest, TwoProbeAtTheSameTime) {
     for (const auto& conflict : of_pod) EXPECT_EQ(conflict.other, wires_[0].far.mac);
     for (const auto& conflict : of_peer) EXPECT_EQ(conflict.other, wires_[0].near.mac);
   }
+}
+
+// What a sender writes into ARP is its own choice; where the NIC refuses forged sources, the frame's is not.
+TEST_F(ConflictTest, TheFrameTellsWhoSentIt) {
+  const MacAddress sender = wires_[0].far.mac;
+  Frame claimed = GratuitousArp(stranger_, v4_);
+  std::copy(sender.bytes.begin(), sender.bytes.end(), claimed.begin() + 6);
+  const Chatter liar(peer_, wires_[0].far.index, {claimed});
+  const auto found = Must(ProbeAddresses(pod_, {Claim(v4_)}, kUntilFound));
+  EXPECT_EQ(found, (std::vector<AddressConflict>{{Claim(v4_), stranger_, sender}}));
 }
 
 TEST_F(ConflictTest, ReflectedFramesAreNoConflict) {
