@@ -32,9 +32,18 @@ void SetBuffer(int fd, int forced, int allowed, int size) {
 
 struct EchoServer::Question {
   ProbeMessage probe;
+  bool is_signed;
   IpAddress sender;
   UdpSocketAddress from;
 };
+
+EchoServer::Service::Service(UniqueFd its_socket, const Rail& rail)
+    : socket(std::move(its_socket)),
+      own(OwnEnd(socket.get()).address),
+      subnet(rail.subnet),
+      limits(rail.peer_answers, kOtherAnswers) {
+  limits.SetPeers(rail.peers);
+}
 
 Result<std::unique_ptr<EchoServer>> EchoServer::Start() {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -69,6 +78,11 @@ void EchoServer::Serve(const std::string& name, const Rail& rail, UniqueFd socke
     services_[name] = service;
   }
   Wake();
+}
+
+void EchoServer::SetKeys(std::shared_ptr<const SharedKeys> keys) {
+  const std::lock_guard lock(mutex_);
+  keys_ = std::move(keys);
 }
 
 void EchoServer::SetPeers(const std::string& rail, const std::set<IpAddress>& peers) {
@@ -127,34 +141,42 @@ void EchoServer::Loop() {
   }
 }
 
-std::optional<std::vector<std::uint8_t>> EchoServer::AnswerTo(const Question& question, Service& service) {
+std::optional<ProbeMessage> EchoServer::AnswerTo(const Question& question, Service& service) {
   const auto now = Clock::now();
   if (!service.limits.May(question.sender, now)) return std::nullopt;
   const std::uint64_t session = question.probe.session;
-  if (!service.limits.IsPeer(question.sender)) return BytesOf({true, session, question.probe.token, 0, 0});
+  if (!service.limits.IsPeer(question.sender)) return ProbeMessage{true, session, question.probe.token, 0, 0};
   Peer& peer = service.heard[question.sender];
   peer.heard = now;
   // Of a sender that began anew the old ones are over.
   if (peer.sessions.size() >= kSessionsOfPeer && !peer.sessions.contains(session)) peer.sessions.clear();
-  return BytesOf({true, session, question.probe.token, ++peer.sessions[session], service.queue_pair});
+  return ProbeMessage{true, session, question.probe.token, ++peer.sessions[session], service.queue_pair};
 }
 
-// System calls are made without the lock: under a flood nobody else would get it.
+// System calls are made and signatures computed without the lock: under a flood nobody else would get it.
+// What is not signed as it has to be takes nothing of its sender's limit: others can send in his name.
 void EchoServer::Answer(Service& service) {
+  std::shared_ptr<const SharedKeys> keys;
+  {
+    const std::lock_guard lock(mutex_);
+    keys = keys_;
+  }
   std::vector<Question> questions;
-  std::array<std::uint8_t, kProbeHeader> begin{};
+  std::array<std::uint8_t, kSignedProbe> begin{};
   for (std::size_t i = 0; i < kProbesAtOnce; ++i) {
     UdpSocketAddress from;
     const ssize_t size =
         recvfrom(service.socket.get(), begin.data(), begin.size(), 0, from.data(), &from.size);
     if (size < 0 && errno == EINTR) continue;
     if (size < 0) break;
-    const auto probe = ParseProbe({begin.data(), static_cast<std::size_t>(size)});
     const auto sender = from.End();
-    if (!probe || probe->answer || !sender || !service.subnet.Contains(sender->address)) continue;
-    questions.push_back({*probe, sender->address, from});
+    if (!sender || !service.subnet.Contains(sender->address)) continue;
+    const auto probe = CheckProbe({begin.data(), static_cast<std::size_t>(size)}, keys.get(),
+                                  {sender->address, service.own});
+    if (!probe || probe->message.answer) continue;
+    questions.push_back({probe->message, probe->is_signed, sender->address, from});
   }
-  std::vector<std::optional<std::vector<std::uint8_t>>> answers;
+  std::vector<std::optional<ProbeMessage>> answers;
   {
     const std::lock_guard lock(mutex_);
     for (const Question& question : questions) answers.push_back(AnswerTo(question, service));
@@ -162,9 +184,11 @@ void EchoServer::Answer(Service& service) {
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i]) continue;
     const UdpSocketAddress& to = questions[i].from;
+    const auto bytes = questions[i].is_signed
+                           ? SignedBytesOf(*answers[i], *keys, {service.own, questions[i].sender})
+                           : BytesOf(*answers[i]);
     // Full: it counts as lost.
-    (void)sendto(service.socket.get(), answers[i]->data(), answers[i]->size(), MSG_DONTWAIT, to.data(),
-                 to.size);
+    (void)sendto(service.socket.get(), bytes.data(), bytes.size(), MSG_DONTWAIT, to.data(), to.size);
   }
 }
 

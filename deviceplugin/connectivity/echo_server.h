@@ -21,6 +21,8 @@
 #include <vector>
 
 #include "deviceplugin/connectivity/answer_limits.h"
+#include "deviceplugin/connectivity/probe_message.h"
+#include "deviceplugin/keys/shared_keys.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
@@ -44,6 +46,8 @@ class EchoServer {
   EchoServer(const EchoServer&) = delete;
   EchoServer& operator=(const EchoServer&) = delete;
 
+  // What probes have to be signed with (CheckProbe), and what answers are; nullptr: nothing.
+  void SetKeys(std::shared_ptr<const SharedKeys> keys);
   // In the place of what the rail had.
   void Serve(const std::string& name, const Rail& rail, UniqueFd socket);
   // The following are of a rail that is served.
@@ -61,11 +65,9 @@ class EchoServer {
     std::map<std::uint64_t, std::uint32_t> sessions;  // how many probes of each
   };
   struct Service {
-    Service(UniqueFd its_socket, const Rail& rail)
-        : socket(std::move(its_socket)), subnet(rail.subnet), limits(rail.peer_answers, kOtherAnswers) {
-      limits.SetPeers(rail.peers);
-    }
+    Service(UniqueFd its_socket, const Rail& rail);
     const UniqueFd socket;
+    const IpAddress own;  // that the socket is bound to
     const IpPrefix subnet;
     // Under mutex_.
     AnswerLimits limits;
@@ -80,12 +82,13 @@ class EchoServer {
   bool TakeServices(std::vector<std::shared_ptr<Service>>* services);
   void Answer(Service& service);
   // nullopt: it gets none.
-  static std::optional<std::vector<std::uint8_t>> AnswerTo(const Question& question, Service& service);
+  static std::optional<ProbeMessage> AnswerTo(const Question& question, Service& service);
   void Wake() const;
 
   const UniqueFd wake_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
+  std::shared_ptr<const SharedKeys> keys_;
   std::map<std::string, std::shared_ptr<Service>> services_;
   std::uint64_t drops_ = 0;        // so many Drop()
   std::uint64_t drops_taken_ = 0;  // of which the thread knows: it has their sockets no more

@@ -86,7 +86,7 @@ class PodLooker {
         shot.packet = i < kPackets - 1 ? 0 : static_cast<std::size_t>(link_.mtu);
       }
     }
-    RH_TRY(Fire(&shots, kPodAnswers));
+    RH_TRY(Fire(&shots, kPodAnswers, options_.keys));
     for (auto at = shots.begin(); at != shots.end(); at += kPackets) {
       const auto answered =
           std::count_if(at, at + kPackets, [](const Shot& shot) { return shot.rtt.has_value(); });

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
+#include "deviceplugin/keys/shared_keys.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
@@ -27,9 +28,10 @@ struct PodTarget {
 };
 
 struct PodLookOptions {
-  std::uint16_t port = 0;    // of stations
-  bool echo = true;          // ask the gateway for an ICMP echo, too
-  bool may_announce = true;  // the pod's addresses, when somebody does not find back
+  std::uint16_t port = 0;            // of stations
+  bool echo = true;                  // ask the gateway for an ICMP echo, too
+  const SharedKeys* keys = nullptr;  // for Fire()
+  bool may_announce = true;          // the pod's addresses, when somebody does not find back
 };
 
 struct PodLook {

@@ -27,11 +27,10 @@ std::string StaleText(const std::vector<IpAddress>& stale) {
 }  // namespace
 
 Result<PodLook> PodProber::LookFrom(const JournalEntry& entry, const AttachedLink& link,
-                                    const PodTarget& target, std::uint16_t port, Known* known) {
+                                    const PodTarget& target, const PodLookOptions& base, Known* known) {
   const auto ns = RH_TRY(OpenPodOf(kernel_, entry));
   if (!ns) return PodLook{};
-  PodLookOptions options;
-  options.port = port;
+  PodLookOptions options = base;
   options.echo = known->echoed || known->looks++ % kLooksWithoutEcho == 0;
   options.may_announce = !known->announced;
   PodLook look = RH_TRY(LookFromPod(kernel_, *ns, link, target, options));
@@ -43,7 +42,10 @@ Result<PodLook> PodProber::LookFrom(const JournalEntry& entry, const AttachedLin
 }
 
 void PodProber::Round(const JournalCache::Entries& attachments, const Targets& targets,
-                      const ConnectivitySettings& settings) {
+                      const ConnectivitySettings& settings, const SharedKeys* keys) {
+  PodLookOptions base;
+  base.port = settings.port;
+  base.keys = keys;
   const auto now = Clock::now();
   std::set<std::string> there;
   int looks = 0;
@@ -57,7 +59,7 @@ void PodProber::Round(const JournalCache::Entries& attachments, const Targets& t
       if (now < known.due || looks == kLooksAtOnce || stopped_) continue;
       ++looks;
       known.due = now + settings.pods;
-      const auto look = LookFrom(*entry, link, target->second, settings.port, &known);
+      const auto look = LookFrom(*entry, link, target->second, base, &known);
       NameOwner(*entry, link, &known.reach);
       Judge(look.value_or(PodLook()), look ? "" : look.error().message, target->second, &known);
     }

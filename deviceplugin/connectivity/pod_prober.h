@@ -31,9 +31,9 @@ class PodProber {
 
   explicit PodProber(Kernel& kernel) : kernel_(kernel) {}
 
-  // Looks at those that are due, a few of them; forgets pods that are gone.
+  // Looks at those that are due, a few of them; forgets pods that are gone. `keys`: as for Fire().
   void Round(const JournalCache::Entries& attachments, const Targets& targets,
-             const ConnectivitySettings& settings);
+             const ConnectivitySettings& settings, const SharedKeys* keys);
   [[nodiscard]] std::vector<PodReach> Reaches() const;
   // How often, so far, somebody on the rail had an old MAC address for a pod's.
   [[nodiscard]] std::uint64_t StaleSoFar(const std::string& rail) const;
@@ -50,7 +50,7 @@ class PodProber {
     bool announced = false;  // in vain: not again before all is well
   };
   Result<PodLook> LookFrom(const JournalEntry& entry, const AttachedLink& link, const PodTarget& target,
-                           std::uint16_t port, Known* known);
+                           const PodLookOptions& base, Known* known);
 
   static void NameOwner(const JournalEntry& entry, const AttachedLink& link, PodReach* reach);
   static void Judge(const PodLook& look, const std::string& failure, const PodTarget& target, Known* known);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <string>
 
 namespace railhead {
 namespace {
@@ -23,6 +24,11 @@ std::uint64_t GetBig(std::span<const std::uint8_t> bytes, std::size_t at, std::s
   std::uint64_t value = 0;
   for (std::size_t i = 0; i < size; ++i) value = (value << 8U) | bytes[at + i];
   return value;
+}
+
+std::string SignedPart(std::span<const std::uint8_t> payload, const ProbeEnds& ends) {
+  std::string part(payload.begin(), payload.begin() + kProbeHeader);
+  return part.append(ends.from.ToString()).append("\n").append(ends.to.ToString());
 }
 
 }  // namespace
@@ -50,6 +56,26 @@ std::optional<ProbeMessage> ParseProbe(std::span<const std::uint8_t> payload) {
   message.heard = static_cast<std::uint32_t>(GetBig(payload, kHeardAt, 4));
   message.queue_pair = static_cast<std::uint32_t>(GetBig(payload, kQueuePairAt, 4)) & kQueuePairs;
   return message;
+}
+
+std::vector<std::uint8_t> SignedBytesOf(const ProbeMessage& message, const SharedKeys& keys,
+                                        const ProbeEnds& ends, std::size_t size) {
+  auto bytes = BytesOf(message, std::max(size, kSignedProbe));
+  const auto signature = keys.Sign(SignedPart(bytes, ends));
+  std::copy(signature.begin(), signature.end(), bytes.begin() + kProbeHeader);
+  return bytes;
+}
+
+std::optional<CheckedProbe> CheckProbe(std::span<const std::uint8_t> payload, const SharedKeys* keys,
+                                       const ProbeEnds& ends) {
+  const auto message = ParseProbe(payload);
+  if (!message) return std::nullopt;
+  if (keys == nullptr) return CheckedProbe{*message, false};
+  const bool is_signed =
+      payload.size() >= kSignedProbe &&
+      keys->Verify(SignedPart(payload, ends), payload.subspan(kProbeHeader, SharedKeys::kSignature));
+  if (!is_signed && !keys->takes_unsigned()) return std::nullopt;
+  return CheckedProbe{*message, is_signed};
 }
 
 }  // namespace railhead

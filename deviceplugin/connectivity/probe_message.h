@@ -9,9 +9,12 @@
 //   24  4  answers: how many probes of the session have come in, this one included; 0: the station does not
 //          count those of this sender, who is no peer of its; probes: zero
 //   28  4  answers: the station's queue pair for datagrams (rdma_echo.h), 24 bits, or 0; probes: zero
-//   32  .  probes: zeros up to the size that is tried; answers: nothing
+//   32 32  where the nodes share keys: the signature of the 32 bytes before it and of both IP addresses
+//   32  .  behind that, probes: zeros up to the size that is tried; answers: nothing
 //
-// An answer is never larger than what it answers, so that a station is no amplifier.
+// The addresses are signed, too: a pod sees the signed probes that are sent from its own namespace, and could
+// send them again in the name of a station. A station answers what is not signed without a signature, if its
+// keys let it: so an answer is never larger than what it answers, and a station is no amplifier.
 // Threads: pure functions. They come from anybody: what is no message is nullopt.
 #pragma once
 
@@ -21,9 +24,13 @@
 #include <span>
 #include <vector>
 
+#include "deviceplugin/keys/shared_keys.h"
+#include "netns/base/ip_address.h"
+
 namespace railhead {
 
 inline constexpr std::size_t kProbeHeader = 32;
+inline constexpr std::size_t kSignedProbe = kProbeHeader + SharedKeys::kSignature;
 
 struct ProbeMessage {
   bool answer = false;
@@ -38,5 +45,22 @@ struct ProbeMessage {
 // `size`: of the payload; kProbeHeader at least.
 std::vector<std::uint8_t> BytesOf(const ProbeMessage& message, std::size_t size = kProbeHeader);
 std::optional<ProbeMessage> ParseProbe(std::span<const std::uint8_t> payload);
+
+struct ProbeEnds {
+  IpAddress from;
+  IpAddress to;
+};
+
+// `size`: kSignedProbe at least.
+std::vector<std::uint8_t> SignedBytesOf(const ProbeMessage& message, const SharedKeys& keys,
+                                        const ProbeEnds& ends, std::size_t size = kSignedProbe);
+
+struct CheckedProbe {
+  ProbeMessage message;
+  bool is_signed = false;
+};
+// Without keys, any message. With keys, one that is signed; one that is not only where they take it.
+std::optional<CheckedProbe> CheckProbe(std::span<const std::uint8_t> payload, const SharedKeys* keys,
+                                       const ProbeEnds& ends);
 
 }  // namespace railhead

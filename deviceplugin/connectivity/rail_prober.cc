@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "cni/fabric/station_mac.h"
 #include "deviceplugin/connectivity/station_rdma.h"
 #include "netns/base/text.h"
 
@@ -113,6 +114,11 @@ void RailProber::Set(const RailPort& port, const ConnectivitySettings& settings)
   TellPeers();
 }
 
+void RailProber::SetKeys(std::shared_ptr<const SharedKeys> keys) {
+  keys_ = std::move(keys);
+  if (rdma_) rdma_->SetKeys(keys_);
+}
+
 void RailProber::Restore(const RailReach& before) {
   if (before.device != reach_.device) return;
   peers_.Restore(before.peers);
@@ -154,6 +160,16 @@ std::set<IpAddress> RailProber::PeerAddresses() const {
   return peers;
 }
 
+std::map<IpAddress, MacAddress> RailProber::PeerMacs() const {
+  std::map<IpAddress, MacAddress> macs;
+  if (port_.rail.vlan.value_or(0) > 0) return macs;
+  for (std::size_t i = 0; i < peers_.size(); ++i) {
+    const PeerReach& peer = peers_.At(i);
+    macs[peer.address] = StationMac(peer.node, port_.rail.name);
+  }
+  return macs;
+}
+
 void RailProber::TellPeers() {
   const auto peers = PeerAddresses();
   if (rdma_) rdma_->SetPeers(peers);
@@ -178,6 +194,7 @@ void RailProber::OpenRdma() {
                                   [&echo = echo_, rail = port_.rail.name] { echo.TellQueuePair(rail, 0); });
     if (opened) {
       rdma_ = *std::move(opened);
+      rdma_->SetKeys(keys_);
       rdma_misses_ = 0;
       TellPeers();
       reach_.rdma = RdmaReach{rdma_->device(), "", rdma_->gid_index()};
@@ -202,6 +219,7 @@ Result<std::optional<std::string>> RailProber::Ready(const NetNs& host) {
     Close();
     return Fail(std::move(why.error()));
   }
+  if (!*why && reach_.station) RH_TRY(station_->FixNeighbours(kernel_, PeerMacs()));
   if (!*why && reach_.station && sockets_.empty()) RH_TRY(OpenSockets());
   return *why;
 }

@@ -4,6 +4,7 @@
 // Judge(). Ownership: borrows kernel and echo server, which serves its station. Threads: one at a time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <random>
@@ -44,6 +45,8 @@ class RailProber {
 
   // Before the first round, and when something of it is different. What is known stays.
   void Set(const RailPort& port, const ConnectivitySettings& settings);
+  // What the nodes sign probes with (CheckProbe); nullptr: nothing.
+  void SetKeys(std::shared_ptr<const SharedKeys> keys);
   // What an earlier railheadd knew.
   void Restore(const RailReach& before);
 
@@ -79,6 +82,8 @@ class RailProber {
   // Who is answered by RDMA is told where to ask, and nobody else.
   void TellPeers();
   [[nodiscard]] std::set<IpAddress> PeerAddresses() const;
+  // Of the peers' stations: those of a rail without a VLAN follow from the nodes' names.
+  [[nodiscard]] std::map<IpAddress, MacAddress> PeerMacs() const;
   void Close();
   Visit VisitOf(const Aim& aim, std::span<const Shot> shots, const RdmaEcho::Count& rdma);
   void AskGateway();
@@ -91,6 +96,7 @@ class RailProber {
   ConnectivitySettings settings_;
   std::optional<Station> station_;
   std::vector<UniqueFd> sockets_;  // one per path
+  std::shared_ptr<const SharedKeys> keys_;
   std::unique_ptr<RdmaEcho> rdma_;
   PeerTable peers_;
   std::vector<Aim> aims_;

@@ -9,8 +9,6 @@
 #include <random>
 #include <utility>
 
-#include "deviceplugin/connectivity/probe_message.h"
-
 namespace railhead {
 
 Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, std::function<void()> lost) {
@@ -88,6 +86,16 @@ void RdmaEcho::Lose() {
   lost_call_();
 }
 
+void RdmaEcho::SetKeys(std::shared_ptr<const SharedKeys> keys) {
+  const std::lock_guard lock(mutex_);
+  keys_ = std::move(keys);
+}
+
+std::vector<std::uint8_t> RdmaEcho::PayloadTo(const IpAddress& to, const ProbeMessage& message,
+                                              bool is_signed) const {
+  return is_signed ? SignedBytesOf(message, *keys_, {own_.address, to}) : BytesOf(message);
+}
+
 void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
   const std::lock_guard lock(mutex_);
   const auto now = Clock::now();
@@ -101,17 +109,18 @@ void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
 }
 
 // false: it took long.
-bool RdmaEcho::Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token) {
+bool RdmaEcho::Answer(const DatagramEnd& to, const CheckedProbe& question) {
   const auto now = Clock::now();
   const auto missed = no_neighbours_.find(to.address);
   if (missed != no_neighbours_.end() && now < missed->second + kNoNeighbour) return true;
   if (!limits_.May(to.address, now)) return true;
   ProbeMessage answer;
   answer.answer = true;
-  answer.session = session;
-  answer.token = token;
+  answer.session = question.message.session;
+  answer.token = question.message.token;
   // One that cannot be sent counts as lost.
-  const auto sent = datagrams_->Send(to, BytesOf(answer), static_cast<std::uint32_t>(token));
+  const auto sent = datagrams_->Send(to, PayloadTo(to.address, answer, question.is_signed),
+                                     static_cast<std::uint32_t>(answer.token));
   if (sent || sent.error().code != ErrorCode::kNotFound) return true;
   no_neighbours_[to.address] = Clock::now();
   return false;
@@ -124,14 +133,16 @@ bool RdmaEcho::Answers(const IpAddress& peer) const {
 }
 
 bool RdmaEcho::Handle(const Datagrams::Received& received) {
-  const auto message = ParseProbe(received.Payload());
-  if (!message || !Answers(received.from.address)) return true;
-  if (!message->answer) return Answer(received.from, message->session, message->token);
-  const auto question = open_.find(message->token);
-  if (question == open_.end() || question->second.session != message->session ||
+  if (!Answers(received.from.address)) return true;
+  const auto checked = CheckProbe(received.Payload(), keys_.get(), {received.from.address, own_.address});
+  if (!checked) return true;
+  const ProbeMessage& message = checked->message;
+  if (!message.answer) return Answer(received.from, *checked);
+  const auto question = open_.find(message.token);
+  if (question == open_.end() || question->second.session != message.session ||
       question->second.peer != received.from.address)
     return true;
-  ++counts_[message->session].answered;
+  ++counts_[message.session].answered;
   open_.erase(question);
   if (open_.empty()) changed_.notify_all();
   return true;
@@ -147,7 +158,8 @@ void RdmaEcho::Ask(std::uint64_t session, const DatagramEnd& peer) {
     question.session = session;
     question.token = next_token_++;
     // What this node cannot send says nothing of the peer.
-    const auto sent = datagrams_->Send(peer, BytesOf(question), static_cast<std::uint32_t>(question.token));
+    const auto sent = datagrams_->Send(peer, PayloadTo(peer.address, question, keys_ != nullptr),
+                                       static_cast<std::uint32_t>(question.token));
     if (!sent) {
       refused_ = sent.error().message;
       return;

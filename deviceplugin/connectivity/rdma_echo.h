@@ -21,8 +21,11 @@
 #include <set>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "deviceplugin/connectivity/answer_limits.h"
+#include "deviceplugin/connectivity/probe_message.h"
+#include "deviceplugin/keys/shared_keys.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
@@ -57,6 +60,8 @@ class RdmaEcho {
   // It is of no use any more: device, port or GID are not what they were.
   [[nodiscard]] bool IsLost() const;
 
+  // As EchoServer's.
+  void SetKeys(std::shared_ptr<const SharedKeys> keys);
   // The other nodes' stations on the rail.
   void SetPeers(std::set<IpAddress> peers);
   // A round: Ask() of all, one Await(), Take(), which forgets what is not answered by then.
@@ -80,7 +85,9 @@ class RdmaEcho {
   Next Serve(bool completions, bool events);
   bool Handle(const Datagrams::Received& received);
   [[nodiscard]] bool Answers(const IpAddress& peer) const;
-  bool Answer(const DatagramEnd& to, std::uint64_t session, std::uint64_t token);
+  bool Answer(const DatagramEnd& to, const CheckedProbe& question);
+  [[nodiscard]] std::vector<std::uint8_t> PayloadTo(const IpAddress& to, const ProbeMessage& message,
+                                                    bool is_signed) const;
   void Lose();
 
   const DatagramEnd own_;
@@ -91,6 +98,7 @@ class RdmaEcho {
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::optional<Datagrams> datagrams_;
+  std::shared_ptr<const SharedKeys> keys_;
   std::set<IpAddress> peers_;
   std::map<IpAddress, Clock::time_point> leaving_;        // were peers; until when they are answered
   std::map<IpAddress, Clock::time_point> no_neighbours_;  // of the peers; when that was seen

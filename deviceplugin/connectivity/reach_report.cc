@@ -278,6 +278,7 @@ Json ReachReportAsJson(const ReachReport& report) {
                {"time", ReachSeconds(report.time)},
                {"rails", Json::array()},
                {"pods", Json::array()}};
+  if (report.authentic) json["authentic"] = true;
   for (const RailReach& rail : report.rails) json["rails"].push_back(RailAsJson(rail));
   for (const PodReach& pod : report.pods) json["pods"].push_back(PodAsJson(pod));
   return json;
@@ -292,6 +293,7 @@ Result<ReachReport> ParseReachReport(std::string_view text, const std::string& w
   ReachReport report;
   report.node = reader.RequiredString("node");
   report.time = ReachTime(reader.Int("time", 0, kLastReachSecond).value_or(0));
+  report.authentic = reader.Bool("authentic").value_or(false);
   for (JsonReader& rail : reader.Objects("rails")) {
     report.rails.push_back(ReadReachedRail(rail));
     const std::string& name = report.rails.back().rail;

@@ -132,6 +132,7 @@ struct ReachReport {
   std::chrono::system_clock::time_point time;
   std::vector<RailReach> rails;  // in the fabric's order
   std::vector<PodReach> pods;    // by namespace, pod, interface
+  bool authentic = false;        // only probes and answers count that are signed (shared_keys.h)
 
   [[nodiscard]] const RailReach* Find(const std::string& rail) const;
 };

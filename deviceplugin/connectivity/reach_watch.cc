@@ -36,14 +36,18 @@ bool SaysTheSame(const ReachReport& a, const ReachReport& b) {
 
 }  // namespace
 
-Result<std::unique_ptr<ReachWatch>> ReachWatch::Start(const Root& root, Kernel& kernel, Calls calls) {
+Result<std::unique_ptr<ReachWatch>> ReachWatch::Start(const Root& root, Kernel& kernel, std::string keys_path,
+                                                      Calls calls) {
   auto echo = RH_TRY(EchoServer::Start());
-  return std::unique_ptr<ReachWatch>(new ReachWatch(root, kernel, std::move(calls), std::move(echo)));
+  return std::unique_ptr<ReachWatch>(
+      new ReachWatch(root, kernel, std::move(keys_path), std::move(calls), std::move(echo)));
 }
 
-ReachWatch::ReachWatch(const Root& root, Kernel& kernel, Calls calls, std::unique_ptr<EchoServer> echo)
+ReachWatch::ReachWatch(const Root& root, Kernel& kernel, std::string keys_path, Calls calls,
+                       std::unique_ptr<EchoServer> echo)
     : root_(root),
       kernel_(kernel),
+      keys_path_(std::move(keys_path)),
       calls_(std::move(calls)),
       echo_(std::move(echo)),
       pods_(kernel),
@@ -80,9 +84,9 @@ bool ReachWatch::AwaitEnd(milliseconds limit) {
 }
 
 // The error that is another one than before is told.
-void ReachWatch::Complain(const std::string& what, const Result<void>& done) {
+void ReachWatch::Complain(const std::string& what, const Result<void>& done, std::string* before) {
   const std::string message = done ? "" : what + done.error().message;
-  if (std::exchange(complaint_, message) != message && !done) calls_.failed(what, done.error());
+  if (std::exchange(*before, message) != message && !done) calls_.failed(what, done.error());
 }
 
 void ReachWatch::Loop() {
@@ -182,7 +186,7 @@ Result<void> ReachWatch::ProbeRails() {
     rail->Prepare(host);
     rail->AddShots(random_, &shots);
   }
-  RH_TRY(Fire(&shots, kAnswers));
+  RH_TRY(Fire(&shots, kAnswers, keys_.get()));
   for (const auto& rail : rails_) rail->Ask(shots);
   const auto answers = EchoServer::Clock::now() + kAnswers;
   for (const auto& rail : rails_) {
@@ -196,18 +200,29 @@ Result<void> ReachWatch::ProbeRails() {
 void ReachWatch::ProbePods() {
   if (settings_.pods.count() == 0) return;
   const auto journal = journal_.Read();
-  if (!journal) return Complain("reading which pods have NICs", Fail(journal.error()));
+  if (!journal) return Complain("reading which pods have NICs", Fail(journal.error()), &complaint_);
   PodProber::Targets targets;
   for (const auto& rail : rails_) {
     targets[rail->port().rail.name] = {rail->port().rail.gateway, rail->WellPeers(kStationsForPods),
                                        rail->Reach().state == ReachState::kDead,
                                        rail->port().rail.traffic_class.value_or(0)};
   }
-  pods_.Round(journal->entries, targets, settings_);
+  pods_.Round(journal->entries, targets, settings_, keys_.get());
+}
+
+Result<void> ReachWatch::TakeKeys() {
+  auto read = RH_TRY(SharedKeys::Read(keys_path_));
+  if (read && keys_ && *read == *keys_) return {};
+  if (!read && !keys_) return {};
+  keys_ = read ? std::make_shared<const SharedKeys>(*std::move(read)) : nullptr;
+  echo_->SetKeys(keys_);
+  return {};
 }
 
 void ReachWatch::Round() {
-  Complain("probing the rails", ProbeRails());
+  Complain("reading the keys of probes", TakeKeys(), &keys_complaint_);
+  for (const auto& rail : rails_) rail->SetKeys(keys_);
+  Complain("probing the rails", ProbeRails(), &complaint_);
   if (!stopping_) ProbePods();
   // Half a round is none.
   if (stopping_) return;
@@ -218,6 +233,7 @@ void ReachWatch::Publish() {
   ReachReport report;
   report.node = NodeName(root_).value_or("");
   report.time = std::chrono::system_clock::now();
+  report.authentic = keys_ && !keys_->takes_unsigned();
   for (const auto& rail : rails_) {
     report.rails.push_back(rail->Reach());
     report.rails.back().stale = pods_.StaleSoFar(report.rails.back().rail);

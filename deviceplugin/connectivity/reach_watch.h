@@ -43,7 +43,9 @@ class ReachWatch {
     std::function<void(const std::string& what, const Error& error)> failed;
   };
 
-  static Result<std::unique_ptr<ReachWatch>> Start(const Root& root, Kernel& kernel, Calls calls);
+  // `keys_path`: of the file that the nodes share (shared_keys.h), read anew before each round.
+  static Result<std::unique_ptr<ReachWatch>> Start(const Root& root, Kernel& kernel, std::string keys_path,
+                                                   Calls calls);
   ~ReachWatch();
   ReachWatch(const ReachWatch&) = delete;
   ReachWatch& operator=(const ReachWatch&) = delete;
@@ -66,21 +68,25 @@ class ReachWatch {
     std::vector<RailPort> ports;
   };
 
-  ReachWatch(const Root& root, Kernel& kernel, Calls calls, std::unique_ptr<EchoServer> echo);
+  ReachWatch(const Root& root, Kernel& kernel, std::string keys_path, Calls calls,
+             std::unique_ptr<EchoServer> echo);
   void Loop();
   void TakeUpdate();
   [[nodiscard]] Result<Plan> PlanOf(const Node& node) const;
   void Apply(Plan plan);
   void Round();
+  // A file that is wrong leaves the keys that were.
+  Result<void> TakeKeys();
   Result<void> ProbeRails();
   void ProbePods();
   void Publish();
   void Save(const ReachReport& before, const ReachReport& report);
-  void Complain(const std::string& what, const Result<void>& done);
+  void Complain(const std::string& what, const Result<void>& done, std::string* before);
   void Wait(std::chrono::milliseconds limit);
 
   const Root root_;
   Kernel& kernel_;
+  const std::string keys_path_;
   const Calls calls_;
   const std::unique_ptr<EchoServer> echo_;
   ConnectivitySettings settings_;
@@ -90,7 +96,9 @@ class ReachWatch {
   JournalCache journal_;
   std::mt19937_64 random_{std::random_device{}()};
   std::optional<ReachReport> restored_;
+  std::shared_ptr<const SharedKeys> keys_;
   std::string complaint_;
+  std::string keys_complaint_;
   std::chrono::steady_clock::time_point saved_;
 
   mutable std::mutex mutex_;

@@ -1,6 +1,9 @@
 #include "deviceplugin/connectivity/station.h"
 
+#include <linux/neighbour.h>
+
 #include <algorithm>
+#include <iterator>
 
 #include "cni/fabric/station_mac.h"
 #include "netns/nl/neighbour_queue.h"
@@ -80,6 +83,24 @@ Result<std::optional<std::string>> Station::TakeAddress(Kernel& kernel, RouteApi
   RH_TRY(route.AddAddress(link_, *plan_.address));
   RH_TRY(kernel.Announce(ns_, link, {address}));
   return std::nullopt;
+}
+
+Result<void> Station::FixNeighbours(Kernel& kernel, const std::map<IpAddress, MacAddress>& neighbours) {
+  if (neighbours == fixed_) return {};
+  const auto route = RH_TRY(kernel.OpenRoute(ns_));
+  for (auto at = fixed_.begin(); at != fixed_.end();) {
+    const auto& [address, mac] = *at;
+    if (!neighbours.contains(address)) RH_TRY(route->DeleteNeighbour({address, mac, link_, NUD_PERMANENT}));
+    at = neighbours.contains(address) ? std::next(at) : fixed_.erase(at);
+  }
+  for (const auto& [address, mac] : neighbours) {
+    const auto known = fixed_.find(address);
+    if (known != fixed_.end() && known->second == mac) continue;
+    RH_TRY_WRAP(route->SetNeighbour({address, mac, link_, NUD_PERMANENT}),
+                "entering the station " + address.ToString());
+    fixed_[address] = mac;
+  }
+  return {};
 }
 
 // A probe for the address, as who would use it: its owner answers, whether we have an address or not.

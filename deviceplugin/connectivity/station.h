@@ -11,6 +11,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -48,6 +49,9 @@ class Station {
   // Up and with its address, which it has looked for first: nobody else may have it. nullopt: it is; else
   // why not, for people. kNotFound: its device is gone, and this is of no use any more.
   Result<std::optional<std::string>> Settle(Kernel& kernel);
+  // Stations of others whose MAC addresses are known: the kernel gets permanent entries, which no forged
+  // answer changes. In the place of those of the call before.
+  Result<void> FixNeighbours(Kernel& kernel, const std::map<IpAddress, MacAddress>& neighbours);
   // ARP or neighbour discovery; also from a station without an address. nullopt: nobody answers.
   Result<std::optional<MacAddress>> Ask(Kernel& kernel, const IpAddress& neighbour,
                                         std::chrono::milliseconds budget) const;
@@ -67,6 +71,7 @@ class Station {
   int link_ = 0;
   int mtu_ = 0;
   MacAddress mac_;
+  std::map<IpAddress, MacAddress> fixed_;  // that the kernel has
 };
 
 }  // namespace railhead

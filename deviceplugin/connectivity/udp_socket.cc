@@ -74,4 +74,10 @@ std::optional<UdpEnd> UdpSocketAddress::End() const {
   return std::nullopt;
 }
 
+UdpEnd OwnEnd(int socket) {
+  UdpSocketAddress own;
+  if (::getsockname(socket, own.data(), &own.size) != 0) return {};
+  return own.End().value_or(UdpEnd{});
+}
+
 }  // namespace railhead

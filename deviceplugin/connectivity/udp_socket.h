@@ -42,4 +42,7 @@ struct UdpSocketAddress {
   [[nodiscard]] const sockaddr* data() const { return reinterpret_cast<const sockaddr*>(&storage); }
 };
 
+// What a socket is bound to.
+UdpEnd OwnEnd(int socket);
+
 }  // namespace railhead

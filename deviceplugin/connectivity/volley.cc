@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <map>
 #include <random>
-#include <set>
 
 #include "deviceplugin/connectivity/probe_message.h"
 
@@ -28,10 +28,12 @@ std::size_t PayloadOf(const Shot& shot) {
 
 class VolleyRun {
  public:
-  explicit VolleyRun(std::vector<Shot>* shots) : shots_(*shots), sent_(shots->size()) {
+  VolleyRun(std::vector<Shot>* shots, const SharedKeys* keys)
+      : shots_(*shots), keys_(keys), sent_(shots->size()) {
     std::random_device random;
     base_ = (std::uint64_t{random()} << 32U) | random();
-    for (const Shot& shot : shots_) sockets_.insert(shot.socket);
+    for (const Shot& shot : shots_) sockets_.try_emplace(shot.socket);
+    for (auto& [socket, own] : sockets_) own = OwnEnd(socket).address;
   }
 
   Result<void> Run(milliseconds limit) {
@@ -47,7 +49,10 @@ class VolleyRun {
  private:
   void Send(std::size_t i) {
     Shot& shot = shots_[i];
-    const auto payload = BytesOf({false, shot.session, base_ + i, 0, 0}, PayloadOf(shot));
+    const ProbeMessage probe{false, shot.session, base_ + i, 0, 0};
+    const ProbeEnds ends{sockets_[shot.socket], shot.to.address};
+    const auto payload = keys_ == nullptr ? BytesOf(probe, PayloadOf(shot))
+                                          : SignedBytesOf(probe, *keys_, ends, PayloadOf(shot));
     const UdpSocketAddress to(shot.to);
     sent_[i] = Clock::now();
     ssize_t size = 0;
@@ -61,7 +66,7 @@ class VolleyRun {
   Result<void> Take(Clock::time_point until) {
     std::vector<pollfd> waiting;
     waiting.reserve(sockets_.size());
-    for (const int socket : sockets_) waiting.push_back({socket, POLLIN, 0});
+    for (const auto& [socket, own] : sockets_) waiting.push_back({socket, POLLIN, 0});
     const auto left = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
     const int ready =
         ::poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
@@ -73,17 +78,20 @@ class VolleyRun {
   }
 
   void Receive(int socket) {
-    std::array<std::uint8_t, kProbeHeader> begin{};
+    std::array<std::uint8_t, kSignedProbe> begin{};
     for (int i = 0; i < kAnswersAtOnce; ++i) {
       UdpSocketAddress from;
       const ssize_t size = recvfrom(socket, begin.data(), begin.size(), 0, from.data(), &from.size);
       if (size < 0) return;
-      const auto answer = ParseProbe({begin.data(), static_cast<std::size_t>(size)});
-      if (answer && answer->answer) Match(socket, *answer, from.End());
+      const auto sender = from.End();
+      if (!sender) continue;
+      const auto answer = CheckProbe({begin.data(), static_cast<std::size_t>(size)}, keys_,
+                                     {sender->address, sockets_[socket]});
+      if (answer && answer->message.answer) Match(socket, answer->message, *sender);
     }
   }
 
-  void Match(int socket, const ProbeMessage& answer, const std::optional<UdpEnd>& from) {
+  void Match(int socket, const ProbeMessage& answer, const UdpEnd& from) {
     const std::uint64_t i = answer.token - base_;
     if (i >= shots_.size()) return;
     Shot& shot = shots_[i];
@@ -95,16 +103,17 @@ class VolleyRun {
   }
 
   std::vector<Shot>& shots_;
+  const SharedKeys* const keys_;
   std::vector<Clock::time_point> sent_;
-  std::set<int> sockets_;
+  std::map<int, IpAddress> sockets_;  // and whose they are
   std::uint64_t base_ = 0;
   std::size_t open_ = 0;
 };
 
 }  // namespace
 
-Result<void> Fire(std::vector<Shot>* shots, milliseconds limit) {
-  return VolleyRun(shots).Run(limit);
+Result<void> Fire(std::vector<Shot>* shots, milliseconds limit, const SharedKeys* keys) {
+  return VolleyRun(shots, keys).Run(limit);
 }
 
 }  // namespace railhead

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "deviceplugin/connectivity/udp_socket.h"
+#include "deviceplugin/keys/shared_keys.h"
 #include "netns/base/result.h"
 
 namespace railhead {
@@ -27,7 +28,9 @@ struct Shot {
   std::uint32_t queue_pair = 0;  // the same
 };
 
-// Ends when all have an answer, or `limit` after the last was sent.
-Result<void> Fire(std::vector<Shot>* shots, std::chrono::milliseconds limit);
+// Ends when all have an answer, or `limit` after the last was sent. With `keys` probes are signed, and
+// answers count that are (CheckProbe); nullptr: there are none.
+Result<void> Fire(std::vector<Shot>* shots, std::chrono::milliseconds limit,
+                  const SharedKeys* keys = nullptr);
 
 }  // namespace railhead

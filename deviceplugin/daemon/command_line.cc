@@ -99,6 +99,11 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
                  "Seconds between two looks at hardware and configuration without an event or SIGHUP")
       ->check(CLI::Range(std::int64_t{1}, kMaxInterval))
       ->capture_default_str();
+  app.add_option(
+         "--probe-keys", line->probe_keys,
+         "Keys that the cluster's nodes share: probes of rails are signed with them where the file is there")
+      ->check(IsAbsolute)
+      ->capture_default_str();
   app.add_option("--nfd-features", line->nfd_features,
                  "Keep labels about the node's rails in this file, for Node Feature Discovery's local source")
       ->check(IsAbsolute);

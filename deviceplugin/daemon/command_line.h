@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "deviceplugin/daemon/log.h"
+#include "deviceplugin/keys/shared_keys.h"
 #include "deviceplugin/metrics/http_address.h"
 #include "deviceplugin/pools/plan.h"
 
@@ -26,6 +27,7 @@ struct CommandLine {
   bool sriov_metric_names = false;              // NicPageSources::sriov_names
   std::chrono::seconds reconcile_interval{30};  // 0: never
   std::chrono::seconds resync_interval{300};
+  std::string probe_keys = kProbeKeysPath;
   std::string nfd_features;                    // a file for Node Feature Discovery; "": none
   std::vector<std::string> dropped_arguments;  // of sriov-network-device-plugin, without a meaning here
   // Instead of serving:

@@ -84,7 +84,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     isolation.HealthChanged();
   };
   daemon->leaves_ = RH_TRY(StartLeafWatch(root, kernel, &daemon->features_, log));
-  daemon->reach_ = RH_TRY(StartReachWatch(root, kernel, &daemon->rails_, log));
+  daemon->reach_ = RH_TRY(StartReachWatch(root, kernel, line.probe_keys, &daemon->rails_, log));
   calls.planned = [daemon = daemon.get()](const Plan& plan) {
     const std::string fabric = plan.of_fabric ? plan.config_path : "";
     daemon->leaves_->Update(plan.inventory, fabric);

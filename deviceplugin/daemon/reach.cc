@@ -229,7 +229,8 @@ void LogPod(Log* log, const PodReach& pod, ReachState before) {
 
 }  // namespace
 
-Result<std::unique_ptr<ReachWatch>> StartReachWatch(const Root& root, Kernel& kernel, RailVerdicts* rails,
+Result<std::unique_ptr<ReachWatch>> StartReachWatch(const Root& root, Kernel& kernel,
+                                                    const std::string& keys_path, RailVerdicts* rails,
                                                     Log* log) {
   ReachWatch::Calls calls;
   calls.looked = [rails, log](const ReachReport& before, const ReachReport& now) {
@@ -239,7 +240,7 @@ Result<std::unique_ptr<ReachWatch>> StartReachWatch(const Root& root, Kernel& ke
   calls.failed = [log](const std::string& what, const Error& error) {
     log->Warning("what the rails reach may be unknown", error, {{"what", what}});
   };
-  return ReachWatch::Start(root, kernel, std::move(calls));
+  return ReachWatch::Start(root, kernel, root.Path(keys_path), std::move(calls));
 }
 
 void LogReach(Log* log, const ReachReport& before, const ReachReport& now) {

@@ -16,7 +16,8 @@
 namespace railhead {
 
 // `rails` and `log` are borrowed.
-Result<std::unique_ptr<ReachWatch>> StartReachWatch(const Root& root, Kernel& kernel, RailVerdicts* rails,
+Result<std::unique_ptr<ReachWatch>> StartReachWatch(const Root& root, Kernel& kernel,
+                                                    const std::string& keys_path, RailVerdicts* rails,
                                                     Log* log);
 
 // What is different from before: rails, gateways and pods each, peers in one line for a rail.

@@ -24,6 +24,11 @@ constexpr std::array kChecks = {
         "a rail in another's place sends through the spines what should stay in its leaf, or reaches nobody",
         {kLeaves},
         CheckCabling},
+    Check{"fabric.probes",
+          "probes of the rails are signed",
+          "else a pod can forge them, and have a healthy rail taken out of use",
+          {kProbes},
+          CheckProbes},
     Check{"rdma.netns-mode",
           "the RDMA namespace mode is the one that fabric.json states",
           "in shared mode a pod sees the RDMA devices of all others; the two modes cannot be mixed in a "

@@ -37,6 +37,7 @@ Verdict CheckIommu(const NodeFacts& facts);
 Verdict CheckGpuDirect(const NodeFacts& facts);
 Verdict CheckMtu(const NodeFacts& facts);
 Verdict CheckArp(const NodeFacts& facts);
+Verdict CheckProbes(const NodeFacts& facts);
 Verdict CheckDscp(const NodeFacts& facts);
 Verdict CheckPfc(const NodeFacts& facts);
 Verdict CheckEts(const NodeFacts& facts);

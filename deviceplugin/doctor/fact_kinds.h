@@ -36,6 +36,7 @@ enum class FactKind : std::uint8_t {
   kRecords,       // records
   kKubelet,       // kubelet
   kNetns,         // hidden_netns
+  kProbes,        // probes_signed
   kCount
 };
 

@@ -189,6 +189,7 @@ struct NodeFacts {
   Fact<KubeletFacts> kubelet;
   // Directories in which the host's later namespaces do not show.
   Fact<std::vector<std::string>> hidden_netns;
+  Fact<bool> probes_signed;  // railheadd counts only probes that are signed
   GpuDriverFacts gpu;
   bool verbs = false;    // ib_uverbs is there
   bool rdma_cm = false;  // rdma_ucm is

@@ -1,5 +1,7 @@
 // MTU, and what the host does with ARP.
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "deviceplugin/doctor/checks.h"
@@ -21,6 +23,16 @@ std::string Key(const std::string& netdev, std::string_view setting) {
 std::string HowToAnswerAlone(const std::string& netdev) {
   return "where the host itself has addresses on rails: sysctl -w " + Key(netdev, "arp_ignore=1") + " " +
          Key(netdev, "arp_announce=2");
+}
+
+// Rules of health that take a rail out of use by what probes say.
+bool ProbesDecide(const std::string& health) {
+  const auto rules = nlohmann::json::parse(health, nullptr, false);
+  const auto is_on = [&](const char* rule) {
+    const auto at = rules.is_object() ? rules.find(rule) : rules.end();
+    return at != rules.end() && *at != nlohmann::json(false);
+  };
+  return is_on("unreachable") || is_on("impaired");
 }
 
 }  // namespace
@@ -76,6 +88,25 @@ Verdict CheckArp(const NodeFacts& facts) {
   }
   if (verdict.observations().empty()) verdict.Skip(facts.WhyNoPf());
   return verdict;
+}
+
+Verdict CheckProbes(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.fabric) return verdict.Skip(facts.fabric.why());
+  if (facts.fabric->connectivity.empty() || facts.fabric->connectivity == "false")
+    return verdict.Ok("the rails are not probed");
+  if (!facts.probes_signed) return verdict.Skip(facts.probes_signed.why());
+  if (*facts.probes_signed) return verdict.Ok("only signed probes count");
+  const std::string fix =
+      "the same keys on every node, in /etc/railhead/probe-keys or the Secret railhead-probe-keys: "
+      "docs/connectivity.md";
+  if (!ProbesDecide(facts.fabric->health))
+    return verdict.Note("probes are not signed: pods can forge them", fix);
+  return verdict.Warn(
+      "probes are not signed: a pod that forges them has healthy rails taken out of use, since health has "
+      "the "
+      "rule unreachable or impaired",
+      fix);
 }
 
 }  // namespace railhead::doctor

@@ -6,6 +6,7 @@
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/health/drains.h"
+#include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/pools/plan.h"
 #include "ipam/store.h"
 #include "netns/base/files.h"
@@ -65,6 +66,13 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   return records;
 }
 
+Fact<bool> ReadProbesSigned(const Root& root) {
+  const auto report = ReadReachReport(root);
+  if (!report) return Fact<bool>::Unknown(Describe(report.error()));
+  if (!*report) return Fact<bool>::Unknown("railheadd has not probed since the boot");
+  return (*report)->authentic;
+}
+
 }  // namespace
 
 KernelQuestions QuestionsFor(const Root& root) {
@@ -98,6 +106,7 @@ NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel, FactKinds k
   if (kinds.Has(FactKind::kProcesses)) ReadProcesses(root, &facts);
   if (kinds.Has(FactKind::kLeaves)) facts.leaves = ReadLeaves(root);
   if (kinds.Has(FactKind::kRecords)) facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
+  if (kinds.Has(FactKind::kProbes)) facts.probes_signed = ReadProbesSigned(root);
   if (kinds.Has(FactKind::kGpuDriver)) ReadGpuDriver(root, &facts);
   ReadRuntime(root, kinds, &facts);
   return facts;

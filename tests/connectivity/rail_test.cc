@@ -110,6 +110,33 @@ TEST_F(RailProberTest, DoesNotTakeAnAddressThatAnotherHas) {
   ExpectWell(4);
 }
 
+// The attack: somebody answers ARP for the other stations, before they do.
+TEST_F(RailProberTest, ForgedArpAnswersDoNotHideStations) {
+  cluster_.Switch().Own([](int port, int vlan, const IpAddress& address) {
+    const bool others =
+        address == IpAddress::Parse("10.100.0.2") || address == IpAddress::Parse("10.100.0.3");
+    return ReachCluster::IsGateway(port, vlan, address) || (port == 0 && others);
+  });
+  cluster_.Node(0).Restart();
+  cluster_.Rounds(4);
+  for (int node = 0; node < ReachCluster::kNodes; ++node) {
+    EXPECT_EQ(cluster_.Rail(node), "reachable") << node << ": " << cluster_.Node(node).Reach().because;
+  }
+}
+
+// A node that leaves the fabric and one that takes its address: entries follow.
+TEST_F(RailProberTest, KnownMacAddressesFollowTheFabric) {
+  RailPort port = cluster_.Node(0).port();
+  const RailPort before = port;
+  port.rail.stations.erase("node1");
+  port.rail.stations["nobody"] = *IpAddress::Parse("10.100.0.2");
+  cluster_.Node(0).Set(port);
+  for (int round = 0; round < 3; ++round) cluster_.Node(0).Round();
+  EXPECT_EQ(cluster_.Rail(0), "degraded") << "node1 has not the MAC address of `nobody`";
+  cluster_.Node(0).Set(before);
+  ExpectWell(4);
+}
+
 TEST_F(RailProberTest, ARestartTellsNobodyOfAFault) {
   const RailReach before = cluster_.Node(1).Reach();
   cluster_.Node(1).Restart();

@@ -108,8 +108,10 @@ TEST(ReachReportTest, IsReadAsItWasWritten) {
     for (int i = 0; i < rails; ++i) report.rails.push_back(AnyRail("rail" + std::to_string(i)));
     const int pods = AnyOf(3);
     for (int i = 0; i < pods; ++i) report.pods.push_back(AnyPod("pod" + std::to_string(i)));
+    report.authentic = AnyOf(2) == 1;
     const auto read = ParseReachReport(ReachReportAsJson(report).dump(), "f");
     RC_ASSERT(read.has_value());
+    RC_ASSERT(read->authentic == report.authentic);
     RC_ASSERT(read->node == report.node);
     RC_ASSERT(read->time == report.time);
     RC_ASSERT(read->rails == report.rails);

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "cni/fabric/station_mac.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/connectivity/reach_watch.h"
 #include "netns/base/node.h"
@@ -39,7 +40,8 @@ class ReachWatchTest : public ::testing::Test {
     calls.failed = [](const std::string& what, const Error& error) {
       ADD_FAILURE() << what << ": " << railhead::Describe(error);
     };
-    watch_ = Must(ReachWatch::Start(sysfs_.root(), kernel_, std::move(calls)));
+    watch_ =
+        Must(ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
     Update();
   }
   void Update() { watch_->Update(Must(Discover(sysfs_.root(), {})), kFabric); }
@@ -96,6 +98,36 @@ TEST_F(ReachWatchTest, IsOffUnlessTheFabricSaysSo) {
   Update();
   EXPECT_TRUE(Holds([&] { return watch_->Report().rails.empty(); }));
   EXPECT_FALSE(Must(ReadReachReport(sysfs_.root())).has_value()) << "an old word is none";
+}
+
+// Keys come and go while it runs, and a file that is wrong changes nothing.
+TEST_F(ReachWatchTest, TakesKeysBeforeEachRound) {
+  std::atomic<int> complaints{0};
+  ReachWatch::Calls calls;
+  calls.looked = [this](const ReachReport&, const ReachReport&) { ++rounds_; };
+  calls.failed = [&](const std::string& what, const Error&) {
+    if (what == "reading the keys of probes") ++complaints;
+  };
+  watch_ =
+      Must(ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
+  Update();
+  const auto becomes = [&](const std::string& keys, bool authentic) {
+    sysfs_.Write(kProbeKeysPath, keys);
+    return Holds([&] { return watch_->Report().authentic == authentic; });
+  };
+  ASSERT_TRUE(Becomes(ReachState::kReachable));
+  EXPECT_FALSE(watch_->Report().authentic);
+  const std::string key = "00112233445566778899aabbccddeeff\n";
+  EXPECT_TRUE(becomes(key, true));
+  EXPECT_TRUE(becomes(key + "unsigned\n", false));
+  EXPECT_TRUE(becomes(key, true));
+  sysfs_.Write(kProbeKeysPath, "no key\n");
+  EXPECT_TRUE(Holds([&] { return complaints == 1; }));
+  const int rounds = rounds_;
+  EXPECT_TRUE(Holds([&] { return rounds_ >= rounds + 2; }));
+  EXPECT_TRUE(watch_->Report().authentic) << "as before";
+  EXPECT_EQ(complaints, 1) << "once";
+  watch_.reset();
 }
 
 TEST_F(ReachWatchTest, EndsInTheMidstOfARound) {
@@ -172,6 +204,10 @@ TEST_F(ReachOfPodsTest, AreLookedAtFromInside) {
 TEST_F(ReachOfPodsTest, StaleNeighboursAreMended) {
   switch_.Own(nullptr);
   const auto far = OpenRoute(wires_.the_switch());
+  // Nodes know each other's stations on rails without a VLAN by their MAC addresses.
+  LinkChange change;
+  change.mac = StationMac("gpu-002", "rail0");
+  Must(far->ChangeLink(wires_.Far(0), change));
   for (const char* own : {"10.100.0.254/24", "10.100.0.2/24"})
     Must(far->AddAddress(wires_.Far(0), *IpPrefix::Parse(own)));
   const IpAddress gateway = *IpAddress::Parse("10.100.0.254");

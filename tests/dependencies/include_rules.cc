@@ -48,7 +48,7 @@ const std::vector<Library>& Libraries() {
       {"grpc", {"deviceplugin/", "tests/", "bench/"}},
       {"google/protobuf", {"deviceplugin/", "tests/", "bench/"}},
       {"boost/", {"deviceplugin/leasing/"}},
-      {"openssl/", {"deviceplugin/leasing/"}},
+      {"openssl/", {"deviceplugin/keys/", "deviceplugin/leasing/"}},
       {"yaml-cpp/", {"deviceplugin/leasing/"}},
       {"prometheus/", {"deviceplugin/", "tests/"}},
       {"hwloc", {"deviceplugin/", "tests/"}},

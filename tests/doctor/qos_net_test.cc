@@ -228,5 +228,30 @@ TEST(DcbTest, TheRunningKernel) {
   EXPECT_TRUE(!nothing || !*nothing) << "a kernel without DCB does not look";
 }
 
+TEST(ProbesTest, WhoeverCanForgeThemIsTold) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  const auto with = [&](const std::string& connectivity, const std::string& health,
+                        const doctor::Fact<bool>& is_signed) {
+    fabric.connectivity = connectivity;
+    fabric.health = health;
+    node.fabric = fabric;
+    node.probes_signed = is_signed;
+    return doctor::CheckProbes(node);
+  };
+  const auto unknown = doctor::Fact<bool>::Unknown("railheadd has not probed since the boot");
+  EXPECT_EQ(with("", "", unknown).status(), Status::kOk);
+  EXPECT_EQ(with("false", "", unknown).status(), Status::kOk);
+  Expect(with("{}", "", unknown), Status::kSkipped, "has not probed");
+  EXPECT_EQ(with("{}", R"({"unreachable":true})", true).status(), Status::kOk);
+  Expect(with("{}", "", false), Status::kNote, "not signed");
+  Expect(with("{}", R"({"unreachable":false,"impaired":false})", false), Status::kNote, "not signed");
+  for (const char* health : {R"({"unreachable":true})", R"({"impaired":{}})"}) {
+    const auto verdict = with("{}", health, false);
+    Expect(verdict, Status::kWarning, "a pod that forges them");
+    EXPECT_NE(verdict.Fix().find("probe-keys"), std::string::npos);
+  }
+}
+
 }  // namespace
 }  // namespace railhead::testing

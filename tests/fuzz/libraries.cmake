@@ -118,13 +118,14 @@ railhead_library(fuzz_leaves
           ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/report_list.cc
   DEPS fuzz_skel fuzz_netns)
 
+include(${CMAKE_SOURCE_DIR}/deviceplugin/tls.cmake)
 railhead_library(fuzz_connectivity
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/node_names.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/probe_message.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_faults.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_matrix.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_stream.cc
-  DEPS fuzz_state fuzz_netns)
+          ${CMAKE_SOURCE_DIR}/deviceplugin/keys/shared_keys.cc
+  DEPS fuzz_state fuzz_netns railhead_tls)
 
-include(${CMAKE_SOURCE_DIR}/deviceplugin/tls.cmake)
 railhead_library(fuzz_leasing
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/base64.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/connection.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_names.cc
