@@ -33,7 +33,7 @@ constexpr std::array kChecks = {
           "the RDMA namespace mode is the one that fabric.json states",
           "in shared mode a pod sees the RDMA devices of all others; the two modes cannot be mixed in a "
           "cluster",
-          {kRdmaMode, kProcesses},
+          {kRdmaMode, kProcesses, kRecords},
           CheckRdmaMode},
     Check{"rdma.port",
           "the rails' RDMA ports are ACTIVE",

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -165,6 +166,7 @@ struct RecordFacts {
   std::optional<Error> store_error;              // of the address store, which cannot be read
   std::uint64_t store_extensions = 0;            // StoreCounters::extended
   std::vector<Claimant> claimants;               // of the last hour
+  std::set<std::string> tenants;                 // Kubernetes namespaces of pods that have devices
 };
 
 struct NodeFacts {

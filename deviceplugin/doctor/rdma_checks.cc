@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "deviceplugin/doctor/checks.h"
+#include "netns/base/text.h"
 
 namespace railhead::doctor {
 namespace {
@@ -64,12 +65,25 @@ std::string FirstIndex(const std::string& device, int default_gids) {
          " or later";
 }
 
+// RDMA_NLDEV_CMD_SET and RDMA_NLDEV_CMD_DELLINK want CAP_NET_ADMIN over the caller's network namespace alone
+// (drivers/infiniband/core/netlink.c), and in shared mode all devices are in all namespaces.
+void JudgeSharing(const NodeFacts& facts, Verdict* verdict) {
+  if (!facts.records || facts.records->tenants.size() < 2) return;
+  const auto& tenants = facts.records->tenants;
+  verdict->Warn(
+      "pods of " + std::to_string(tenants.size()) + " Kubernetes namespaces (" +
+          Join({tenants.begin(), tenants.end()}, ", ") +
+          ") share all RDMA devices: one with CAP_NET_ADMIN can rename or delete those of the others",
+      "\"rdmaMode\": \"exclusive\" in fabric.json; " + HowToChange(facts, true));
+}
+
 }  // namespace
 
 Verdict CheckRdmaMode(const NodeFacts& facts) {
   Verdict verdict;
   if (!facts.rdma_exclusive) return verdict.Skip(facts.rdma_exclusive.why());
   const bool exclusive = *facts.rdma_exclusive;
+  if (!exclusive) JudgeSharing(facts, &verdict);
   const std::string is = "the mode is " + NameOfMode(exclusive);
   if (!facts.fabric) return verdict.Ok(is);
   const auto wanted = facts.fabric->rdma_exclusive;

@@ -2,6 +2,7 @@
 
 #include <chrono>
 
+#include "cni/skel/pod_args.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
@@ -48,7 +49,12 @@ Result<std::uint64_t> ReadStoreExtensions(const Root& root) {
 
 Result<RecordFacts> ReadRecords(const Root& root) {
   RecordFacts records;
-  records.unreadable = RH_TRY(Journal(root).Scan()).unreadable;
+  JournalScan journal = RH_TRY(Journal(root).Scan());
+  records.unreadable = std::move(journal.unreadable);
+  for (const JournalEntry& entry : journal.entries) {
+    const std::string tenant = PodNamespace(entry.cni_args);
+    if (!tenant.empty() && !entry.links.empty()) records.tenants.insert(tenant);
+  }
   for (const std::string& device : RH_TRY(ListDisplacedDevices(root))) {
     const auto own = RH_TRY(ReadDisplacedNames(root, device));
     if (own) records.displaced[device] = own->name;

@@ -72,6 +72,43 @@ TEST(RdmaModeTest, TheOtherWayRound) {
   Expect(doctor::CheckRdmaMode(node), Status::kNote, "does not state");
 }
 
+// In shared mode a pod with CAP_NET_ADMIN reaches the RDMA devices of all others.
+TEST(RdmaModeTest, SeveralTenantsShouldNotShare) {
+  for (const bool exclusive : {false, true}) {
+    for (const std::optional<bool> stated : {std::optional<bool>(), {false}, {true}}) {
+      for (int tenants = 0; tenants < 4; ++tenants) {
+        doctor::NodeFacts node = GoodNode();
+        Fabric fabric = *node.fabric;
+        fabric.rdma_exclusive = stated;
+        node.fabric = fabric;
+        node.rdma_exclusive = exclusive;
+        doctor::RecordFacts records;
+        for (int i = 0; i < tenants; ++i) records.tenants.insert("team-" + std::to_string(i));
+        node.records = records;
+        const auto verdict = doctor::CheckRdmaMode(node);
+        bool warned = false;
+        for (const auto& one : verdict.observations()) warned = warned || one.status == Status::kWarning;
+        EXPECT_EQ(warned, !exclusive && tenants > 1) << exclusive << tenants;
+      }
+    }
+  }
+}
+
+TEST(RdmaModeTest, TheWayOutIsToldWithTheTenants) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  fabric.rdma_exclusive = false;
+  node.fabric = fabric;
+  node.rdma_exclusive = false;
+  doctor::RecordFacts records;
+  records.tenants = {"blue", "red"};
+  node.records = records;
+  const auto verdict = doctor::CheckRdmaMode(node);
+  Expect(verdict, Status::kWarning, "pods of 2 Kubernetes namespaces (blue, red) share all RDMA devices");
+  EXPECT_NE(verdict.Fix().find("\"rdmaMode\": \"exclusive\""), std::string::npos) << verdict.Fix();
+  EXPECT_NE(verdict.Fix().find("netns_mode=0"), std::string::npos) << verdict.Fix();
+}
+
 TEST(PortsTest, APortThatIsDown) {
   doctor::NodeFacts node = GoodNode();
   node.pfs[1].port = PortState::kDown;
