@@ -4,6 +4,7 @@
 #include <string>
 
 #include "deviceplugin/railctl/commands.h"
+#include "deviceplugin/railctl/printable.h"
 
 namespace railhead::railctl {
 namespace {
@@ -14,6 +15,7 @@ constexpr const char* kFooter =
     "something differs; 5 precheck: not all could be judged.";
 
 int Main(int argc, char** argv) {
+  const EscapedOutput output;
   const char* prefix = std::getenv("RAILHEAD_ROOT");
   const Root root(prefix != nullptr ? prefix : "");
   int status = kDone;
@@ -52,8 +54,8 @@ int Main(int argc, char** argv) {
 }  // namespace
 
 int Complain(const Error& error, int status) {
-  (void)std::fprintf(stderr, "railctl: %s\n", error.message.c_str());
-  if (!error.hint.empty()) (void)std::fprintf(stderr, "  %s\n", error.hint.c_str());
+  (void)std::fprintf(stderr, "railctl: %s\n", OneLine(error.message).c_str());
+  if (!error.hint.empty()) (void)std::fprintf(stderr, "  %s\n", OneLine(error.hint).c_str());
   return status;
 }
 

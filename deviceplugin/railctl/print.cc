@@ -5,9 +5,14 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/railctl/printable.h"
+
 namespace railhead::railctl {
 
-void PrintTable(const std::vector<Row>& rows) {
+// A newline of a pod's must not begin a row.
+void PrintTable(const std::vector<Row>& texts) {
+  std::vector<Row> rows = texts;
+  for (Row& row : rows) std::transform(row.begin(), row.end(), row.begin(), OneLine);
   std::vector<std::size_t> widths(rows.front().size());
   for (const Row& row : rows) {
     for (std::size_t i = 0; i + 1 < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
