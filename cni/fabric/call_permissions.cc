@@ -57,7 +57,8 @@ CallPermissions::CallPermissions(const std::optional<Fabric>& fabric, const std:
     : is_pods_(!PodName(args).empty() || !PodUid(args).empty()), whose_(WhoseNetwork(network, args)) {
   if (fabric) may_ = PermissionsFor(fabric->policy, network, PodNamespace(args));
   may_.any_key = !fabric || !is_pods_;
-  // A drop-in for sriov-cni: with a UID kubelet's checkpoint says whose a device is, and nobody says it without.
+  // A drop-in for sriov-cni: with a UID kubelet's checkpoint says whose a device is, and nobody says it
+  // without.
   if (!fabric && PodUid(args).empty()) may_.any_device = true;
 }
 

@@ -61,7 +61,8 @@ class Owners {
   }
 
   Result<void> RefuseStations(const Fabric& fabric) {
-    std::vector<std::string> nodes = {RH_TRY(NodeName(root_))};
+    std::vector<std::string> nodes;
+    nodes.push_back(RH_TRY(NodeName(root_)));
     for (const auto& [node, index] : fabric.nodes) nodes.push_back(node);
     for (const Rail& rail : fabric.rails) {
       for (const std::string& node : nodes) {

@@ -194,7 +194,8 @@ TEST_F(PluginPermissionsTest, FilesAreRootsToChoose) {
 // It runs as root with the author's words.
 TEST_F(PluginPermissionsTest, IpamPluginsAreRootsToChoose) {
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
-  const std::string fields = R"("ipam":{"type":"host-local","address":"10.100.0.7/24","dataDir":"/pods/volume"})";
+  const std::string fields =
+      R"("ipam":{"type":"host-local","address":"10.100.0.7/24","dataDir":"/pods/volume"})";
   std::filesystem::create_symlink(TEST_IPAM, Programs() + "/host-local");
   (void)IpamLog();
   ExpectRefused(OfPod(fields), "host-local");

@@ -48,7 +48,7 @@ DEFAULTS = {
     ("cni.md", "`railhead`", "waitSeconds"): ("cni/plugin/config.h", r" wait_seconds = (\d+);"),
     ("cni.md", "`railhead`", "homeWaitSeconds"): ("cni/plugin/config.h", r"home_wait_seconds = (\d+);"),
     ("cni.md", "`railhead`", "fabric"): ("cni/fabric/fabric.h", r'kFabricPath = "([^"]+)"'),
-    ("cni.md", "`railhead`", "ipam"): ("cni/plugin/config.h", r'kOwnIpam = "([^"]+)"'),
+    ("cni.md", "`railhead`", "ipam"): ("cni/fabric/policy.h", r'kOwnIpam = "([^"]+)"'),
     ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
     ("cni.md", "`railhead-ipam`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
 }
