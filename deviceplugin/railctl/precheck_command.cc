@@ -30,6 +30,7 @@ struct PrecheckOptions {
   std::string fabric = kFabricPath;
   std::string peer;
   std::string device;
+  std::string key_file;
   double min_gbit = 0;
   bool json = false;
 };
@@ -80,6 +81,7 @@ Result<std::vector<rdmatest::TestRecord>> TestAgainst(const Root& root, const Pr
   if (!ends[1].remote.empty()) plan.device = options.device;
   rdmatest::TestParameters parameters;
   parameters.seconds = 1;
+  parameters.keys = RH_TRY(rdmatest::ReadKeys(options.key_file));
   const auto tests = RH_TRY(rdmatest::PlanTests(ends, plan));
   const auto interrupts = RH_TRY(rdmatest::Interrupts::Catch());
   std::vector<rdmatest::TestRecord> records;
@@ -169,6 +171,8 @@ void AddPrecheckCommand(CLI::App* app, const Root& root, int* status) {
       "also test RDMA against it: ADDRESS:PORT of railctl rdma-test --listen on a neighbour, or "
       "a pod of this node");
   command->add_option("--device", options->device, "with --peer on another node: RDMA device of this one");
+  command->add_option("--key-file", options->key_file,
+                      "with --peer on another node: keys that both nodes have");
   command
       ->add_option("--min-gbit", options->min_gbit,
                    "with --peer: a rail that writes less is slow, and the node unfit (Gbit/s; 0: no matter)")

@@ -24,6 +24,7 @@ struct RdmaTestOptions {
   rdmatest::TestParameters parameters;
   rdmatest::PlanOptions plan;
   std::string listen;
+  std::string key_file;
   int wait = 60;
   bool json = false;
 };
@@ -52,7 +53,10 @@ void TellProgress(const TestRecord& record) {
   }
 }
 
-int Test(const Root& root, const RdmaTestOptions& options) {
+int Test(const Root& root, RdmaTestOptions& options) {
+  auto keys = rdmatest::ReadKeys(options.key_file);
+  if (!keys) return Complain(keys.error(), kFailed);
+  options.parameters.keys = *std::move(keys);
   const auto ends = ResolveEnds(root, options.ends);
   if (!ends) return Complain(ends.error(), kFailed);
   const auto tests = rdmatest::PlanTests(*ends, options.plan);
@@ -96,6 +100,9 @@ int Serve(const Root& root, const RdmaTestOptions& options) {
   if (!ends->front().remote.empty()) {
     return Complain({ErrorCode::kInvalid, "--listen answers with an end of this node", "", 0}, kUsage);
   }
+  auto keys = rdmatest::ReadKeys(options.key_file);
+  if (!keys) return Complain(keys.error(), kFailed);
+  listening.keys = *std::move(keys);
   const auto interrupts = Interrupts::Catch();
   if (!interrupts) return Complain(interrupts.error(), kFailed);
   listening.address = *address;
@@ -152,6 +159,8 @@ void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
   command->add_option("--wait", options->wait, "with --listen: seconds without a test until it ends")
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
+  command->add_option("--key-file", options->key_file,
+                      "keys that both nodes have: who has none is not answered (docs/rdma-test.md)");
   command->add_flag("--json", options->json, "as JSON");
   command->footer("Exit status 1 when a test failed.");
   command->callback([options, &root, status] {

@@ -37,7 +37,7 @@ Result<void> Channel::Wait(short events, TimePoint deadline) const {
 }
 
 Result<void> Channel::Send(const Message& message, TimePoint deadline) const {
-  const std::string bytes = EncodeMessage(message);
+  const std::string bytes = seal_->Seal(EncodeMessage(message));
   std::string_view rest = bytes;
   while (!rest.empty()) {
     const ssize_t sent = send(fd_.get(), rest.data(), rest.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -71,7 +71,8 @@ Result<std::string> Channel::ReceiveBytes(std::size_t size, TimePoint deadline) 
 Result<Message> Channel::Receive(TimePoint deadline) const {
   const std::string first = RH_TRY(ReceiveBytes(kFrameHeader, deadline));
   const FrameHeader header = RH_TRY(DecodeHeader(first));
-  const std::string payload = RH_TRY(ReceiveBytes(header.length, deadline));
+  const std::string sealed = RH_TRY(ReceiveBytes(header.length, deadline));
+  const std::string payload = RH_TRY(seal_->Open(first, sealed));
   Message message = RH_TRY(DecodePayload(header, payload));
   if (const Trouble* trouble = std::get_if<Trouble>(&message)) return Fail(ErrorOf(*trouble));
   return message;

@@ -6,9 +6,11 @@
 #pragma once
 
 #include <chrono>
+#include <memory>
 #include <utility>
 
 #include "deviceplugin/rdmatest/exchange.h"
+#include "deviceplugin/rdmatest/frame_seal.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead::rdmatest {
@@ -17,7 +19,10 @@ using TimePoint = std::chrono::steady_clock::time_point;
 
 class Channel {
  public:
-  explicit Channel(UniqueFd fd) : fd_(std::move(fd)) {}
+  explicit Channel(UniqueFd fd) : Channel(std::move(fd), nullptr, EndRole::kStarting) {}
+  // Each frame is signed, and has to be, where there are `keys`.
+  Channel(UniqueFd fd, std::shared_ptr<const SharedKeys> keys, EndRole role)
+      : fd_(std::move(fd)), seal_(std::make_unique<FrameSeal>(std::move(keys), role)) {}
 
   [[nodiscard]] Result<void> Send(const Message& message, TimePoint deadline) const;
   [[nodiscard]] Result<Message> Receive(TimePoint deadline) const;
@@ -40,6 +45,7 @@ class Channel {
   static tl::unexpected<Error> Unexpected(const Message& message);
 
   UniqueFd fd_;
+  std::unique_ptr<FrameSeal> seal_;
 };
 
 }  // namespace railhead::rdmatest

@@ -137,21 +137,34 @@ std::string EncodeMessage(const Message& message) {
   return header.bytes() + payload.bytes();
 }
 
+std::string AsSealedFrame(std::string frame) {
+  ByteReader from(std::string_view(frame).substr(kMagic.size(), kFrameHeader - kMagic.size()));
+  (void)from.Get<std::uint16_t>();
+  ByteWriter header;
+  for (const char letter : kMagic) header.Put(letter);
+  header.Put(kSealedVersion);
+  header.Put(from.Get<std::uint16_t>());
+  header.Put(static_cast<std::uint32_t>(from.Get<std::uint32_t>() + kFrameSeal));
+  return frame.replace(0, kFrameHeader, header.bytes());
+}
+
 Result<FrameHeader> DecodeHeader(std::string_view bytes) {
   if (bytes.size() != kFrameHeader || !bytes.starts_with(kMagic))
     return Malformed("what is no frame of ours");
   ByteReader from(bytes.substr(kMagic.size()));
   const auto version = from.Get<std::uint16_t>();
-  if (version != kProtocolVersion) {
+  if (version != kProtocolVersion && version != kSealedVersion) {
     return Fail(ErrorCode::kUnsupported,
                 "the other end of the test speaks version " + std::to_string(version) + ", this one " +
                     std::to_string(kProtocolVersion),
                 "use the same railctl on both nodes");
   }
   FrameHeader header;
+  header.sealed = version == kSealedVersion;
   header.kind = from.Get<std::uint16_t>();
   header.length = from.Get<std::uint32_t>();
-  if (header.length > kMaxPayload) return Malformed("a frame of " + std::to_string(header.length) + " bytes");
+  if (header.length > kMaxPayload + (header.sealed ? kFrameSeal : 0))
+    return Malformed("a frame of " + std::to_string(header.length) + " bytes");
   return header;
 }
 
@@ -159,7 +172,7 @@ Result<Message> DecodePayload(const FrameHeader& header, std::string_view payloa
   ByteReader from(payload);
   auto message = Get(static_cast<Kind>(header.kind), from);
   if (!message) return Malformed("a frame of unknown kind " + std::to_string(header.kind));
-  if (payload.size() != header.length || !from.Whole()) {
+  if (payload.size() + (header.sealed ? kFrameSeal : 0) != header.length || !from.Whole()) {
     return Malformed("a frame of kind " + std::to_string(header.kind) + " with wrong lengths");
   }
   if (const Run* run = std::get_if<Run>(&*message);

@@ -3,8 +3,8 @@
 // A frame is 12 bytes, big endian: "RHRT", version (2), kind (2), length of what follows (4); then
 // the fields of that kind, in the order in which they stand below; text has its length (2) before
 // it. Both ends check all of it: kinds, lengths, ranges, and that nothing is left over.
-// The connection is neither encrypted nor authenticated, and a peer gets write access to one
-// buffer that exists for the test and holds nothing. Listen on the cluster network only.
+// The connection is not encrypted, and without keys (frame_seal.h) not authenticated. A peer gets write
+// access to one buffer that exists for the test and holds nothing. Listen on the cluster network only.
 //
 // The course: hello ->, <- endpoint, endpoint ->, <- ready; then for each run: run ->, <- ready,
 // (verbs), done ->; end -> closes. Either end may say error at any time and then closes.
@@ -23,6 +23,9 @@
 namespace railhead::rdmatest {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
+inline constexpr std::uint16_t kSealedVersion = 2;  // the same, with a seal behind the payload
+inline constexpr std::size_t kSealNonce = 16;
+inline constexpr std::size_t kFrameSeal = kSealNonce + 32;
 inline constexpr std::size_t kFrameHeader = 12;
 inline constexpr std::size_t kMaxPayload = 4096;
 
@@ -82,9 +85,13 @@ using Message = std::variant<Hello, Endpoint, Run, Ready, Done, End, Trouble>;
 
 std::string EncodeMessage(const Message& message);
 
+// The frame with the version and length that it has with a seal, which is to be appended.
+std::string AsSealedFrame(std::string frame);
+
 struct FrameHeader {
   std::uint16_t kind = 0;
-  std::uint32_t length = 0;
+  std::uint32_t length = 0;  // with the seal
+  bool sealed = false;
 };
 // `bytes` are kFrameHeader bytes.
 Result<FrameHeader> DecodeHeader(std::string_view bytes);

@@ -21,7 +21,7 @@ bool IsReady(int fd) {
   pollfd polled{fd, POLLIN | POLLRDHUP, 0};
   if (poll(&polled, 1, 0) <= 0) return false;
   if ((polled.revents & ~POLLIN) != 0) return true;  // no more will come
-  std::string said(kFrameHeader + kMaxPayload, '\0');
+  std::string said(kFrameHeader + kMaxPayload + kFrameSeal, '\0');
   const ssize_t got = recv(fd, said.data(), said.size(), MSG_PEEK | MSG_DONTWAIT);
   if (got < static_cast<ssize_t>(kFrameHeader)) return false;
   const auto header = DecodeHeader(said.substr(0, kFrameHeader));

@@ -166,6 +166,14 @@ Result<Value> Telling(const Channel& channel, Result<Value> result) {
 
 }  // namespace
 
+Result<std::shared_ptr<const SharedKeys>> ReadKeys(const std::string& path) {
+  if (path.empty()) return std::shared_ptr<const SharedKeys>();
+  auto keys = RH_TRY(SharedKeys::Read(path));
+  if (!keys)
+    return Fail(ErrorCode::kNotFound, "there is no key file " + path, "openssl rand -hex 32 makes a key");
+  return std::make_shared<const SharedKeys>(*std::move(keys));
+}
+
 std::chrono::seconds LongestTest(const TestParameters& parameters) {
   const std::chrono::seconds run = std::chrono::seconds(parameters.seconds) + 2 * StallOf(parameters.timeout);
   return 3 * kHandshake + kRuns * run + kSlack;

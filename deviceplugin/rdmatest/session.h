@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -19,9 +20,13 @@ namespace railhead::rdmatest {
 struct TestParameters {
   std::uint32_t size = 65536;
   int depth = 64;
-  int seconds = 2;   // of each run
-  int timeout = 18;  // of the queue pairs, see QueuePairSettings
+  int seconds = 2;                                   // of each run
+  int timeout = 18;                                  // of the queue pairs, see QueuePairSettings
+  std::shared_ptr<const SharedKeys> keys = nullptr;  // for tests with another node; nullptr: none
 };
+
+// Of a key file (shared_keys.h), which has to be there; nullptr for "".
+Result<std::shared_ptr<const SharedKeys>> ReadKeys(const std::string& path);
 
 // For each step before the runs: opening devices, and the kernel's second for a neighbour.
 inline constexpr std::chrono::seconds kHandshake{30};

@@ -144,20 +144,22 @@ Result<UniqueFd> ConnectTo(const std::string& where, const Interrupts& interrupt
 
 // Forks the end that starts; it keeps `channel` and nothing of `others`.
 Result<EndProcess> ForkStarting(const TestEnd& end, UniqueFd channel, UniqueFd* others,
-                                const PlannedTest& test, const TestParameters& parameters) {
+                                const PlannedTest& test, const TestParameters& parameters,
+                                const std::shared_ptr<const SharedKeys>& keys) {
   const auto ns = RH_TRY(NamespaceOf(end));
   return EndProcess::Start(ns ? &*ns : nullptr, [&]() -> Result<std::string> {
     others->Reset();
-    const Channel to(std::move(channel));
+    const Channel to(std::move(channel), keys, EndRole::kStarting);
     const Outcome outcome = RH_TRY(RunStartingEnd(to, parameters, test.from_rail, test.to_rail.address));
     return EncodeOutcome(outcome);
   });
 }
 
-Result<EndProcess> ForkAnswering(const TestEnd& end, UniqueFd channel, const ChooseRail& choose) {
+Result<EndProcess> ForkAnswering(const TestEnd& end, UniqueFd channel,
+                                 const std::shared_ptr<const SharedKeys>& keys, const ChooseRail& choose) {
   const auto ns = RH_TRY(NamespaceOf(end));
   return EndProcess::Start(ns ? &*ns : nullptr, [&]() -> Result<std::string> {
-    const Channel to(std::move(channel));
+    const Channel to(std::move(channel), keys, EndRole::kAnswering);
     RH_TRY(RunAnsweringEnd(to, choose));
     return std::string();
   });
@@ -176,9 +178,9 @@ Result<Outcome> RunHere(const TestEnd& from, const TestEnd& to, const PlannedTes
     return FailSys(errno, "making a socket pair");
   UniqueFd ours(ends[0]);
   UniqueFd theirs(ends[1]);
-  EndProcess starting = RH_TRY(ForkStarting(from, std::move(ours), &theirs, test, parameters));
+  EndProcess starting = RH_TRY(ForkStarting(from, std::move(ours), &theirs, test, parameters, nullptr));
   EndProcess answering = RH_TRY(ForkAnswering(
-      to, std::move(theirs), [&](const std::string&) -> Result<RailEnd> { return test.to_rail; }));
+      to, std::move(theirs), nullptr, [&](const std::string&) -> Result<RailEnd> { return test.to_rail; }));
   std::vector<Watched> watched = {{&starting, from.name, std::nullopt}, {&answering, to.name, std::nullopt}};
   return OutcomeOf(watched, interrupts, Clock::now() + LongestTest(parameters));
 }
@@ -187,7 +189,8 @@ Result<Outcome> RunWithOtherNode(const TestEnd& from, const TestEnd& to, const P
                                  const TestParameters& parameters, const Interrupts& interrupts) {
   UniqueFd connection = RH_TRY(ConnectTo(to.remote, interrupts));
   UniqueFd none;
-  EndProcess starting = RH_TRY(ForkStarting(from, std::move(connection), &none, test, parameters));
+  EndProcess starting =
+      RH_TRY(ForkStarting(from, std::move(connection), &none, test, parameters, parameters.keys));
   std::vector<Watched> watched = {{&starting, from.name, std::nullopt}};
   return OutcomeOf(watched, interrupts, Clock::now() + LongestTest(parameters));
 }
@@ -213,10 +216,11 @@ Result<void> SaidNothing() {
 }
 
 // One test with whoever has connected.
-Result<void> Serve(const TestEnd& end, const PlanOptions& plan, UniqueFd connection,
+Result<void> Serve(const TestEnd& end, const ListenOptions& options, UniqueFd connection,
                    const Interrupts& interrupts) {
-  EndProcess answering = RH_TRY(ForkAnswering(
-      end, std::move(connection), [&](const std::string& rail) { return RailOf(end, rail, plan); }));
+  EndProcess answering =
+      RH_TRY(ForkAnswering(end, std::move(connection), options.keys,
+                           [&](const std::string& rail) { return RailOf(end, rail, options.plan); }));
   std::vector<Watched> watched = {{&answering, end.name, std::nullopt}};
   RH_TRY(AwaitEnds(watched, interrupts, Clock::now() + kLongestAnswer));
   if (AnyFailed(watched)) return Fail(WorstOf(watched));
@@ -243,7 +247,7 @@ Result<Served> Listen(const TestEnd& end, const ListenOptions& options, const In
   };
   for (TimePoint until = Clock::now() + options.wait;;) {
     while (auto guest = lobby.TakeReady()) {
-      const Result<void> test = Serve(end, options.plan, std::move(*guest), interrupts);
+      const Result<void> test = Serve(end, options, std::move(*guest), interrupts);
       if (!test && test.error().message == kInterrupted) return served;
       count(test);
       until = Clock::now() + options.wait;

@@ -7,6 +7,7 @@
 // the message; kTimeout; kBusy with kInterrupted as the message when a signal came.
 #pragma once
 
+#include <memory>
 #include <string>
 
 #include "deviceplugin/metrics/http_address.h"
@@ -23,7 +24,8 @@ Result<Outcome> RunTest(const TestEnd& from, const TestEnd& to, const PlannedTes
 struct ListenOptions {
   HttpAddress address;
   PlanOptions plan;
-  std::chrono::seconds wait{60};  // without a connection: the end of it
+  std::chrono::seconds wait{60};                     // without a connection: the end of it
+  std::shared_ptr<const SharedKeys> keys = nullptr;  // nullptr: whoever connects is answered
 };
 
 struct Served {

@@ -86,10 +86,12 @@ railhead_library(fuzz_handoff
           ${CMAKE_SOURCE_DIR}/tests/handoff/nccl_model.cc
   DEPS railhead_base)
 
+include(${CMAKE_SOURCE_DIR}/deviceplugin/tls.cmake)
 railhead_library(fuzz_rdmatest
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/bytes.cc ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/channel.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/exchange.cc ${CMAKE_SOURCE_DIR}/netns/gid/gid_table.cc
-  DEPS railhead_base)
+          ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/exchange.cc ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/frame_seal.cc
+          ${CMAKE_SOURCE_DIR}/netns/gid/gid_table.cc ${CMAKE_SOURCE_DIR}/deviceplugin/keys/shared_keys.cc
+  DEPS railhead_base railhead_tls)
 
 # kubelet's messages, for a fuzzer that needs no gRPC.
 find_program(PROTOC protoc REQUIRED)
@@ -118,7 +120,6 @@ railhead_library(fuzz_leaves
           ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/report_list.cc
   DEPS fuzz_skel fuzz_netns)
 
-include(${CMAKE_SOURCE_DIR}/deviceplugin/tls.cmake)
 railhead_library(fuzz_connectivity
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/node_names.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/probe_message.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_faults.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_matrix.cc

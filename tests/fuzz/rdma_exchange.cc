@@ -46,7 +46,8 @@ void CheckBounds(const Other&) {}
 std::size_t CheckFrames(std::string_view stream) {
   for (std::size_t count = 0;; ++count) {
     const auto header = DecodeHeader(stream.substr(0, kFrameHeader));
-    if (!header || stream.size() < kFrameHeader + header->length) return count;
+    // A seal is nobody's who has no key.
+    if (!header || header->sealed || stream.size() < kFrameHeader + header->length) return count;
     Require(header->length <= kMaxPayload, "a frame has its limit");
     const std::string_view frame = stream.substr(0, kFrameHeader + header->length);
     const auto message = DecodePayload(*header, frame.substr(kFrameHeader));

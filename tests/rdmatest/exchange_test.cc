@@ -119,11 +119,11 @@ TEST(ExchangeTest, BadHeaders) {
   EXPECT_EQ(DecodeHeader("GET / HTTP/1").error().code, ErrorCode::kMalformed);
   EXPECT_EQ(DecodeHeader(good.substr(1)).error().code, ErrorCode::kMalformed);
   std::string other_version = good;
-  other_version[5] = 2;
+  other_version[5] = 3;
   const auto refused = DecodeHeader(other_version);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(refused.error().message.find("version 2"), std::string::npos);
+  EXPECT_NE(refused.error().message.find("version 3"), std::string::npos);
   std::string huge = good;
   huge[8] = 1;
   EXPECT_EQ(DecodeHeader(huge).error().code, ErrorCode::kMalformed);

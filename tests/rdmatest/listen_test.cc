@@ -90,12 +90,14 @@ class ListenTest : public ::testing::Test {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL);  // also when the test is killed
     const auto interrupts = Interrupts::Catch();
     ListenOptions options;
+    options.keys = keys_;
     options.address = *ParseHttpAddress("127.0.0.1:" + std::to_string(ntohs(address_.sin_port)));
     TestEnd end;
     end.name = "host";
     _exit(interrupts && Listen(end, options, *interrupts, [](const Result<void>&) {}) ? 0 : 1);
   }
 
+  std::shared_ptr<const SharedKeys> keys_;
   sockaddr_in address_{};
   UniqueFd reserved_;
   pid_t listener_ = -1;
@@ -117,6 +119,33 @@ TEST_F(ListenTest, WhoSaysNothingKeepsNobodyWaiting) {
   Say(half, FirstWords().substr(kFrameHeader + 2));
   pollfd polled{half.get(), POLLIN, 0};
   EXPECT_EQ(poll(&polled, 1, 60'000), 1) << "nobody answers it";
+}
+
+class ListenWithKeysTest : public ListenTest {
+ protected:
+  void SetUp() override {
+    keys_ =
+        std::make_shared<const SharedKeys>(*SharedKeys::Parse("00112233445566778899aabbccddeeff", "keys"));
+    ListenTest::SetUp();
+  }
+  // What the listening end says to a hello that is signed with these.
+  Error AnswerTo(const std::shared_ptr<const SharedKeys>& keys) {
+    const Channel channel(ConnectTo(address_), keys, EndRole::kStarting);
+    EXPECT_TRUE(channel.Send(SomeHello(), Late()));
+    const auto answer = channel.Receive(Late());
+    EXPECT_FALSE(answer) << "there is no such device here";
+    return answer ? Error{} : answer.error();
+  }
+};
+
+// The attack: whoever reaches the port has a queue pair made, and loads the rail.
+TEST_F(ListenWithKeysTest, WhoHasNoKeyIsNotServed) {
+  const auto other = std::make_shared<const SharedKeys>(*SharedKeys::Parse(std::string(32, 'f'), "keys"));
+  EXPECT_EQ(AnswerTo(nullptr).code, ErrorCode::kPermission);
+  EXPECT_EQ(AnswerTo(other).code, ErrorCode::kPermission);
+  const Error asked = AnswerTo(keys_);
+  EXPECT_NE(asked.code, ErrorCode::kPermission) << asked.message;
+  EXPECT_TRUE(IsSecondHand(asked)) << "it looked for the device: " << asked.message;
 }
 
 TEST_F(ListenTest, ManyWhoSayNothingTakeAllPlacesFromNobody) {
