@@ -31,6 +31,7 @@ Result<void> DescribeNames(const Root& root, const LinkPlan& plan, AttachedLink&
 void DescribeHost(const LinkPlan& plan, AttachedLink& link) {
   link.driver = plan.device.driver.value_or("");
   link.user_space = plan.user_space;
+  link.parentless = !plan.user_space && plan.host_link.parent_device.empty();
   // A device without netdev has only the MAC that its PF gives it.
   link.host_mac = plan.user_space && plan.host_vf ? plan.host_vf->mac : plan.host_link.mac;
   link.host_mtu = plan.host_link.mtu;

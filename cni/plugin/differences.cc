@@ -14,8 +14,10 @@ namespace railhead {
 namespace {
 
 void CheckLink(Differences& differences, const Link& now, const AttachedLink& link) {
-  if (!now.parent_device.empty())
-    CheckValue(differences, link.pod_name + ": device", now.parent_device, link.device);
+  if (!link.parentless) {
+    CheckValue(differences, link.pod_name + ": device",
+               now.parent_device.empty() ? "none" : now.parent_device, link.device);
+  }
   if (!now.up) differences.push_back(link.pod_name + " is down");
   if (now.up && !now.carrier) differences.push_back(link.pod_name + " has no carrier");
   const MacAddress mac = link.vf_change.mac.value_or(link.host_mac);

@@ -31,9 +31,11 @@ struct Way {
   const BeforeRebind& before_rebind;
 };
 
-// By the parent device; a stand-in without one (veth in tests) by name and MAC.
+// By the parent device. By name and MAC only without one: a pod could leave a veth that has those of its VF,
+// and keep the VF.
 Result<std::optional<Link>> FindIn(RouteApi& route, const AttachedLink& link) {
   if (auto found = RH_TRY(route.FindLinkOfDevice(link.device)); found) return found;
+  if (!link.parentless) return std::nullopt;
   const auto wanted = link.vf_change.mac.value_or(link.host_mac);
   for (const auto& name : {link.pod_name, link.host_name}) {
     auto found = RH_TRY(route.FindLink(name));
@@ -50,6 +52,7 @@ Result<std::optional<Link>> FindOnHost(const Way& way, const AttachedLink& link)
       if (auto found = RH_TRY(way.host.FindLink(name)); found) return found;
     }
   }
+  if (!link.parentless) return std::nullopt;
   for (const auto& name : {link.host_name, link.pod_name}) {
     auto found = RH_TRY(way.host.FindLink(name));
     if (found && found->parent_device.empty() && found->mac == link.host_mac) return found;

@@ -69,6 +69,9 @@ struct AttachedLink {
   // What it was before.
   std::string driver;       // to bind again when a rebind was interrupted
   bool user_space = false;  // bound to vfio-pci or its like: no netdev, set up through the PF only
+  // The link has no PCI function: a stand-in, or a kernel before 5.14. Only such a link is found again by
+  // name and MAC, which a pod can give to any interface.
+  bool parentless = false;
   std::string host_name;
   MacAddress host_mac;
   int host_mtu = 0;

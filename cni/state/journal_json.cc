@@ -90,6 +90,7 @@ Json LinkJson(const AttachedLink& link) {
   if (!link.resource.empty()) json["resource"] = link.resource;
   json["driver"] = link.driver;
   json["userSpace"] = link.user_space;
+  if (link.parentless) json["parentless"] = true;
   json["hostName"] = link.host_name;
   json["hostMac"] = link.host_mac.ToString();
   json["hostMtu"] = link.host_mtu;
@@ -247,6 +248,7 @@ AttachedLink ReadLink(JsonReader& reader) {
   link.resource = reader.String("resource").value_or("");
   link.driver = reader.String("driver").value_or("");
   link.user_space = reader.Bool("userSpace").value_or(false);
+  link.parentless = reader.Bool("parentless").value_or(false);
   link.host_name = reader.String("hostName").value_or("");
   link.host_mac = Mac(reader, "hostMac");
   link.host_mtu = SmallInt(reader, "hostMtu", 0);

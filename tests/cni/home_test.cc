@@ -26,6 +26,7 @@ class HomeTest : public ::testing::Test {
     entry_.netns_inode = pod_.inode();
     AttachedLink attached;
     attached.device = sysfs_.AddVfs("0000:43:00.0", 1)[0];
+    attached.parentless = true;
     attached.pod_name = "net1";
     attached.host_name = "pf0v0";
     attached.host_mac = link.mac;

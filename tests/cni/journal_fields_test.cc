@@ -35,6 +35,7 @@ AttachedLink FirstLink() {
   link.pod_name = "rail0-1";
   link.driver = "igbvf";
   link.user_space = true;
+  link.parentless = true;
   link.host_name = "enp67s16";
   link.host_mac = *MacAddress::Parse("02:00:00:00:00:01");
   link.host_mtu = 9000;
@@ -147,6 +148,7 @@ TEST_F(JournalFieldsTest, OfTheHost) {
   EXPECT_EQ(is.rail, was.rail);
   EXPECT_EQ(is.driver, was.driver);
   EXPECT_EQ(is.user_space, was.user_space);
+  EXPECT_EQ(is.parentless, was.parentless);
   EXPECT_EQ(is.host_name, was.host_name);
   EXPECT_EQ(is.host_mac, was.host_mac);
   EXPECT_EQ(is.host_mtu, was.host_mtu);

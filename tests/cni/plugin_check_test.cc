@@ -106,6 +106,13 @@ TEST_F(PluginCheckTest, AnotherDeviceUnderItsName) {
   ExpectSaid("rail2: device is 0000:99:00.0, should be " + Bdf(2));
 }
 
+// A veth that the pod gave the VF's name and MAC is not the VF.
+TEST_F(PluginCheckTest, NoDeviceUnderItsName) {
+  Attach(AllRails());
+  state().Find(pod_, "rail2")->link.parent_device.clear();
+  ExpectSaid("rail2: device is none, should be " + Bdf(2));
+}
+
 TEST_F(PluginCheckTest, MacOfTheInterface) {
   Attach(AllRails());
   ASSERT_EQ(state().Change(*state().Find(pod_, "rail0"), {.mac = MacAddress::Parse("02:bb:00:00:00:01")}), 0);

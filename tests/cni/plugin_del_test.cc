@@ -105,6 +105,34 @@ TEST_F(PluginDelTest, OfAnotherAttachmentTouchesNothing) {
   EXPECT_TRUE(Check({.config = Usual()}));
 }
 
+// The pod hides the VF in a third namespace. What has its name and MAC instead, wherever, is not the VF.
+TEST_F(PluginDelTest, AnInterfaceWithItsNameAndMacIsNotTakenForTheVf) {
+  const Call call{.config = Usual()};
+  const auto before = World();
+  for (const std::string& where : {pod_, std::string(kHost)}) {
+    for (const char* name : {"net1", "pf0v0"}) {
+      SCOPED_TRACE(where + " " + name);
+      ASSERT_TRUE(Add(call));
+      const MacAddress mac = PodLink().mac;
+      const std::string hidden = kernel_.AddNamespace("hidden");
+      ASSERT_EQ(kernel_.state().Move(*kernel_.state().Find(pod_, "net1"), hidden, "kept", {}), 0);
+      kernel_.AddVeth(where, name, hidden, "peer");
+      kernel_.state().Find(where, name)->link.mac = mac;
+      kernel_.Sync();
+      const auto ended = Gc({}, call);
+      ASSERT_FALSE(ended) << "the pod has the VF still";
+      EXPECT_EQ(ended.error().code, ErrorCode::kBusy) << Describe(ended.error());
+      EXPECT_NE(kernel_.state().Find(where, name), nullptr) << "that is somebody else's";
+      EXPECT_FALSE(Add({.container = "c2", .netns = MakePod("other"), .config = Usual()}));
+      kernel_.RemoveNamespace(sysfs_.directory() + "/other.netns");
+      kernel_.RemoveNamespace(hidden);
+      const auto deleted = Del(call);
+      ASSERT_TRUE(deleted) << Describe(deleted.error());
+      ASSERT_EQ(ChangedSince(before), "");
+    }
+  }
+}
+
 // The kernel leaves a VLAN in the pod when it moves what that is on.
 TEST_F(PluginDelTest, WhatThePodHasPutOnItsNicGoesFirst) {
   kernel_.AddVlan(kHost, "ours.9", "pf1v3");
