@@ -131,6 +131,9 @@ class RdmaApi {
   // itself; when it cannot the error says so.
   virtual Result<void> AddRxe(const std::string& name, const std::string& netdev) = 0;
   virtual Result<bool> DeleteRxe(const std::string& name) = 0;
+  // Processes that have contexts, queue pairs, memory regions and the like of the device; kernel clients are
+  // left out. Empty for a device that is not there.
+  virtual Result<std::vector<RdmaUser>> ListUsers(const std::string& name) = 0;
 };
 
 // Settings that stay on a device when it is moved (netns/nl/device_state.h).
@@ -206,6 +209,8 @@ class Kernel {
   // Binds a device that no driver is bound to: what a RebindDriver() that was
   // killed half-way left.
   virtual Result<void> BindDriver(const std::string& bdf, const std::string& driver) = 0;
+  // Function-level reset, for devices that a program drives. kUnsupported: the kernel knows no way.
+  virtual Result<void> ResetFunction(const std::string& bdf) = 0;
 };
 
 }  // namespace railhead

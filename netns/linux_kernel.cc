@@ -119,4 +119,10 @@ Result<void> LinuxKernel::BindDriver(const std::string& bdf, const std::string& 
   return railhead::BindDriver(root_, *address, driver);
 }
 
+Result<void> LinuxKernel::ResetFunction(const std::string& bdf) {
+  const auto address = PciAddress::Parse(bdf);
+  if (!address) return Fail(ErrorCode::kInvalid, "resetting a function: " + bdf + " is no PCI address");
+  return railhead::ResetFunction(root_, *address);
+}
+
 }  // namespace railhead

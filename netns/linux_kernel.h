@@ -45,6 +45,7 @@ class LinuxKernel final : public Kernel {
   Result<bool> HasProcesses(const NetNs& ns) override;
   Result<void> RebindDriver(const std::string& bdf) override;
   Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
+  Result<void> ResetFunction(const std::string& bdf) override;
 
  private:
   Root root_;

@@ -5,6 +5,7 @@
 #include <set>
 #include <tuple>
 
+#include "cni/plugin/device_use.h"
 #include "cni/plugin/host_device.h"
 #include "cni/plugin/mac_owners.h"
 #include "cni/skel/plugin.h"
@@ -181,6 +182,8 @@ Result<LinkPlan> PlanLink(const Facts& facts, const DeviceChoice& choice, const 
   if (!link.user_space) {
     link.host_link = RH_TRY(FindHostLink(facts.root, facts.host, link.device));
     RH_TRY(RefuseIfHostUses(facts.root, facts.host, link.host_link, link.bdf));
+  } else {
+    RH_TRY(RequireNodesClosed(facts.root, link.bdf));
   }
   RH_TRY(FindPf(facts, link));
   RH_TRY(FindRailOf(facts, link));

@@ -1,9 +1,6 @@
 #include "deviceplugin/provision/uses.h"
 
-#include <cerrno>
 #include <map>
-#include <set>
-#include <string_view>
 #include <utility>
 
 #include "cni/plugin/host_device.h"
@@ -11,7 +8,7 @@
 #include "cni/state/checkpoint.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "netns/base/files.h"
+#include "netns/sys/device_nodes.h"
 #include "netns/sys/user_space.h"
 
 namespace railhead {
@@ -24,60 +21,6 @@ std::string PodOf(const JournalEntry& entry) {
   return "pod " + pod + " (" + container + ")";
 }
 
-// Character devices that some process has open, with that process.
-struct OpenDevices {
-  std::map<std::string, std::string> by_path;  // "/dev/vfio/42" -> process
-  std::string hidden;                          // a process that does not show what it has open
-};
-
-bool IsDenied(const Error& error) {
-  return error.sys_errno == EACCES || error.sys_errno == EPERM;
-}
-
-// vfio's unbinding waits for its devices to be closed (vfio_unregister_group_dev in
-// drivers/vfio/vfio_main.c), for ever if need be. What a process has open is shown to who may trace
-// it (proc_pid_readlink in fs/proc/base.c). One in another PID namespace than this one's is not
-// seen.
-Result<OpenDevices> FindOpenDevices(const Root& root) {
-  OpenDevices open;
-  const std::string proc = root.Path("/proc");
-  const auto names = RH_TRY_WRAP(ListDirectory(proc), "looking for processes that use VFs");
-  for (const std::string& process : names.value_or(std::vector<std::string>{})) {
-    if (process.find_first_not_of("0123456789") != std::string::npos) continue;
-    const std::string directory = std::string(proc).append("/").append(process).append("/fd");
-    const auto descriptors = ListDirectory(directory);  // the process may have ended
-    if (!descriptors && IsDenied(descriptors.error())) open.hidden = process;
-    if (!descriptors || !*descriptors) continue;
-    for (const std::string& descriptor : **descriptors) {
-      const auto target = ReadLink(std::string(directory).append("/").append(descriptor));
-      if (!target && IsDenied(target.error())) open.hidden = process;
-      if (target && *target && (*target)->starts_with("/dev/")) open.by_path.emplace(**target, process);
-    }
-  }
-  return open;
-}
-
-// Of user space with the device: its VFIO group's, its own VFIO device's (Linux 6.6), its UIO
-// device's, its RDMA device's.
-Result<std::vector<std::string>> NodesOf(const Root& root, const std::string& device) {
-  const std::string path = root.Path("/sys/bus/pci/devices/") + device;
-  std::vector<std::string> nodes;
-  if (const auto group = RH_TRY(ReadLink(path + "/iommu_group")); group) {
-    const std::string number = group->substr(group->rfind('/') + 1);
-    nodes.push_back("/dev/vfio/" + number);
-    nodes.push_back("/dev/vfio/noiommu-" + number);
-  }
-  const auto add = [&](const char* directory, const std::string& prefix) -> Result<void> {
-    const auto names = RH_TRY(ListDirectory(path + directory));
-    for (const std::string& name : names.value_or(std::vector<std::string>{})) nodes.push_back(prefix + name);
-    return {};
-  };
-  RH_TRY(add("/vfio-dev", "/dev/vfio/devices/"));
-  RH_TRY(add("/uio", "/dev/"));
-  RH_TRY(add("/infiniband_verbs", "/dev/infiniband/"));
-  return nodes;
-}
-
 class Finder {
  public:
   Finder(const Root& root, RouteApi& host) : root_(root), host_(host) {}
@@ -88,7 +31,7 @@ class Finder {
       if (KubeletForgot(root_, container.pod_uid)) continue;
       for (const std::string& id : container.ids) given_.emplace(id, container.pod_uid);
     }
-    open_ = RH_TRY(FindOpenDevices(root_));
+    open_ = RH_TRY(FindOpenNodes(root_));
     return {};
   }
 
@@ -121,6 +64,8 @@ class Finder {
   }
 
  private:
+  // vfio's unbinding waits for its devices to be closed (vfio_unregister_group_dev in
+  // drivers/vfio/vfio_main.c), for ever if need be.
   Result<std::optional<VfUse>> UseByProcess(const VfActual& vf, const std::string& device) {
     for (const std::string& node : RH_TRY(NodesOf(root_, device))) {
       const auto found = open_.by_path.find(node);
@@ -147,7 +92,7 @@ class Finder {
   const Root& root_;
   RouteApi& host_;
   std::map<std::string, std::string> given_;  // device -> pod
-  OpenDevices open_;
+  OpenNodes open_;
 };
 
 }  // namespace

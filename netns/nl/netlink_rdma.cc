@@ -3,6 +3,7 @@
 #include <linux/netlink.h>
 
 #include <cerrno>
+#include <map>
 #include <utility>
 
 #include "netns/nl/rdma_messages.h"
@@ -45,6 +46,7 @@ class NetlinkRdma final : public RdmaApi {
   Result<void> MoveDevice(const std::string& name, const NetNs& target) override;
   Result<void> AddRxe(const std::string& name, const std::string& netdev) override;
   Result<bool> DeleteRxe(const std::string& name) override;
+  Result<std::vector<RdmaUser>> ListUsers(const std::string& name) override;
 
  private:
   Result<std::vector<RdmaDevice>> DumpDevices();
@@ -123,6 +125,45 @@ Result<bool> NetlinkRdma::DeleteRxe(const std::string& name) {
   Error error = Wrap(std::move(done.error()), what);
   if (error.sys_errno == EINVAL) error.hint = "it is no software device; only those can be deleted";
   return Fail(std::move(error));
+}
+
+// What a kernel does not list by this command, or a device that has gone, has no users.
+bool ListsNothing(const Error& error) {
+  switch (error.sys_errno) {
+    case EOPNOTSUPP:
+    case EINVAL:
+    case ENODEV:
+    case ENOENT:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Result<std::vector<RdmaUser>> NetlinkRdma::ListUsers(const std::string& name) {
+  const std::string what = "listing the users of RDMA device " + name;
+  const auto index = RH_TRY_WRAP(FindIndex(name), what);
+  std::map<std::uint32_t, RdmaUser> users;
+  if (!index) return std::vector<RdmaUser>{};
+  for (const nl::RdmaResourceKind& kind : nl::RdmaResourceKinds()) {
+    nl::Message message = nl::DumpRdmaResourcesMessage(kind, *index);
+    using Owners = std::vector<std::uint32_t>;
+    auto lists = socket_.Dump<Owners>(message, [&](const nl::Received& received) {
+      return std::optional<Owners>(nl::ParseRdmaOwners(kind, received));
+    });
+    if (!lists && ListsNothing(lists.error())) continue;
+    if (!lists) return Fail(Wrap(std::move(lists.error()), what));
+    for (const Owners& owners : *lists) {
+      for (const std::uint32_t pid : owners) {
+        users[pid].pid = pid;
+        ++users[pid].resources[kind.name];
+      }
+    }
+  }
+  std::vector<RdmaUser> found;
+  found.reserve(users.size());
+  for (auto& [pid, user] : users) found.push_back(std::move(user));
+  return found;
 }
 
 }  // namespace

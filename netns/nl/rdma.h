@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 
 namespace railhead {
@@ -19,6 +20,13 @@ struct RdmaDevice {
   bool active = false;   // port 1 is ACTIVE
 
   bool operator==(const RdmaDevice&) const = default;
+};
+
+struct RdmaUser {
+  std::uint32_t pid = 0;                 // 0: of a process that has ended, or of another PID namespace
+  std::map<std::string, int> resources;  // "QP" -> how many
+
+  bool operator==(const RdmaUser&) const = default;
 };
 
 }  // namespace railhead

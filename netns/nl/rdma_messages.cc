@@ -2,6 +2,8 @@
 
 #include <rdma/rdma_netlink.h>
 
+#include <array>
+
 namespace railhead::nl {
 namespace {
 
@@ -48,6 +50,41 @@ Message DeleteRdmaLinkMessage(std::uint32_t device_index) {
   Message message(Type(RDMA_NLDEV_CMD_DELLINK), 0);
   message.PutU32(RDMA_NLDEV_ATTR_DEV_INDEX, device_index);
   return message;
+}
+
+std::span<const RdmaResourceKind> RdmaResourceKinds() {
+  // Contexts come with every use of an uverbs node (Linux 5.11); the others are for kernels before.
+  static constexpr std::array<RdmaResourceKind, 6> kKinds = {
+      {{"context", RDMA_NLDEV_CMD_RES_CTX_GET, RDMA_NLDEV_ATTR_RES_CTX},
+       {"PD", RDMA_NLDEV_CMD_RES_PD_GET, RDMA_NLDEV_ATTR_RES_PD},
+       {"CQ", RDMA_NLDEV_CMD_RES_CQ_GET, RDMA_NLDEV_ATTR_RES_CQ},
+       {"QP", RDMA_NLDEV_CMD_RES_QP_GET, RDMA_NLDEV_ATTR_RES_QP},
+       {"MR", RDMA_NLDEV_CMD_RES_MR_GET, RDMA_NLDEV_ATTR_RES_MR},
+       {"CM ID", RDMA_NLDEV_CMD_RES_CM_ID_GET, RDMA_NLDEV_ATTR_RES_CM_ID}}};
+  return kKinds;
+}
+
+Message DumpRdmaResourcesMessage(const RdmaResourceKind& kind, std::uint32_t device_index) {
+  Message message(Type(kind.command), 0);
+  message.PutU32(RDMA_NLDEV_ATTR_DEV_INDEX, device_index);
+  return message;
+}
+
+std::vector<std::uint32_t> ParseRdmaOwners(const RdmaResourceKind& kind, const Received& received) {
+  std::vector<std::uint32_t> owners;
+  const auto take_entry = [&](int /*type*/, BytesView entry) {
+    std::uint32_t pid = 0;
+    bool of_kernel = false;
+    ForEachAttribute(entry, [&](int type, BytesView payload) {
+      if (type == RDMA_NLDEV_ATTR_RES_PID) Store(pid, ReadStruct<std::uint32_t>(payload));
+      of_kernel = of_kernel || type == RDMA_NLDEV_ATTR_RES_KERN_NAME;
+    });
+    if (!of_kernel) owners.push_back(pid);
+  };
+  ForEachAttribute(received.payload, [&](int type, BytesView table) {
+    if (type == kind.table) ForEachAttribute(table, take_entry);
+  });
+  return owners;
 }
 
 RdmaNetnsMode ParseNetnsMode(const Received& received) {

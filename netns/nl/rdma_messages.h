@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "netns/nl/message.h"
 #include "netns/nl/rdma.h"
@@ -19,6 +21,18 @@ Message GetRdmaPortMessage(std::uint32_t device_index, std::uint32_t port);
 Message MoveRdmaDeviceMessage(std::uint32_t device_index, int target_fd);
 Message AddRxeMessage(const std::string& name, const std::string& netdev);
 Message DeleteRdmaLinkMessage(std::uint32_t device_index);
+
+// The kinds of resources that processes have of a device, by the commands that list them.
+struct RdmaResourceKind {
+  const char* name;
+  std::uint16_t command;
+  int table;
+};
+std::span<const RdmaResourceKind> RdmaResourceKinds();
+Message DumpRdmaResourcesMessage(const RdmaResourceKind& kind, std::uint32_t device_index);
+// The owners of the resources in one answer, those of processes only: a kernel client has a name in place of
+// a number. 0: the kernel does not say which process.
+std::vector<std::uint32_t> ParseRdmaOwners(const RdmaResourceKind& kind, const Received& received);
 
 // Kernels before 5.3 do not report a mode: there was only shared.
 RdmaNetnsMode ParseNetnsMode(const Received& received);

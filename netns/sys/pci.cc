@@ -263,6 +263,15 @@ Result<void> RebindDriver(const Root& root, const PciAddress& address) {
   return BindDriver(root, address, driver);
 }
 
+Result<void> ResetFunction(const Root& root, const PciAddress& address) {
+  const std::string path = DevicePath(root, address) + "/reset";
+  if (!Exists(path)) {
+    return Fail(ErrorCode::kUnsupported,
+                "resetting " + address.ToString() + ": the kernel knows no way to reset this function");
+  }
+  return WithContext(WriteAttribute(path, "1"), "resetting " + address.ToString());
+}
+
 Result<void> BindDriver(const Root& root, const PciAddress& address, const std::string& driver) {
   const std::string name = address.ToString();
   const std::string path = root.Path("/sys/bus/pci/drivers/") + driver + "/bind";

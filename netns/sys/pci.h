@@ -84,4 +84,8 @@ Result<void> RebindDriver(const Root& root, const PciAddress& address);
 // Binds an unbound function to `driver` (its name below /sys/bus/pci/drivers).
 Result<void> BindDriver(const Root& root, const PciAddress& address, const std::string& driver);
 
+// Resets the function itself: what a program has set up on it is gone, its configuration space is as before.
+// kUnsupported where the kernel knows no way to do it (no attribute `reset`).
+Result<void> ResetFunction(const Root& root, const PciAddress& address);
+
 }  // namespace railhead

@@ -119,6 +119,9 @@ class LockedRdma final : public RdmaApi {
   Result<bool> DeleteRxe(const std::string& name) override {
     return kernel_.Locked([&] { return rdma_->DeleteRxe(name); });
   }
+  Result<std::vector<RdmaUser>> ListUsers(const std::string& name) override {
+    return kernel_.Locked([&] { return rdma_->ListUsers(name); });
+  }
 
  private:
   LockedKernel& kernel_;
@@ -191,6 +194,9 @@ Result<void> LockedKernel::RebindDriver(const std::string& bdf) {
 }
 Result<void> LockedKernel::BindDriver(const std::string& bdf, const std::string& driver) {
   return Locked([&] { return kernel_.BindDriver(bdf, driver); });
+}
+Result<void> LockedKernel::ResetFunction(const std::string& bdf) {
+  return Locked([&] { return kernel_.ResetFunction(bdf); });
 }
 
 }  // namespace railhead::testing

@@ -42,6 +42,7 @@ class LockedKernel final : public Kernel {
   Result<bool> HasProcesses(const NetNs& ns) override;
   Result<void> RebindDriver(const std::string& bdf) override;
   Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
+  Result<void> ResetFunction(const std::string& bdf) override;
 
  private:
   Kernel& kernel_;

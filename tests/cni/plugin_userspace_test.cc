@@ -1,5 +1,6 @@
 // Devices without a network interface: bound to vfio-pci and its like, to nothing, or with
 // their interface elsewhere. And a whole PF in a pod.
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "cni/skel/cni_error.h"
@@ -121,6 +122,29 @@ TEST_F(PluginUserspaceTest, CdiNamesTheUioNode) {
   const auto nodes = Edits(vfs_[0][0])["deviceNodes"];
   ASSERT_EQ(nodes.size(), 1U);
   EXPECT_EQ(nodes[0]["path"], "/dev/uio3");
+}
+
+// Whatever has it open and however: a VF that a program drives is not given to a pod.
+TEST_F(PluginUserspaceTest, ADeviceThatAProgramStillHasOpenIsRefusedWithTheProgram) {
+  sysfs_.Write("/proc/4711/comm", "left-over\n");
+  sysfs_.Write("/sys/bus/pci/devices/" + vfs_[0][0] + "/vfio-dev/vfio7/dev", "235:7\n");
+  const std::string fd = "/proc/4711/fd/7";
+  for (const char* node : {"/dev/vfio/59", "/dev/vfio/noiommu-59", "/dev/vfio/devices/vfio7"}) {
+    sysfs_.Link(fd, "/dev/null");
+    const auto free = Add({.config = Usual()});
+    ASSERT_TRUE(free) << Describe(free.error());
+    ASSERT_TRUE(Del({.config = Usual()}));
+    // An absolute target: FakeSysfs makes relative ones.
+    std::filesystem::remove(sysfs_.directory() + fd);
+    std::filesystem::create_symlink(node, sysfs_.directory() + fd);
+    Refused(Usual(), kCniTryAgainLater,
+            "device " + vfs_[0][0] + " is used by process 4711 (left-over) through " + node);
+    sysfs_.Remove(fd);
+  }
+  BindTo(vfs_[0][1], "uio_pci_generic");
+  sysfs_.Write("/sys/bus/pci/devices/" + vfs_[0][1] + "/uio/uio3/name", "uio_pci_generic\n");
+  std::filesystem::create_symlink("/dev/uio3", sysfs_.directory() + fd);
+  Refused(Usual(1), kCniTryAgainLater, "process 4711 (left-over) through /dev/uio3");
 }
 
 // The rail's VLAN holds for every VF of the rail, however it is driven.

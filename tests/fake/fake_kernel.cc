@@ -346,4 +346,13 @@ Result<void> FakeKernel::BindDriver(const std::string& bdf, const std::string& d
   return Finish(0, what);
 }
 
+Result<void> FakeKernel::ResetFunction(const std::string& bdf) {
+  const std::string what = "resetting " + bdf;
+  if (const auto injected = Begin("ResetFunction", bdf)) return FailSys(injected.error, what);
+  FakeFunction* function = state_.Function(bdf);
+  if (function == nullptr) return Finish(ENODEV, what);
+  ++function->resets;
+  return Finish(0, what);
+}
+
 }  // namespace railhead::testing

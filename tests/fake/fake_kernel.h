@@ -160,6 +160,7 @@ class FakeKernel final : public Kernel {
   Result<bool> HasProcesses(const NetNs& ns) override;
   Result<void> RebindDriver(const std::string& bdf) override;
   Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
+  Result<void> ResetFunction(const std::string& bdf) override;
 
   // For the handles: counts and logs a call; what it is to fail with, if so.
   struct Injected {

@@ -69,6 +69,13 @@ class FakeRdmaApi final : public RdmaApi {
     return true;
   }
 
+  Result<std::vector<RdmaUser>> ListUsers(const std::string& name) override {
+    if (const auto injected = Begin("ListUsers", name)) return FailSys(injected.error, "listing users");
+    const FakeRdma* rdma = state().Rdma(name);
+    if (rdma == nullptr || !state().RdmaVisible(*rdma, ns_)) return std::vector<RdmaUser>{};
+    return rdma->users;
+  }
+
  private:
   FakeState& state() { return kernel_.state(); }
   FakeKernel::Injected Begin(const std::string& call, const std::string& what) {

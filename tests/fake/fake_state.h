@@ -89,6 +89,7 @@ struct FakeFunction {
   std::string rdma_name;         // "": no RDMA
   std::vector<GidType> roce;     // RoCE types of its ports
   MacAddress burnt_in;           // for a PF; VFs get random ones
+  int resets = 0;                // function-level ones
   std::optional<VfState> state;  // of a VF, as its PF says
   bool was_bound = false;
 };
@@ -102,6 +103,7 @@ struct FakeRdma {
   bool port_down = false;  // whatever the netdev does
   int uverbs = 0;
   FakeGidTable gids;
+  std::vector<RdmaUser> users = {};  // whom an unbinding of the driver disassociates
 };
 
 class FakeState {

@@ -53,6 +53,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto news = nl::ParseDevlinkNews(received);
     railhead::fuzz::Require(!news || news->instance || !news->reporter.empty(), "news are about something");
     if (auto device = nl::ParseRdmaDevice(received)) nl::ParseRdmaPort(received, *device);
+    for (const auto& kind : nl::RdmaResourceKinds()) (void)nl::ParseRdmaOwners(kind, received);
     for (const int vf : {0, 1, 255}) {
       const auto state = nl::ParseVf(received, vf);
       railhead::fuzz::Require(!state || state->vf == vf, "the VF is the one that was asked for");

@@ -2,6 +2,7 @@
 // do to them, and what becomes of the GID that they have.
 #include <gtest/gtest.h>
 #include <infiniband/verbs.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -181,6 +182,28 @@ TEST_F(DatagramsTest, WhoDoesNotAnswerIsNoNeighbour) {
   const auto sent = here.Send({*IpAddress::Parse("10.100.0.99"), 17}, std::array<std::uint8_t, 1>{}, 7);
   ASSERT_FALSE(sent);
   EXPECT_EQ(sent.error().code, ErrorCode::kNotFound) << sent.error().message;
+}
+
+// In shared mode the node is told of processes in every namespace, and of its own clients of the device not.
+TEST_F(DatagramsTest, TheKernelSaysWhichProcessHasWhatOfADevice) {
+  LinuxKernel kernel{Root()};
+  const auto rdma = Must(kernel.OpenRdma(Must(kernel.HostNetns())));
+  EXPECT_TRUE(Must(rdma->ListUsers("rxe_here")).empty());
+  EXPECT_TRUE(Must(rdma->ListUsers("rxe_nowhere")).empty());
+  {
+    const VerbsDevice only_open = Must(VerbsDevice::Open("rxe_here"));
+    const auto users = Must(rdma->ListUsers("rxe_here"));
+    ASSERT_EQ(users.size(), 1U);
+    EXPECT_EQ(users[0], (RdmaUser{static_cast<std::uint32_t>(::getpid()), {{"context", 1}}}));
+    EXPECT_TRUE(Must(rdma->ListUsers("rxe_there")).empty()) << "of this device alone";
+    const Datagrams more = pair_.OpenHere();
+    const auto both = Must(rdma->ListUsers("rxe_here"));
+    ASSERT_EQ(both.size(), 1U);
+    for (const char* kind : {"context", "PD", "CQ", "QP", "MR"})
+      EXPECT_GE(both[0].resources.count(kind), 1U) << kind;
+    EXPECT_EQ(both[0].resources.at("context"), 2);
+  }
+  EXPECT_TRUE(WaitUntil([&] { return Must(rdma->ListUsers("rxe_here")).empty(); }));
 }
 
 TEST_F(DatagramsTest, APortThatGoesDownIsLost) {

@@ -342,6 +342,7 @@ void ParseEverything(BytesView payload, std::uint16_t flags) {
     (void)ParseNetnsMode(received);
     (void)ParseRdmaDevice(received);
     ParseRdmaPort(received, device);
+    for (const RdmaResourceKind& kind : RdmaResourceKinds()) (void)ParseRdmaOwners(kind, received);
     (void)ParseAck(received);
   }
 }

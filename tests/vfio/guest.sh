@@ -97,6 +97,8 @@ check '... and advertised' offers dpdk 3
 check 'the next pod is given one' allocate dpdk 1
 device=${devices[0]}
 check '... whose program runs before its ADD' program
+deny '... which is refused' cni add pod2 "$device"
+check '... and it is said who has it' grep "used by process $program (drive-igbvf) through /dev/vfio/$(group_of "$device")" <(cni add pod2 "$device" 2>&1)
 wants 2
 deny 'a VF that a program has open stays' timeout 60 railctl vfs apply
 check '... and it is said who has it' grep "used by process $program through /dev/vfio/$(group_of "$device")" <(timeout 60 railctl vfs apply 2>&1)
