@@ -56,6 +56,7 @@ CallPermissions::CallPermissions(const std::optional<Fabric>& fabric, const std:
                                  const CniArgs& args)
     : is_pods_(!PodName(args).empty() || !PodUid(args).empty()), whose_(WhoseNetwork(network, args)) {
   if (fabric) may_ = PermissionsFor(fabric->policy, network, PodNamespace(args));
+  if (fabric) reset_ = fabric->policy.reset;
   may_.any_key = !fabric || !is_pods_;
   // A drop-in for sriov-cni: with a UID kubelet's checkpoint says whose a device is, and nobody says it
   // without.

@@ -37,6 +37,7 @@ class CallPermissions {
   [[nodiscard]] bool is_pods() const { return is_pods_; }
   // Whether it may name a VF that kubelet did not give to the pod.
   [[nodiscard]] bool any_device() const { return !is_pods_ || may_.any_device; }
+  [[nodiscard]] ResetPolicy reset() const { return reset_; }
   // A refusal of `what`, which `allowance` in an entry of policy.networks would allow.
   [[nodiscard]] Error Refusal(const std::string& what, const std::string& allowance) const;
 
@@ -44,6 +45,7 @@ class CallPermissions {
   bool is_pods_;
   std::string whose_;  // "network rail0 in namespace jobs"
   NetworkPermissions may_;
+  ResetPolicy reset_ = ResetPolicy::kTenant;
 };
 
 Result<CallPermissions> ReadPermissions(const Root& root, const std::string& network, const CniArgs& args);

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <set>
 #include <string>
 #include <string_view>
@@ -38,8 +39,16 @@ struct NetworkRule {
   std::set<std::string> resolv_confs;  // that railhead-ipam may read for it
 };
 
+// When a device is made anew between two pods.
+enum class ResetPolicy : std::uint8_t {
+  kTenant,  // for a pod of another namespace, or when something of the last pod may be left
+  kAlways,
+  kNever,
+};
+
 struct NetworkPolicy {
   std::vector<NetworkRule> rules;
+  ResetPolicy reset = ResetPolicy::kTenant;
 };
 
 // What one call may do.

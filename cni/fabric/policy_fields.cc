@@ -57,6 +57,14 @@ NetworkRule ReadRule(JsonReader& reader) {
   return rule;
 }
 
+ResetPolicy ReadReset(JsonReader& reader) {
+  const std::string text = reader.String("reset").value_or("tenant");
+  if (text == "always") return ResetPolicy::kAlways;
+  if (text == "never") return ResetPolicy::kNever;
+  if (text != "tenant") reader.Fail("reset", "'" + text + "' is not known", "tenant, always or never");
+  return ResetPolicy::kTenant;
+}
+
 }  // namespace
 
 NetworkPolicy ReadPolicy(JsonReader& root) {
@@ -64,6 +72,7 @@ NetworkPolicy ReadPolicy(JsonReader& root) {
   auto reader = root.Object("policy");
   if (!reader) return policy;
   for (JsonReader& rule : reader->Objects("networks")) policy.rules.push_back(ReadRule(rule));
+  policy.reset = ReadReset(*reader);
   reader->Close();
   return policy;
 }

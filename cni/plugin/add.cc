@@ -11,6 +11,7 @@
 #include "cni/plugin/permissions.h"
 #include "cni/plugin/plugin.h"
 #include "cni/plugin/release.h"
+#include "cni/plugin/tenant.h"
 #include "cni/skel/result.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/state_folder.h"
@@ -87,7 +88,7 @@ class Adding {
 
   Result<CniResult> Run(const AttachPlan& plan, PodNetwork& network, const DeviceLocks& locks) {
     JournalEntry entry = RH_TRY(DescribeAttachment(root_, kernel_, network, request_, plan));
-    RH_TRY(Begin(entry, network));
+    RH_TRY(Begin(plan, entry, network));
     const auto addressing = RH_TRY(Allocate(plan, locks, entry));
     RH_TRY(DescribeAddressing(network, plan, addressing, entry));
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
@@ -107,7 +108,8 @@ class Adding {
 
  private:
   // Before anything is touched: how it was is on record, and so is the way back.
-  Result<void> Begin(const JournalEntry& entry, const PodNetwork& network) {
+  Result<void> Begin(const AttachPlan& plan, const JournalEntry& entry, const PodNetwork& network) {
+    RH_TRY(RecordTenant(root_, TenantOf(request_.args), plan));
     undo_.Push("the attachment", [this, key = entry.key, pod_ns = &network.pod_ns]() -> Result<void> {
       // As it is on record by then, with addresses and rules.
       const auto recorded = RH_TRY(journal_.Find(key));
@@ -247,6 +249,13 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   clock.Done("claim");
   auto resolved = ResolvePlan(root_, *network.host, request, config, choice, may);
   if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
+  const auto reset = MakeReadyFor(root_, kernel_, journal_, TenantOf(request.args), may.reset(), *resolved);
+  if (!reset) return Fail(WithLostDevices(root_, choice, reset.error()));
+  if (*reset) {
+    clock.Done("reset");
+    resolved = ResolvePlan(root_, *network.host, request, config, choice, may);
+    if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
+  }
   AttachPlan plan = *std::move(resolved);
   if (auto read = ReadHostSettings(kernel_, network, plan); !read)
     return Fail(WithLostDevices(root_, choice, std::move(read.error())));

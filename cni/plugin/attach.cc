@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "cni/plugin/home.h"
 #include "cni/plugin/host_device.h"
 #include "cni/plugin/rdma_step.h"
 #include "cni/plugin/rebind.h"

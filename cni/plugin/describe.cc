@@ -76,16 +76,10 @@ Result<void> DescribeRdma(const Root& root, Kernel& kernel, const AttachPlan& at
 
 Result<AttachedLink> DescribeLink(const Root& root, Kernel& kernel, const AttachPlan& attach,
                                   const LinkPlan& plan) {
-  AttachedLink link;
-  link.device = plan.bdf;
-  link.pf = plan.pf_bdf;
-  link.vf = plan.device.vf_index.value_or(-1);
+  AttachedLink link = RH_TRY(DescribeOnHost(root, plan));
   link.rail = plan.RailName();
-  link.pod_name = plan.pod_name;
   link.slot = plan.slot;
   if (!plan.slot.empty() && plan.allocation) link.resource = plan.allocation->resource;
-  DescribeHost(plan, link);
-  RH_TRY(DescribeNames(root, plan, link));
   RH_TRY(DescribeRdma(root, kernel, attach, plan, link));
   link.pod_mtu = plan.mtu.value_or(plan.host_link.mtu);
   if (!plan.user_space) link.tuning = TuningFor(attach.config.tuning, plan.pod_name);
@@ -105,6 +99,17 @@ Result<void> ReadHostSettings(Kernel& kernel, const PodNetwork& network, AttachP
         RH_TRY_WRAP(devices->Read(link.host_link), "reading the settings of device " + link.bdf);
   }
   return {};
+}
+
+Result<AttachedLink> DescribeOnHost(const Root& root, const LinkPlan& plan) {
+  AttachedLink link;
+  link.device = plan.bdf;
+  link.pf = plan.pf_bdf;
+  link.vf = plan.device.vf_index.value_or(-1);
+  link.pod_name = plan.pod_name;
+  DescribeHost(plan, link);
+  RH_TRY(DescribeNames(root, plan, link));
+  return link;
 }
 
 Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,

@@ -17,6 +17,9 @@ namespace railhead {
 // that is undone leaves them as they were.
 Result<void> ReadHostSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
 
+// A device as it is on the host, without what an ADD would do to it.
+Result<AttachedLink> DescribeOnHost(const Root& root, const LinkPlan& plan);
+
 // Before addresses are known: enough to bring every device home.
 Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
                                         const CniRequest& request, const AttachPlan& plan);

@@ -1,8 +1,5 @@
 #include "cni/plugin/home.h"
 
-#include <algorithm>
-#include <array>
-#include <string_view>
 #include <thread>
 
 #include "cni/plugin/device_settings.h"
@@ -11,6 +8,7 @@
 #include "cni/plugin/rebind.h"
 #include "cni/plugin/routing.h"
 #include "cni/plugin/vf_reset.h"
+#include "cni/state/tenants.h"
 #include "netns/base/poll_pause.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
@@ -107,6 +105,8 @@ Result<void> RemoveUppers(const Way& way, const AttachedLink& link, const Link& 
     if (late)
       return Fail(ErrorCode::kBusy, "the pod puts ever new interfaces on " + link.device,
                   "end its processes");
+    // It may have moved others into namespaces that are out of our sight.
+    RH_TRY(MarkLeft(way.root, link.device, "its pod had put " + uppers.front().name + " on it"));
     for (const Link& upper : uppers) {
       RH_TRY_WRAP(way.pod->DeleteLink(upper.index),
                   "removing " + upper.name + ", which the pod has put on " + link.device);
@@ -179,21 +179,11 @@ Result<void> RestoreMacByBinding(const Way& way, const AttachedLink& link, int p
   return WithContext(way.host.SetVf(pf, link.vf, change), what);
 }
 
-// nullopt: the PF was removed, and the VF with it.
-Result<std::optional<Link>> FindPf(const Way& way, const AttachedLink& link) {
-  const auto pf_address = PciAddress::Parse(link.pf);
-  const auto name = pf_address ? RH_TRY(UplinkNetdev(way.root, *pf_address)) : std::nullopt;
-  const auto pf = name ? RH_TRY(way.host.FindLink(*name)) : std::nullopt;
-  if (pf || !RH_TRY(FindFunction(way, link))) return pf;
-  return Fail(ErrorCode::kNotFound,
-              "restoring VF " + std::to_string(link.vf) + ": its PF " + link.pf + " is not on the host");
-}
-
 Result<void> RestoreVf(const Way& way, const AttachedLink& link) {
   // A rebind can have been interrupted while the PF said another MAC (RebindKeepingMac).
   const bool mac = link.vf_change.mac || !link.rebound_for.empty();
   if ((link.vf_change.Empty() && !mac) || !link.host_vf) return {};
-  const auto pf = RH_TRY(FindPf(way, link));
+  const auto pf = RH_TRY(FindPfOnHost(way.root, way.host, link));
   if (!pf) return {};
   const auto now = RH_TRY(way.host.GetVf(pf->index, link.vf));
   if (!now) return {};  // the VFs were removed
@@ -259,19 +249,6 @@ Result<void> RestoreLink(const Way& way, const AttachedLink& link) {
   return RestoreAltNames(way.root, way.host, link, *found, name);
 }
 
-// A driver that reads its MAC when it binds takes the PF's, which can differ from the one it had. So the PF
-// gives the host's MAC for the time of the rebind.
-Result<void> RebindKeepingMac(const Way& way, const AttachedLink& link, const PciAddress& address) {
-  const bool differs = link.host_vf && !link.host_vf->mac.IsZero() && link.host_vf->mac != link.host_mac;
-  const auto pf = differs && NeedsRebindForMac(link.driver) ? RH_TRY(FindPf(way, link)) : std::nullopt;
-  VfChange change;
-  change.mac = link.host_mac;
-  if (pf) RH_TRY(way.host.SetVf(pf->index, link.vf, change));
-  RH_TRY(RebindAndAwait(way.root, way.kernel, way.host, address));
-  change.mac = link.host_vf ? link.host_vf->mac : MacAddress{};
-  return pf ? way.host.SetVf(pf->index, link.vf, change) : Result<void>();
-}
-
 // Replaces what the pod has left by the driver's defaults. A PF with VFs is never bound anew: that would
 // remove the VFs.
 Result<void> RebindForSettings(const Way& way, const AttachedLink& link, const LeftSettings& left) {
@@ -285,7 +262,8 @@ Result<void> RebindForSettings(const Way& way, const AttachedLink& link, const L
                     : "set them by ethtool");
   }
   RH_TRY(way.before_rebind(link.device, Describe(left)));
-  return RebindKeepingMac(way, link, function->address);
+  RH_TRY(RebindKeepingMac(way.root, way.kernel, way.host, link));
+  return {};
 }
 
 Result<void> RestoreDevice(const Way& way, const AttachedLink& link) {
@@ -328,9 +306,16 @@ Result<void> BringLinkHome(const Way& way, const AttachedLink& link) {
 
 }  // namespace
 
-bool NeedsRebindForMac(const std::string& driver) {
-  static constexpr std::array<std::string_view, 2> kDrivers = {"igbvf", "ixgbevf"};
-  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
+Result<void> RebindOnHost(const Root& root, Kernel& kernel, const AttachedLink& link, Deadline deadline) {
+  const NetNs host_ns = RH_TRY(kernel.HostNetns());
+  const auto host = RH_TRY(kernel.OpenRoute(host_ns));
+  const auto devices = RH_TRY(kernel.OpenDevices(host_ns));
+  const BeforeRebind never;
+  const Way way{root, kernel, host_ns, *host, nullptr, nullptr, deadline, *devices, never};
+  const Link bound = RH_TRY(RebindKeepingMac(root, kernel, *host, link));
+  // What is refused is the driver's default.
+  RH_TRY(RestoreSettings(*devices, bound, link.host_settings));
+  return RestoreLink(way, link);
 }
 
 Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const NetNs* pod_ns,

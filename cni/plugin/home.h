@@ -33,8 +33,8 @@ using BeforeRebind = std::function<Result<void>(const std::string& device, const
 Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const NetNs* pod_ns,
                        Deadline deadline, const BeforeRebind& before_rebind);
 
-// Drivers that take a VF's administrative MAC only when they bind: "Reload the VF
-// driver to make this change effective" (igb_ndo_set_vf_mac, ixgbe_ndo_set_vf_mac).
-bool NeedsRebindForMac(const std::string& driver);
+// Binds the driver of a device on the host anew, and restores what `link` says of the host. When this is
+// interrupted, BringHome() with an entry that has `link` and a `rebound_for` completes it.
+Result<void> RebindOnHost(const Root& root, Kernel& kernel, const AttachedLink& link, Deadline deadline);
 
 }  // namespace railhead

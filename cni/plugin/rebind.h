@@ -1,7 +1,13 @@
 // Binds a device's driver anew. The driver then reads the VF's MAC, and starts with its default settings.
-// Threads: as Kernel. Errors: kTimeout when the interface does not come back.
+// What processes and pods have left on the device is gone: interfaces on top of it in every namespace, XDP
+// and tc programs, RDMA contexts (drivers of hardware disassociate them, ib_uverbs_remove_one). Threads: as
+// Kernel. Errors: kTimeout when the interface does not come back.
 #pragma once
 
+#include <optional>
+#include <string>
+
+#include "cni/state/journal.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
@@ -9,7 +15,17 @@
 
 namespace railhead {
 
+// Drivers that take a VF's administrative MAC only when they bind: "Reload the VF
+// driver to make this change effective" (igb_ndo_set_vf_mac, ixgbe_ndo_set_vf_mac).
+bool NeedsRebindForMac(const std::string& driver);
+
 // Returns the device's new interface on the host.
 Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, const PciAddress& device);
+
+// The same, and the interface has `link.host_mac` afterwards with drivers that take it from the PF.
+Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedLink& link);
+
+// The PF's interface on the host; nullopt: the PF was removed, and the VF with it.
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedLink& link);
 
 }  // namespace railhead

@@ -10,6 +10,7 @@
 #include "cni/skel/plugin.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal_json.h"
+#include "cni/state/tenants.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci.h"
 
@@ -62,6 +63,7 @@ class Recoverer {
         LogRebind(root_, entry.key, device, why);
         return {};
       };
+      (void)MarkLeft(root_, link.device, "its journal entry could not be read");
       if (Try("device " + link.device, BringHome(root_, kernel_, one, pod, HomeDeadline(), log_rebind)))
         result_.restored.push_back(link.device);
     }

@@ -7,6 +7,7 @@
 //     handoff/CONTAINER/nccl.conf, topology.xml   one per sandbox
 //     handoff-device/BDF/nccl.conf                the same, for "delivery": "mount"
 //     displaced-names/BDF.json                    own names of a device that has a substitute name
+//     tenants/BDF.json                            whose pod had a device last
 //     rdma-mode                                   RDMA namespace mode at the first ADD
 //     announce/                                   announcements to repeat, for railheadd
 //     reach.json                                  what the probes have found, for railctl
@@ -56,6 +57,9 @@ inline std::string DeviceHandoffRoot(const Root& root) {
 }
 inline std::string DisplacedNames(const Root& root) {
   return root.Path("/run/railhead/displaced-names");
+}
+inline std::string Tenants(const Root& root) {
+  return root.Path("/run/railhead/tenants");
 }
 inline std::string RdmaMode(const Root& root) {
   return root.Path("/run/railhead/rdma-mode");

@@ -4,6 +4,7 @@
 #include "cni/plugin/ipam_step.h"
 #include "cni/plugin/pod_network.h"
 #include "cni/plugin/release.h"
+#include "cni/plugin/reset.h"
 #include "cni/skel/plugin.h"
 #include "cni/state/checkpoint.h"
 #include "deviceplugin/reconcile/pass.h"
@@ -49,6 +50,7 @@ Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
   const auto ns = RH_TRY(OpenPodOf(pass.kernel, entry));
   if (!ns && RH_TRY(MayBeHidden(pass.root, entry))) return Verdict{};
   // While it runs, an ADD holds the lock that we get before this counts.
+  if (IsReset(entry)) return Verdict{"its reset was interrupted"};
   if (entry.phase == Phase::kPlanned) return Verdict{"its ADD was killed or could not be undone"};
   if (!ns) return Verdict{"its network namespace is gone"};
   if (!pass.options.repeated || !PodIsForgotten(pass.root, entry)) return Verdict{};

@@ -26,6 +26,7 @@ std::vector<Place> PlacesOf(const Root& root) {
           {paths::CdiDirectory(root), "railhead-", ".json"},
           {paths::CdiDirectory(root), "railheadd-", ".json"},
           {paths::CdiRecords(root), "", ".json"},
+          {paths::Tenants(root), "", ".json"},
           // What the parts tell of the node: health, leaves, reach, drains.
           {root.Path("/run/railhead"), "", ".json"},
           {root.Path("/var/lib/railhead"), "", ".json"}};

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kTops = {"/run/railhead", "/run/cdi", "/var/run/k8s.cni.cncf.io",
                                                    "/var/lib/railhead"};
-constexpr std::array<std::string_view, 11> kShared = {
+constexpr std::array<std::string_view, 12> kShared = {
     "/run/cdi",
     "/run/railhead/announce",
     "/run/railhead/attachments",
@@ -24,6 +24,7 @@ constexpr std::array<std::string_view, 11> kShared = {
     "/run/railhead/handoff-device",
     "/run/railhead/locks",
     "/run/railhead/provision",
+    "/run/railhead/tenants",
     "/var/lib/railhead/allocations",
     "/var/lib/railhead/ipam",
     "/var/run/k8s.cni.cncf.io/devinfo/dp",

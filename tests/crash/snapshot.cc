@@ -15,10 +15,10 @@ namespace railhead::crash {
 namespace {
 
 // Below /run/railhead and /var/lib/railhead. The store is asked for its addresses; the
-// log, the mode at the first ADD and requests to a railheadd that is not running are no
-// part of an attachment.
-constexpr std::string_view kStaying[] = {"locks",        "ipam",      "attach.log",
-                                         "attach.log.1", "rdma-mode", "announce"};
+// log, the mode at the first ADD, requests to a railheadd that is not running and whose pod had a device last
+// are no part of an attachment.
+constexpr std::string_view kStaying[] = {"locks",     "ipam",     "attach.log", "attach.log.1",
+                                         "rdma-mode", "announce", "tenants"};
 
 void Append(Snapshot& lines, std::vector<std::string> more) {
   lines.insert(lines.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
