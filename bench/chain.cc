@@ -32,6 +32,7 @@ Result<ProcessResult> Chain::Run(const ChainPlugin& plugin, const std::string& c
   call.environment = {"CNI_COMMAND=" + command,     "CNI_CONTAINERID=" + sandbox.id,
                       "CNI_NETNS=" + sandbox.netns, "CNI_IFNAME=" + sandbox.ifname,
                       "CNI_PATH=" + cni_path_,      "PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  if (!args_.empty()) call.environment.push_back("CNI_ARGS=" + args_);
   if (!root_.empty()) call.environment.push_back("RAILHEAD_ROOT=" + root_);
   call.input = config.dump();
   return WithContext(RunProcess(call), command);

@@ -47,6 +47,9 @@ class Chain {
   // Put before every command line: a program that runs it ({} for none).
   void SetPrefix(std::vector<std::string> prefix) { prefix_ = std::move(prefix); }
 
+  // CNI_ARGS of all calls.
+  void SetArgs(std::string args) { args_ = std::move(args); }
+
   // The first address of the last ADD's result, "10.0.0.1/24"; empty without one.
   [[nodiscard]] std::string Address() const;
 
@@ -58,6 +61,7 @@ class Chain {
   std::string cni_path_;
   std::string root_;
   std::vector<std::string> prefix_;
+  std::string args_;
   std::string result_;
 };
 

@@ -69,3 +69,10 @@ echo "guest: eight VFs" >&2
 echo "guest: eight VFs with soft RoCE" >&2
 rails_fabric '"softRoce": true,'
 "${rails[@]}" --group rails-rxe --rounds "$rails_rounds" --soft-roce
+echo "guest: VFs of the same and of another tenant" >&2
+rails_fabric ''
+jq '.addresses.conflictProbeMs = 0 | .policy.networks = [ { devices: "any" } ]' /etc/railhead/fabric.json >/tmp/fabric.json
+mv /tmp/fabric.json /etc/railhead/fabric.json
+"$bin/railhead_bench" rails "${vfs[@]:0:2}" --out "$OUT/lines" --programs "$bin" --scratch /tmp/scratch-rails \
+    --group tenant-one --rounds "$rails_rounds" --tenants
+"${rails[@]}" --group tenant-eight --rounds "$rails_rounds" --tenants

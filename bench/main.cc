@@ -23,6 +23,7 @@ struct CommandLine {
   Setting setting;
   RailsSetting rails;
   bool journal = false;
+  bool tenants = false;
   std::vector<std::string> devices;
   std::string out;
   std::vector<std::string> programs;
@@ -73,6 +74,7 @@ Result<void> Rails(CommandLine& line) {
   RH_TRY(ReadRails(line));
   Record record;
   RH_TRY(line.journal                ? MeasureJournal(line.rails, record)
+         : line.tenants              ? MeasureTenants(line.rails, record)
          : line.rails.before.empty() ? MeasureRails(line.rails, record)
                                      : MeasureBefore(line.rails, record));
   return record.AppendTo(line.out);
@@ -137,6 +139,7 @@ CLI::App* AddRails(CLI::App& app, CommandLine& line) {
   command->add_option("--scratch", line.rails.scratch, "Directory for the peers' state")->required();
   command->add_flag("--soft-roce", line.rails.soft_roce, "The rails have soft RoCE");
   command->add_flag("--journal", line.journal, "Instead: the first VF with a short and a long journal");
+  command->add_flag("--tenants", line.tenants, "Instead: for pods of two namespaces in turn");
   command->add_option("--vf", line.devices, "NETDEV,BDF,PF,VF,RAIL")->required();
   command->add_option("--out", line.out, "File to append to")->required();
   return command;

@@ -191,6 +191,13 @@ class Chains final : public RailsContender {
   std::vector<Chain> chains_;
 };
 
+Chain RailheadChain(const RailsSetting& setting, int probe_ms) {
+  Json config = {{"type", "railhead"}, {"waitSeconds", 120}, {"devices", Json::array()}};
+  for (const auto& rail : setting.devices) config["devices"].push_back(rail.device.bdf);
+  if (probe_ms >= 0) config["conflictProbeMs"] = probe_ms;
+  return {"rails", {{setting.programs + "/railhead", config.dump()}}, setting.programs, ""};
+}
+
 std::vector<ChainPlugin> HostDevicePlugins(const RailsSetting& setting, const RailDevice& rail) {
   const std::string conf = "net.ipv4.conf." + rail.pod_name + ".";
   const std::string base = rail.Subnet().substr(0, rail.Subnet().rfind('.') + 1);
@@ -236,11 +243,16 @@ std::unique_ptr<RailsContender> MakeRailheadBefore(const RailsSetting& setting) 
 
 std::unique_ptr<RailsContender> MakeRailhead(const RailsSetting& setting, int probe_ms) {
   auto contender = std::make_unique<Chains>(kRailhead, "/run/netns/bench-1");
-  Json config = {{"type", "railhead"}, {"waitSeconds", 120}, {"devices", Json::array()}};
-  for (const auto& rail : setting.devices) config["devices"].push_back(rail.device.bdf);
-  if (probe_ms >= 0) config["conflictProbeMs"] = probe_ms;
-  contender->Append(kIfname,
-                    Chain("rails", {{setting.programs + "/railhead", config.dump()}}, setting.programs, ""));
+  contender->Append(kIfname, RailheadChain(setting, probe_ms));
+  return contender;
+}
+
+std::unique_ptr<RailsContender> MakeRailheadOf(const RailsSetting& setting,
+                                               const std::string& pod_namespace) {
+  auto contender = std::make_unique<Chains>(kRailhead, "/run/netns/bench-1");
+  Chain chain = RailheadChain(setting, -1);
+  chain.SetArgs("IgnoreUnknown=1;K8S_POD_NAMESPACE=" + pod_namespace + ";K8S_POD_NAME=train");
+  contender->Append(kIfname, std::move(chain));
   return contender;
 }
 

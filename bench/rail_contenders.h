@@ -54,6 +54,8 @@ class RailsContender {
 std::unique_ptr<RailsContender> MakeIpBatch(const RailsSetting& setting);
 // `probe_ms` < 0: conflict detection as the fabric has it.
 std::unique_ptr<RailsContender> MakeRailhead(const RailsSetting& setting, int probe_ms);
+// For a pod of that namespace; conflict detection as the fabric has it.
+std::unique_ptr<RailsContender> MakeRailheadOf(const RailsSetting& setting, const std::string& pod_namespace);
 // The same by the programs of the earlier build.
 std::unique_ptr<RailsContender> MakeRailheadBefore(const RailsSetting& setting);
 std::unique_ptr<RailsContender> MakeHostDeviceChains(const RailsSetting& setting);

@@ -195,6 +195,20 @@ Result<void> MeasureBefore(const RailsSetting& setting, Record& record) {
   return {};
 }
 
+Result<void> MeasureTenants(const RailsSetting& setting, Record& record) {
+  const auto red = MakeRailheadOf(setting, "red");
+  const auto blue = MakeRailheadOf(setting, "blue");
+  for (int round = 0; round <= setting.rounds; ++round) {
+    RailsContender& contender = round % 2 == 0 ? *red : *blue;
+    for (const bool first : {true, false}) {
+      const Turn turn{contender, first ? kOtherTenant : kSameTenant};
+      const std::string id = "tenant-" + std::to_string(round) + (first ? "" : "-s");
+      RH_TRY(Take(turn, id, setting, round == 0 ? nullptr : &record));
+    }
+  }
+  return {};
+}
+
 Result<void> MeasureJournal(const RailsSetting& setting, Record& record) {
   RailsSetting one = setting;
   one.devices.resize(1);

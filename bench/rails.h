@@ -11,6 +11,8 @@ namespace railhead::bench {
 
 inline constexpr const char* kRailheadProbing = "railhead, conflict detection";
 inline constexpr const char* kRailheadBefore = "railhead, before";
+inline constexpr const char* kSameTenant = "the same namespace";
+inline constexpr const char* kOtherTenant = "another namespace";
 inline constexpr const char* kOneEntry = "1 entry";
 inline constexpr const char* kManyEntries = "1000 entries";
 // As AddPhases() calls a phase that railhead logs.
@@ -23,6 +25,10 @@ Result<void> MeasureRails(const RailsSetting& setting, Record& record);
 
 // Railhead beside an earlier build of it and nobody else, who begins changing with each round.
 Result<void> MeasureBefore(const RailsSetting& setting, Record& record);
+
+// Pods of two namespaces in turn, two pods of each: the first gets the devices of the other namespace, which
+// are made anew for it. The fabric must permit any device to them.
+Result<void> MeasureTenants(const RailsSetting& setting, Record& record);
 
 // The first device alone, with 1 and with 1,000 attachments of other pods in the journal.
 // The journal must be empty, and is afterwards.

@@ -113,6 +113,10 @@ std::string Tables(const Record& record) {
                      "x batch") +
          AttachTable(record, kJournal, "One VF, by the length of the journal, in the guest (emulated)",
                      kOneEntry, "x 1") +
+         AttachTable(record, kTenantOne, "One VF, by whose it was, in the guest (emulated)", kSameTenant,
+                     "x same") +
+         AttachTable(record, kTenantEight, "Eight VFs, by whose they were, in the guest (emulated)",
+                     kSameTenant, "x same") +
          RtnlTable(record, kGuestRtnl, "Changes of a link beside /metrics/nics in the guest (emulated)");
 }
 
