@@ -27,7 +27,7 @@ IpAddress AddressNumber(int number, bool v4) {
 struct Model {
   std::vector<RivalClaim> log;
 
-  std::set<IpAddress> ClaimedBy(const MacAddress& source, bool v4, milliseconds now) const {
+  [[nodiscard]] std::set<IpAddress> ClaimedBy(const MacAddress& source, bool v4, milliseconds now) const {
     std::set<IpAddress> claimed;
     for (const RivalClaim& one : log) {
       const bool counts = one.boottime <= now && now - one.boottime <= kClaimCounts;
@@ -35,7 +35,7 @@ struct Model {
     }
     return claimed;
   }
-  bool Heard(const AddressConflict& one, milliseconds now) const {
+  [[nodiscard]] bool Heard(const AddressConflict& one, milliseconds now) const {
     for (const RivalClaim& claim : log) {
       const auto age = now - claim.boottime;
       if (claim.source == one.source && claim.address == one.claim.address && age >= kClaimConfirms &&

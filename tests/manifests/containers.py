@@ -30,12 +30,17 @@ def started(container, init, volumes, node):
         'probes': {probe: f'http://{get["host"]}:{get["port"]}{get["path"]}' for probe, get in gets.items()}}
 
 
+def source_of(volume):
+    if 'hostPath' in volume:
+        return volume['hostPath']['path']
+    return f'secret:{volume["secret"]["secretName"]}' if 'secret' in volume else f'configMap:{volume["configMap"]["name"]}'
+
+
 def main():
     with open(sys.argv[1], encoding='utf-8') as file:
         daemonset, = (one for one in yaml.safe_load_all(file) if one['kind'] == 'DaemonSet')
     pod = daemonset['spec']['template']['spec']
-    volumes = {volume['name']: volume['hostPath']['path'] if 'hostPath' in volume else f'configMap:{volume["configMap"]["name"]}'
-               for volume in pod['volumes']}
+    volumes = {volume['name']: source_of(volume) for volume in pod['volumes']}
     print(json.dumps([started(container, init, volumes, sys.argv[2]) for init, containers in
                       ((True, pod['initContainers']), (False, pod['containers'])) for container in containers]))
 

@@ -3,7 +3,8 @@ import json
 import re
 
 # Made by others: the cluster, or whoever applies the manifests.
-EXTERNAL = {('ConfigMap', 'kube-root-ca.crt'): {'ca.crt'},
+EXTERNAL = {('Secret', 'railhead-probe-keys'): {'probe-keys'},  # optional
+            ('ConfigMap', 'kube-root-ca.crt'): {'ca.crt'},
             ('Secret', 'railhead-etcd'): {'ca.pem', 'client.pem', 'client-key.pem'}}
 PAGES = {'/metrics', '/metrics/nics'}
 PROGRAMS = {'railhead', 'railhead-ipam', 'railheadd', 'railctl'}
