@@ -2,7 +2,7 @@
 # them: of a library some of whose files pull in half the project, the files are named here.
 railhead_library(fuzz_skel
   SOURCES ${CMAKE_SOURCE_DIR}/cni/skel/json_objects.cc ${CMAKE_SOURCE_DIR}/cni/skel/json_reader.cc ${CMAKE_SOURCE_DIR}/cni/skel/request.cc
-          ${CMAKE_SOURCE_DIR}/cni/skel/result.cc ${CMAKE_SOURCE_DIR}/cni/skel/cni_error.cc
+          ${CMAKE_SOURCE_DIR}/cni/skel/result.cc ${CMAKE_SOURCE_DIR}/cni/skel/cni_error.cc ${CMAKE_SOURCE_DIR}/cni/skel/pod_args.cc
   DEPS railhead_base nlohmann_json::nlohmann_json)
 railhead_library(fuzz_state
   SOURCES ${CMAKE_SOURCE_DIR}/cni/state/bind_protocol.cc ${CMAKE_SOURCE_DIR}/cni/state/checkpoint.cc
@@ -10,12 +10,13 @@ railhead_library(fuzz_state
           ${CMAKE_SOURCE_DIR}/cni/fabric/addressing_fields.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric.cc ${CMAKE_SOURCE_DIR}/cni/fabric/fabric_reader.cc ${CMAKE_SOURCE_DIR}/cni/fabric/handoff_fields.cc
           ${CMAKE_SOURCE_DIR}/cni/fabric/policy.cc ${CMAKE_SOURCE_DIR}/cni/fabric/policy_fields.cc
           ${CMAKE_SOURCE_DIR}/cni/fabric/station_mac.cc
-          ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc
+          ${CMAKE_SOURCE_DIR}/cni/fabric/call_permissions.cc
+          ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc ${CMAKE_SOURCE_DIR}/cni/plugin/permissions.cc
   DEPS fuzz_skel railhead_device_fields railhead_sys)
 # The plugin as a whole, on the fake kernel: all files but the programs', the tests' and those above.
 file(GLOB plugin_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cni/handoff/*.cc ${CMAKE_SOURCE_DIR}/cni/plugin/*.cc
      ${CMAKE_SOURCE_DIR}/cni/state/*.cc ${CMAKE_SOURCE_DIR}/tests/fake/*.cc ${CMAKE_SOURCE_DIR}/tests/sysfs/*.cc)
-list(FILTER plugin_files EXCLUDE REGEX "(_test|/main|/config|/bind_protocol|/checkpoint|/journal_json)\\.cc$")
+list(FILTER plugin_files EXCLUDE REGEX "(_test|/main|/config|/permissions|/bind_protocol|/checkpoint|/journal_json)\\.cc$")
 railhead_library(fuzz_plugin
   SOURCES ${plugin_files} ${CMAKE_SOURCE_DIR}/cni/skel/delegate.cc ${CMAKE_SOURCE_DIR}/cni/skel/plugin.cc
   DEPS fuzz_state railhead_netns)
@@ -138,6 +139,7 @@ railhead_library(fuzz_migration
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/addresses.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/chain.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/documents.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/held_addresses.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/migration.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/network.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/policy.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/rails.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/report.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/resources.cc
   DEPS fuzz_pools fuzz_store fuzz_leasing)

@@ -56,6 +56,7 @@ PfTraffic Counted(std::uint64_t rx_bytes, bool carrier = true) {
 class CollectorTest : public ReconcilerFixture {
  protected:
   void SetUp() override {
+    permissions_ = R"(,"devices":"any")";  // kubelet has given nothing to anybody
     ReconcilerFixture::SetUp();
     ASSERT_NO_FATAL_FAILURE(offer_.pools = Pools());
     for (const char* pf : {"pf0", "pf1", "pf2"}) wire_.links[pf] = Counted(1000);
