@@ -40,6 +40,8 @@ std::string_view NameOf(LeaseEvent::Kind kind) {
       return "no block left";
     case Kind::kOtherLayout:
       return "other block size";
+    case Kind::kStoodStill:
+      return "machine stood still";
   }
   return "unknown";
 }

@@ -34,13 +34,14 @@ struct LeaseEvent {
     kReclaimed,    // the blocks of a dead node are free
     kPoolFull,     // no block is left
     kOtherLayout,  // the cluster divides the subnet differently
+    kStoodStill,   // this machine did, or its clock was set: nothing is given before the next renewal
   };
   Kind kind;
   std::string pool;
   std::optional<std::uint64_t> index;
   std::string detail;
 };
-inline constexpr std::size_t kLeaseEventKinds = static_cast<std::size_t>(LeaseEvent::Kind::kOtherLayout) + 1;
+inline constexpr std::size_t kLeaseEventKinds = static_cast<std::size_t>(LeaseEvent::Kind::kStoodStill) + 1;
 std::string_view NameOf(LeaseEvent::Kind kind);
 // Something that people have to see to.
 bool IsProblem(LeaseEvent::Kind kind);

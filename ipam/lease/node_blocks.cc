@@ -110,6 +110,17 @@ std::string_view NameOf(BlockState state) {
   return "unknown";
 }
 
+std::uint64_t NodeLease::StoodStillMs(const ClockReading& now) const {
+  // A fence is at most half of reclaim_ms (settings.cc): with a quarter more, blocks are still this node's.
+  constexpr std::int64_t kPart = 4;
+  if (reclaim_ms == 0 || renewed_wall_seconds == 0 || boot_id != now.boot_id) return 0;
+  const std::int64_t wall_ms = (now.wall_seconds - renewed_wall_seconds) * 1000;
+  const std::int64_t passed_ms =
+      static_cast<std::int64_t>(now.boottime_ms) - static_cast<std::int64_t>(renewed_ms);
+  const std::int64_t still_ms = wall_ms - std::max<std::int64_t>(passed_ms, 0);
+  return still_ms > static_cast<std::int64_t>(reclaim_ms) / kPart ? static_cast<std::uint64_t>(still_ms) : 0;
+}
+
 Result<void> NodeLease::CheckValid(const ClockReading& now) const {
   if (boot_id.empty()) {
     return Fail(ErrorCode::kBusy, "the cluster store has not answered yet: blocks are not known to be ours",
@@ -117,6 +128,12 @@ Result<void> NodeLease::CheckValid(const ClockReading& now) const {
   }
   if (boot_id != now.boot_id) {
     return Fail(ErrorCode::kBusy, "the cluster store has not answered since this node was started",
+                "try again later: blocks are used again when railheadd has asked the cluster store once");
+  }
+  if (const std::uint64_t still_ms = StoodStillMs(now); still_ms != 0) {
+    return Fail(ErrorCode::kBusy,
+                "this machine stood still for " + Seconds(still_ms) +
+                    ", or its clock was set: others may have taken its blocks meanwhile",
                 "try again later: blocks are used again when railheadd has asked the cluster store once");
   }
   // A clock of before the renewal would be none of this boot.
@@ -144,6 +161,10 @@ Result<std::optional<NodeLease>> ReadNodeLease(const LmdbTxn& txn) {
   lease.boot_id = reader.Text();
   lease.renewed_ms = reader.Number();
   lease.fence_ms = reader.Number();
+  if (!reader.Done()) {
+    lease.renewed_wall_seconds = static_cast<std::int64_t>(reader.Number());
+    lease.reclaim_ms = reader.Number();
+  }
   if (!reader.Done()) return Fail(MalformedBlocks("lease"));
   return lease;
 }
@@ -153,7 +174,8 @@ Result<void> WriteNodeLease(LmdbTxn& txn, const NodeLease& lease) {
                  Text(lease.node) + Text(lease.machine) + Text(lease.instance) + Text(lease.previous) +
                      Text(lease.session) + Text(lease.known_session) + Number(lease.counter) +
                      Number(lease.checking ? 1 : 0) + Text(lease.boot_id) + Number(lease.renewed_ms) +
-                     Number(lease.fence_ms));
+                     Number(lease.fence_ms) + Number(static_cast<std::uint64_t>(lease.renewed_wall_seconds)) +
+                     Number(lease.reclaim_ms));
 }
 
 Result<std::vector<NodeBlock>> ReadNodeBlocks(const LmdbTxn& txn, std::string_view pool) {

@@ -9,9 +9,11 @@
 //   earlier state, or copied, looks like any other until then,
 // - after `fence_ms` without an answer of the cluster store: others may take the block when
 //   they have seen no sign of life for much longer.
-// Both are measured by CLOCK_BOOTTIME, from before the request was sent: no wall clock counts.
-// Errors: as LmdbTxn; kIo for damaged records; LeasedRanges(): kBusy, "try again later".
-// Threads: none; within the caller's transaction.
+// - when the machine stood still for more than a quarter of `reclaim_ms` since the answer, until the next
+// one. All is measured by CLOCK_BOOTTIME, from before the request was sent. That clock stands still with a
+// virtual machine that is paused, and others count on: what the wall clock is ahead tells. It can be set,
+// which costs one answer. Errors: as LmdbTxn; kIo for damaged records; LeasedRanges(): kBusy, "try again
+// later". Threads: none; within the caller's transaction.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +68,12 @@ struct NodeLease {
   std::string boot_id;        // of renewed_ms; empty: never renewed
   std::uint64_t renewed_ms = 0;
   std::uint64_t fence_ms = 0;
+  std::int64_t renewed_wall_seconds = 0;  // CLOCK_REALTIME of renewed_ms; 0: an older version wrote it
+  std::uint64_t reclaim_ms = 0;           // 0: others never take blocks
 
+  // How much further the wall clock is than CLOCK_BOOTTIME since the renewal, in milliseconds, where that is
+  // so much that others can be about to take blocks; else 0.
+  [[nodiscard]] std::uint64_t StoodStillMs(const ClockReading& now) const;
   // Whether blocks may be handed out from; else why not.
   [[nodiscard]] Result<void> CheckValid(const ClockReading& now) const;
   bool operator==(const NodeLease&) const = default;

@@ -66,7 +66,8 @@ Result<void> NodeSign::Identify() {
 }
 
 bool NodeSign::Due() const {
-  return !looked_ || context_.now.boottime_ms >= next_ms_ || context_.lease.boot_id != context_.now.boot_id;
+  return !looked_ || context_.now.boottime_ms >= next_ms_ || context_.lease.boot_id != context_.now.boot_id ||
+         context_.lease.StoodStillMs(context_.now) != 0;
 }
 
 bool NodeSign::Lists(const NodeBlock& block) const {
@@ -208,9 +209,12 @@ Result<bool> NodeSign::Write() {
     lease.boot_id = context_.now.boot_id;
     lease.renewed_ms = context_.now.boottime_ms;
     lease.fence_ms = static_cast<std::uint64_t>(context_.settings.times.fence.count());
+    lease.renewed_wall_seconds = context_.now.wall_seconds;
+    lease.reclaim_ms = static_cast<std::uint64_t>(context_.settings.times.reclaim.count());
   }
   RH_TRY(context_.Save({lease, {}, {}}));
   if (lease.checking) return true;
+  told_still_ = false;
   disturbed_ = std::max(0, disturbed_ - 1);
   // Give or take, so that nodes that were started together do not stay together.
   const auto renew_ms = static_cast<std::uint64_t>(context_.settings.times.renew.count());
@@ -219,6 +223,12 @@ Result<bool> NodeSign::Write() {
 }
 
 Result<void> NodeSign::Renew() {
+  const std::uint64_t still_ms = context_.lease.StoodStillMs(context_.now);
+  if (still_ms != 0 && !std::exchange(told_still_, true)) {
+    context_.Tell(
+        LeaseEvent::Kind::kStoodStill,
+        std::to_string(still_ms / 1000) + " s; blocks are asked for before anything is given of them");
+  }
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (!looked_) RH_TRY_WRAP(Look(), "reading this node's record");
     if (RH_TRY_WRAP(Write(), "renewing this node's lease")) return {};

@@ -55,6 +55,7 @@ class NodeSign {
   std::map<std::string, std::vector<std::uint64_t>> listed_;
   bool changed_by_others_ = false;  // though it may read the same
   int disturbed_ = 0;               // renewals until claims
+  bool told_still_ = false;
   std::uint64_t next_ms_ = 0;
 };
 

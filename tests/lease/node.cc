@@ -42,7 +42,8 @@ void TestNode::StartDaemon() {
 
 void TestNode::Reboot() {
   KillDaemon();
-  now_ = {name_ + "-boot-" + std::to_string(++boots_), 5'000, 1'700'000'000};
+  now_ = {name_ + "-boot-" + std::to_string(++boots_), 5'000,
+          kEpoch + static_cast<std::int64_t>(wall_ms_ / 1000)};
 }
 
 Leaser::Outcome TestNode::Settle() {

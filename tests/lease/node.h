@@ -39,7 +39,16 @@ class TestNode {
   NodeBook& book() { return *book_; }
 
   void Reboot();
-  void Pass(std::uint64_t ms) { now_.boottime_ms += ms; }
+  void Pass(std::uint64_t ms) {
+    now_.boottime_ms += ms;
+    PassStandingStill(ms);
+  }
+  // A virtual machine that is paused: its CLOCK_BOOTTIME is, too; the wall clock is right again when it goes
+  // on.
+  void PassStandingStill(std::uint64_t ms) {
+    wall_ms_ += ms;
+    now_.wall_seconds = kEpoch + static_cast<std::int64_t>(wall_ms_ / 1000);
+  }
   [[nodiscard]] const ClockReading& now() const { return now_; }
   // Of its store, too.
   [[nodiscard]] ClockSource clocks() const {
@@ -59,12 +68,15 @@ class TestNode {
   [[nodiscard]] std::vector<NodeBlock> BlocksIn(BlockState state);
 
  private:
+  static constexpr std::int64_t kEpoch = 1'700'000'000;
+
   ScratchRoot scratch_;
   MemoryStore store_;
   std::string name_;
   std::string machine_;
   TestPools pools_;
   ClockReading now_;
+  std::uint64_t wall_ms_ = 0;
   int boots_ = 0;
   std::mt19937_64 random_;
   std::unique_ptr<NodeBook> book_;

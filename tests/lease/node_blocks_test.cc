@@ -117,6 +117,54 @@ TEST_F(NodeBlocksTest, NothingIsHandedOutBehindTheFence) {
   EXPECT_EQ(store->Release(OwnerNumber(0), At(151)).value_or(0), 1U);
 }
 
+// By how much the wall clock is ahead of the other one since the renewal: a quarter of the time after which
+// others take blocks, and no more. Where they never do, or the record is of an older version, nothing is
+// known and nothing refused.
+TEST_F(NodeBlocksTest, NothingIsHandedOutAfterAPause) {
+  const ClockReading renewed = At(100);
+  int owner = 0;
+  for (const std::uint64_t reclaim_s : {0U, 40U, 86'400U}) {
+    for (const bool wall_known : {false, true}) {
+      NodeLease lease = Lease(renewed, 3'600'000);
+      lease.reclaim_ms = reclaim_s * 1000;
+      lease.renewed_wall_seconds = wall_known ? renewed.wall_seconds : 0;
+      Put(lease, {Block(1, "10.7.0.0-10.7.0.255", BlockState::kUsable)});
+      const auto quarter = static_cast<std::int64_t>(reclaim_s / 4);
+      for (const int passed : {0, 7, 300}) {
+        for (const std::int64_t ahead :
+             {std::int64_t{-100'000}, std::int64_t{0}, quarter, quarter + 1, 10 * quarter + 1}) {
+          SCOPED_TRACE(std::to_string(reclaim_s) + " s, " + std::to_string(passed) + " s passed, ahead " +
+                       std::to_string(ahead));
+          ClockReading now = At(100 + passed);
+          now.wall_seconds += ahead;
+          if (reclaim_s != 0 && wall_known && ahead > quarter) {
+            ExpectRefused(now, "stood still for " + std::to_string(ahead) + " s");
+          } else {
+            EXPECT_TRUE(Allocate(++owner, now));
+          }
+        }
+      }
+    }
+  }
+}
+
+// As versions without the wall clock wrote it.
+TEST_F(NodeBlocksTest, ALeaseOfAnOlderVersionIsRead) {
+  Put(Lease(At(100), 50'000), {});
+  auto store = AddressStore::Open(scratch_.root());
+  ASSERT_TRUE(store);
+  const auto read = store->Transact([&](LmdbTxn& txn, const ClockReading&) -> Result<bool> {
+    const auto whole = RH_TRY(txn.Get("B"));
+    const std::string old(whole->substr(0, whole->size() - 16));
+    RH_TRY(txn.Put("B", old));
+    EXPECT_EQ(RH_TRY(ReadNodeLease(txn)), Lease(At(100), 50'000));
+    RH_TRY(txn.Put("B", old + "1234567"));
+    EXPECT_FALSE(ReadNodeLease(txn)) << "half a field";
+    return false;
+  });
+  EXPECT_TRUE(read) << read.error().message;
+}
+
 TEST_F(NodeBlocksTest, AClockBeforeTheRenewalIsNoneOfThisBoot) {
   Put(Lease(At(100), 50'000), {Block(1, "10.7.0.16-10.7.0.31", BlockState::kUsable)});
   ExpectRefused(At(99), "has not answered for");

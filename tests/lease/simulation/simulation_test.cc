@@ -56,6 +56,18 @@ TEST(Simulation, NodesThatAreAwayForLong) {
   ExpectHappened(world, {"dead node reclaimed", "silent for reclaimSeconds"});
 }
 
+// Virtual machines that are paused, some for longer than reclaimSeconds: they know of no time that has
+// passed, and pods ask for addresses as soon as they go on.
+TEST(Simulation, MachinesThatStandStill) {
+  // So many nodes that the blocks of one that stands still are wanted.
+  World world({.nodes = 9, .seed = Seed(), .restores = false, .kills = 0.1, .longest_pause_ms = 4 * kHour});
+  world.Run(Hours(5));
+  PrintCounts(world);
+  ExpectSound(world);
+  ExpectHappened(world,
+                 {"paused", "machine stood still", "dead node reclaimed", "silent for reclaimSeconds"});
+}
+
 TEST(Simulation, TheSameSeedGivesTheSameHistory) {
   std::vector<std::size_t> sizes;
   for (int i = 0; i < 2; ++i) {

@@ -70,6 +70,14 @@ void World::Tick(std::uint64_t ms) {
 }
 
 void World::MachineTick(Machine& machine, std::uint64_t ms) {
+  if (now_ms_ < machine.paused_until_ms) {
+    machine.node->PassStandingStill(ms);
+    return Listen(machine);
+  }
+  // Pods have waited for the machine, and railheadd does not know yet.
+  if (std::exchange(machine.paused_until_ms, 0) != 0) {
+    for (int pod = 0; pod < 5; ++pod) StartPod(machine);
+  }
   machine.node->Pass(static_cast<std::uint64_t>(static_cast<double>(ms) * machine.rate));
   if (Chance(0.1)) machine.node->store().DeliverDelayed();
   Trouble(machine);
@@ -99,15 +107,7 @@ void World::StepDaemon(Machine& machine) {
 void World::Pods(Machine& machine) {
   // Bursts, then quiet: blocks are claimed and returned.
   const bool busy = (now_ms_ / 1'000'000 + machine.node->name().back()) % 2 == 0;
-  if (machine.pods.size() < kMostPods && Chance(busy ? 0.2 : 0.01)) {
-    const std::string name = "pod" + std::to_string(machine.next_pod++);
-    const auto given = machine.node->Allocate(name, kSubnet);
-    ++counts_[given ? "address given" : "address refused"];
-    if (given) {
-      machine.pods[name] = given->address.ToString();
-      Note(machine, HistoryEvent::Kind::kHold, machine.pods[name]);
-    }
-  }
+  if (machine.pods.size() < kMostPods && Chance(busy ? 0.2 : 0.01)) StartPod(machine);
   if (!machine.pods.empty() && Chance(busy ? 0.05 : 0.2)) {
     auto pod = machine.pods.begin();
     std::advance(pod, static_cast<std::ptrdiff_t>(Below(machine.pods.size())));
@@ -117,6 +117,15 @@ void World::Pods(Machine& machine) {
   }
   // A step is asked for when the store has changed.
   if (Chance(0.1)) machine.step_at_ms = std::min(machine.step_at_ms, machine.node->now().boottime_ms);
+}
+
+void World::StartPod(Machine& machine) {
+  const std::string name = "pod" + std::to_string(machine.next_pod++);
+  const auto given = machine.node->Allocate(name, kSubnet);
+  ++counts_[given ? "address given" : "address refused"];
+  if (!given) return;
+  machine.pods[name] = given->address.ToString();
+  Note(machine, HistoryEvent::Kind::kHold, machine.pods[name]);
 }
 
 void World::EndPods(Machine& machine) {
@@ -153,6 +162,10 @@ void World::Trouble(Machine& machine) {
   if (Chance(0.0008) && now_ms_ >= calm_until_ms_ && now_ms_ >= machine.cut_until_ms) {
     ++counts_["cut off"];
     machine.cut_until_ms = now_ms_ + Below(options_.longest_cut_ms);
+  }
+  if (options_.longest_pause_ms != 0 && Chance(0.0005)) {
+    ++counts_["paused"];
+    machine.paused_until_ms = now_ms_ + Below(options_.longest_pause_ms);
   }
   const fs::path disk = machine.node->scratch().StorePath();
   if (Chance(0.001) && fs::exists(disk))

@@ -24,8 +24,9 @@ struct WorldOptions {
   std::uint64_t seed = 1;
   std::uint64_t longest_cut_ms = 2'000'000;  // less than reclaimSeconds: strict
   bool restores = true;
-  double kills = 1;           // of daemons and machines: a daemon that is new knows of no silence
-  bool two_creators = false;  // a broken cluster store: what the checker has to find
+  double kills = 1;                    // of daemons and machines: a daemon that is new knows of no silence
+  std::uint64_t longest_pause_ms = 0;  // of machines that are paused; 0: none is
+  bool two_creators = false;           // a broken cluster store: what the checker has to find
 };
 
 class World {
@@ -46,7 +47,8 @@ class World {
     std::uint64_t step_at_ms = 0;     // its own clock
     std::uint64_t cut_until_ms = 0;   // true time
     std::uint64_t down_until_ms = 0;  // the daemon
-    std::uint64_t heard_ms = 0;       // when its record changed last
+    std::uint64_t paused_until_ms = 0;
+    std::uint64_t heard_ms = 0;  // when its record changed last
     std::string revision;
     bool excused = false;
     std::map<std::string, std::string> pods;  // name -> address
@@ -60,6 +62,7 @@ class World {
   void Pods(Machine& machine);
   void Trouble(Machine& machine);
   void Reboot(Machine& machine);
+  void StartPod(Machine& machine);
   void EndPods(Machine& machine);
   void ClusterTrouble();
   void Listen(Machine& machine);
