@@ -46,7 +46,7 @@ Result<std::optional<Link>> FindIn(RouteApi& route, const AttachedLink& link) {
 Result<std::optional<Link>> FindOnHost(const Way& way, const AttachedLink& link) {
   const auto address = PciAddress::Parse(link.device);
   if (address) {
-    for (const auto& name : RH_TRY(NetdevsOf(way.root, *address))) {
+    for (const auto& name : RH_TRY(OwnNetdevsOf(way.root, *address))) {
       if (auto found = RH_TRY(way.host.FindLink(name)); found) return found;
     }
   }

@@ -45,7 +45,13 @@ Result<PciDevice> FindNic(const Root& root, const PciAddress& address) {
 
 Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device) {
   const std::string bdf = device.address.ToString();
-  const auto names = RH_TRY(NetdevsOf(root, device.address));
+  const auto names = RH_TRY(OwnNetdevsOf(root, device.address));
+  // When one has moved, nothing tells whether what is left is it.
+  if (names.size() > 1) {
+    return Fail(ErrorCode::kUnsupported,
+                "device " + bdf + " has several interfaces of its own: " + Join(names, ", "),
+                "a function with several ports cannot be given to a pod: keep it out of the pool");
+  }
   if (names.empty()) {
     return Fail(device.driver ? ErrorCode::kBusy : ErrorCode::kNotFound,
                 "device " + bdf + " has no network interface in the host's namespace",

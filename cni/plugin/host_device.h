@@ -19,7 +19,7 @@ bool IsForUserSpace(const PciDevice& device);
 Result<PciDevice> FindNic(const Root& root, const PciAddress& address);
 
 // kBusy when it has a driver but no interface on the host: in another namespace, or
-// on its way from there. kNotFound without a driver.
+// on its way from there. kNotFound without a driver. kUnsupported for a function with several ports.
 Result<Link> FindHostLink(const Root& root, RouteApi& host, const PciDevice& device);
 
 // What an ADD answers that failed while its device went away: kNotFound with the reason before `error`'s

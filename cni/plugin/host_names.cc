@@ -41,7 +41,7 @@ Result<void> Rename(RouteApi& host, const Link& link, const std::string& name) {
 
 // The device's link on the host; nullopt: it is in a pod, or has no driver.
 Result<std::optional<Link>> FindOnHost(const Root& root, RouteApi& host, const PciAddress& address) {
-  for (const std::string& name : RH_TRY(NetdevsOf(root, address))) {
+  for (const std::string& name : RH_TRY(OwnNetdevsOf(root, address))) {
     if (auto link = RH_TRY(host.FindLink(name)); link) return link;
   }
   return std::nullopt;

@@ -57,7 +57,7 @@ Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, co
   RH_TRY(kernel.RebindDriver(bdf));
   const auto deadline = std::chrono::steady_clock::now() + kRebindLimit;
   for (PollPause pause;;) {
-    for (const auto& name : RH_TRY(NetdevsOf(root, device))) {
+    for (const auto& name : RH_TRY(OwnNetdevsOf(root, device))) {
       if (auto found = RH_TRY(host.FindLink(name)); found) return *found;
     }
     if (std::chrono::steady_clock::now() >= deadline) {

@@ -225,15 +225,27 @@ Result<std::vector<std::string>> NetdevsOf(const Root& root, const PciAddress& a
   return std::vector<std::string>{};
 }
 
-Result<std::optional<std::string>> UplinkNetdev(const Root& root, const PciAddress& pf) {
-  for (const std::string& name : RH_TRY(NetdevsOf(root, pf))) {
-    const std::string attribute = DevicePath(root, pf) + "/net/" + name + "/phys_port_name";
+Result<std::vector<std::string>> OwnNetdevsOf(const Root& root, const PciAddress& address) {
+  std::vector<std::pair<std::int64_t, std::string>> ports;
+  for (const std::string& name : RH_TRY(NetdevsOf(root, address))) {
+    const std::string netdev = DevicePath(root, address) + "/net/" + name;
     // Drivers without port names answer EOPNOTSUPP: no representor then.
-    const auto port = ReadAttribute(attribute);
-    if (port && *port && IsRepresentor(**port)) continue;
-    return name;
+    const auto port_name = ReadAttribute(netdev + "/phys_port_name");
+    if (port_name && *port_name && IsRepresentor(**port_name)) continue;
+    const auto port = ReadAttribute(netdev + "/dev_port");
+    ports.emplace_back(port && *port ? ParseInt(**port).value_or(0) : 0, name);
   }
-  return std::nullopt;
+  std::sort(ports.begin(), ports.end());
+  std::vector<std::string> names;
+  names.reserve(ports.size());
+  for (auto& [port, name] : ports) names.push_back(std::move(name));
+  return names;
+}
+
+Result<std::optional<std::string>> UplinkNetdev(const Root& root, const PciAddress& pf) {
+  auto names = RH_TRY(OwnNetdevsOf(root, pf));
+  if (names.empty()) return std::nullopt;
+  return std::move(names.front());
 }
 
 Result<std::vector<std::string>> RdmaDevicesOf(const Root& root, const PciAddress& address) {

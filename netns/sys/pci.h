@@ -61,8 +61,11 @@ Result<std::vector<PciDevice>> ListRailPfs(const Root& root);
 // is bound. Sorted; in switchdev mode a PF lists its representors too.
 Result<std::vector<std::string>> NetdevsOf(const Root& root, const PciAddress& address);
 
-// The PF's own network device: NetdevsOf without representors (told by their
-// phys_port_name); nullopt when it has none in this namespace.
+// Those of them that are the function's own: without representors of other functions and subfunctions, which
+// phys_port_name tells. One for each of its ports, in the order of dev_port.
+Result<std::vector<std::string>> OwnNetdevsOf(const Root& root, const PciAddress& address);
+
+// The PF's own network device, of its first port; nullopt when it has none in this namespace.
 Result<std::optional<std::string>> UplinkNetdev(const Root& root, const PciAddress& pf);
 
 // Names of the function's RDMA devices, sorted. In shared mode they are visible

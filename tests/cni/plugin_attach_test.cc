@@ -180,6 +180,37 @@ TEST_F(PluginAttachTest, AVfThatItsPfResetsForAMac) {
   EXPECT_EQ(refused.error().sys_errno, EINVAL);
 }
 
+// In switchdev mode a PF's directory has the representors of its VFs and subfunctions, too. They stay on the
+// host when the PF goes, and are not taken for it when it is to come home.
+TEST_F(PluginAttachTest, ThePfIsNoneOfItsRepresentors) {
+  const std::string pf = "0000:e3:00.0";
+  const std::string net = "/sys/bus/pci/devices/" + pf + "/net/";
+  kernel_.AddPf({.address = pf, .netdev = "pf9"}, {});
+  const Call call{.config = R"("handoff":"off","ipam":{},"deviceID":")" + pf + "\""};
+  for (const char* name : {"aaa", "zzz"}) {
+    kernel_.AddVeth(kHost, name, kHost, std::string(name) + "p");
+    for (const char* port_name : {"pf0vf0", "pf0sf88", "c1pf0vf3"}) {
+      SCOPED_TRACE(std::string(name) + " " + port_name);
+      sysfs_.Write(net + name + "/phys_port_name", port_name);
+      const auto before = World();
+      const auto added = Add(call);
+      ASSERT_TRUE(added) << Describe(added.error());
+      EXPECT_EQ(PodLink().parent_device, pf);
+      EXPECT_NE(kernel_.state().Find(kHost, name), nullptr);
+      const auto gone = Del(call);
+      ASSERT_TRUE(gone) << Describe(gone.error());
+      EXPECT_EQ(ChangedSince(before), "");
+    }
+  }
+  sysfs_.Write(net + "pf9b/dev_port", "1\n");
+  const auto before = World();
+  const auto refused = Add(call);
+  ASSERT_FALSE(refused) << "which of the two ports it is would not be known any more";
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refused.error().message.find("pf9, pf9b"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
 TEST_F(PluginAttachTest, WithoutMacNoMacIsTouched) {
   const auto mac = kernel_.state().OfFunction(vfs_[0][0])->link.mac;
   ASSERT_TRUE(Add({.config = Usual()}));

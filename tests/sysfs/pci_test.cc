@@ -133,6 +133,27 @@ TEST_F(PciTest, TheUplinkIsNoRepresentor) {
   EXPECT_EQ(UplinkNetdev(root_, At("0000:43:00.0")).value(), "pf0");
 }
 
+// Whatever they are called: what is left are the function's own, its first port first.
+TEST_F(PciTest, OwnNetdevsAreNoRepresentorsAndInTheOrderOfTheirPorts) {
+  const std::string net = "/sys/bus/pci/devices/0000:43:00.0/net/";
+  const PciAddress pf = At("0000:43:00.0");
+  for (const char* port_name : {"pf0", "pf0vf1", "pf0sf88", "pf1vf0", "c1pf0", "c1pf0vf1", "c2pf0sf3"}) {
+    for (const char* name : {"aaa", "zzz"}) {
+      sysfs_.Write(net + name + "/phys_port_name", std::string(port_name) + "\n");
+      EXPECT_EQ(OwnNetdevsOf(root_, pf).value(), std::vector<std::string>{"pf0"}) << port_name;
+    }
+  }
+  for (const char* own : {"", "p0", "p1"}) {
+    if (*own != '\0') sysfs_.Write(net + "pf0/phys_port_name", std::string(own) + "\n");
+    EXPECT_EQ(UplinkNetdev(root_, pf).value(), "pf0") << own;
+  }
+  sysfs_.Write(net + "first/dev_port", "0\n");
+  sysfs_.Write(net + "pf0/dev_port", "10\n");
+  sysfs_.Write(net + "second/dev_port", "2\n");
+  EXPECT_EQ(OwnNetdevsOf(root_, pf).value(), (std::vector<std::string>{"first", "second", "pf0"}));
+  EXPECT_EQ(UplinkNetdev(root_, pf).value(), "first");
+}
+
 TEST_F(PciTest, RebindWritesTheAddressToUnbindAndBind) {
   const auto vfs = sysfs_.AddVfs("0000:43:00.0", 1, {.driver = "igbvf"});
   ASSERT_TRUE(RebindDriver(root_, At(vfs[0])));
