@@ -66,10 +66,9 @@ Result<void> RequireNodesClosed(const Root& root, const std::string& device) {
   for (const std::string& node : nodes) {
     const auto found = open.by_path.find(node);
     if (found == open.by_path.end()) continue;
-    return Fail(
-        ErrorCode::kBusy,
-        "device " + device + " is used by " + DescribeProcess(root, found->second) + " through " + node,
-        kEndIt);
+    std::string message = "device " + device + " is used by " + DescribeProcess(root, found->second);
+    message.append(" through ").append(node);
+    return Fail(ErrorCode::kBusy, std::move(message), kEndIt);
   }
   if (held) {
     return Fail(ErrorCode::kBusy,
@@ -93,9 +92,9 @@ Result<void> RequireRdmaUnused(const Root& root, Kernel& kernel, const std::stri
       for (const auto& [kind, count] : user.resources) kinds.push_back(std::to_string(count) + " " + kind);
       const std::string who =
           user.pid == 0 ? "a process that cannot be seen" : DescribeProcess(root, std::to_string(user.pid));
-      return Fail(ErrorCode::kBusy,
-                  "RDMA device " + name + " of " + device + " is used by " + who + ": " + Join(kinds, ", "),
-                  kEndIt);
+      std::string message = "RDMA device " + name;
+      message.append(" of ").append(device).append(" is used by ").append(who).append(": ");
+      return Fail(ErrorCode::kBusy, message.append(Join(kinds, ", ")), kEndIt);
     }
   }
   return {};

@@ -69,7 +69,7 @@ class DeviceReset {
   }
 
  private:
-  static std::string Describe(const Error& error) { return railhead::Describe(error); }
+  [[nodiscard]] static std::string Describe(const Error& error) { return railhead::Describe(error); }
   static Deadline BackBy() { return std::chrono::steady_clock::now() + kBackLimit; }
 
   Result<ResetOutcome> Done() {
@@ -94,7 +94,7 @@ class DeviceReset {
     return plan;
   }
 
-  Result<JournalEntry> Describe(const LinkPlan& plan) const {
+  [[nodiscard]] Result<JournalEntry> Describe(const LinkPlan& plan) const {
     JournalEntry entry;
     entry.key = {kResetContainer, kResetContainer, bdf_};
     entry.boot_id = RH_TRY(BootId(root_));
