@@ -268,13 +268,18 @@ TEST(Parsers, RulesBeyondOurWordsAreLeftOut) {
   Message plain = AddRuleMessage(rule);
   Bytes bytes = Copy(plain);
   EXPECT_EQ(ParseRule(AsReceived(bytes)), rule);
-  for (const int selector :
-       std::initializer_list<int>{FRA_FWMARK, FRA_DST, FRA_IIFNAME, FRA_UID_RANGE, 200}) {
+  for (const int selector : std::initializer_list<int>{FRA_FWMARK, FRA_DST, FRA_UID_RANGE, 200}) {
     Message marked = AddRuleMessage(rule);
     marked.PutU32(selector, 7);
     bytes = Copy(marked);
     EXPECT_EQ(ParseRule(AsReceived(bytes)), std::nullopt) << selector;
   }
+  Rule of_interfaces = rule;
+  of_interfaces.iif = "rail0";
+  of_interfaces.oif = "rail1";
+  Message named = AddRuleMessage(of_interfaces);
+  bytes = Copy(named);
+  EXPECT_EQ(ParseRule(AsReceived(bytes)), of_interfaces);
   Message suppressing = AddRuleMessage(rule);
   suppressing.PutU32(FRA_SUPPRESS_PREFIXLEN, 0);
   bytes = Copy(suppressing);
