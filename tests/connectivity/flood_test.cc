@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <ostream>
 
+#include "cni/fabric/station_mac.h"
 #include "deviceplugin/connectivity/rail_prober.h"
 #include "netns/linux_kernel.h"
 #include "netns/nl/message.h"
@@ -101,6 +102,10 @@ class FloodTest : public ::testing::Test {
 
   // A peer's visit, as RailProber has them; how many of its probes were not answered.
   std::size_t Lost(int rail, std::uint32_t peer) {
+    // Nodes know each other's stations on rails without a VLAN by their MAC addresses.
+    LinkChange peers;
+    peers.mac = StationMac("node" + std::to_string(peer), "rail" + std::to_string(rail));
+    Must(OpenRoute(wires_.the_switch())->ChangeLink(wires_.Far(rail), peers));
     std::vector<UniqueFd> sockets;
     std::vector<Shot> shots;
     for (int path = 0; path < kPaths; ++path) {
