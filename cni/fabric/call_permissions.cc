@@ -54,13 +54,12 @@ std::string Quoted(const std::string& key, const std::string& value) {
 
 CallPermissions::CallPermissions(const std::optional<Fabric>& fabric, const std::string& network,
                                  const CniArgs& args)
-    : is_pods_(!PodName(args).empty() || !PodUid(args).empty()), whose_(WhoseNetwork(network, args)) {
+    // As a drop-in for sriov-cni: without a UID nobody says whose a device is.
+    : is_pods_(!PodUid(args).empty() || (fabric && !PodName(args).empty())),
+      whose_(WhoseNetwork(network, args)) {
   if (fabric) may_ = PermissionsFor(fabric->policy, network, PodNamespace(args));
   if (fabric) reset_ = fabric->policy.reset;
   may_.any_key = !fabric || !is_pods_;
-  // A drop-in for sriov-cni: with a UID kubelet's checkpoint says whose a device is, and nobody says it
-  // without.
-  if (!fabric && PodUid(args).empty()) may_.any_device = true;
 }
 
 Error CallPermissions::Refusal(const std::string& what, const std::string& allowance) const {
