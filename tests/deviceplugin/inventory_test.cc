@@ -1,5 +1,7 @@
 #include "deviceplugin/pools/inventory.h"
 
+#include <sys/socket.h>
+
 #include <array>
 #include <filesystem>
 
@@ -237,7 +239,8 @@ TEST_F(BrokenFunctionTest, WhatGoesIsNotReportedAndWhatIsBrokenIs) {
   EXPECT_EQ(inventory->unreadable.begin()->first.ToString(), vfs0_[1]);
 }
 
-TEST(HostNetwork, IsWhereDefaultRoutesAndTheNodesAddressesAre) {
+// As ADD has it (RefuseIfHostUses): what is offered and then refused would fail every pod.
+TEST(HostNetwork, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
   FakeSysfs sysfs;
   FakeKernel kernel(sysfs);
   (void)kernel.AddPf({.address = kPf0, .netdev = "pf0"});
@@ -247,28 +250,36 @@ TEST(HostNetwork, IsWhereDefaultRoutesAndTheNodesAddressesAre) {
   ASSERT_TRUE(host);
   const auto route = kernel.OpenRoute(*host);
   ASSERT_TRUE(route);
+  const auto netdevs = [&] { return ReadHostNetwork(**route).value().netdevs; };
+  const std::set<std::string> only_pf0 = {"pf0"};
   const int pf0 = (*route)->FindLink("pf0").value().value().index;
-  const int pf1 = (*route)->FindLink("pf1").value().value().index;
-  ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse("192.0.2.10/24")));
-  EXPECT_EQ(ReadHostNetwork(**route).value().netdevs, (std::set<std::string>{"pf0"})) << "its address";
-  ASSERT_TRUE((*route)->DeleteAddress(pf0, *IpPrefix::Parse("192.0.2.10/24")).value());
-  ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse("169.254.0.10/16")));
-  ASSERT_TRUE((*route)->AddAddress(pf1, *IpPrefix::Parse("169.254.1.10/24")));
-  EXPECT_TRUE(ReadHostNetwork(**route).value().netdevs.empty()) << "link-local addresses do not count";
+  // A link-local address of IPv4 is one that somebody gave; of IPv6 every link has one.
+  for (const char* address : {"192.0.2.10/24", "169.254.0.10/16", "fd00::7/64"}) {
+    ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse(address)));
+    EXPECT_EQ(netdevs(), only_pf0) << address;
+    ASSERT_TRUE((*route)->DeleteAddress(pf0, *IpPrefix::Parse(address)).value());
+  }
+  ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse("fe80::7/64")));
+  EXPECT_TRUE(netdevs().empty());
 
-  Route default_route;
-  default_route.gateway = IpAddress::Parse("169.254.0.1");
-  default_route.link = pf0;
-  ASSERT_TRUE((*route)->AddRoute(default_route));
-  EXPECT_EQ(ReadHostNetwork(**route).value().netdevs, (std::set<std::string>{"pf0"})) << "the default route";
-
-  // A rail's own routing table on the host does not make its NIC the host's.
-  Route of_rail = default_route;
-  of_rail.link = pf1;
-  of_rail.gateway = IpAddress::Parse("169.254.1.1");
-  of_rail.table = 101;
-  ASSERT_TRUE((*route)->AddRoute(of_rail));
-  EXPECT_EQ(ReadHostNetwork(**route).value().netdevs, (std::set<std::string>{"pf0"}));
+  FakeNamespace& state = *kernel.state().Namespace(kHost);
+  for (const std::uint32_t table : {254U, 101U}) {
+    Route of_host;
+    of_host.destination = *IpPrefix::Parse("0.0.0.0/0");
+    of_host.link = pf0;
+    of_host.table = table;
+    state.routes = {of_host};
+    EXPECT_EQ(netdevs(), only_pf0) << "table " << table;
+  }
+  state.routes.clear();
+  for (std::string Rule::*name : {&Rule::iif, &Rule::oif}) {
+    Rule rule;
+    rule.family = AF_INET;
+    rule.*name = "pf0";
+    rule.table = 100;
+    state.rules = {rule};
+    EXPECT_EQ(netdevs(), only_pf0);
+  }
 }
 
 // Pods come and go while the host's devices are listed.
