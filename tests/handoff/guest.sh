@@ -26,7 +26,7 @@ node() {
     done
     ip link add cni0 type bridge && ip address add 10.244.0.254/24 dev cni0 && ip link set cni0 up || return
     jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { conflictProbeMs: 50 },
-        policy: { networks: [ { devices: "any" } ] },
+        policy: { networks: [ { devices: "any", ipam: ["static"] } ] },
         rails: [ { name: "rail0", pf: "pf0", vlan: 100, mtu: 1400, softRoce: true, subnet: "10.100.0.0/24",
                    nodeRanges: { ($node): "10.100.0.10-10.100.0.99" } },
                  { name: "rail1", pf: "pf1", vlan: 200, mtu: 1400, softRoce: true, subnet: "fd00:200::/64",
