@@ -19,6 +19,8 @@ daemonset_start() {
         --log-directory "$POD_LOGS/railheadd-$1" --host-network --host-pid)
     # As systemd has it: what the host mounts shows in containers that ask for it.
     mount --make-rshared / || return
+    # As kubelet mounts an optional Secret that is not there.
+    mkdir -p "$CONFIG_MAPS/no-secret" || return
     # hostPath: DirectoryOrCreate
     while read -r path; do mkdir -p "$path" || return; done < <(jq -r '.[].mounts[].from | select(startswith("/"))' "$CONTAINERS")
     cri-pod ready "$image" && daemonset=$(cri-pod sandbox "${pod[@]}") || return
@@ -29,7 +31,8 @@ daemonset_start() {
 daemonset_container() {
     local said
     mapfile -t said < <(jq -r --arg name "$1" --arg maps "$CONFIG_MAPS" '.[] | select(.name == $name) |
-        (.mounts[] | "--mount", (.from | sub("^configMap:railhead-fabric(-[0-9a-z]+)?$"; $maps + "/railhead-fabric")) + ":" + .to
+        (.mounts[] | "--mount", (.from | sub("^configMap:railhead-fabric(-[0-9a-z]+)?$"; $maps + "/railhead-fabric")
+                | sub("^secret:.*"; $maps + "/no-secret")) + ":" + .to
             + (if .readOnly then ":ro" else "" end) + (if .followsHost then ":slave" else "" end)),
         (.env | to_entries[] | "--env", "\(.key)=\(.value)"), (.add | split(",")[] | "--capability", .),
         (.seccomp // empty | "--seccomp", "/var/lib/kubelet/seccomp/" + .), "--", .command[]' "$CONTAINERS")
