@@ -110,7 +110,7 @@ Result<void> DaemonNode::Configure(const std::string& late) {
     for (const char c : rail) rails += c == 'N' ? number : c;
   }
   const std::string text = R"({"version": 1, "rails": [)" + rails + R"(],
-    "addresses": {"restSeconds": 0},
+    "addresses": {"restSeconds": 0}, "policy": {"networks": [{"allow": ["*"], "devices": "any"}]},
     "health": {"intervalSeconds": 1, "vfSeconds": 1, "link": {"downAfter": 0, "upAfter": 0}},
     "pools": [{"resource": ")" +
                            kEarly + R"(", "rails": ["rail0"]},
