@@ -66,7 +66,7 @@ world() {
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | select(.ifname | test("^cni|^veth") | not)
         | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
     rdma link 2>/dev/null
-    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -name attach.log ! -name health.json ! -name leaves.json ! -name pfs.json ! -name 'observations*.jsonl' 2>/dev/null | sort
+    find /run/railhead /run/cdi -type f ! -path '*/locks/*' ! -path '*/tenants/*' ! -name attach.log ! -name health.json ! -name leaves.json ! -name pfs.json ! -name 'observations*.jsonl' 2>/dev/null | sort
 }
 result() { jq -e "$@" /tmp/result; }
 

@@ -21,7 +21,7 @@ world() {
         | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias, .vfinfo_list]'
     ls /sys/class/infiniband
     ip netns list
-    find /run/railhead /run/cdi -mindepth 1 ! -type d ! -path '*/locks/*' ! -name 'attach.log*' ! -name rdma-mode 2>/dev/null | sort
+    find /run/railhead /run/cdi -mindepth 1 ! -type d ! -path '*/locks/*' ! -path '*/tenants/*' ! -name 'attach.log*' ! -name rdma-mode 2>/dev/null | sort
     cri-pod list | grep -vxF -e "${daemonset:-none}"
 }
 

@@ -174,7 +174,7 @@ host_state() {
     echo "RDMA devices:"
     ls /sys/class/infiniband
     echo "files:"
-    find /run/railhead /run/cdi /var/lib/cni/networks/cluster -mindepth 1 ! -type d ! -path '*/locks/*' \
+    find /run/railhead /run/cdi /var/lib/cni/networks/cluster -mindepth 1 ! -type d ! -path '*/locks/*' ! -path '*/tenants/*' \
         ! -name lock ! -name 'attach.log*' ! -name bind.sock ! -name health.json ! -name leaves.json ! -name reach.json ! -name pfs.json ! -name 'observations*.jsonl' ! -name 'last_reserved_ip*' 2>/dev/null | sort
 }
 restored() {

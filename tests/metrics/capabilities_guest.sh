@@ -15,7 +15,7 @@ readonly NEEDED
 
 # ---- the node ----------------------------------------------------------------------------
 node() {
-    modprobe -a rdma_rxe ib_uverbs && make_vfs pf0 2 && make_vfs pf1 2 && fabric '.rails[1].softRoce = true | . + { policy: { networks: [ { devices: "any", ipam: ["static"] } ] }, pools: [
+    modprobe -a rdma_rxe ib_uverbs && make_vfs pf0 2 && make_vfs pf1 2 && fabric '.rails[1].softRoce = true | . + { policy: { networks: [ { devices: "any", ipam: ["static"], allow: ["conflictProbeMs"] } ] }, pools: [
         { resource: "railhead.io/rail0", rails: ["rail0"], handoff: "off" },
         { resource: "railhead.io/late", rails: ["rail1"], binding: "late" } ],
         health: { intervalSeconds: 1, link: { downAfter: 1, upAfter: 1 } } }' && kubelet_start &&

@@ -43,6 +43,7 @@ RAIL
 cat >/etc/railhead/fabric.json <<FABRIC
 { "version": 1, "rails": [ $(rail 0), $(rail 1) ],
   "addresses": { "restSeconds": $REST, "minRestSeconds": $REST },
+  "policy": { "networks": [ { "allow": ["*"], "devices": "any" } ] },
   "pools": [ { "resource": "railhead.io/early", "rails": ["rail0"] },
              { "resource": "railhead.io/late", "rails": ["rail1"], "binding": "late" } ] }
 FABRIC
