@@ -13,5 +13,6 @@ cat <<END
   "rails": [
 $(rail 0 "$2" "$1"),
 $(rail 1 "$2" "$1") ],
+  "policy": { "networks": [ { "allow": ["*"], "devices": "any" } ] },
   "addresses": { "restSeconds": 0 } }
 END
