@@ -45,7 +45,7 @@ if [ -z "${RAILHEAD_CLUSTER_INSIDE:-}" ]; then
 fi
 
 readonly work=$RAILHEAD_CLUSTER_INSIDE
-readonly LOGS=${out:-$work/logs} LIMIT=300
+readonly LOGS=${out:-$work/logs} LIMIT=900
 mkdir -p "$LOGS" "$work"/{sync,node,pki}
 # shellcheck source=tests/vm/lib.sh
 . "$repo/tests/vm/lib.sh"
@@ -201,7 +201,7 @@ so_far=$(registrations)
 check 'kubelet ends and comes again' node kubelet_end
 check '... railheadd registers with it' within "$LIMIT" registered_times $((so_far + 1))
 check '... the node offers its VFs' within "$LIMIT" offers 4
-check '... the pod runs' kubectl wait --for=condition=Ready pod/first --timeout=120s
+check '... the pod runs' kubectl wait --for=condition=Ready pod/first --timeout="${LIMIT}s"
 check 'railheadd is killed' node railheadd_dies
 check '... comes again' within "$LIMIT" restarted
 check '... the node offers its VFs' within "$LIMIT" offers 4
