@@ -66,8 +66,13 @@ repeated() { within 60 logged "$1" '"msg":"announcement repeated".*"outcome":"se
 not_repeated() { within 60 logged "$1" '"msg":"announcement not repeated".*'"$2"; }
 reconciled() { within 60 logged "$1" '"msg":"reconciled","what":"attachment"'; }
 not_reconciled() { within 60 logged "$1" '"msg":"not reconciled".*'"$2"; }
+given() { # POD RESOURCE SLOT: what kubelet has written by the time of ADD
+    local checkpoint=/var/lib/kubelet/device-plugins/kubelet_internal_checkpoint
+    mkdir -p "${checkpoint%/*}" && jq -n '$ARGS.positional | { Data: { PodDeviceEntries: [ { PodUID: .[0], ContainerName: "main", ResourceName: .[1],
+        DeviceIDs: { "-1": [ .[2] ] }, AllocResp: "" } ], RegisteredDevices: {} }, Checksum: 1 }' --args "$@" >"$checkpoint.new" && mv "$checkpoint.new" "$checkpoint"
+}
 bound() { # POD NUMBER: a slot becomes a device
-    allocate late 1 && slot=${devices[0]} && network 0 && sed -i '/"handoff"/d' /etc/cni/net.d/rails.conf && pod "$1" &&
+    allocate late 1 && slot=${devices[0]} && given "$1" railhead.io/late "$slot" && network 0 && sed -i '/"handoff"/d' /etc/cni/net.d/rails.conf && pod "$1" &&
         cni add "$1" "$slot" -args "IgnoreUnknown=1;K8S_POD_UID=$1" && logged "$2" '"msg":"bound"'
 }
 
