@@ -110,7 +110,7 @@ check '... an ADD is killed' killed_add b "$vf"
 check '... its VF is fetched from the living namespace' reconciled 0 && check '... and is home' within 180 is_home "$vf"
 ip netns del b
 check '... binds a slot' bound c 0
-check '... the RDMA counters of the pod that has it' told 'railhead_rdma_[a-z_]*_total' 'rail="rail1".*rdma_device="rxe'
+check '... the RDMA counters of the pod that has it' within 60 told 'railhead_rdma_[a-z_]*_total' 'rail="rail1".*rdma_device="rxe'
 check '... DEL' detach c "$slot"
 check '... sees that a PF is down' sh -c 'ip link set pf0 down' && check '... its VFs are ill' ill rail0 2
 check '... and that it is up' ip link set pf0 up && check '... they are well' offers rail0 2
