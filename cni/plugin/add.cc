@@ -247,18 +247,19 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   if (!claimed) return Fail(WithLostDevices(root_, choice, std::move(claimed.error())));
   const DeviceLocks locks = *std::move(claimed);
   clock.Done("claim");
-  auto resolved = ResolvePlan(root_, *network.host, request, config, choice, may);
+  const auto resolve = [&]() -> Result<AttachPlan> {
+    AttachPlan plan = RH_TRY(ResolvePlan(root_, *network.host, request, config, choice, may));
+    if (RH_TRY(MakeReadyFor(root_, kernel_, journal_, TenantOf(request.args), may.reset(), plan))) {
+      clock.Done("reset");
+      // Their interfaces are new.
+      plan = RH_TRY(ResolvePlan(root_, *network.host, request, config, choice, may));
+    }
+    RH_TRY(ReadHostSettings(kernel_, network, plan));
+    return plan;
+  };
+  auto resolved = resolve();
   if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
-  const auto reset = MakeReadyFor(root_, kernel_, journal_, TenantOf(request.args), may.reset(), *resolved);
-  if (!reset) return Fail(WithLostDevices(root_, choice, reset.error()));
-  if (*reset) {
-    clock.Done("reset");
-    resolved = ResolvePlan(root_, *network.host, request, config, choice, may);
-    if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
-  }
-  AttachPlan plan = *std::move(resolved);
-  if (auto read = ReadHostSettings(kernel_, network, plan); !read)
-    return Fail(WithLostDevices(root_, choice, std::move(read.error())));
+  const AttachPlan plan = *std::move(resolved);
   RH_TRY(RefuseTakenNames(network, plan));
   clock.Done("plan");
 

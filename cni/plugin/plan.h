@@ -64,8 +64,8 @@ struct AttachPlan {
 
 // `host` is rtnetlink of the host's namespace. kBusy when a device has no
 // interface on the host: it is in another namespace or on its way from there; or when a process drives it.
-// kPermission when a network asks
-// for another rail than the device's, or for a MAC that belongs to somebody else.
+// kPermission when a network asks for another rail than the device's, or for a MAC that belongs to somebody
+// else.
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniRequest& request,
                                const PluginConfig& config, const DeviceChoice& choice,
                                const CallPermissions& may);

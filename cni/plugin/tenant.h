@@ -1,8 +1,8 @@
 // Devices that go from one tenant to the next: what ADD does about it.
 //
 // The namespace of the pod is the tenant. A device of another tenant, or one on which something of the last
-// pod may be left, is made anew (reset.h), unless railheadd has done so since DEL. One that cannot be made
-// anew is refused while somebody uses it (device_use.h). The fabric's `policy.reset` says `always` or `never`
+// pod may be left, is made anew (reset.h). One that cannot be made anew is refused while somebody uses it
+// (device_use.h). The fabric's `policy.reset` says `always` or `never`
 // instead.
 //
 // A device of the same tenant costs the reading of its record and no question to the kernel.
