@@ -244,7 +244,7 @@ TEST_F(KilledAnywhere, Quarantining) {
   EXPECT_GT(held, 0) << "no kill came before the commit";
 }
 
-// A store that is shorter than it counts is told as an event whoever is killed, and loses nothing.
+// A store that is shorter than it counts is told as an event while it is short, and loses nothing.
 TEST_F(KilledAnywhere, OpeningAShortStore) {
   testing::MakeShortStore(scratch_.root(), testing::Seed());
   if (HasFatalFailure()) return;
@@ -262,14 +262,21 @@ TEST_F(KilledAnywhere, OpeningAShortStore) {
     done = RunAndKillAt(stop, [&] { return StoreAt::Open(fresh.root()).has_value(); });
     const auto between = testing::StoreEntries(fresh.StorePath());
     ASSERT_TRUE(between) << where << ": " << Describe(between.error());
-    untold += between->size() == before->size() ? 1 : 0;
+    const bool told = between->size() != before->size();
+    untold += told ? 0 : 1;
+    // The commit writes the note's own pages before the page that makes them count. They may lie behind
+    // the end that is missing, and so make the file whole.
+    const bool short_still = std::filesystem::file_size(fresh.StorePath()) <
+                             testing::PagesOf(fresh.StorePath()).counted * testing::kPageSize;
     const auto store = StoreAt::Open(fresh.root());
     ASSERT_TRUE(store) << where << ": " << Describe(store.error());
     ASSERT_EQ(store->Verify().value(), std::vector<std::string>{}) << where;
-    // Once more when the kill came between the commit and the extension.
+    ASSERT_FALSE(done && (short_still || !told)) << where;
     const auto counters = store->OwnCounters().value();
-    ASSERT_TRUE(counters.extended == 1 || (counters.extended == 2 && !done)) << where;
-    ASSERT_EQ(store->Events(0)->back().kind, AddressEventKind::kExtended) << where;
+    ASSERT_EQ(counters.extended, (told ? 1U : 0U) + (short_still ? 1U : 0U)) << where;
+    const auto events = store->Events(0).value();
+    ASSERT_EQ(!events.empty() && events.back().kind == AddressEventKind::kExtended, told || short_still)
+        << where;
   }
   EXPECT_GT(untold, 0);
 }
