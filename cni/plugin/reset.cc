@@ -21,8 +21,6 @@
 namespace railhead {
 namespace {
 
-// No container of a runtime: CNI has ids begin with a letter or a digit.
-constexpr const char* kResetContainer = "_reset";
 constexpr std::chrono::seconds kBackLimit{10};
 
 class DeviceReset {
@@ -96,7 +94,7 @@ class DeviceReset {
 
   [[nodiscard]] Result<JournalEntry> Describe(const LinkPlan& plan) const {
     JournalEntry entry;
-    entry.key = {kResetContainer, kResetContainer, bdf_};
+    entry.key = ResetKey(bdf_);
     entry.boot_id = RH_TRY(BootId(root_));
     entry.since = static_cast<std::int64_t>(std::time(nullptr));
     entry.links.push_back(RH_TRY(DescribeOnHost(root_, plan)));
@@ -134,10 +132,6 @@ class DeviceReset {
 };
 
 }  // namespace
-
-bool IsReset(const JournalEntry& entry) {
-  return entry.key.container_id == kResetContainer;
-}
 
 Result<ResetOutcome> ResetDevice(const Root& root, Kernel& kernel, const Journal& journal,
                                  const std::string& device, const std::string& why) {

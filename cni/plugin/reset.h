@@ -30,7 +30,4 @@ struct ResetOutcome {
 Result<ResetOutcome> ResetDevice(const Root& root, Kernel& kernel, const Journal& journal,
                                  const std::string& device, const std::string& why);
 
-// Whether it is the entry of a reset.
-bool IsReset(const JournalEntry& entry);
-
 }  // namespace railhead

@@ -123,6 +123,14 @@ std::set<std::string> Journal::HeldDevices() const {
   return {(*names)->begin(), (*names)->end()};
 }
 
+std::set<std::string> Journal::DevicesInReset() const {
+  std::set<std::string> devices;
+  for (const std::string& device : HeldDevices()) {
+    if (LinksTo(device, ResetKey(device)).value_or(false)) devices.insert(device);
+  }
+  return devices;
+}
+
 Result<void> Journal::Write(const JournalEntry& entry) const {
   const std::string path = PathOf(entry.key);
   const std::string text = FormatJournalEntry(entry);

@@ -137,6 +137,16 @@ struct JournalEntry {
   bool handoff_required = false;
 };
 
+// The entries that say what a device was before it is reset between two pods (cni/plugin/reset.h) are no
+// container's of a runtime: CNI has ids begin with a letter or a digit.
+inline constexpr const char* kResetContainer = "_reset";
+inline AttachmentKey ResetKey(const std::string& device) {
+  return {kResetContainer, kResetContainer, device};
+}
+inline bool IsReset(const JournalEntry& entry) {
+  return entry.key.container_id == kResetContainer;
+}
+
 // An entry that cannot be read: a file of another version, or a damaged one. Its path and the links of its
 // devices still say what it holds.
 struct UnreadableEntry {
@@ -175,6 +185,8 @@ class Journal {
   // Devices and slots that an entry holds, by their links alone: cheap, for who shows it.
   // A journal that cannot be listed is as if empty.
   [[nodiscard]] std::set<std::string> HeldDevices() const;
+  // Of these, those that are reset between two pods; likewise.
+  [[nodiscard]] std::set<std::string> DevicesInReset() const;
 
   // Writes the entry, then the links of its devices.
   [[nodiscard]] Result<void> Write(const JournalEntry& entry) const;

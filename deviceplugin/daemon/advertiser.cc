@@ -135,6 +135,7 @@ Advertiser::Advertiser(Options options, Kernel& kernel, Plan first, std::unique_
       uuids_(UuidsOfDriver(options_.root)),
       calls_(std::move(calls)),
       ddp_(DdpOfKernel(options_.root)),
+      resets_(options_.root),
       events_(std::move(events)),
       thread_([this] { Loop(); }) {}
 
@@ -234,8 +235,25 @@ void Advertiser::LookAtNode() {
   next_look_ = Clock::now() + (events_.blind() ? std::min(options_.resync, kBlindResync) : options_.resync);
   NodeActivity& counts = options_.activity->node;
   counts.looks_begun.Add();
-  Take(PlanNode(options_.root, kernel_, options_.source,
-                [this](const std::string& pf) { return ddp_.Ask(pf); }));
+  resets_.Refresh();
+  std::set<std::string> in_reset = resets_.brief();
+  auto now = PlanNode(options_.root, kernel_, options_.source,
+                      [this](const std::string& pf) { return ddp_.Ask(pf); });
+  resets_.Refresh();
+  in_reset.insert(resets_.brief().begin(), resets_.brief().end());
+  if (now && IsOfMoment(now->plan, in_reset)) {
+    next_look_ = Clock::now() + kQuiet;
+    return;
+  }
+  Take(std::move(now));
+}
+
+bool Advertiser::IsOfMoment(const Plan& now, const std::set<std::string>& in_reset) const {
+  return std::any_of(in_reset.begin(), in_reset.end(), [&](const std::string& device) {
+    const NicFunction* before = plan_.inventory->Find(device);
+    const NicFunction* seen = now.inventory->Find(device);
+    return before != nullptr && (seen == nullptr || *seen != *before);
+  });
 }
 
 void Advertiser::Take(Result<NodePlan> now) {

@@ -3,7 +3,8 @@
 // VFs made or removed, drivers bound, PFs renamed, a configuration file replaced: it looks
 // again when something has happened (watch/node_events.h) and has settled for a moment, when
 // it is asked to, and every `resync` in case that an event got lost, or every ten seconds while
-// the kernel tells no events. A configuration that is
+// the kernel tells no events. What a reset between two pods shows of a device for a moment
+// changes nothing (health/ongoing_resets.h). A configuration that is
 // broken by then changes nothing: the last good one goes on, and the report says why. The
 // health of what is offered is looked at in between, by the clock of health/watch.h.
 //
@@ -25,6 +26,7 @@
 #include "deviceplugin/binding/binder.h"
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/health/ongoing_resets.h"
 #include "deviceplugin/health/watch.h"
 #include "deviceplugin/kubelet/offer.h"
 #include "deviceplugin/pools/plan.h"
@@ -113,6 +115,8 @@ class Advertiser {
   void Tell(const std::string& what, const Error& why);
   void FollowHardware();
   void LookAtNode();
+  // Whether it shows a device in the middle of a reset.
+  [[nodiscard]] bool IsOfMoment(const Plan& now, const std::set<std::string>& in_reset) const;
   void Take(Result<NodePlan> now);
   void Warn();
   void Remember();
@@ -130,6 +134,7 @@ class Advertiser {
   const AcceleratorIds::UuidLookup uuids_;
   const Calls calls_;
   DdpMemory ddp_;
+  OngoingResets resets_;
   std::set<std::string> warned_;
   std::optional<Error> blind_;
   std::string last_error_;

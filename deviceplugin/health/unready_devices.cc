@@ -4,17 +4,23 @@
 
 namespace railhead {
 
-Result<bool> UnreadyDevices::Refresh() {
+Result<bool> UnreadyDevices::Refresh(OngoingResets::Clock::time_point now) {
+  resets_.Refresh(now);
   const auto view = RH_TRY(journal_.Read());
-  Reasons now;
+  Reasons reasons;
   for (const UnreadableEntry& entry : view.unreadable) {
     for (const std::string& device : entry.devices) {
-      now[device] = "its attachment " + entry.key.ToString() + " cannot be read (" + entry.error.message +
-                    "): railctl journal restore " + device;
+      reasons[device] = "its attachment " + entry.key.ToString() + " cannot be read (" + entry.error.message +
+                        "): railctl journal restore " + device;
     }
   }
-  const bool changed = now != reasons_;
-  reasons_ = std::move(now);
+  for (const std::string& device : resets_.lasting()) {
+    reasons[device] =
+        "it is being reset between two pods, which takes too long: railheadd's next pass or an ADD "
+        "completes it, and dmesg may tell why";
+  }
+  const bool changed = reasons != reasons_;
+  reasons_ = std::move(reasons);
   return changed;
 }
 

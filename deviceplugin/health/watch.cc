@@ -171,6 +171,7 @@ bool HealthWatch::IsVfDue(const Watched& watched, Steady now) const {
 }
 
 void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick) {
+  if (unready_.IsBrieflyReset(subject.id)) return recorder_.Miss(subject);
   const bool counters = counters_now_ && !subject.is_vf;
   std::vector<Error> problems;
   std::vector<Error> of_counters;
@@ -195,7 +196,7 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   HealthTick tick;
   tick.problems = std::move(at_start_);
   at_start_.clear();
-  FollowRecords(&tick);
+  FollowRecords(now, &tick);
   counters_now_ = hurry_ || now.steady - counters_read_ >= rules_.counter_interval;
   if (counters_now_) counters_read_ = now.steady;
   recorder_.Begin(now, rules_, monitor_);
@@ -216,7 +217,7 @@ HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const In
   return tick;
 }
 
-void HealthWatch::FollowRecords(HealthTick* tick) {
+void HealthWatch::FollowRecords(HealthTime now, HealthTick* tick) {
   std::string unknown;
   const auto follow = [&](ProblemKind kind, const char* what, const Result<bool>& changed) {
     Tell({}, kind, changed ? std::vector<Error>{} : std::vector<Error>{changed.error()}, tick);
@@ -225,7 +226,7 @@ void HealthWatch::FollowRecords(HealthTick* tick) {
       unknown = std::string(what).append(" is not known (").append(changed.error().message).append(")");
   };
   follow(ProblemKind::kDrains, "what is drained", drains_.Refresh());
-  follow(ProblemKind::kUnready, "which attachments cannot be read", unready_.Refresh());
+  follow(ProblemKind::kUnready, "which attachments cannot be read", unready_.Refresh(now.steady));
   hurry_ = hurry_ || unknown != unknown_;
   unknown_ = std::move(unknown);
 }

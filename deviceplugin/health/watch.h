@@ -87,7 +87,7 @@ class HealthWatch {
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
   // What operators and Railhead itself have put on record.
-  void FollowRecords(HealthTick* tick);
+  void FollowRecords(HealthTime now, HealthTick* tick);
   // Why `subject` is not ready; "": it is.
   [[nodiscard]] std::string NotReady(const HealthSubject& subject) const;
   void Save(bool changed, HealthTick* tick);

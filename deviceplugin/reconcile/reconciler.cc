@@ -61,6 +61,7 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   }
   ReconcileFiles(pass, *scan);
   ReconcileNames(pass);
+  ReconcileTenants(pass, *scan, idle_);
   ReconcileSoftRoce(pass, *scan);
   ReconcileAddresses(pass, *scan, earlier_boots_);
   ReadAddresses(pass);

@@ -8,6 +8,9 @@
 //   - journal entries of an earlier boot, and what a killed writer left of the journal;
 //   - device links, CDI specs, handoff files and announcement requests without an entry;
 //   - soft RoCE devices that Railhead made and that came back to the host with their VF;
+//   - what may be left of a pod on a device that nobody has had for two passes: it is reset
+//   (cni/plugin/reset.h),
+//     so that the next tenant's ADD need not;
 //   - addresses of an earlier boot, and of containers that nobody knows.
 // A live pod's things are never touched: what is to be ended is looked at again under
 // the lock that an ADD or DEL of it would hold; where that is held, someone is working
@@ -31,6 +34,7 @@
 
 #include "cni/state/journal.h"
 #include "cni/state/rival_claims.h"
+#include "cni/state/tenants.h"
 #include "deviceplugin/reconcile/address_facts.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -50,6 +54,12 @@ struct ReconcileOptions {
 };
 
 struct ReconcilePass;
+
+// A device that no pod has, as a pass saw it.
+struct IdleDevice {
+  Tenant last;
+  bool cannot_be_reset = false;  // an ADD decides what that means
+};
 
 // For one pass by hand, or by a test: it waits longer and takes what is there.
 ReconcileOptions SinglePass();
@@ -101,6 +111,7 @@ class Reconciler {
   std::chrono::milliseconds claims_known_ = BoottimeNow();  // when the last one was
   std::optional<std::uint64_t> events_known_;               // number of the last one; nullopt: no pass yet
   std::map<AttachmentKey, Clock::time_point> pods_gone_;    // since when
+  std::map<std::string, IdleDevice> idle_;                  // in the last pass
 };
 
 }  // namespace railhead

@@ -284,6 +284,39 @@ TEST_F(KubeletTest, TellsHealth) {
   EXPECT_EQ(next->Stop(), 0) << next->err();
 }
 
+// kubelet fails a pod whose device is not there when it comes: a reset between two pods is no news.
+TEST_F(KubeletTest, WhatIsBrieflyResetStaysAsItWas) {
+  sysfs_.Write(
+      "/etc/railhead/fabric.json",
+      TwoRailFabric(R"(, "health": {"intervalSeconds": 1, "link": {"downAfter": 1, "upAfter": 1}})"));
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon({"--reconcile-interval", "0", "--resync-interval", "3600"});
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  JournalEntry entry;
+  entry.key = ResetKey(vfs0_[1]);
+  entry.boot_id = BootId(root_).value();
+  AttachedLink link;
+  link.device = vfs0_[1];
+  link.pod_name = link.host_name = "pf0v1";
+  entry.links.push_back(link);
+  ASSERT_TRUE(Journal(root_).Write(entry));
+  sysfs_.Unbind(vfs0_[1]);
+  daemon->Signal(SIGHUP);
+  // A second later: a look at the node is over by then.
+  sysfs_.Write("/sys/class/net/pf1/carrier", "0\n");
+  const auto healthy = [&] {
+    const auto devices = kubelet.Present(kResource);
+    return std::count_if(devices.begin(), devices.end(), [](const auto& device) { return device.healthy; });
+  };
+  ASSERT_TRUE(Eventually([&] { return healthy() == 4; })) << daemon->err();
+  EXPECT_EQ(kubelet.Present(kResource).size(), 8U) << daemon->err();
+
+  ASSERT_TRUE(Journal(root_).Remove(entry));
+  EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
 // A port of the host without a cable is no news.
 TEST_F(KubeletTest, WatchesTheHealthOfWhatItGivesOut) {
   sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "eno2", .numa_node = 1});

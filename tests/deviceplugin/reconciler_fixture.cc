@@ -31,13 +31,13 @@ std::string ReconcilerFixture::Did() {
   return Told(report);
 }
 
-bool ReconcilerFixture::KillPass(int nth) {
+bool ReconcilerFixture::KillPass(int nth, int passes, const ReconcileOptions& options) {
   kernel_.ParkAt(nth);
   const auto done = std::make_shared<std::atomic<bool>>(false);
   // The thread may outlive the test, so it borrows nothing but the kernel, as others do.
-  std::thread([this, done, root = sysfs_.root()] {
-    Reconciler reconciler(root, kernel_, SinglePass());
-    (void)reconciler.Run();
+  std::thread([this, done, passes, options, root = sysfs_.root()] {
+    Reconciler reconciler(root, kernel_, options);
+    for (int pass = 0; pass < passes; ++pass) (void)reconciler.Run();
     *done = true;
   }).detach();
   const bool parked = kernel_.AwaitParked([&] { return done->load(); });

@@ -20,8 +20,8 @@ class ReconcilerFixture : public RailsFixture {
   // Once(), which has to succeed.
   std::string Did();
 
-  // A pass, killed at the nth call of the kernel. false: it finished before.
-  bool KillPass(int nth);
+  // Passes that follow each other, killed at the nth call of the kernel. false: they finished before.
+  bool KillPass(int nth, int passes = 1, const ReconcileOptions& options = SinglePass());
 
   [[nodiscard]] std::string Path(const std::string& path) const { return sysfs_.directory() + path; }
   [[nodiscard]] bool IsThere(const std::string& path) const;

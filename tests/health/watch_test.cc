@@ -1,9 +1,12 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <thread>
 
+#include "cni/state/journal.h"
+#include "netns/base/node.h"
 #include "tests/health/watch_fixture.h"
 
 namespace railhead::testing {
@@ -199,6 +202,50 @@ TEST_F(WatchTest, WhatTheInventoryDropsIsForgotten) {
   EXPECT_TRUE(Run(5, 5).empty());
   EXPECT_EQ(watch_->All().size(), 2U);
   EXPECT_EQ(State().devices.size(), 2U);
+}
+
+// A driver that is away for a moment is no news; one that stays away is, and by its name.
+TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
+  HealthRules rules = DefaultHealthRules();
+  for (RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
+  Restart(rules);
+  Run(0, 5);
+  const std::string device = sysfs_.directory() + "/sys/bus/pci/devices/" + kVf;
+  JournalEntry entry;
+  entry.key = ResetKey(kVf);
+  entry.boot_id = BootId(sysfs_.root()).value();
+  AttachedLink link;
+  link.device = kVf;
+  link.pod_name = link.host_name = "pf0v0";
+  entry.links.push_back(link);
+  const auto reset = [&] {
+    ASSERT_TRUE(Journal(sysfs_.root()).Write(entry));
+    for (const char* gone : {"/driver", "/net"})
+      std::filesystem::rename(device + gone, device + gone + ".before");
+  };
+  const auto end = [&] {
+    for (const char* back : {"/driver", "/net"})
+      std::filesystem::rename(device + back + ".before", device + back);
+    ASSERT_TRUE(Journal(sysfs_.root()).Remove(entry));
+  };
+  reset();
+  watch_->Hurry();
+  EXPECT_TRUE(Run(10, 15).empty());
+  end();
+  EXPECT_TRUE(Run(20, 200).empty()) << "nothing is remembered of it";
+  reset();
+  EXPECT_TRUE(Run(205, 210).empty());
+  const auto changes = Run(215, 220);
+  ASSERT_FALSE(changes.empty());
+  EXPECT_FALSE(watch_->IsHealthy(kVf));
+  const auto reasons = watch_->Reasons(kVf);
+  ASSERT_FALSE(reasons.empty());
+  EXPECT_TRUE(std::any_of(reasons.begin(), reasons.end(), [](const HealthReason& reason) {
+    return reason.rule == HealthRule::kNotReady && reason.text.find("is being reset") != std::string::npos;
+  }));
+  end();
+  Run(225, 600);
+  EXPECT_TRUE(watch_->IsHealthy(kVf));
 }
 
 TEST_F(WatchTest, SubfunctionsHangOnTheirPf) {
