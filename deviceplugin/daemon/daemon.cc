@@ -59,7 +59,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   std::unique_ptr<Daemon> daemon(new Daemon(
       root, kernel, line, OfferOf(node.plan, health.get(), bound, WithheldAtFirst(root, node.plan)),
       std::move(outlets), log));
-  health->SetRails([&rails = daemon->rails_](const std::string& pf) { return rails.Of(pf); });
+  RH_TRY(daemon->budget_.Open(node.plan, kubernetes));
+  health->SetRails([&budget = daemon->budget_](const std::string& pf) { return budget.Admit(pf); });
   Advertiser::Calls calls;
   calls.give = [daemon = daemon.get()](Offer offer) {
     daemon->activity_.Offered(offer);
@@ -91,6 +92,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     daemon->reach_->Update(plan.inventory, fabric);
     daemon->features_.Planned(plan);
     daemon->isolation_.Planned(plan);
+    daemon->budget_.Planned(plan);
   };
   daemon->advertiser_ =
       RH_TRY(Advertiser::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
@@ -112,11 +114,13 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   }
   RH_TRY(daemon->pages_->Serve(
       [daemon = daemon.get()](const HttpRequest& request) { return daemon->AnswerHttp(request); }));
-  // Last: its thread asks the others.
+  // Last: their threads ask the others.
+  const auto device_health = [daemon = daemon.get()] { return daemon->advertiser_->Health(); };
+  daemon->budget_.Start({device_health, [daemon = daemon.get()] { daemon->isolation_.HealthChanged(); }});
   RH_TRY(daemon->isolation_.Start(
       node.plan, kubernetes,
-      {[daemon = daemon.get()] { return daemon->advertiser_->Health(); },
-       [daemon = daemon.get()] { return StandsBy(daemon->registrar_.Activities()); }}));
+      {device_health, [daemon = daemon.get()] { return StandsBy(daemon->registrar_.Activities()); },
+       [daemon = daemon.get()](bool wanted) { return daemon->budget_.MayTaint(wanted); }}));
   return daemon;
 }
 
@@ -148,6 +152,7 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       binder_(root, [this] { return pod_resources_.List(kAddWaits); }),
       features_(root, line.nfd_features, line.resync_interval, log),
       isolation_(root, log),
+      budget_(root, rails_, log),
       pages_(std::move(outlets.pages)) {
   activity_.Offered(offer);
   if (line.reconcile_interval.count() > 0) StartPasses(line.reconcile_interval);
@@ -213,7 +218,7 @@ HttpResponse Daemon::AnswerHttp(const HttpRequest& request) {
     response.content_type = ContentTypeOf(format);
     response.body =
         MetricsPage({root_, &activity_, registrar_.Activities(), advertiser_->Health(), leasing_.get(),
-                     &attaches_, leaves_->Report(), reach_->Report(), &isolation_},
+                     &attaches_, leaves_->Report(), reach_->Report(), &isolation_, &budget_},
                     format);
     return response;
   }
@@ -275,7 +280,7 @@ bool Daemon::Ended() {
   return (!reconciling_ || reconciling_->AwaitEnd(kLastStep)) &&
          (!watching_ || watching_->AwaitEnd(kLastStep)) && (!leasing_ || leasing_->AwaitEnd(kLastStep)) &&
          (!leaves_ || leaves_->AwaitEnd(kLastStep)) && (!reach_ || reach_->AwaitEnd(kLastStep)) &&
-         isolation_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
+         isolation_.AwaitEnd(kLastStep) && budget_.AwaitEnd(kLastStep) && pages_->AwaitEnd(kLastStep);
 }
 
 void Daemon::Stop() {
@@ -289,6 +294,7 @@ void Daemon::Stop() {
   if (leaves_) leaves_->Stop();
   if (reach_) reach_->Stop();
   isolation_.Stop();
+  budget_.Stop();
   pages_->Stop();
   registrar_.Stop();
 }

@@ -9,6 +9,7 @@
 //   LeafWatch      learns which switches the rails hang on
 //   ReachWatch     probes what the node and its pods reach on them
 //   LeasingLoop    leases addresses from a cluster store, where there is one
+//   Budget         takes a place among the nodes that may be out of use at once
 //   Isolation      tells the cluster of bad rails, where that is wanted
 //   Pages          metrics and probes, and what NICs count when somebody asks
 //
@@ -27,6 +28,7 @@
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/attach_counts.h"
+#include "deviceplugin/daemon/budget.h"
 #include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/isolation.h"
@@ -127,6 +129,7 @@ class Daemon {
   // Before the advertiser, which tells them of the node.
   std::unique_ptr<LeafWatch> leaves_;
   RailVerdicts rails_;
+  Budget budget_;
   std::unique_ptr<ReachWatch> reach_;
   std::unique_ptr<Advertiser> advertiser_;
   std::unique_ptr<LeasingLoop> leasing_;

@@ -121,6 +121,8 @@ std::optional<IsolationTurn> Isolation::Look() {
   if (!rails) return std::nullopt;
   turn.situation.rails = std::move(*rails);
   turn.situation.in_pods = InPods();
+  const bool wanted = settings_.taint && WantsTaint(*settings_.taint, turn.situation.rails);
+  turn.situation.may_taint = sources_.may_taint(wanted);
   return turn;
 }
 

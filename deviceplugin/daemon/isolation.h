@@ -30,6 +30,7 @@ class Isolation {
   struct Sources {
     std::function<std::vector<DeviceHealth>()> health;
     std::function<bool()> stands_by;  // a newer railheadd tells it
+    std::function<bool(bool wanted)> may_taint;
   };
 
   Isolation(const Root& root, Log* log);

@@ -287,6 +287,7 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   AppendLeaves(&page, sources.leaves);
   AppendReach(&page, sources.reach);
   if (sources.isolation != nullptr) sources.isolation->Append(&page);
+  if (sources.budget != nullptr) sources.budget->Append(&page);
   AppendParts(&page, sources.activity->heartbeats);
   AppendProcessMetrics(&page);
   return std::move(page).Finish();

@@ -11,6 +11,7 @@
 #include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/attach_counts.h"
+#include "deviceplugin/daemon/budget.h"
 #include "deviceplugin/daemon/isolation.h"
 #include "deviceplugin/daemon/leasing.h"
 #include "deviceplugin/health/observation.h"
@@ -31,6 +32,7 @@ struct MetricsSources {
   LeafReport leaves;
   ReachReport reach;
   const Isolation* isolation = nullptr;
+  const Budget* budget = nullptr;
 };
 
 std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format);

@@ -60,4 +60,9 @@ std::optional<ObservedRail> RailVerdicts::Of(const std::string& pf) const {
   return found->second;
 }
 
+bool RailVerdicts::AnyIs(const std::function<bool(const ObservedRail&)>& such) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(rails_.begin(), rails_.end(), [&](const auto& rail) { return such(rail.second); });
+}
+
 }  // namespace railhead

@@ -7,6 +7,7 @@
 // of several rails is as the best of them. Threads: thread-safe.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -22,6 +23,7 @@ class RailVerdicts {
   void Take(const ReachReport& report);
   // nullopt: no rail of this PF is probed.
   [[nodiscard]] std::optional<ObservedRail> Of(const std::string& pf) const;
+  [[nodiscard]] bool AnyIs(const std::function<bool(const ObservedRail&)>& such) const;
 
  private:
   mutable std::mutex mutex_;

@@ -35,7 +35,9 @@ IsolationOutcome Isolator::Step(const Situation& situation, Steady now, System w
   const bool beat = !beat_ || now >= *beat_;
   if (settings_.taint || settings_.no_taint) {
     const bool wanted = settings_.taint && WantsTaint(*settings_.taint, situation.rails);
-    if (tainted_ != wanted || (beat && settings_.taint)) Note(SettleTaint(wanted, &outcome), &outcome);
+    const bool waits = wanted && !situation.may_taint && tainted_ != true;
+    if (!waits && (tainted_ != wanted || (beat && settings_.taint)))
+      Note(SettleTaint(wanted, &outcome), &outcome);
   }
   if (settings_.node_condition) {
     const RailsCondition condition = ConditionOf(situation.rails);

@@ -3,11 +3,13 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/skel/json_reader.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
 
 constexpr int kMostRails = 256;  // a rail is one of 256 PFs
+constexpr int kMostNodes = 1'000'000;
 
 TaintSettings ReadTaintObject(JsonReader& reader, std::size_t rails) {
   TaintSettings settings;
@@ -40,6 +42,23 @@ void ReadTaint(JsonReader& reader, std::size_t rails, IsolationSettings* setting
   }
 }
 
+// As Kubernetes' IntOrString: 5 or "10%".
+void ReadMaxUnavailable(JsonReader& reader, MaxUnavailable* most) {
+  const auto* value = reader.Raw("maxUnavailable");
+  if (value == nullptr) return;
+  if (value->is_number_integer()) {
+    if (const auto nodes = reader.Int("maxUnavailable", 1, kMostNodes)) *most = {static_cast<int>(*nodes), 0};
+    return;
+  }
+  const std::string text = value->is_string() ? value->get<std::string>() : "";
+  const auto percent = text.ends_with('%') ? ParseInt(text.substr(0, text.size() - 1)) : std::nullopt;
+  if (!percent || *percent < 1 || *percent > 100) {
+    return reader.Fail("maxUnavailable", "is neither a number of nodes nor a percentage",
+                       R"(for example 5, or "10%"; 1 to 100 %)");
+  }
+  *most = {0, static_cast<int>(*percent)};
+}
+
 }  // namespace
 
 Result<IsolationSettings> ParseIsolation(const std::string& text, const std::string& what, std::size_t rails,
@@ -52,6 +71,7 @@ Result<IsolationSettings> ParseIsolation(const std::string& text, const std::str
     settings.node_condition = reader->Bool("nodeCondition").value_or(false);
     ReadTaint(*reader, rails, &settings);
     settings.events = reader->Bool("events").value_or(false);
+    ReadMaxUnavailable(*reader, &settings.max_unavailable);
     if (auto kubernetes = reader->Object("kubernetes")) settings.kubernetes = ReadKubeConfig(*kubernetes);
     reader->Close();
   }

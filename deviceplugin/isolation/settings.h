@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/isolation/disruption_budget.h"
 #include "deviceplugin/leasing/kube_config.h"
 #include "netns/base/result.h"
 
@@ -26,6 +27,7 @@ struct IsolationSettings {
   // "taint": false. Said, and not only left out: one that is there from before is taken away.
   bool no_taint = false;
   bool events = false;
+  MaxUnavailable max_unavailable;
   KubeConfig kubernetes;
 
   // Whether the Kubernetes API is spoken to at all.

@@ -38,6 +38,7 @@ struct Situation {
   std::vector<RailState> rails;  // in the fabric's order
   std::vector<DeviceHealth> devices;
   std::map<std::string, PodDevice> in_pods;  // by device
+  bool may_taint = true;                     // disruption_budget.h
 };
 
 // `pfs`: rail to device (PfsOfRails). nullopt as long as nothing is known of one of these PFs: railheadd has

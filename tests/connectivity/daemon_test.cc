@@ -4,10 +4,13 @@
 
 #include <atomic>
 
+#include "deviceplugin/leasing/store_factory.h"
 #include "tests/cni/process.h"
+#include "tests/cni/temp_root.h"
 #include "tests/connectivity/fake_switch.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
+#include "tests/leasing/etcd_cluster.h"
 
 namespace railhead::testing {
 namespace {
@@ -22,11 +25,12 @@ class ReachDaemonTest : public KubeletTest {
              address == IpAddress::Parse("10.200.0.254");
     });
   }
-  void SetFabric(const std::string& unreachable) {
-    sysfs_.Write("/etc/railhead/fabric.json",
-                 R"({"version": 1, "connectivity": {"intervalSeconds": 1},
+  // `more`: further fields of the fabric.
+  void SetFabric(const std::string& unreachable, const std::string& more = "") {
+    sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, )" + more +
+                                                  R"("connectivity": {"intervalSeconds": 1},
       "health": {"intervalSeconds": 1, "vfSeconds": 1, "unreachable": )" +
-                     unreachable + R"(}, "rails": [
+                                                  unreachable + R"(}, "rails": [
       {"name": "rail0", "pf": "pf0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254"},
       {"name": "rail1", "pf": "pf1", "subnet": "10.200.0.0/24", "gateway": "10.200.0.254"}]})");
   }
@@ -84,6 +88,63 @@ TEST_F(ReachDaemonTest, ByDefaultItIsToldOnly) {
     return Railctl({"health", "--recording"}).out.find(R"("rail":{"state":"dead")") != std::string::npos;
   })) << Railctl({"health", "--recording"}).out;
   EXPECT_EQ(Healthy(), 8U);
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// The cluster has a store: only so many nodes may be out of use at once by what probes say.
+class BudgetDaemonTest : public ReachDaemonTest {
+ protected:
+  BudgetDaemonTest() {
+    const auto endpoint = etcd_.Config().endpoints.front();
+    SetFabric(
+        R"({"enabled": true, "upAfter": 3})",
+        R"("isolation": {"maxUnavailable": 1}, "addresses": {"store": {"type": "etcd", "renewSeconds": 1,
+                "etcd": {"endpoints": ["http://)" +
+            endpoint.host + ":" + endpoint.port + R"("]}}},)");
+    sysfs_.Write("/etc/railhead/node-name", "node0\n");
+    auto store = MakeClusterStore(
+        sysfs_.root(), "etcd", R"({"endpoints": ["http://)" + endpoint.host + ":" + endpoint.port + R"("]})",
+        "test", {});
+    EXPECT_TRUE(store) << Describe(store.error());
+    if (store) store_ = *std::move(store);
+  }
+  [[nodiscard]] std::vector<LeaseEntry> Places() const {
+    return store_->Blocks("0.0.0.0/32", 0, 10).value_or(std::vector<LeaseEntry>{});
+  }
+
+  const int loopback_ = RunProcess({"/sbin/ip", "link", "set", "lo", "up"}, {}, "").status;  // for etcd
+  TempRoot files_;
+  EtcdCluster etcd_{files_.directory(), {}};
+  std::unique_ptr<ClusterStore> store_;
+};
+
+TEST_F(BudgetDaemonTest, ABadRailStaysInUseUntilTheNodeHasAPlaceInTheBudget) {
+  ASSERT_TRUE(store_->Create(LeaseKey::Node("other"), "{}"));
+  const auto place = store_->Create(LeaseKey::Block("0.0.0.0/32", 0), R"({"node": "other"})");
+  ASSERT_TRUE(place) << Describe(place.error());
+  ASSERT_TRUE(kubelet_.Start());
+  auto daemon = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return Healthy() == 8; })) << daemon->err();
+  answers_ = false;
+  ASSERT_TRUE(Eventually([&] { return daemon->err().find("bad rails stay in use") != std::string::npos; }))
+      << daemon->err();
+  EXPECT_NE(Railctl({"net"}).status, 0) << "people are told all the same";
+  EXPECT_EQ(Healthy(), 8U);
+
+  ASSERT_TRUE(store_->Remove(*place));
+  ASSERT_TRUE(Eventually([&] { return Healthy() == 4; })) << daemon->err();
+  ASSERT_EQ(Places().size(), 1U);
+  EXPECT_NE(Places().front().value.find("node0"), std::string::npos);
+
+  // The next process has the place, and gives it back.
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+  daemon = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return daemon->err().find("has a place") != std::string::npos; }))
+      << daemon->err();
+  EXPECT_EQ(Healthy(), 4U);
+  answers_ = true;
+  EXPECT_TRUE(Eventually([&] { return Healthy() == 8; })) << daemon->err();
+  EXPECT_TRUE(Eventually([&] { return Places().empty(); })) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 

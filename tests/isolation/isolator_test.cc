@@ -72,6 +72,21 @@ class IsolatorTest : public ::testing::Test {
   std::size_t events_before_ = 0;
 };
 
+// Too many nodes are out of use; a taint from before stays.
+TEST_F(IsolatorTest, TheTaintWaitsForAPlaceInTheBudget) {
+  Begin();
+  situation_.may_taint = false;
+  EXPECT_FALSE(Step(0, {Whole("rail0"), Broken("rail1")}).problem);
+  EXPECT_EQ(Condition()["status"], "False") << "people are told all the same";
+  EXPECT_FALSE(HasRailsTaint(Taints()));
+  situation_.may_taint = true;
+  EXPECT_EQ(Step(1, {Whole("rail0"), Broken("rail1")}).tainted, true);
+  situation_.may_taint = false;
+  EXPECT_FALSE(Step(400, {Whole("rail0"), Broken("rail1")}).problem);
+  EXPECT_TRUE(HasRailsTaint(Taints()));
+  EXPECT_EQ(Step(401).tainted, false);
+}
+
 TEST_F(IsolatorTest, ABrokenRailIsSeenAndIsNoLonger) {
   Begin();
   auto outcome = Step(0);

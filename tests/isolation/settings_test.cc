@@ -35,6 +35,12 @@ TEST(IsolationSettingsTest, TheTaint) {
   EXPECT_TRUE(none.Any());
 }
 
+TEST(IsolationSettingsTest, HowManyNodesMayBeOut) {
+  EXPECT_EQ(Parsed("{}").max_unavailable, (MaxUnavailable{0, 10}));
+  EXPECT_EQ(Parsed(R"({"maxUnavailable": 5})").max_unavailable, (MaxUnavailable{5, 0}));
+  EXPECT_EQ(Parsed(R"({"maxUnavailable": "25%"})").max_unavailable, (MaxUnavailable{0, 25}));
+}
+
 TEST(IsolationSettingsTest, MistakesAreToldWithTheirPlace) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {R"({"nodeConditions": true})", "/isolation/nodeConditions"},
@@ -42,6 +48,11 @@ TEST(IsolationSettingsTest, MistakesAreToldWithTheirPlace) {
       {R"({"taint": {"effect": "Never"}})", "/isolation/taint/effect"},
       {R"({"taint": {"whenRailsBelow": 0}})", "/isolation/taint/whenRailsBelow"},
       {R"({"taint": {"whenRailsBelow": 9}})", "the fabric has only 8 rails"},
+      {R"({"maxUnavailable": 0})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": "0%"})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": "101%"})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": "5"})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": true})", "/isolation/maxUnavailable"},
       {R"({"kubernetes": {"kubeconfig": "here"}})", "/isolation/kubernetes/kubeconfig"},
       {"7", "/isolation"},
   };

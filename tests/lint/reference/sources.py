@@ -40,6 +40,7 @@ DEFAULTS = {
     ("fabric.md", "`provision`", "atStart"): ("deviceplugin/provision/settings.cc", r'"atStart"\)\.value_or\((\w+)\)'),
     ("fabric.md", "`isolation`", "nodeCondition"): ("deviceplugin/isolation/settings.h", r"node_condition = (\w+);"),
     ("fabric.md", "`isolation`", "events"): ("deviceplugin/isolation/settings.h", r"events = (\w+);"),
+    ("fabric.md", "`isolation`", "maxUnavailable"): ("deviceplugin/isolation/disruption_budget.h", r"percent = (\d+);"),
     ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/isolation/settings.h", r'effect = "(\w+)"'),
     ("fabric.md", "`isolation.kubernetes`", "timeoutSeconds"):
         ("deviceplugin/leasing/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),

@@ -1,0 +1,178 @@
+#include "deviceplugin/daemon/budget.h"
+
+#include <algorithm>
+#include <random>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/health/rules_json.h"
+#include "deviceplugin/isolation/settings.h"
+#include "deviceplugin/leasing/lease_check.h"
+#include "deviceplugin/leasing/lease_plan.h"
+#include "deviceplugin/leasing/store_factory.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::chrono::seconds kInterval{5};
+// Others may have given a place back; or somebody has removed this node's.
+constexpr std::chrono::seconds kNextTry{30};
+constexpr std::chrono::minutes kNextLook{5};
+
+bool IsBad(const ObservedRail& rail) {
+  return rail.state == ObservedRail::State::kDead || rail.state == ObservedRail::State::kImpaired;
+}
+
+// By what probes say.
+bool IsWithdrawn(const DeviceHealth& device) {
+  return std::any_of(device.reasons.begin(), device.reasons.end(), [](const HealthReason& reason) {
+    return reason.rule == HealthRule::kUnreachable || reason.rule == HealthRule::kImpaired;
+  });
+}
+
+}  // namespace
+
+Result<void> Budget::Open(const Plan& plan, const KubeService& service) {
+  plan_ = plan;
+  if (!plan.of_fabric) return {};
+  const auto leases = RH_TRY(PlanLeases(root_, plan.config_path));
+  if (!leases) return {};
+  const auto [type, settings] = StoreOf(leases->store);
+  store_ = RH_TRY(MakeClusterStore(root_, type, settings, leases->where + "/" + type, service));
+  places_ = std::make_unique<DisruptionBudget>(
+      *store_, leases->settings.node, [random = std::mt19937_64(std::random_device{}())](auto below) mutable {
+        return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random);
+      });
+  return {};
+}
+
+void Budget::Start(Sources sources) {
+  sources_ = std::move(sources);
+  if (store_ != nullptr)
+    loop_ = std::make_unique<PassLoop>(kInterval, PassLoop::Pass{[this] { Step(); }, [] {}});
+}
+
+void Budget::Planned(const Plan& plan) {
+  const std::lock_guard lock(mutex_);
+  plan_ = plan;
+}
+
+std::optional<ObservedRail> Budget::Admit(const std::string& pf) const {
+  auto rail = rails_.Of(pf);
+  if (!rail || !IsBad(*rail) || store_ == nullptr || held_) return rail;
+  return ObservedRail{};
+}
+
+bool Budget::MayTaint(bool wanted) {
+  taint_wanted_ = wanted;
+  return store_ == nullptr || held_;
+}
+
+// A place that an earlier process has taken is kept as long as it is needed, else given back.
+void Budget::Step() {
+  const bool needed = IsNeeded();
+  if (needed && Clock::now() >= next_try_) Take();
+  if (!needed && !given_) Give();
+  refused_ = needed && !held_;
+}
+
+bool Budget::IsNeeded() const {
+  if (taint_wanted_) return true;
+  const auto health = sources_.health();
+  return std::any_of(health.begin(), health.end(), IsWithdrawn) || (rails_.AnyIs(IsBad) && ProbesWithdraw());
+}
+
+// Whether a rule takes devices out of use by what probes say.
+bool Budget::ProbesWithdraw() const {
+  const std::lock_guard lock(mutex_);
+  const auto rules = ParseHealthRules(plan_.health, plan_.config_path);
+  return rules && (rules->Of(HealthRule::kUnreachable).enabled || rules->Of(HealthRule::kImpaired).enabled);
+}
+
+// nullopt: the fabric is broken, which others report.
+std::optional<Budget::Settings> Budget::ReadSettings() const {
+  std::string path;
+  {
+    const std::lock_guard lock(mutex_);
+    path = plan_.config_path;
+  }
+  const auto fabric = ReadFabric(root_, path);
+  if (!fabric || !*fabric) return std::nullopt;
+  const auto settings = ParseIsolation((*fabric)->isolation, path, (*fabric)->rails.size());
+  if (!settings) return std::nullopt;
+  return Settings{settings->max_unavailable, (*fabric)->nodes.size()};
+}
+
+void Budget::Take() {
+  const auto settings = ReadSettings();
+  if (!settings) return;
+  given_ = false;
+  const auto taken = places_->Take(settings->most, settings->nodes);
+  next_try_ = Clock::now() + (taken.value_or(false) ? std::chrono::seconds(kNextLook) : kNextTry);
+  Complain(taken ? Result<void>{} : Result<void>(Fail(taken.error())));
+  if (taken) Tell(*taken ? State::kHeld : State::kRefused);
+}
+
+void Budget::Give() {
+  const auto given = places_->Give();
+  given_ = given.has_value();
+  next_try_ = {};
+  Complain(given);
+  if (given_) Tell(State::kFree);
+}
+
+void Budget::Tell(State state) {
+  const auto usage = places_->usage();
+  {
+    const std::lock_guard lock(mutex_);
+    usage_ = usage;
+  }
+  held_ = state == State::kHeld;
+  const State before = std::exchange(state_, state);
+  if (before == state) return;
+  sources_.changed();
+  if (!usage) return;
+  const Log::Fields fields = {{"used", std::to_string(usage->used)}, {"limit", std::to_string(usage->limit)}};
+  switch (state) {
+    case State::kHeld:
+      return log_->Info("the node may be out of use: it has a place in the cluster's budget", fields);
+    case State::kRefused:
+      return log_->Warning(
+          "bad rails stay in use: as many nodes are out of use as isolation.maxUnavailable allows", fields);
+    case State::kFree:
+      return log_->Info("the node needs no place in the cluster's budget any more", fields);
+  }
+}
+
+void Budget::Complain(const Result<void>& done) {
+  const std::string problem = done ? "" : done.error().message;
+  if (std::exchange(known_problem_, problem) == problem || done) return;
+  log_->Warning("the cluster's budget is not known, trying again", done.error());
+}
+
+void Budget::Stop() {
+  if (loop_) loop_->Stop();
+}
+
+bool Budget::AwaitEnd(std::chrono::milliseconds limit) {
+  return !loop_ || loop_->AwaitEnd(limit);
+}
+
+void Budget::Append(Exposition* page) const {
+  std::optional<DisruptionBudget::Usage> usage;
+  {
+    const std::lock_guard lock(mutex_);
+    usage = usage_;
+  }
+  page->Begin(MetricType::kGauge, "railhead_isolation_budget_used",
+              "Nodes of the cluster that were out of use when this node last asked for a place");
+  if (usage) page->Sample({}, usage->used);
+  page->Begin(MetricType::kGauge, "railhead_isolation_budget_limit",
+              "Nodes of the cluster that may be out of use at once, as of then");
+  if (usage) page->Sample({}, usage->limit);
+  page->Begin(MetricType::kGauge, "railhead_isolation_withheld",
+              "1 while this node would be out of use and has no place in the cluster's budget");
+  if (store_ != nullptr) page->Sample({}, std::uint64_t{refused_ ? 1U : 0U});
+}
+
+}  // namespace railhead
