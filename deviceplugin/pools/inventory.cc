@@ -49,6 +49,7 @@ Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const P
   function.acpi_index = RH_TRY(AcpiIndexOf(root, function.id));
   const auto netdevs = RH_TRY(NetdevsOf(root, device.address));
   RH_TRY(ReadNetdevFacts(root, host, netdevs, &function));
+  function.several_ports = netdevs.size() > 1 && RH_TRY(OwnNetdevsOf(root, device.address)).size() > 1;
   const auto rdma = RH_TRY(RdmaDevicesOf(root, device.address));
   RH_TRY(ReadRdmaFacts(root, rdma, &function));
   return function;

@@ -69,6 +69,8 @@ struct NicFunction {
   std::optional<std::uint32_t> acpi_index;  // firmware's number of the function
   VdpaType vdpa = VdpaType::kNone;          // of the vDPA device on it
   std::string ddp_profile;                  // package that the PF runs; only where a selector asks (ddp.h)
+  // Has more than one interface of its own (OwnNetdevsOf), which ADD refuses: never advertised.
+  bool several_ports = false;
   // Carries the host's own network: never advertised.
   bool used_by_host = false;
   std::string used_by_host_through;  // the network device that says so: "eth0", "bond0"

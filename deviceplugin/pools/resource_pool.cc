@@ -36,6 +36,7 @@ std::string Objection(const std::vector<const ResourceSpec*>& specs, const Inven
                       const Selector& selector, const NicFunction& function) {
   if (function.used_by_host) return "carries the host's own network (" + function.used_by_host_through + ")";
   if (function.driver.empty()) return "is bound to no driver";
+  if (function.several_ports) return "has several interfaces of its own, and a pod can get no single one";
   const bool network = function.kind == FunctionKind::kNetwork;
   if (network && UserSpaceOf(function.driver) != UserSpace::kNone && selector.drivers.empty()) {
     return "has the user-space driver " + function.driver + ", which the selector does not name in drivers";

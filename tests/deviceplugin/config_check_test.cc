@@ -67,6 +67,22 @@ TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
   EXPECT_NE(PlanAsJson(*plan).find("is selected by no resource (intel.com/a: pfNames)"), std::string::npos);
 }
 
+// Representors are no interfaces of its own; ADD refuses what has two.
+TEST_F(ConfigCheckTest, AFunctionOfSeveralPortsIsNotGivenOut) {
+  const auto text = [&] {
+    const auto plan =
+        PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["pf0#0-1"]}}]})");
+    return plan ? PlanAsText(*plan) : Describe(plan.error());
+  };
+  const std::string net = "/sys/bus/pci/devices/" + vfs0_[1] + "/net/";
+  sysfs_.Write(net + "another/phys_port_name", "pf0sf88\n");
+  EXPECT_EQ(text().rfind("intel.com/a: 2 devices\n", 0), 0U) << text();
+  sysfs_.Write(net + "second/dev_port", "1\n");
+  EXPECT_EQ(text().rfind("intel.com/a: 1 device\n  " + vfs0_[0], 0), 0U) << text();
+  EXPECT_NE(text().find("  " + vfs0_[1] + "  has several interfaces of its own"), std::string::npos)
+      << text();
+}
+
 TEST_F(ConfigCheckTest, SaysWhyAnAcceleratorIsNotGivenOutWhereAResourceWantsSome) {
   AddAcceleratorFunction(sysfs_, "0000:b0:00.0", "qat");
   AddAcceleratorFunction(sysfs_, "0000:b1:00.0", "");

@@ -82,9 +82,12 @@ cni() { # add|check|del POD DEVICE [OPTION...]
     cnidriver "$1" -conf /etc/cni/net.d/rails.conf -id "$2" -netns "/run/netns/$2" -ifname net1 -cap "{\"deviceID\":\"$3\"}" "${@:4}"
 }
 holder() { readlink "/run/railhead/devices/$1"; } # DEVICE: of its journal entry
-# No attachment, no address, no interface that is not the node's.
+# No file of an attachment. railheadd may be resetting an idle device at this moment.
 nothing_left() {
-    local left
-    left=$(find /run/railhead/attachments /run/railhead/devices /run/railhead/handoff /run/cdi -mindepth 1 ! -type d 2>/dev/null)
+    local file left=''
+    while read -r file; do
+        [[ $file == */_reset/* || $(readlink "$file") == */_reset/* ]] && continue
+        if [ -e "$file" ] || [ -L "$file" ]; then left+="$file "; fi
+    done < <(find /run/railhead/attachments /run/railhead/devices /run/railhead/handoff /run/cdi -mindepth 1 ! -type d 2>/dev/null)
     [ -z "$left" ] || { echo "$left"; return 1; }
 }
