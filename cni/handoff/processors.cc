@@ -10,7 +10,7 @@
 #include <map>
 #include <string_view>
 
-#include "cni/handoff/topology_rules.h"
+#include "cni/handoff/topology_file.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"

@@ -12,7 +12,6 @@
 #include "cni/handoff/accelerator_scan.h"
 #include "cni/handoff/pci_function.h"
 #include "cni/handoff/processors.h"
-#include "cni/handoff/topology_rules.h"
 #include "cni/handoff/topology_tree.h"
 #include "netns/base/files.h"
 
@@ -55,6 +54,19 @@ std::string ClassText(std::uint32_t class_code) {
   std::array<char, 16> text{};
   (void)std::snprintf(text.data(), text.size(), "0x%06x", class_code);
   return text.data();
+}
+
+Error TooLarge(const std::string& what) {
+  return {ErrorCode::kInvalid, "describing the node to NCCL: " + what,
+          "switch the topology file off on this node", 0};
+}
+
+// NCCL's parser knows no escapes.
+Result<void> CheckValue(const std::string& what, const std::string& value) {
+  const bool plain = std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c != '"'; });
+  if (plain && value.size() <= kMostTopologyValue) return {};
+  return Fail(TooLarge(what + " '" + value + "' has a quote or a control character, or more than " +
+                       std::to_string(kMostTopologyValue) + " characters"));
 }
 
 Error Missing(const std::string& what, const PciAddress& address) {
@@ -136,13 +148,10 @@ class Writer {
   }
 
   Result<std::string> Text() {
-    if (tree_.switches.size() > kMostMadeUp) {
-      return Fail(ErrorCode::kInvalid,
-                  "describing the node to NCCL: it has " + std::to_string(tree_.switches.size()) +
-                      " PCI switches, and NCCL takes 256 nodes in all",
-                  "switch the topology file off on this node");
-    }
+    if (tree_.switches.size() > kMostMadeUp)
+      return Fail(TooLarge("it has " + std::to_string(tree_.switches.size()) + " PCI switches"));
     const auto processor = RH_TRY(ProcessorAttributes(root_));
+    RH_TRY(CountChildren(tree_.cpus.size()));
     text_ = "<system version=\"1\">\n";
     // Those of an unknown node last: NCCL puts what has no place on the first.
     for (const bool known : {true, false}) {
@@ -151,6 +160,10 @@ class Writer {
       }
     }
     text_ += "</system>\n";
+    if (elements_ > kMostTopologyElements) {
+      return Fail(TooLarge("it is " + std::to_string(elements_) + " elements, and NCCL takes " +
+                           std::to_string(kMostTopologyElements)));
+    }
     return std::move(text_);
   }
 
@@ -165,8 +178,12 @@ class Writer {
                    const std::vector<std::pair<std::string, std::string>>& processor) {
     text_ += "  <cpu numaid=\"" + std::to_string(NumaId(node)) + "\" affinity=\"" +
              RH_TRY(NodeAffinity(root_, node)) + "\"";
-    for (const auto& [name, value] : processor) text_.append(" ").append(name).append("=\"" + value + "\"");
+    for (const auto& [name, value] : processor) {
+      RH_TRY(CheckValue(name, value));
+      text_.append(" ").append(name).append("=\"" + value + "\"");
+    }
     text_ += ">\n";
+    RH_TRY(CountChildren(cpu.functions.size() + cpu.switches.size()));
     for (const std::size_t leaf : cpu.functions) Function(leaves_[leaf], 2);
     for (const std::size_t number : cpu.switches) RH_TRY(Switch(number, 2));
     text_ += "  </cpu>\n";
@@ -177,6 +194,7 @@ class Writer {
     const TopologySwitch& node = tree_.switches[number];
     Pci(MadeUp(kSwitchBus, number + 1), "0x060400", RH_TRY(ReadPcieLink(root_, node.path)), depth);
     text_ += ">\n";
+    RH_TRY(CountChildren(node.functions.size() + node.switches.size()));
     for (const std::size_t leaf : node.functions) Function(leaves_[leaf], depth + 1);
     for (const std::size_t below : node.switches) RH_TRY(Switch(below, depth + 1));
     Indent(depth);
@@ -190,6 +208,7 @@ class Writer {
       text_ += "/>\n";
       return;
     }
+    elements_ += 2;
     text_ += "><nic><net name=\"" + leaf.net + "\"";
     if (rate_) text_ += " speed=\"" + std::to_string(*rate_) + "\"";
     text_ += "/></nic></pci>\n";
@@ -204,6 +223,13 @@ class Writer {
              std::to_string(link.width == 0 ? kAssumedWidth : link.width) + "\"";
   }
 
+  Result<void> CountChildren(std::size_t count) {
+    elements_ += count;
+    if (count <= kMostTopologyChildren) return {};
+    return Fail(TooLarge(std::to_string(count) + " functions and switches are in one place, and NCCL takes " +
+                         std::to_string(kMostTopologyChildren)));
+  }
+
   void Indent(std::size_t depth) { text_.append(2 * depth, ' '); }
 
   const Root& root_;
@@ -211,12 +237,14 @@ class Writer {
   std::optional<std::uint32_t> rate_;
   TopologyTree tree_;
   std::string text_;
+  std::size_t elements_ = 1;  // <system>
 };
 
 Result<void> CheckRequest(const TopologyRequest& request) {
   std::set<std::string> names;
   std::set<PciAddress> addresses;
   for (const TopologyFileNic& nic : request.nics) {
+    RH_TRY(CheckValue("RDMA device", nic.rdma_device));
     if (!names.insert(nic.rdma_device).second || !addresses.insert(nic.address).second) {
       return Fail(ErrorCode::kInvalid, "describing the node to NCCL: NIC " + nic.address.ToString() + " (" +
                                            nic.rdma_device + ") is named twice");
@@ -232,12 +260,7 @@ Result<std::string> TopologyText(const Root& root, const TopologyRequest& reques
   RH_TRY(CheckRequest(request));
   auto leaves = RH_TRY(ReadLeaves(root, request));
   NameNics(leaves);
-  std::string text = RH_TRY(Writer(root, leaves, CommonRate(request.nics)).Text());
-  const auto broken = TopologyViolations(text);
-  if (broken.empty()) return text;
-  return Fail(ErrorCode::kInternal,
-              "describing the node to NCCL: the text breaks a rule of its format: " + broken.front(),
-              "switch the topology file off on this node and report this");
+  return Writer(root, leaves, CommonRate(request.nics)).Text();
 }
 
 Result<void> WriteTopologyFile(const Root& root, const std::string& path, const TopologyRequest& request) {

@@ -13,12 +13,14 @@
 // - Speeds and widths of links are sysfs's, without which they are what NCCL takes instead.
 // - `speed` is said only when all NICs are limited to the same rate. NCCL selects NICs by bandwidth
 //   before it looks at distance: with unequal ones a GPU goes to another rail's NIC.
-// Rules of the format: cni/handoff/topology_rules.h; every text is checked before it is given out.
+// The limits below are those at which NCCL stops or crashes. The tests hold all rules of the format against
+// what nodes of any shape make of it (tests/handoff/topology_rules.h).
 //
 // Reads below /sys and /proc of `root` at the call; writes nothing but the file asked for.
 // Threads: thread-safe for different files.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -31,6 +33,13 @@
 namespace railhead {
 
 inline constexpr const char* kNcclTopologyInContainer = "/var/run/nvidia-topologyd/virtualTopology.xml";
+
+// MAX_STR_LEN of src/graph/xml.h, less its terminator and the closing quote.
+inline constexpr std::size_t kMostTopologyValue = 253;
+// NCCL_TOPO_XML_MAX_NODES, less the one that its parser wants free to go on.
+inline constexpr std::size_t kMostTopologyElements = 255;
+// MAX_SUBS up to 2.27.7.
+inline constexpr std::size_t kMostTopologyChildren = 128;
 
 struct TopologyFileNic {
   std::string rdma_device;
@@ -46,7 +55,7 @@ struct TopologyRequest {
 };
 
 // kNotFound when a NIC is not in sysfs; kInvalid when the request or the node cannot be told
-// in this format; kInternal when the text breaks a rule.
+// in this format.
 Result<std::string> TopologyText(const Root& root, const TopologyRequest& request);
 
 // The same into a file, in one step; readable by everyone. `path` as it is on disk.

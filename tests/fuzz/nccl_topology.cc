@@ -2,8 +2,8 @@
 #include <string>
 #include <vector>
 
-#include "cni/handoff/topology_parser.h"
-#include "cni/handoff/topology_rules.h"
+#include "tests/handoff/topology_parser.h"
+#include "tests/handoff/topology_rules.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/handoff/nccl_model.h"
 

@@ -11,11 +11,11 @@
 #include <map>
 #include <memory>
 
-#include "cni/handoff/topology_rules.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 #include "tests/handoff/nccl_model.h"
 #include "tests/handoff/node.h"
+#include "tests/handoff/topology_rules.h"
 
 namespace railhead::testing {
 namespace {
@@ -317,18 +317,20 @@ TEST_F(TopologyFileTest, BadRequests) {
 }
 
 // Nothing gets out that NCCL could choke on, and what was there stays.
-TEST_F(TopologyFileTest, ATextThatBreaksARuleIsNotWritten) {
+TEST_F(TopologyFileTest, ANameThatNcclCannotReadIsNotWritten) {
   FakeNode node = MakeGuest(sysfs_);
   const std::string path = sysfs_.directory() + "/topology.xml";
   ASSERT_TRUE(WriteTopologyFile(sysfs_.root(), path, node.pod));
   const std::string before = ReadAll(path);
   EXPECT_EQ(before, TextOf(sysfs_, node.pod));
   EXPECT_EQ(std::filesystem::status(path).permissions(), std::filesystem::perms{0644});
-  node.pod.nics[0].rdma_device = "a\" speed=\"1";
-  const auto written = WriteTopologyFile(sysfs_.root(), path, node.pod);
-  ASSERT_FALSE(written);
-  EXPECT_EQ(written.error().code, ErrorCode::kInternal);
-  EXPECT_EQ(ReadAll(path), before);
+  for (const std::string& name : {std::string("a\" speed=\"1"), std::string("a\nb"), std::string(254, 'a')}) {
+    node.pod.nics[0].rdma_device = name;
+    const auto written = WriteTopologyFile(sysfs_.root(), path, node.pod);
+    ASSERT_FALSE(written) << name;
+    EXPECT_EQ(written.error().code, ErrorCode::kInvalid);
+    EXPECT_EQ(ReadAll(path), before);
+  }
 }
 
 // A pod that has 300 NICs is nobody's; NCCL would stop at its start.

@@ -1,5 +1,5 @@
 // Each rule has a text that breaks it and no other.
-#include "cni/handoff/topology_rules.h"
+#include "tests/handoff/topology_rules.h"
 
 #include <gtest/gtest.h>
 

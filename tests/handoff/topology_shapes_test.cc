@@ -7,11 +7,11 @@
 #include <cstdio>
 
 #include "cni/handoff/topology_file.h"
-#include "cni/handoff/topology_rules.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 #include "tests/handoff/nccl_model.h"
 #include "tests/handoff/node.h"
+#include "tests/handoff/topology_rules.h"
 #include "tests/ipam/rapidcheck.h"
 
 namespace railhead::testing {

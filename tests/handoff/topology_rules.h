@@ -12,14 +12,10 @@
 #include <string_view>
 #include <vector>
 
+#include "cni/handoff/topology_file.h"
+
 namespace railhead {
 
-// MAX_STR_LEN of src/graph/xml.h, less its terminator and the closing quote.
-inline constexpr std::size_t kMostTopologyValue = 253;
-// NCCL_TOPO_XML_MAX_NODES, less the one that its parser wants free to go on.
-inline constexpr std::size_t kMostTopologyElements = 255;
-// MAX_SUBS up to 2.27.7.
-inline constexpr std::size_t kMostTopologyChildren = 128;
 // Of 16 slots NCCL fills ten itself.
 inline constexpr std::size_t kMostNetAttributes = 6;
 

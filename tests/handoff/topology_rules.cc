@@ -1,4 +1,4 @@
-#include "cni/handoff/topology_rules.h"
+#include "tests/handoff/topology_rules.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -6,8 +6,8 @@
 #include <optional>
 #include <set>
 
-#include "cni/handoff/topology_parser.h"
 #include "netns/base/text.h"
+#include "tests/handoff/topology_parser.h"
 
 namespace railhead {
 namespace {

@@ -1,4 +1,4 @@
-#include "cni/handoff/topology_parser.h"
+#include "tests/handoff/topology_parser.h"
 
 #include <algorithm>
 
