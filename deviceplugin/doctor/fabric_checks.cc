@@ -36,7 +36,7 @@ Verdict CheckFabric(const NodeFacts& facts) {
     verdict.Add(Status::kWarning,
                 "there is no fabric.json: railheadd goes by sriov-network-device-plugin's configuration, and "
                 "every network may set VLAN, MAC, addresses and the rest",
-                "railctl config migrate makes a fabric.json of it, whose policy limits networks");
+                "railctl migrate makes a fabric.json of it, whose policy limits networks");
     return verdict;
   }
   return verdict.Fail("there is no " + std::string(kFabricPath),

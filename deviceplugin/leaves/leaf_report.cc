@@ -129,7 +129,7 @@ Json LeafReportAsJson(const LeafReport& report) {
   return json;
 }
 
-// Unknown keys are passed over: `railctl ranks` may get those of a newer railheadd.
+// Unknown keys are passed over: the file may be a newer railheadd's.
 Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what) {
   const auto document = RH_TRY(JsonDocument::Parse(text, what));
   JsonReader reader = document.Root();

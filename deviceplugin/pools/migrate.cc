@@ -170,25 +170,4 @@ Result<ResourceMigration> MigrateResources(std::string_view text, const std::str
   return migrator.Finish(what);
 }
 
-Result<Migration> MigrateSriovdpConfig(std::string_view text, const std::string& what,
-                                       const std::string& default_prefix) {
-  auto resources = RH_TRY(MigrateResources(text, what, default_prefix));
-  Migration migration;
-  for (const ResourceNote& note : resources.notes) {
-    migration.notes.push_back("/resourceList/" + std::to_string(note.resource) + " (" +
-                              resources.resources[note.resource] + "): " + note.text);
-  }
-  if (resources.fabric.empty()) {
-    return Fail(ErrorCode::kUnsupported,
-                "migrating " + what + ": no resource can be carried over: " + Join(migration.notes, "; "),
-                "stay with --config-file, or write fabric.json by hand (docs/reference/fabric.md)");
-  }
-  migration.fabric = std::move(resources.fabric);
-  migration.notes.emplace_back(
-      "/rails: to be filled in by you, since config.json does not say it: each rail's vlan, mtu, subnet, "
-      "gateway, routes and nodeRanges or nodeBlock; without a subnet addresses come from the ipam of the "
-      "network configuration");
-  return migration;
-}
-
 }  // namespace railhead

@@ -4,7 +4,7 @@
 // named, and the resources pools over them. Nothing is made up: VLANs, subnets and MTUs
 // are in no config.json and are left out. What cannot be carried over is told.
 // Threads: pure functions. Errors: those of ParseSriovdpConfig(); kUnsupported when fabric.json has
-// other rules for a name, and from MigrateSriovdpConfig(), with all the reasons, when no resource names a PF.
+// other rules for a name.
 #pragma once
 
 #include <cstddef>
@@ -34,15 +34,5 @@ struct ResourceMigration {
 
 Result<ResourceMigration> MigrateResources(std::string_view text, const std::string& what,
                                            const std::string& default_prefix);
-
-struct Migration {
-  std::string fabric;
-  // What was left behind or has to be filled in, a line each: "/resourceList/0
-  // (intel.com/net): ...".
-  std::vector<std::string> notes;
-};
-
-Result<Migration> MigrateSriovdpConfig(std::string_view text, const std::string& what,
-                                       const std::string& default_prefix);
 
 }  // namespace railhead

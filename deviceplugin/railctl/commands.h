@@ -23,7 +23,7 @@ inline constexpr int kNotJudged = 5;      // precheck: nothing is bad, but not a
 int Complain(const Error& error, int status);
 
 void AddCompletionCommand(CLI::App* app, int* status);
-// config check, config migrate
+// config check
 void AddConfigCommand(CLI::App* app, const Root& root, int* status);
 void AddDoctorCommand(CLI::App* app, const Root& root, int* status);
 // drain, return
@@ -46,7 +46,6 @@ void AddMigrateCommand(CLI::App* app, const Root& root, int* status);
 void AddNetCommand(CLI::App* app, const Root& root, int* status);
 void AddNodeFactsCommand(CLI::App* app, const Root& root, int* status);
 void AddPrecheckCommand(CLI::App* app, const Root& root, int* status);
-void AddRanksCommand(CLI::App* app, int* status);
 // rdma-test
 void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status);
 // replay

@@ -1,11 +1,10 @@
-// railctl config check, railctl config migrate.
+// railctl config check.
 #include <cstdio>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "deviceplugin/pools/config_check.h"
-#include "deviceplugin/pools/migrate.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/config_errors.h"
@@ -63,48 +62,20 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   return kDone;
 }
 
-int Migrate(const Root& root, const ConfigArguments& arguments) {
-  const auto text = ReadFile(root.Path(arguments.file));
-  if (!text) return Complain(text.error(), kFailed);
-  if (!*text) {
-    return Complain({ErrorCode::kNotFound, "reading " + arguments.file + ": no such file",
-                     "name a config.json of sriov-network-device-plugin", 0},
-                    kBadConfig);
-  }
-  const auto migration = MigrateSriovdpConfig(**text, arguments.file, arguments.prefix);
-  if (!migration) {
-    const bool nothing = migration.error().code == ErrorCode::kUnsupported;
-    return Complain(migration.error(), nothing ? kFailed : kBadConfig);
-  }
-  for (const std::string& note : migration->notes) (void)std::fprintf(stderr, "%s\n", note.c_str());
-  (void)std::printf("%s", migration->fabric.c_str());
-  return kDone;
-}
-
-void AddFile(CLI::App* command, ConfigArguments* arguments, const char* what) {
-  command->add_option("FILE", arguments->file, what)->required();
-  command->add_option("--resource-prefix", arguments->prefix, "Prefix of resources without resourcePrefix")
-      ->capture_default_str();
-}
-
 }  // namespace
 
 void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
-  CLI::App* config = app->add_subcommand("config", "Check or migrate a configuration");
+  CLI::App* config = app->add_subcommand("config", "Check a configuration");
   config->require_subcommand(1);
-
-  const auto check_arguments = std::make_shared<ConfigArguments>();
+  const auto arguments = std::make_shared<ConfigArguments>();
   CLI::App* check = config->add_subcommand(
       "check", "Say what is wrong with a configuration, or which devices of this node its resources get");
-  AddFile(check, check_arguments.get(), "fabric.json, or sriov-network-device-plugin's config.json");
-  check->add_flag("--json", check_arguments->json, "Print JSON");
-  check->callback([&root, status, check_arguments] { *status = CheckConfig(root, *check_arguments); });
-
-  const auto migrate_arguments = std::make_shared<ConfigArguments>();
-  CLI::App* migrate = config->add_subcommand(
-      "migrate", "Print a fabric.json to begin with; what it lacks is told on standard error");
-  AddFile(migrate, migrate_arguments.get(), "sriov-network-device-plugin's config.json");
-  migrate->callback([&root, status, migrate_arguments] { *status = Migrate(root, *migrate_arguments); });
+  check->add_option("FILE", arguments->file, "fabric.json, or sriov-network-device-plugin's config.json")
+      ->required();
+  check->add_option("--resource-prefix", arguments->prefix, "Prefix of resources without resourcePrefix")
+      ->capture_default_str();
+  check->add_flag("--json", arguments->json, "Print JSON");
+  check->callback([&root, status, arguments] { *status = CheckConfig(root, *arguments); });
 }
 
 }  // namespace railhead::railctl

@@ -38,7 +38,6 @@ int Main(int argc, char** argv) {
   AddNetCommand(&app, root, &status);
   AddNodeFactsCommand(&app, root, &status);
   AddPrecheckCommand(&app, root, &status);
-  AddRanksCommand(&app, &status);
   AddRdmaTestCommand(&app, root, &status);
   AddReplayCommand(&app, root, &status);
   AddTopoCommand(&app, root, &status);

@@ -99,8 +99,18 @@ TEST_F(ConfigCheckTest, SaysWhyAnAcceleratorIsNotGivenOutWhereAResourceWantsSome
   EXPECT_EQ(PlanAsText(*other).find("0000:b1:00.0"), std::string::npos) << "other plugins' are none of ours";
 }
 
+// "/resourceList/0 (intel.com/net): ..."
+std::vector<std::string> NotesOf(const ResourceMigration& migration) {
+  std::vector<std::string> notes;
+  for (const ResourceNote& note : migration.notes) {
+    notes.push_back("/resourceList/" + std::to_string(note.resource) + " (" +
+                    migration.resources.at(note.resource) + "): " + note.text);
+  }
+  return notes;
+}
+
 TEST_F(ConfigCheckTest, MigratesPfsToRails) {
-  const auto migration = MigrateSriovdpConfig(
+  const auto migration = MigrateResources(
       R"({"resourceList": [
         {"resourceName": "a", "selectors": {"pfNames": ["pf0#0-1", "pf1"], "vendors": ["15b3"], "isRdma": true}},
         {"resourceName": "b", "selectors": [{"rootDevices": ["0000:C3:00.0"]}, {"pfNames": ["PF0"]}]}]})",
@@ -122,10 +132,9 @@ TEST_F(ConfigCheckTest, MigratesPfsToRails) {
   EXPECT_EQ(fabric->pools[1].rails, (std::vector<std::string>{"rail2", "rail0"}));
   EXPECT_EQ(fabric->pools[1].handoff, HandoffPolicy::kOff);
   std::string notes;
-  for (const std::string& note : migration->notes) notes += note + "\n";
-  for (const char* said :
-       {"/resourceList/0 (intel.com/a): the range of VFs of pf0", "vendors left out",
-        "/resourceList/1 (intel.com/b): rail0 is in the pool intel.com/a", "to be filled in by you"}) {
+  for (const std::string& note : NotesOf(*migration)) notes += note + "\n";
+  for (const char* said : {"/resourceList/0 (intel.com/a): the range of VFs of pf0", "vendors left out",
+                           "/resourceList/1 (intel.com/b): rail0 is in the pool intel.com/a"}) {
     EXPECT_NE(notes.find(said), std::string::npos) << said << " in:\n" << notes;
   }
 }
@@ -139,17 +148,17 @@ class MigrateLeavesOut : public ::testing::TestWithParam<LeftOut> {};
 TEST_P(MigrateLeavesOut, WithTheReason) {
   const std::string left_out = GetParam().resource;
   const auto nothing =
-      MigrateSriovdpConfig(R"({"resourceList": [)" + left_out + "]}", "config.json", "intel.com");
-  ASSERT_FALSE(nothing);
-  EXPECT_EQ(nothing.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(nothing.error().message.find(GetParam().because), std::string::npos) << nothing.error().message;
-  const auto others = MigrateSriovdpConfig(
+      MigrateResources(R"({"resourceList": [)" + left_out + "]}", "config.json", "intel.com");
+  ASSERT_TRUE(nothing) << Describe(nothing.error());
+  EXPECT_EQ(nothing->fabric, "");
+  EXPECT_NE(NotesOf(*nothing).at(0).find(GetParam().because), std::string::npos) << NotesOf(*nothing).at(0);
+  const auto others = MigrateResources(
       R"({"resourceList": [{"resourceName": "ok", "selectors": {"pfNames": ["pf0"]}}, )" + left_out + "]}",
       "config.json", "intel.com");
   ASSERT_TRUE(others) << Describe(others.error());
   EXPECT_EQ(ParseFabric(others->fabric, "fabric.json").value().pools.size(), 1U);
-  EXPECT_NE(others->notes[0].find("/resourceList/1 (intel.com/x): left out: "), std::string::npos)
-      << others->notes[0];
+  EXPECT_NE(NotesOf(*others).at(0).find("/resourceList/1 (intel.com/x): left out: "), std::string::npos)
+      << NotesOf(*others).at(0);
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -171,9 +180,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Migrate, RefusesNamesThatAFabricCannotHave) {
   const std::string domain = std::string(100, 'a') + "." + std::string(100, 'b');
-  const auto migration = MigrateSriovdpConfig(
-      R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"]}}]})", "config.json",
-      domain);
+  const auto migration =
+      MigrateResources(R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"]}}]})",
+                       "config.json", domain);
   ASSERT_FALSE(migration);
   EXPECT_EQ(migration.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(migration.error().message.find("/pools/0/resource"), std::string::npos)
@@ -181,8 +190,7 @@ TEST(Migrate, RefusesNamesThatAFabricCannotHave) {
 }
 
 TEST(Migrate, RefusesABrokenConfigWithThePointer) {
-  const auto migration =
-      MigrateSriovdpConfig(R"({"resourceList": [{"selectors": {}}]})", "config.json", "x.io");
+  const auto migration = MigrateResources(R"({"resourceList": [{"selectors": {}}]})", "config.json", "x.io");
   ASSERT_FALSE(migration);
   EXPECT_NE(migration.error().message.find("/resourceList/0/resourceName"), std::string::npos);
 }

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "cni/fabric/fabric.h"
 #include "netns/base/files.h"
 #include "tests/deviceplugin/two_rails.h"
 
@@ -142,23 +141,6 @@ TEST_F(ConfigCommandTest, CheckSaysWhereItIsWrongAndEndsWith3) {
   EXPECT_EQ(Railctl("config check /nowhere.json").status, 3);
   EXPECT_EQ(Railctl("config check").status, 2);
   EXPECT_EQ(Railctl("config").status, 2);
-}
-
-TEST_F(ConfigCommandTest, MigratePrintsTheFabricAndTheRestOnStandardError) {
-  sysfs_.Write("/config.json", kGood);
-  const Ended ended = Railctl("config migrate /config.json");
-  EXPECT_EQ(ended.status, 0);
-  const auto fabric = ParseFabric(ended.out, "output");
-  ASSERT_TRUE(fabric) << Describe(fabric.error());
-  EXPECT_EQ(fabric->pools[0].resource, "intel.com/net");
-  EXPECT_NE(ended.err.find("the range of VFs of pf0"), std::string::npos) << ended.err;
-  sysfs_.Write("/config.json", R"({"resourceList": [{"resourceName": "net", "selectors": {}}]})");
-  const Ended nothing = Railctl("config migrate /config.json");
-  EXPECT_EQ(nothing.status, 1);
-  EXPECT_EQ(nothing.out, "");
-  sysfs_.Write("/config.json", "{}");
-  EXPECT_EQ(Railctl("config migrate /config.json").status, 3);
-  EXPECT_EQ(Railctl("config migrate /nowhere.json").status, 3);
 }
 
 }  // namespace

@@ -83,7 +83,7 @@ railhead_library(fuzz_metrics
   DEPS railhead_base)
 
 railhead_library(fuzz_handoff
-  SOURCES ${CMAKE_SOURCE_DIR}/cni/handoff/topology_parser.cc ${CMAKE_SOURCE_DIR}/cni/handoff/topology_rules.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/tests/handoff/topology_parser.cc ${CMAKE_SOURCE_DIR}/tests/handoff/topology_rules.cc
           ${CMAKE_SOURCE_DIR}/tests/handoff/nccl_model.cc
   DEPS railhead_base)
 
@@ -117,8 +117,7 @@ railhead_library(fuzz_kubelet
   DEPS fuzz_daemon fuzz_kubelet_proto)
 
 railhead_library(fuzz_leaves
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/leaf_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/ranks.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/report_list.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/leaf_report.cc
   DEPS fuzz_skel fuzz_netns)
 
 railhead_library(fuzz_connectivity

@@ -41,9 +41,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = fuzz::TextOf(data, size);
   const auto specs = ParseSriovdpConfig(text, "config.json", kSriovdpPrefix);
   if (specs) fuzz::Inspect(*specs);
-  const auto migration = MigrateSriovdpConfig(text, "config.json", kSriovdpPrefix);
+  const auto migration = MigrateResources(text, "config.json", kSriovdpPrefix);
   fuzz::Require(specs.has_value() || !migration.has_value(), "only what can be read is migrated");
-  if (migration)
+  if (migration && !migration->fabric.empty())
     fuzz::Require(ParseFabric(migration->fabric, "output").has_value(), "what comes out is a fabric");
   return 0;
 }

@@ -1,4 +1,4 @@
-// `railctl leaves`, `railctl node-facts` and `railctl ranks` as processes.
+// `railctl leaves` and `railctl node-facts` as processes.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -29,7 +29,6 @@ class LeavesCommandTest : public ::testing::Test {
     return report;
   }
   void Save(const LeafReport& report) { ASSERT_TRUE(WriteLeafReport(temp_.root(), report)); }
-  static std::string Line(const LeafReport& report) { return LeafReportAsJson(report).dump() + "\n"; }
 
   TempRoot temp_;
 };
@@ -78,47 +77,6 @@ TEST_F(LeavesCommandTest, WithoutRailheadd) {
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.err.find("railheadd does not run"), std::string::npos) << output.err;
   EXPECT_NE(output.out.find("leaf0"), std::string::npos) << "it may be true all the same";
-}
-
-TEST_F(LeavesCommandTest, RanksAsAHostfile) {
-  temp_.Write("/a.json", Line(Report("a", "l0", "l1")) + Line(Report("b", "m0", "m1")));
-  const std::string rest = LeafReportAsJson(Report("c", "l0", "l1")).dump(2) + Line(Report("d", "m0", "m1"));
-  const auto output = Run({"ranks", temp_.directory() + "/a.json", "-", "--slots", "8"}, rest);
-  EXPECT_EQ(output.status, 0) << output.err;
-  EXPECT_EQ(output.out, "a slots=8\nc slots=8\nb slots=8\nd slots=8\n");
-  EXPECT_EQ(output.err,
-            "rail0: 2 of 4 ring edges cross leaves; as given 4\n"
-            "rail1: 2 of 4 ring edges cross leaves; as given 4\n");
-}
-
-TEST_F(LeavesCommandTest, RanksAsJson) {
-  const auto output =
-      Run({"ranks", "-", "--format", "json"},
-          Line(Report("a", "l0", "l1")) + Line(Report("b", "m0", "m1")) + Line(Report("c", "l0", "l1")));
-  const auto json = nlohmann::json::parse(output.out);
-  EXPECT_EQ(json["edges"], 3);
-  EXPECT_EQ(json["hosts"][1]["host"], "b") << "no order of three is better";
-  EXPECT_EQ(json["hosts"][1]["rank"], 1);
-  EXPECT_EQ(json["hosts"][1]["leaves"]["rail0"], "m0");
-  EXPECT_EQ(json["crossing"]["rail1"], 2);
-  EXPECT_EQ(json["crossingAsGiven"]["rail1"], 2);
-}
-
-TEST_F(LeavesCommandTest, RanksRefusesWhatIsNoHost) {
-  const auto refused = [&](const std::string& input) {
-    const auto output = Run({"ranks", "-"}, input);
-    EXPECT_EQ(output.status, 1);
-    EXPECT_EQ(output.out, "");
-    return output.err;
-  };
-  EXPECT_NE(refused("").find("no node"), std::string::npos);
-  EXPECT_NE(refused("[]").find("standard input"), std::string::npos);
-  EXPECT_NE(refused(Line(Report("a", "l", "l")) + Line(Report("a", "l", "l"))).find("twice"),
-            std::string::npos);
-  EXPECT_NE(refused(Line(Report("a slots=99\nb", "l", "l"))).find("no name of a host"), std::string::npos);
-  EXPECT_EQ(Run({"ranks", "/none.json"}).status, 1);
-  EXPECT_EQ(Run({"ranks"}).status, 2);
-  EXPECT_EQ(Run({"ranks", "-", "--format", "xml"}).status, 2);
 }
 
 TEST_F(LeavesCommandTest, NodeFacts) {

@@ -6,7 +6,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/leaves/report_list.h"
 #include "tests/cni/temp_root.h"
 #include "tests/leaves/support.h"
 
@@ -105,35 +104,6 @@ TEST(LeafReportTest, RefusalsHaveAPointer) {
             std::string::npos);
   EXPECT_NE(error_of(head + rail + R"(,"lldp":{"chassisId":"c","portId":"p","ttl":-1}}]})").find("/ttl"),
             std::string::npos);
-}
-
-TEST(ReportListTest, OneOrManyInOneText) {
-  LeafReport second = Whole();
-  second.node = R"(odd "}{\ name)";
-  const std::string lines = TextOf(Whole()) + "\n" + TextOf(second) + "\n";
-  const std::string pretty = "\n " + LeafReportAsJson(Whole()).dump(2) + LeafReportAsJson(second).dump(2);
-  for (const std::string& text : {lines, pretty}) {
-    const auto reports = ParseLeafReports(text, "f");
-    ASSERT_TRUE(reports) << Describe(reports.error());
-    ASSERT_EQ(reports->size(), 2U);
-    EXPECT_EQ((*reports)[0].rails, Whole().rails);
-    EXPECT_EQ((*reports)[1].node, second.node);
-  }
-  EXPECT_EQ(ParseLeafReports("", "f")->size(), 0U);
-  EXPECT_EQ(ParseLeafReports(" \n", "f")->size(), 0U);
-}
-
-TEST(ReportListTest, SaysWhichIsWrong) {
-  const std::string good = TextOf(Whole());
-  for (const std::string& text :
-       {good + "}", good + "x", good + "[]", good + good.substr(0, good.size() - 1)}) {
-    const auto reports = ParseLeafReports(text, "f");
-    ASSERT_FALSE(reports) << text;
-    EXPECT_NE(Describe(reports.error()).find("f#2"), std::string::npos) << Describe(reports.error());
-  }
-  EXPECT_FALSE(ParseLeafReports("\"{}\"", "f"));
-  EXPECT_FALSE(ParseLeafReports("{\"a", "f"));
-  EXPECT_FALSE(ParseLeafReports("{\"a\\", "f"));
 }
 
 }  // namespace
