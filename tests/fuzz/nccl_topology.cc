@@ -2,10 +2,10 @@
 #include <string>
 #include <vector>
 
-#include "tests/handoff/topology_parser.h"
-#include "tests/handoff/topology_rules.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/handoff/nccl_model.h"
+#include "tests/handoff/topology_parser.h"
+#include "tests/handoff/topology_rules.h"
 
 namespace railhead::fuzz {
 namespace {
