@@ -63,7 +63,8 @@ void ReconcileHalfWritten(ReconcilePass& pass);
 void ReconcileNames(ReconcilePass& pass);
 // Devices that are idle: they are reset before another tenant comes. `idle`: who had those last that were
 // idle in the last pass; updated.
-void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, std::map<std::string, IdleDevice>& idle);
+void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
+                      std::map<std::string, IdleDevice>& idle);
 void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan);
 // `earlier_boots`: whether those of earlier boots are to be released too; false when that
 // is done.

@@ -61,7 +61,7 @@ ReconcileReport Reconciler::Run(Clock::time_point now) {
   }
   ReconcileFiles(pass, *scan);
   ReconcileNames(pass);
-  ReconcileTenants(pass, *scan, idle_);
+  ReconcileTenants(pass, *scan, now, idle_);
   ReconcileSoftRoce(pass, *scan);
   ReconcileAddresses(pass, *scan, earlier_boots_);
   ReadAddresses(pass);

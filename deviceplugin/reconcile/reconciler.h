@@ -8,7 +8,7 @@
 //   - journal entries of an earlier boot, and what a killed writer left of the journal;
 //   - device links, CDI specs, handoff files and announcement requests without an entry;
 //   - soft RoCE devices that Railhead made and that came back to the host with their VF;
-//   - what may be left of a pod on a device that nobody has had for two passes: it is reset
+//   - what may be left of a pod on a device that nobody has had for a minute: it is reset
 //   (cni/plugin/reset.h),
 //     so that the next tenant's ADD need not;
 //   - addresses of an earlier boot, and of containers that nobody knows.
@@ -49,6 +49,8 @@ struct ReconcileOptions {
   std::chrono::seconds pod_gone{10};
   // How old an address without owner has to be: an ADD may still be at work.
   std::chrono::seconds address_age{600};
+  // How long a device has to be idle, seen in two passes, before it is reset for the next tenant.
+  std::chrono::seconds idle{60};
   // How long to wait for a device on its way home from a dying namespace.
   std::chrono::seconds home_limit{5};
 };
@@ -58,6 +60,7 @@ struct ReconcilePass;
 // A device that no pod has, as a pass saw it.
 struct IdleDevice {
   Tenant last;
+  std::chrono::steady_clock::time_point since;
   bool cannot_be_reset = false;  // an ADD decides what that means
 };
 

@@ -1,8 +1,8 @@
 // Devices that wait for their next pod: reset now, so that an ADD of another tenant need not.
 //
-// A device has to be idle in two passes: a pod that is started again at once gets its devices as they are,
-// and finds none of them in a reset. Devices that kubelet has given out are not idle: their ADD may be on its
-// way. An ADD that meets a reset all the same waits for the device's lock.
+// A device has to be idle for a while, and in two passes: a pod that is started again at once gets its
+// devices as they are, and finds none of them in a reset. Devices that kubelet has given out are not idle:
+// their ADD may be on its way. An ADD that meets a reset all the same waits for the device's lock.
 #include <chrono>
 #include <set>
 
@@ -49,7 +49,8 @@ Result<bool> Reset(const ReconcilePass& pass, const std::string& device, IdleDev
 
 }  // namespace
 
-void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, std::map<std::string, IdleDevice>& idle) {
+void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
+                      std::map<std::string, IdleDevice>& idle) {
   if (pass.stopped || !pass.options.repeated) return;
   const auto before = std::exchange(idle, {});
   const auto devices = ListTenantDevices(pass.root);
@@ -62,12 +63,13 @@ void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, std::map<std
     if (in_use->contains(device)) continue;
     const auto last = ReadTenant(pass.root, device);
     if (!last || !*last) continue;  // an ADD replaces what cannot be read
-    IdleDevice& now = idle[device] = {**last, false};
+    IdleDevice& one = idle[device] = {**last, now, false};
     const auto known = before.find(device);
-    if (known == before.end() || known->second.last != now.last) continue;
-    now = known->second;
-    if (now.cannot_be_reset || pass.stopped || std::chrono::steady_clock::now() >= until) continue;
-    pass.Add("reset", device, Describe(now.last) + " had it", Reset(pass, device, &now));
+    if (known == before.end() || known->second.last != one.last) continue;
+    one = known->second;
+    if (one.cannot_be_reset || now - one.since < pass.options.idle) continue;
+    if (pass.stopped || std::chrono::steady_clock::now() >= until) continue;
+    pass.Add("reset", device, Describe(one.last) + " had it", Reset(pass, device, &one));
   }
 }
 

@@ -48,7 +48,13 @@ class ReconcilerResetsTest : public ReconcilerFixture {
     return *ReadTenant(sysfs_.root(), Bdf(0, n)) != std::nullopt;
   }
 
-  Reconciler reconciler_{sysfs_.root(), kernel_};
+  static ReconcileOptions AtOnce() {
+    ReconcileOptions options;
+    options.idle = std::chrono::seconds(0);
+    return options;
+  }
+
+  Reconciler reconciler_{sysfs_.root(), kernel_, AtOnce()};
 };
 
 TEST_F(ReconcilerResetsTest, WhatIsIdleForTwoPassesIsResetAndTheNextTenantDoesNotWait) {
@@ -61,6 +67,16 @@ TEST_F(ReconcilerResetsTest, WhatIsIdleForTwoPassesIsResetAndTheNextTenantDoesNo
   EXPECT_EQ(ChangedSince(before), "");
   AddAndDel(Of("blue"));
   EXPECT_EQ(Rebinds(), 1) << "ADD had nothing to reset";
+}
+
+TEST_F(ReconcilerResetsTest, ADeviceHasToBeIdleForAMinute) {
+  Reconciler reconciler(sysfs_.root(), kernel_);
+  AddAndDel(Of("red"));
+  const auto begin = Reconciler::Clock::now();
+  for (int second = 0; second < 60; second += 10)
+    EXPECT_EQ(Told(reconciler.Run(begin + std::chrono::seconds(second))), "") << second;
+  EXPECT_EQ(Told(reconciler.Run(begin + std::chrono::seconds(60))),
+            "reset " + Bdf(0) + ": pod red/train had it\n");
 }
 
 // Whose pod is started again between two passes is not idle.
@@ -140,7 +156,7 @@ TEST_F(ReconcilerResetsTest, AResetThatIsKilledAnywhereIsCompleted) {
   for (bool killed = true; killed;) {
     SCOPED_TRACE("call " + std::to_string(++nth));
     AddAndDel(Of("red"));
-    killed = KillPass(nth, 2, {});
+    killed = KillPass(nth, 2, AtOnce());
     if (nth % 2 == 0) (void)Did();
     if (nth % 2 == 0) {
       ASSERT_EQ(ChangedSince(before), "");
