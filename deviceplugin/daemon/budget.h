@@ -15,6 +15,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deviceplugin/daemon/log.h"
@@ -37,7 +38,7 @@ class Budget {
     std::function<void()> changed;  // a place was got or lost
   };
 
-  Budget(const Root& root, const RailVerdicts& rails, Log* log) : root_(root), rails_(rails), log_(log) {}
+  Budget(Root root, const RailVerdicts& rails, Log* log) : root_(std::move(root)), rails_(rails), log_(log) {}
 
   // Asks the store nothing yet.
   Result<void> Open(const Plan& plan, const KubeService& service);
