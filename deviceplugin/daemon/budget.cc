@@ -70,6 +70,7 @@ bool Budget::MayTaint(bool wanted) {
 
 // A place that an earlier process has taken is kept as long as it is needed, else given back.
 void Budget::Step() {
+  if (sources_.stands_by()) return;
   const bool needed = IsNeeded();
   if (needed && Clock::now() >= next_try_) Take();
   if (!needed && !given_) Give();

@@ -35,7 +35,8 @@ class Budget {
  public:
   struct Sources {
     std::function<std::vector<DeviceHealth>()> health;
-    std::function<void()> changed;  // a place was got or lost
+    std::function<bool()> stands_by;  // a newer railheadd keeps the node's place
+    std::function<void()> changed;    // a place was got or lost
   };
 
   Budget(Root root, const RailVerdicts& rails, Log* log) : root_(std::move(root)), rails_(rails), log_(log) {}

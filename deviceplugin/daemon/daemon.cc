@@ -116,11 +116,13 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
       [daemon = daemon.get()](const HttpRequest& request) { return daemon->AnswerHttp(request); }));
   // Last: their threads ask the others.
   const auto device_health = [daemon = daemon.get()] { return daemon->advertiser_->Health(); };
-  daemon->budget_.Start({device_health, [daemon = daemon.get()] { daemon->isolation_.HealthChanged(); }});
-  RH_TRY(daemon->isolation_.Start(
-      node.plan, kubernetes,
-      {device_health, [daemon = daemon.get()] { return StandsBy(daemon->registrar_.Activities()); },
-       [daemon = daemon.get()](bool wanted) { return daemon->budget_.MayTaint(wanted); }}));
+  const auto stands_by = [daemon = daemon.get()] { return StandsBy(daemon->registrar_.Activities()); };
+  daemon->budget_.Start(
+      {device_health, stands_by, [daemon = daemon.get()] { daemon->isolation_.HealthChanged(); }});
+  RH_TRY(daemon->isolation_.Start(node.plan, kubernetes,
+                                  {device_health, stands_by, [daemon = daemon.get()](bool wanted) {
+                                     return daemon->budget_.MayTaint(wanted);
+                                   }}));
   return daemon;
 }
 
