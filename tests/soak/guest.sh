@@ -31,6 +31,8 @@ for pf in 0 1; do
         ip link set "$(vf_netdev "pf$pf" "$i")" name "soak$((pf * VFS + i))" || die "VF $i of pf$pf cannot be renamed"
     done
 done
+# A pod may have a MAC of its own only where the gateway answers with another one.
+leaf_router 100 10.100.0.254/24 200 10.101.0.254/24 || die "no leaf router"
 for ((i = 0; i < VFS; i++)); do devices+=("$(vf_pci pf0 "$i")=soak$i"); done
 
 rail() { # NUMBER

@@ -45,7 +45,7 @@ if [ -n "$stand_ins" ]; then
     [ "$(id -u)" = 0 ] || soak=(sudo "${soak[@]}")
 else
     [ -z "$planted" ] || options+=(--plant vf)
-    soak=("$here/../vm/run-guest.sh" -t "${RAILHEAD_SOAK_LIMIT:-3500}" -m 1536 -b "$build")
+    soak=("$here/../vm/run-guest.sh" -t "${RAILHEAD_SOAK_LIMIT:-3500}" -T leaf -m 1536 -b "$build")
     [ -z "${RAILHEAD_SOAK_OUT:-}" ] || soak+=(-o "$RAILHEAD_SOAK_OUT")
     soak+=("$here/guest.sh" "${options[@]}")
 fi
