@@ -55,6 +55,20 @@ std::string HeldNamespaces() {
 
 }  // namespace
 
+bool Grows(const std::vector<Use>& samples) {
+  // A thread pool and a heap find their size within the first waves.
+  constexpr std::ptrdiff_t kWarm = 4;
+  constexpr std::ptrdiff_t kLast = 3;
+  if (std::ssize(samples) < kWarm + kLast) return false;
+  const auto grows = [&](long Use::*part, long slack) {
+    const auto by = [part](const Use& a, const Use& b) { return a.*part < b.*part; };
+    const Use& most = *std::max_element(samples.begin(), samples.begin() + kWarm, by);
+    const Use& least = *std::min_element(samples.end() - kLast, samples.end(), by);
+    return least.*part > most.*part + slack;
+  };
+  return grows(&Use::kilobytes, 16384) || grows(&Use::threads, 6) || grows(&Use::descriptors, 6);
+}
+
 Result<crash::Snapshot> Invariants::Take() const {
   crash::Snapshot lines = RH_TRY(crash::TakeSnapshot({node_.root(), {}}));
   std::erase_if(lines, IsOfDaemon);
@@ -105,25 +119,13 @@ void Invariants::Sample() {
 }
 
 void Invariants::ExpectNoGrowth() {
-  // A thread pool and a heap find their size within the first waves.
-  constexpr std::size_t kWarm = 4;
-  constexpr Use kSlack{16384, 6, 6};
   for (const auto& [pid, uses] : uses_) {
-    if (uses.size() <= kWarm) continue;
-    Use most;
-    for (std::size_t i = 0; i < kWarm; ++i) {
-      most.kilobytes = std::max(most.kilobytes, uses[i].kilobytes);
-      most.threads = std::max(most.threads, uses[i].threads);
-      most.descriptors = std::max(most.descriptors, uses[i].descriptors);
-    }
+    const Use& first = uses.front();
     const Use& last = uses.back();
     (void)std::printf("railheadd %d, %zu waves: %ld -> %ld kB, %ld -> %ld threads, %ld -> %ld descriptors\n",
-                      pid, uses.size(), uses.front().kilobytes, last.kilobytes, uses.front().threads,
-                      last.threads, uses.front().descriptors, last.descriptors);
-    const bool grows = last.kilobytes > most.kilobytes + kSlack.kilobytes ||
-                       last.threads > most.threads + kSlack.threads ||
-                       last.descriptors > most.descriptors + kSlack.descriptors;
-    if (grows) node_.Wrong("railheadd " + std::to_string(pid) + " grows");
+                      pid, uses.size(), first.kilobytes, last.kilobytes, first.threads, last.threads,
+                      first.descriptors, last.descriptors);
+    if (Grows(uses)) node_.Wrong("railheadd " + std::to_string(pid) + " grows");
   }
 }
 

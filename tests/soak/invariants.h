@@ -10,6 +10,17 @@
 
 namespace railhead::soak {
 
+// What a process uses.
+struct Use {
+  long kilobytes = 0;
+  long threads = 0;
+  long descriptors = 0;
+};
+// The samples are one process's, in order. A leak lifts the least that the process uses; a busy wave
+// lifts only the most. So the process grows if its last samples all exceed its first ones by a slack.
+// False for a process that did not live long enough to tell.
+bool Grows(const std::vector<Use>& samples);
+
 class Invariants {
  public:
   explicit Invariants(Node& node) : node_(node) {}
@@ -23,16 +34,10 @@ class Invariants {
 
   // Notes what railheadd uses.
   void Sample();
-  // Its memory, descriptors and threads do not grow with what it has done: of each process
-  // the last sample against the first ones.
+  // Its memory, descriptors and threads do not grow with what it has done.
   void ExpectNoGrowth();
 
  private:
-  struct Use {
-    long kilobytes = 0;
-    long threads = 0;
-    long descriptors = 0;
-  };
   [[nodiscard]] Result<crash::Snapshot> Take() const;
   [[nodiscard]] std::string Left();
   Node& node_;
