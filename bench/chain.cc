@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::bench {
 

@@ -8,9 +8,9 @@
 
 #include "bench/contender.h"
 #include "bench/report.h"
-#include "cni/handoff/files.h"
+#include "cni/nccl/nccl_files.h"
 #include "cni/plugin/plugin.h"
-#include "cni/skel/request.h"
+#include "cni/protocol/request.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/files.h"
 #include "tests/fake/fake_kernel.h"

@@ -6,9 +6,9 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::bench {
 

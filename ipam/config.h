@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/skel/result.h"
+#include "cni/protocol/cni_result.h"
 #include "ipam/requests.h"
 #include "ipam/store.h"
 #include "netns/base/ip_address.h"

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "cni/skel/json_reader.h"
-#include "cni/skel/plugin.h"
+#include "cni/protocol/plugin.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/skel/result.h"
+#include "cni/protocol/cni_result.h"
 #include "ipam/peer_fields.h"
 #include "ipam/range.h"
 #include "ipam/range_fields.h"

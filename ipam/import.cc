@@ -5,9 +5,9 @@
 #include <set>
 #include <utility>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
-#include "cni/skel/result.h"
+#include "cni/protocol/cni_result.h"
 #include "ipam/range_fields.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

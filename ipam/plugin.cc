@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "cni/fabric/call_permissions.h"
-#include "cni/skel/json_reader.h"
-#include "cni/skel/result.h"
+#include "cni/protocol/cni_result.h"
 #include "ipam/config.h"
 #include "ipam/store.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/skel/plugin.h"
+#include "cni/protocol/plugin.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

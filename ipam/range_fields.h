@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
 #include "ipam/range.h"
 #include "netns/base/ip_address.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

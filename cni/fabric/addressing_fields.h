@@ -6,7 +6,7 @@
 #include <string>
 
 #include "cni/fabric/fabric.h"
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -8,8 +8,8 @@
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/handoff_fields.h"
 #include "cni/fabric/policy_fields.h"
-#include "cni/skel/json_reader.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

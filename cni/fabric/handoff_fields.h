@@ -4,7 +4,7 @@
 #pragma once
 
 #include "cni/fabric/fabric.h"
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cni/fabric/policy.h"
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

@@ -1,11 +1,11 @@
 #include <algorithm>
 
-#include "cni/plugin/devices.h"
-#include "cni/plugin/differences.h"
-#include "cni/plugin/ipam_step.h"
+#include "cni/attachment/devices.h"
+#include "cni/attachment/ipam_delegate.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/verify.h"
 #include "cni/plugin/plugin.h"
-#include "cni/plugin/pod_network.h"
-#include "cni/skel/result.h"
+#include "cni/protocol/cni_result.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 

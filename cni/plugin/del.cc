@@ -1,10 +1,10 @@
 #include <algorithm>
 #include <chrono>
 
-#include "cni/plugin/ipam_step.h"
-#include "cni/plugin/locks.h"
+#include "cni/attachment/device_locks.h"
+#include "cni/attachment/ipam_delegate.h"
+#include "cni/attachment/release.h"
 #include "cni/plugin/plugin.h"
-#include "cni/plugin/release.h"
 #include "netns/base/state_folder.h"
 
 namespace railhead {

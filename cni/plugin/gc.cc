@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "cni/plugin/ipam_step.h"
+#include "cni/attachment/ipam_delegate.h"
 #include "cni/plugin/plugin.h"
 #include "netns/base/state_folder.h"
 

@@ -1,7 +1,7 @@
 #include <cstdlib>
 
+#include "cni/attachment/announce_repeat.h"
 #include "cni/plugin/plugin.h"
-#include "cni/plugin/repeat.h"
 #include "netns/linux_kernel.h"
 
 namespace {

@@ -15,7 +15,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/skel/plugin.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/root.h"

@@ -2,9 +2,9 @@
 #include <string>
 #include <vector>
 
-#include "cni/plugin/ipam_step.h"
+#include "cni/attachment/ipam_delegate.h"
+#include "cni/attachment/rdma_mode.h"
 #include "cni/plugin/plugin.h"
-#include "cni/plugin/rdma_mode.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/state_folder.h"

@@ -10,11 +10,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "cni/skel/json_reader.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/cni_error.h"
-#include "cni/skel/json_reader.h"
+#include "cni/protocol/cni_error.h"
+#include "netns/json/json_reader.h"
 #include "netns/sys/pci_address.h"
 
 namespace railhead {

@@ -7,12 +7,12 @@
 #include <cerrno>
 #include <utility>
 
-#include "cni/skel/json_reader.h"
 #include "cni/state/journal_json.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

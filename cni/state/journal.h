@@ -137,7 +137,7 @@ struct JournalEntry {
   bool handoff_required = false;
 };
 
-// The entries that say what a device was before it is reset between two pods (cni/plugin/reset.h) are no
+// The entries that say what a device was before it is reset between two pods (cni/attachment/reset.h) are no
 // container's of a runtime: CNI has ids begin with a letter or a digit.
 inline constexpr const char* kResetContainer = "_reset";
 inline AttachmentKey ResetKey(const std::string& device) {

@@ -4,7 +4,7 @@
 #include <climits>
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -7,12 +7,12 @@
 #include <optional>
 #include <string>
 
-#include "cni/skel/json_reader.h"
-#include "cni/skel/pod_args.h"
+#include "cni/protocol/pod_args.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

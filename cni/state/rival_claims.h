@@ -1,7 +1,7 @@
 // What ADD's address probes heard from others: lines in the log of attach timings (attach_log.h).
 //
-// The next ADD compares with them (cni/plugin/rivals.h); railheadd and `railctl doctor` report stations that
-// claim many addresses. Bounded and lost with the boot, as the log is. What cannot be logged is dropped.
+// The next ADD compares with them (cni/attachment/rivals.h); railheadd and `railctl doctor` report stations
+// that claim many addresses. Bounded and lost with the boot, as the log is. What cannot be logged is dropped.
 // Threads: thread-safe. Errors: as ReadFile().
 #pragma once
 

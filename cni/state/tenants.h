@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/skel/pod_args.h"
+#include "cni/protocol/pod_args.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -4,8 +4,8 @@
 #include <set>
 #include <tuple>
 
-#include "cni/plugin/pod_network.h"
-#include "cni/skel/pod_args.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/protocol/pod_args.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -7,10 +7,10 @@
 #include <set>
 #include <utility>
 
-#include "cni/skel/json_reader.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

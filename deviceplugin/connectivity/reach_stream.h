@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
-#include "cni/skel/json_objects.h"
 #include "deviceplugin/connectivity/reach_report.h"
 #include "netns/base/result.h"
+#include "netns/json/json_objects.h"
 
 namespace railhead {
 

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/fabric/fabric.h"
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/plugin/repeat.h"
+#include "cni/attachment/announce_repeat.h"
 #include "cni/state/bind_protocol.h"
 #include "deviceplugin/daemon/heartbeat.h"
 #include "deviceplugin/drift/drift_watch.h"

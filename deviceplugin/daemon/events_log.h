@@ -5,7 +5,7 @@
 #include <set>
 #include <string>
 
-#include "cni/plugin/repeat.h"
+#include "cni/attachment/announce_repeat.h"
 #include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/log.h"
 #include "deviceplugin/drift/drift_watch.h"

@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-#include "cni/skel/pod_args.h"
+#include "cni/protocol/pod_args.h"
 #include "deviceplugin/pools/fabric_pools.h"
 #include "netns/base/node.h"
 

@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "cni/skel/pod_args.h"
+#include "cni/protocol/pod_args.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"

@@ -1,10 +1,10 @@
 // The container runtime's configuration, and other users of the node's devices.
 #include <array>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/doctor/containerd_config.h"
 #include "deviceplugin/doctor/read_facts.h"
 #include "netns/base/files.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::doctor {
 namespace {

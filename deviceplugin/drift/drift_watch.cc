@@ -5,9 +5,9 @@
 #include <optional>
 #include <set>
 
-#include "cni/plugin/differences.h"
-#include "cni/plugin/locks.h"
-#include "cni/plugin/pod_network.h"
+#include "cni/attachment/device_locks.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/verify.h"
 #include "netns/base/text.h"
 
 namespace railhead {

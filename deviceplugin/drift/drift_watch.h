@@ -4,7 +4,7 @@
 // GID index, a port goes down, another tool moves a device: connections made later fail, or use
 // another NIC, and nobody says why. A look compares each finished attachment that has a handoff with
 // the kernel as of now: interface, addresses, port, GID index, uverbs node, CDI spec and nccl.conf
-// (cni/plugin/differences.h). Nothing is mended: what would be right for one process is wrong for
+// (cni/attachment/verify.h). Nothing is mended: what would be right for one process is wrong for
 // another that runs already.
 //
 // What looks wrong is looked at again under the device's locks: an ADD or DEL at work is no drift.

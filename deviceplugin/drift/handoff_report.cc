@@ -5,10 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "cni/handoff/files.h"
-#include "cni/plugin/differences.h"
-#include "cni/plugin/pod_network.h"
-#include "cni/skel/pod_args.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/verify.h"
+#include "cni/nccl/nccl_files.h"
+#include "cni/protocol/pod_args.h"
 #include "cni/state/cdi_spec.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/json_reader.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/health/health_json.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -11,8 +11,8 @@
 #include <string>
 #include <string_view>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/health/state_file.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

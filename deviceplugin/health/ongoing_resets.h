@@ -1,4 +1,4 @@
-// Which devices are being reset between two pods (cni/plugin/reset.h).
+// Which devices are being reset between two pods (cni/attachment/reset.h).
 //
 // Such a device is without its driver for a moment, and is the same afterwards. kubelet fails a pod that the
 // scheduler has sent to the node when fewer devices are Healthy by then (manager.go, devicesToAllocate): what

@@ -9,8 +9,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/health/observation.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

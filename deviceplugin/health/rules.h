@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

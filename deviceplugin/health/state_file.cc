@@ -4,10 +4,10 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/health/health_json.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -11,11 +11,11 @@
 #include <cstdint>
 #include <string>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/leasing/etcd_config.h"
 #include "deviceplugin/leasing/http_client.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

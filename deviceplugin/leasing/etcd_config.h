@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/leasing/connection.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

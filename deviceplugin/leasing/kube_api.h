@@ -11,10 +11,10 @@
 #include <optional>
 #include <string>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/leasing/http_client.h"
 #include "deviceplugin/leasing/kube_config.h"
 #include "netns/base/result.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

@@ -12,10 +12,10 @@
 #include <chrono>
 #include <string>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/leasing/connection.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

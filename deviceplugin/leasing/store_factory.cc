@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/leasing/etcd_store.h"
 #include "deviceplugin/leasing/kube_store.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -4,9 +4,9 @@
 #include <optional>
 #include <utility>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/leasing/yaml_json.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::migrate {
 namespace {

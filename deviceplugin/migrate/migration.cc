@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/migrate/held_addresses.h"
 #include "deviceplugin/migrate/policy.h"
 #include "deviceplugin/migrate/rails.h"
 #include "deviceplugin/migrate/resources.h"
 #include "deviceplugin/pools/migrate.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::migrate {
 namespace {

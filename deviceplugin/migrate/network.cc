@@ -2,9 +2,9 @@
 
 #include <utility>
 
-#include "cni/plugin/config.h"
-#include "cni/skel/plugin.h"
-#include "cni/skel/result.h"
+#include "cni/attachment/plugin_config.h"
+#include "cni/protocol/cni_result.h"
+#include "cni/protocol/plugin.h"
 #include "deviceplugin/migrate/addresses.h"
 #include "deviceplugin/migrate/chain.h"
 #include "deviceplugin/migrate/section.h"

@@ -2,10 +2,10 @@
 
 #include <utility>
 
+#include "cni/attachment/permissions.h"
+#include "cni/attachment/plugin_config.h"
 #include "cni/fabric/policy.h"
-#include "cni/plugin/config.h"
-#include "cni/plugin/permissions.h"
-#include "cni/skel/plugin.h"
+#include "cni/protocol/plugin.h"
 
 namespace railhead::migrate {
 namespace {

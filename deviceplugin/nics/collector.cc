@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "cni/plugin/pod_network.h"
+#include "cni/attachment/pod_network.h"
 #include "deviceplugin/nics/pause_counters.h"
 #include "deviceplugin/nics/subjects.h"
 #include "netns/base/text.h"

@@ -1,6 +1,6 @@
 #include "deviceplugin/nics/subjects.h"
 
-#include "cni/skel/pod_args.h"
+#include "cni/protocol/pod_args.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci_address.h"
 

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cni/handoff/files.h"
+#include "cni/nccl/nccl_files.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "deviceplugin/pools/cdi_grant.h"

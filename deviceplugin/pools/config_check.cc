@@ -2,9 +2,9 @@
 
 #include <vector>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -6,8 +6,8 @@
 #include <map>
 #include <string>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/pools/selector.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

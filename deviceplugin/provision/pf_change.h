@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/plugin/locks.h"
+#include "cni/attachment/device_locks.h"
 #include "deviceplugin/provision/control.h"
 #include "deviceplugin/provision/pf_plan.h"
 #include "deviceplugin/provision/watch.h"

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "cni/plugin/locks.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/provision/pf_change.h"
 #include "deviceplugin/provision/pf_state.h"

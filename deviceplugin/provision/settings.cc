@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -3,8 +3,8 @@
 #include <map>
 #include <utility>
 
-#include "cni/plugin/host_device.h"
-#include "cni/skel/pod_args.h"
+#include "cni/attachment/host_device.h"
+#include "cni/protocol/pod_args.h"
 #include "cni/state/checkpoint.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/connectivity/settings.h"
 #include "deviceplugin/health/rules.h"
 #include "deviceplugin/isolation/settings.h"
@@ -14,6 +13,7 @@
 #include "deviceplugin/pools/fabric_pools.h"
 #include "deviceplugin/provision/settings.h"
 #include "deviceplugin/railctl/commands.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::railctl {
 namespace {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "cni/handoff/files.h"
+#include "cni/nccl/nccl_files.h"
 #include "deviceplugin/drift/handoff_report.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/print.h"

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "cni/skel/pod_args.h"
+#include "cni/protocol/pod_args.h"
 #include "deviceplugin/health/health_json.h"
 #include "netns/base/node.h"
 

@@ -10,11 +10,11 @@
 #include <utility>
 #include <vector>
 
-#include "cni/plugin/locks.h"
-#include "cni/plugin/pod_network.h"
-#include "cni/plugin/recover.h"
-#include "cni/plugin/release.h"
-#include "cni/skel/pod_args.h"
+#include "cni/attachment/device_locks.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/recover.h"
+#include "cni/attachment/release.h"
+#include "cni/protocol/pod_args.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/print.h"

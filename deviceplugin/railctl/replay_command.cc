@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/health/compare.h"
 #include "deviceplugin/health/health_json.h"
 #include "deviceplugin/health/recording.h"
@@ -15,6 +14,7 @@
 #include "deviceplugin/railctl/health_text.h"
 #include "deviceplugin/railctl/print.h"
 #include "netns/base/files.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::railctl {
 namespace {

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "cni/skel/pod_args.h"
+#include "cni/protocol/pod_args.h"
 #include "deviceplugin/metrics/http_address.h"
 #include "netns/base/text.h"
 

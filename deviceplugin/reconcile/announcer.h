@@ -1,4 +1,4 @@
-// Repeats the announcements that ADDs ask for (cni/plugin/repeat.h).
+// Repeats the announcements that ADDs ask for (cni/attachment/announce_repeat.h).
 //
 // Takes the lock by which plugins know that someone does, and then every request in
 // /run/railhead/announce, told by inotify; a request's file is removed when it is taken.
@@ -10,7 +10,7 @@
 #include <functional>
 #include <thread>
 
-#include "cni/plugin/repeat.h"
+#include "cni/attachment/announce_repeat.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/base/unique_fd.h"

@@ -1,11 +1,11 @@
 // Attachments that are over.
 #include <utility>
 
-#include "cni/plugin/ipam_step.h"
-#include "cni/plugin/pod_network.h"
-#include "cni/plugin/release.h"
-#include "cni/plugin/reset.h"
-#include "cni/skel/plugin.h"
+#include "cni/attachment/ipam_delegate.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/release.h"
+#include "cni/attachment/reset.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/checkpoint.h"
 #include "deviceplugin/reconcile/pass.h"
 #include "netns/base/files.h"

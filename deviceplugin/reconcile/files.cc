@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "cni/handoff/files.h"
-#include "cni/plugin/handoff_step.h"
-#include "cni/plugin/repeat.h"
+#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/nccl_step.h"
+#include "cni/nccl/nccl_files.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"

@@ -1,5 +1,5 @@
 // Devices that are on the host under a substitute name (cni/state/displaced_names.h).
-#include "cni/plugin/host_names.h"
+#include "cni/attachment/host_names.h"
 #include "cni/state/displaced_names.h"
 #include "deviceplugin/reconcile/pass.h"
 

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/plugin/locks.h"
+#include "cni/attachment/device_locks.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/reconcile/reconciler.h"
 #include "netns/base/result.h"

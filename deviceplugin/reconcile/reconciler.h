@@ -9,7 +9,7 @@
 //   - device links, CDI specs, handoff files and announcement requests without an entry;
 //   - soft RoCE devices that Railhead made and that came back to the host with their VF;
 //   - what may be left of a pod on a device that nobody has had for a minute: it is reset
-//   (cni/plugin/reset.h),
+//   (cni/attachment/reset.h),
 //     so that the next tenant's ADD need not;
 //   - addresses of an earlier boot, and of containers that nobody knows.
 // A live pod's things are never touched: what is to be ended is looked at again under

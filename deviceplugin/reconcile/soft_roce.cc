@@ -1,6 +1,6 @@
 // Soft RoCE devices of a VF that is back on the host.
 //
-// ADD names them after the VF ("rxe_pf0v3", cni/plugin/plan.cc). One that was made on
+// ADD names them after the VF ("rxe_pf0v3", cni/attachment/attach_plan.cc). One that was made on
 // the host itself, or has another name, is someone else's.
 #include <algorithm>
 #include <string_view>

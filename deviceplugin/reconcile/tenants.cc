@@ -6,9 +6,9 @@
 #include <chrono>
 #include <set>
 
+#include "cni/attachment/release.h"
+#include "cni/attachment/reset.h"
 #include "cni/fabric/fabric.h"
-#include "cni/plugin/release.h"
-#include "cni/plugin/reset.h"
 #include "cni/state/checkpoint.h"
 #include "deviceplugin/reconcile/pass.h"
 

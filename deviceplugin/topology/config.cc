@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "cni/skel/json_reader.h"
 #include "netns/base/files.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

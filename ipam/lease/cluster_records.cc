@@ -3,7 +3,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {

@@ -1,5 +1,5 @@
 // Running another plugin: shell scripts stand in for it.
-#include "cni/skel/delegate.h"
+#include "cni/protocol/delegate.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

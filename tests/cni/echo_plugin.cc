@@ -1,5 +1,5 @@
 // A plugin that tells what it was asked, for plugin_process_test.
-#include "cni/skel/plugin.h"
+#include "cni/protocol/plugin.h"
 
 namespace {
 

@@ -1,6 +1,4 @@
 // Bringing a NIC home on the real kernel, out of a pod whose namespace goes on. Needs root.
-#include "cni/plugin/home.h"
-
 #include <gtest/gtest.h>
 #include <sched.h>
 
@@ -8,6 +6,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "cni/attachment/restore.h"
 #include "netns/linux_kernel.h"
 #include "tests/netns/stand_in.h"
 #include "tests/sysfs/fake_sysfs.h"

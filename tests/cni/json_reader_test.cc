@@ -1,4 +1,4 @@
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 #include <gtest/gtest.h>
 

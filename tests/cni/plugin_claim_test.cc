@@ -6,8 +6,8 @@
 #include <memory>
 #include <thread>
 
-#include "cni/plugin/handoff_step.h"
-#include "cni/skel/cni_error.h"
+#include "cni/attachment/nccl_step.h"
+#include "cni/protocol/cni_error.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "tests/cni/locked_kernel.h"

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "cni/skel/cni_error.h"
+#include "cni/protocol/cni_error.h"
 #include "tests/cni/rails_fixture.h"
 
 namespace railhead::testing {

@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/plugin/rivals.h"
-#include "cni/skel/cni_error.h"
+#include "cni/attachment/rivals.h"
+#include "cni/protocol/cni_error.h"
 #include "cni/state/rival_claims.h"
 #include "ipam/store.h"
 #include "tests/cni/plugin_fixture.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/plugin/host_names.h"
+#include "cni/attachment/host_names.h"
 #include "cni/plugin/plugin.h"
 #include "cni/state/displaced_names.h"
 #include "tests/cni/temp_root.h"

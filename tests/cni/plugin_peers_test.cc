@@ -5,7 +5,7 @@
 #include <cerrno>
 #include <filesystem>
 
-#include "cni/skel/cni_error.h"
+#include "cni/protocol/cni_error.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {

@@ -1,10 +1,10 @@
-#include "cni/skel/request.h"
+#include "cni/protocol/request.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "cni/skel/cni_error.h"
+#include "cni/protocol/cni_error.h"
 
 namespace railhead {
 namespace {

@@ -1,7 +1,7 @@
 // CNI results in every version, byte by byte.
-#include "cni/skel/result.h"
-
 #include <gtest/gtest.h>
+
+#include "cni/protocol/cni_result.h"
 
 namespace railhead {
 namespace {

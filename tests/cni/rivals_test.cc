@@ -1,5 +1,5 @@
 // Which answers to address probes are conflicts, and what of them stays on record.
-#include "cni/plugin/rivals.h"
+#include "cni/attachment/rivals.h"
 
 #include <gtest/gtest.h>
 

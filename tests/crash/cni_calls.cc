@@ -1,6 +1,6 @@
 #include "tests/crash/cni_calls.h"
 
-#include "cni/skel/json_reader.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead::crash {
 

@@ -10,7 +10,7 @@
 #include <cstddef>
 #include <iterator>
 
-#include "cni/plugin/device_settings.h"
+#include "cni/attachment/device_settings.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
 #include "tests/netns/stand_in.h"

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cni/handoff/files.h"
+#include "cni/nccl/nccl_files.h"
 #include "cni/state/allocation.h"
 #include "deviceplugin/pools/sriovdp_config.h"
 #include "netns/base/files.h"

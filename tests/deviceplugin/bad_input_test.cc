@@ -10,7 +10,7 @@
 #include <csignal>
 #include <cstring>
 
-#include "cni/plugin/bind.h"
+#include "cni/attachment/slot_client.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"

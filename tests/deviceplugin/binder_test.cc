@@ -14,8 +14,8 @@
 #include <string>
 #include <thread>
 
+#include "cni/attachment/slot_client.h"
 #include "cni/fabric/fabric.h"
-#include "cni/plugin/bind.h"
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"

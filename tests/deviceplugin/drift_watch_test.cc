@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "cni/plugin/locks.h"
+#include "cni/attachment/device_locks.h"
 #include "deviceplugin/drift/handoff_report.h"
 #include "deviceplugin/drift/overrides.h"
 #include "tests/deviceplugin/reconciler_fixture.h"

@@ -2,7 +2,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "cni/plugin/repeat.h"
+#include "cni/attachment/announce_repeat.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"

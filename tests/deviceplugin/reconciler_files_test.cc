@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <thread>
 
-#include "cni/handoff/files.h"
-#include "cni/plugin/handoff_step.h"
-#include "cni/plugin/repeat.h"
+#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/nccl_step.h"
+#include "cni/nccl/nccl_files.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"

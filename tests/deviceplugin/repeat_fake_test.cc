@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "cni/plugin/repeat.h"
+#include "cni/attachment/announce_repeat.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "tests/cni/rails_fixture.h"

@@ -1,8 +1,6 @@
 // Repeated announcements by the real plugin in real namespaces: a veth stands in for the
 // NIC, and its other end sees what is sent. The children of the plugin become this
 // process's own, so that they are found and waited for.
-#include "cni/plugin/repeat.h"
-
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -27,6 +25,7 @@
 #include <optional>
 #include <thread>
 
+#include "cni/attachment/announce_repeat.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/reconcile/announcer.h"
 #include "netns/base/file_lock.h"

@@ -1,8 +1,8 @@
 # What fuzzers call and nothing else, instrumented for their search, compiled once for all of
 # them: of a library some of whose files pull in half the project, the files are named here.
 railhead_library(fuzz_skel
-  SOURCES ${CMAKE_SOURCE_DIR}/cni/skel/json_objects.cc ${CMAKE_SOURCE_DIR}/cni/skel/json_reader.cc ${CMAKE_SOURCE_DIR}/cni/skel/request.cc
-          ${CMAKE_SOURCE_DIR}/cni/skel/result.cc ${CMAKE_SOURCE_DIR}/cni/skel/cni_error.cc ${CMAKE_SOURCE_DIR}/cni/skel/pod_args.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/netns/json/json_objects.cc ${CMAKE_SOURCE_DIR}/netns/json/json_reader.cc ${CMAKE_SOURCE_DIR}/cni/protocol/request.cc
+          ${CMAKE_SOURCE_DIR}/cni/protocol/cni_result.cc ${CMAKE_SOURCE_DIR}/cni/protocol/cni_error.cc ${CMAKE_SOURCE_DIR}/cni/protocol/pod_args.cc
   DEPS railhead_base nlohmann_json::nlohmann_json)
 railhead_library(fuzz_state
   SOURCES ${CMAKE_SOURCE_DIR}/cni/state/bind_protocol.cc ${CMAKE_SOURCE_DIR}/cni/state/checkpoint.cc
@@ -11,18 +11,18 @@ railhead_library(fuzz_state
           ${CMAKE_SOURCE_DIR}/cni/fabric/policy.cc ${CMAKE_SOURCE_DIR}/cni/fabric/policy_fields.cc
           ${CMAKE_SOURCE_DIR}/cni/fabric/station_mac.cc
           ${CMAKE_SOURCE_DIR}/cni/fabric/call_permissions.cc
-          ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc ${CMAKE_SOURCE_DIR}/cni/plugin/permissions.cc
+          ${CMAKE_SOURCE_DIR}/cni/attachment/plugin_config.cc ${CMAKE_SOURCE_DIR}/cni/attachment/permissions.cc
   DEPS fuzz_skel railhead_device_fields railhead_sys)
 # The plugin as a whole, on the fake kernel: all files but the programs', the tests' and those above.
 file(GLOB plugin_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cni/handoff/*.cc ${CMAKE_SOURCE_DIR}/cni/plugin/*.cc
      ${CMAKE_SOURCE_DIR}/cni/state/*.cc ${CMAKE_SOURCE_DIR}/tests/fake/*.cc ${CMAKE_SOURCE_DIR}/tests/sysfs/*.cc)
 list(FILTER plugin_files EXCLUDE REGEX "(_test|/main|/config|/permissions|/bind_protocol|/checkpoint|/journal_json)\\.cc$")
 railhead_library(fuzz_plugin
-  SOURCES ${plugin_files} ${CMAKE_SOURCE_DIR}/cni/skel/delegate.cc ${CMAKE_SOURCE_DIR}/cni/skel/plugin.cc
+  SOURCES ${plugin_files} ${CMAKE_SOURCE_DIR}/cni/protocol/delegate.cc ${CMAKE_SOURCE_DIR}/cni/protocol/plugin.cc
   DEPS fuzz_state railhead_netns)
 # Of libraries other than those beside them here, with which they share names.
 set_source_files_properties(
-  ${CMAKE_SOURCE_DIR}/cni/plugin/config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc
+  ${CMAKE_SOURCE_DIR}/cni/attachment/plugin_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc
   ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 find_library(LMDB_ARCHIVE liblmdb.a REQUIRED)
@@ -63,7 +63,7 @@ railhead_library(fuzz_netns
 
 railhead_library(fuzz_daemon
   SOURCES ${CMAKE_SOURCE_DIR}/cni/state/allocation.cc ${CMAKE_SOURCE_DIR}/cni/state/cdi_spec.cc
-          ${CMAKE_SOURCE_DIR}/cni/handoff/files.cc ${CMAKE_SOURCE_DIR}/cni/state/journal.cc
+          ${CMAKE_SOURCE_DIR}/cni/nccl/nccl_files.cc ${CMAKE_SOURCE_DIR}/cni/state/journal.cc
           ${CMAKE_SOURCE_DIR}/cni/state/journal_scan.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/slots.cc

@@ -1,9 +1,9 @@
 // One CNI call: lines NAME=VALUE as environment, an empty line, the configuration.
-#include "cni/skel/request.h"
+#include "cni/protocol/request.h"
 
 #include <map>
 
-#include "cni/plugin/config.h"
+#include "cni/attachment/plugin_config.h"
 #include "netns/base/text.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,6 +1,5 @@
 // CNI results, as plugins before us and IPAM plugins print them.
-#include "cni/skel/result.h"
-
+#include "cni/protocol/cni_result.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,5 @@
 // The text of nccl.conf.
-#include "cni/handoff/nccl_conf.h"
+#include "cni/nccl/nccl_conf.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // What NCCL makes of VFs' paths: which value of NCCL_IB_MERGE_VFS is right, and what it merges.
-#include "cni/handoff/nccl_path.h"
+#include "cni/nccl/nccl_path.h"
 
 #include <gtest/gtest.h>
 

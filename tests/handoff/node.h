@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/handoff/topology_file.h"
+#include "cni/nccl/topology_file.h"
 #include "tests/sysfs/fake_sysfs.h"
 #include "tests/sysfs/machines.h"
 

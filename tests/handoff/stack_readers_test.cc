@@ -3,8 +3,8 @@
 
 #include <map>
 
-#include "cni/handoff/stack_variables.h"
-#include "cni/handoff/ucx_conf.h"
+#include "cni/nccl/stack_variables.h"
+#include "cni/nccl/ucx_conf.h"
 #include "tests/cni/process.h"
 #include "tests/cni/temp_root.h"
 

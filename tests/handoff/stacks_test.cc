@@ -1,8 +1,8 @@
 // What stacks other than NCCL are told.
 #include <gtest/gtest.h>
 
-#include "cni/handoff/stack_variables.h"
-#include "cni/handoff/ucx_conf.h"
+#include "cni/nccl/stack_variables.h"
+#include "cni/nccl/ucx_conf.h"
 
 namespace railhead {
 namespace {

@@ -1,5 +1,5 @@
 // What is told to NCCL of nodes as they are sold, and what NCCL makes of it.
-#include "cni/handoff/topology_file.h"
+#include "cni/nccl/topology_file.h"
 
 #include <gtest/gtest.h>
 

@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cni/handoff/topology_file.h"
+#include "cni/nccl/topology_file.h"
 
 namespace railhead {
 

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdio>
 
-#include "cni/handoff/topology_file.h"
+#include "cni/nccl/topology_file.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 #include "tests/handoff/nccl_model.h"

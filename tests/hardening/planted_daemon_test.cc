@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "cni/plugin/bind.h"
+#include "cni/attachment/slot_client.h"
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/binding/bind_server.h"

@@ -4,8 +4,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "cni/skel/json_reader.h"
 #include "deviceplugin/leasing/etcd_store.h"
+#include "netns/json/json_reader.h"
 #include "tests/leasing/certificates.h"
 #include "tests/leasing/etcd_cluster.h"
 #include "tests/leasing/scripted_server.h"

@@ -1,8 +1,8 @@
 // A whole suite: what it becomes, that it can be read, and that each key is reported once.
 #include "deviceplugin/migrate/migration.h"
 
+#include "cni/attachment/permissions.h"
 #include "cni/fabric/fabric.h"
-#include "cni/plugin/permissions.h"
 #include "tests/migrate/suite.h"
 
 namespace railhead::testing {

@@ -11,7 +11,7 @@
 #include <set>
 #include <sstream>
 
-#include "cni/skel/delegate.h"
+#include "cni/protocol/delegate.h"
 #include "ipam/store.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/plugin/locks.h"
+#include "cni/attachment/device_locks.h"
 #include "deviceplugin/provision/report.h"
 #include "netns/base/files.h"
 #include "tests/provision/fixture.h"

@@ -12,11 +12,11 @@
 #include <csignal>
 #include <cstring>
 
-#include "cni/skel/json_reader.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
+#include "netns/json/json_reader.h"
 #include "tests/crash/pod_netns.h"
 
 namespace railhead::soak {

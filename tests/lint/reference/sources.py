@@ -44,10 +44,10 @@ DEFAULTS = {
     ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/isolation/settings.h", r'effect = "(\w+)"'),
     ("fabric.md", "`isolation.kubernetes`", "timeoutSeconds"):
         ("deviceplugin/leasing/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
-    ("cni.md", "`railhead`", "announce"): ("cni/plugin/config.cc", r'"announce"\)\.value_or\((\w+)\)'),
-    ("cni.md", "`railhead`", "gatewayCheck"): ("cni/plugin/config.cc", r'"gatewayCheck"\)\.value_or\((\w+)\)'),
-    ("cni.md", "`railhead`", "waitSeconds"): ("cni/plugin/config.h", r" wait_seconds = (\d+);"),
-    ("cni.md", "`railhead`", "homeWaitSeconds"): ("cni/plugin/config.h", r"home_wait_seconds = (\d+);"),
+    ("cni.md", "`railhead`", "announce"): ("cni/attachment/plugin_config.cc", r'"announce"\)\.value_or\((\w+)\)'),
+    ("cni.md", "`railhead`", "gatewayCheck"): ("cni/attachment/plugin_config.cc", r'"gatewayCheck"\)\.value_or\((\w+)\)'),
+    ("cni.md", "`railhead`", "waitSeconds"): ("cni/attachment/plugin_config.h", r" wait_seconds = (\d+);"),
+    ("cni.md", "`railhead`", "homeWaitSeconds"): ("cni/attachment/plugin_config.h", r"home_wait_seconds = (\d+);"),
     ("cni.md", "`railhead`", "fabric"): ("cni/fabric/fabric.h", r'kFabricPath = "([^"]+)"'),
     ("cni.md", "`railhead`", "ipam"): ("cni/fabric/policy.h", r'kOwnIpam = "([^"]+)"'),
     ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
@@ -95,7 +95,7 @@ class Sources:
         return keys | ({"ips"} if self.all(r"(ReadIps\(\*runtime\))") else set())
 
     def error_codes(self):
-        return self.all(r"kCni\w+ = (\d+);", "cni/skel/cni_error.h")
+        return self.all(r"kCni\w+ = (\d+);", "cni/protocol/cni_error.h")
 
     def paths(self):
         found = self.all(r'"((?:/run|/var/run|/var/lib|/opt|/etc)/[^" ]+)"')

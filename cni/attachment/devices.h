@@ -1,0 +1,43 @@
+// Which devices one ADD is about.
+//
+// One: "deviceID", as Multus and capabilities give it; the interface is then called
+// CNI_IFNAME. Several: "devices", or, without either, every device that kubelet
+// gave to the pod (CNI_ARGS K8S_POD_UID, kubelet's checkpoint) and that Railhead's
+// daemon allocated or "resourceName" names; the interfaces are then called after
+// their rails. No daemon and no API server is asked.
+//
+// A pod gets what kubelet gave to it, and nothing else: a network of its own making, or a pod's annotation,
+// can name any device. Where another allocator gives devices out, the policy of the fabric says for which
+// networks and namespaces; never a PF. Root's own calls, which name no pod, name any device.
+//
+// An id that is a slot of a pool with late binding is the exception: railheadd says which
+// device it shall be (bind.h), now that the pod's accelerators are known.
+// Threads: reads files; waits for the daemon where there are slots.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cni/attachment/plugin_config.h"
+#include "cni/fabric/call_permissions.h"
+#include "cni/protocol/plugin.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+struct DeviceChoice {
+  std::vector<PciAddress> devices;          // sorted, each once
+  std::map<PciAddress, std::string> slots;  // of those that were bound late
+  bool named_by_rail = false;               // otherwise CNI_IFNAME
+};
+
+// Empty when chained behind another plugin for a pod without such devices: the
+// cluster network carries all pods. kInvalid when nothing says which device; kPermission when it is not the
+// pod's.
+Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, const PluginConfig& config,
+                                   const CallPermissions& may);
+
+}  // namespace railhead

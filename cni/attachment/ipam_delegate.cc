@@ -1,0 +1,213 @@
+#include "cni/attachment/ipam_delegate.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cni/fabric/call_permissions.h"
+#include "cni/protocol/delegate.h"
+
+namespace railhead {
+namespace {
+
+// The request's own configuration with the IPAM type filled in.
+nlohmann::json WithIpamType(const CniRequest& request, const std::string& type) {
+  auto json = nlohmann::json::parse(request.config, nullptr, false);
+  auto& ipam = json["ipam"];
+  if (!ipam.is_object()) ipam = nlohmann::json::object();
+  ipam["type"] = type;
+  return json;
+}
+
+// Whether `ipam` says itself which addresses: in railhead-ipam's words, host-local's or whereabouts'.
+bool NamesSubnet(const nlohmann::json& ipam) {
+  for (const char* key : {"subnet", "ranges", "range", "ipRanges"}) {
+    if (ipam.contains(key)) return true;
+  }
+  return false;
+}
+
+IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t index,
+                  const std::string& ifname) {
+  auto json = WithIpamType(request, plan.ipam_type);
+  auto& ipam = json["ipam"];
+  const std::string rail = plan.links[index].RailName();
+  if (plan.ipam_type == kOwnIpam && !rail.empty() && !ipam.contains("rail") && !NamesSubnet(ipam)) {
+    ipam["rail"] = rail;
+  }
+  // What a deterministic policy computes with.
+  const auto& vf = plan.links[index].device.vf_index;
+  if (plan.ipam_type == kOwnIpam && vf && ipam.contains("rail")) ipam["vf"] = *vf;
+  return {{ifname, json.dump()}, {index}};
+}
+
+IpamRun RunForAll(const CniRequest& request, const AttachPlan& plan) {
+  IpamRun run;
+  auto json = WithIpamType(request, plan.ipam_type);
+  auto& links = json["ipam"]["links"] = nlohmann::json::array();
+  for (std::size_t i = 0; i < plan.links.size(); ++i) {
+    const LinkPlan& link = plan.links[i];
+    if (!link.rail || !link.rail->subnet) continue;
+    links.push_back({{"ifname", link.pod_name}, {"rail", link.rail->name}});
+    if (link.device.vf_index) links.back()["vf"] = *link.device.vf_index;
+    run.links.push_back(i);
+  }
+  run.call = {request.ifname, json.dump()};
+  return run;
+}
+
+CniRequest As(const CniRequest& request, const std::string& ifname) {
+  CniRequest its = request;
+  its.ifname = ifname;
+  return its;
+}
+
+Result<void> TakeAnswer(const IpamRun& run, CniResult answer, std::vector<CniResult>& given) {
+  if (run.links.size() == 1) {
+    given[run.links.front()] = std::move(answer);
+    return {};
+  }
+  for (const auto& ip : answer.ips) {
+    const auto index = static_cast<std::size_t>(ip.interface.value_or(-1));
+    if (!ip.interface || index >= run.links.size()) {
+      return Fail(ErrorCode::kInvalid, "address " + ip.address.ToString() + " belongs to none of the links",
+                  "is railhead-ipam of another version than railhead?");
+    }
+    given[run.links[index]].ips.push_back(ip);
+  }
+  for (const std::size_t index : run.links) given[index].dns = answer.dns;
+  return {};
+}
+
+Result<void> RequireAddresses(const AttachPlan& plan, const IpamRun& run,
+                              const std::vector<CniResult>& given) {
+  for (const std::size_t index : run.links) {
+    if (!given[index].ips.empty()) continue;
+    return Fail(ErrorCode::kInvalid,
+                "IPAM plugin " + plan.ipam_type + " gave no address to " + plan.links[index].pod_name,
+                "check its configuration, or write \"ipam\": {} for none");
+  }
+  return {};
+}
+
+// Whether a plugin that answers like this has got nothing by the same words: it is not
+// there, or does not understand them.
+bool Misunderstands(ErrorCode refusal) {
+  return refusal == ErrorCode::kNotFound || refusal == ErrorCode::kInvalid ||
+         refusal == ErrorCode::kMalformed || refusal == ErrorCode::kUnsupported;
+}
+
+// Whether the way home may go on without this plugin's DEL. A finished ADD has its
+// addresses: then a plugin that is missing or refuses has to be mended first.
+bool HoldsNothing(const JournalEntry& entry, const IpamCall& call, ErrorCode refusal) {
+  return call.state == IpamState::kRefused || (entry.phase != Phase::kDone && Misunderstands(refusal));
+}
+
+// The plugin that a network without a journal entry would use; empty: none.
+std::string LikelyIpam(const PluginConfig& config) {
+  return config.ipam_given ? config.ipam_type : kOwnIpam;
+}
+
+Result<void> Ask(const CniRequest& request, const PluginConfig& config, const std::string& command) {
+  const std::string type = LikelyIpam(config);
+  if (type.empty()) return {};
+  auto json = WithIpamType(request, type);
+  if (type == kOwnIpam && config.rail && !NamesSubnet(json["ipam"])) json["ipam"]["rail"] = *config.rail;
+  const auto done = RunDelegate(request, {type, command, json.dump()});
+  // Ours is not configured, only likely.
+  const bool not_installed = !done && done.error().code == ErrorCode::kNotFound && !config.ipam_given;
+  if (done || not_installed) return {};
+  return Fail(done.error());
+}
+
+}  // namespace
+
+std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan) {
+  if (plan.ipam_type.empty()) return {};
+  if (plan.ipam_type == kOwnIpam) {
+    if (plan.links.size() > 1) return {RunForAll(request, plan)};
+    return {RunForOne(request, plan, 0, request.ifname)};
+  }
+  std::vector<IpamRun> runs;
+  for (std::size_t i = 0; i < plan.links.size(); ++i) {
+    runs.push_back(RunForOne(request, plan, i, plan.links[i].pod_name));
+  }
+  return runs;
+}
+
+Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
+                                       const std::vector<int>& locks, JournalEntry& entry) {
+  std::vector<CniResult> given(plan.links.size());
+  const auto runs = IpamRuns(request, plan);
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const IpamRun& run = runs[i];
+    const DelegateCall call{plan.ipam_type, "ADD", run.call.config, locks};
+    bool refused = false;
+    const auto output = RunDelegate(As(request, run.call.ifname), call, &refused);
+    if (!output) {
+      entry.ipam_calls.resize(i + 1);
+      if (refused) entry.ipam_calls.back().state = IpamState::kRefused;
+      return Fail(output.error());
+    }
+    CniResult answer = RH_TRY(ParseCniResult(*output, "result of " + plan.ipam_type));
+    RH_TRY(TakeAnswer(run, std::move(answer), given));
+    RH_TRY(RequireAddresses(plan, run, given));
+  }
+  return given;
+}
+
+bool TellInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
+               JournalEntry& entry) {
+  if (entry.ipam_type != kOwnIpam || addresses.empty()) return false;
+  nlohmann::json in_use = nlohmann::json::array();
+  for (const IpAddress& address : addresses) in_use.push_back(address.ToString());
+  nlohmann::json for_longer = nlohmann::json::array();
+  for (const IpAddress& address : confirmed) for_longer.push_back(address.ToString());
+  for (IpamCall& call : entry.ipam_calls) {
+    auto config = nlohmann::json::parse(call.config, nullptr, false);
+    config["ipam"]["inUse"] = in_use;
+    if (!for_longer.empty()) config["ipam"]["inUseConfirmed"] = for_longer;
+    call.config = config.dump();
+  }
+  return true;
+}
+
+Result<void> IpamRelease(const CniRequest& request, const JournalEntry& entry) {
+  CniRequest its = request;
+  its.network = entry.key.network;
+  its.container_id = entry.key.container_id;
+  its.netns = entry.netns;
+  its.args = entry.cni_args;
+  if (its.path.empty()) its.path = entry.cni_path;
+  // NOLINTNEXTLINE(modernize-loop-convert): clang 14 cannot parse <ranges>' reverse view.
+  for (auto call = entry.ipam_calls.rbegin(); call != entry.ipam_calls.rend(); ++call) {
+    its.ifname = call->ifname;
+    const auto released = RunDelegate(its, {entry.ipam_type, "DEL", call->config, {}});
+    if (!released && !HoldsNothing(entry, *call, released.error().code)) return Fail(released.error());
+  }
+  return {};
+}
+
+Result<void> IpamCheck(const CniRequest& request, const JournalEntry& entry) {
+  const auto now = nlohmann::json::parse(request.config, nullptr, false);
+  for (const auto& call : entry.ipam_calls) {
+    auto config = nlohmann::json::parse(call.config, nullptr, false);
+    if (now.contains("prevResult")) config["prevResult"] = now["prevResult"];
+    RH_TRY(RunDelegate(As(request, call.ifname), {entry.ipam_type, "CHECK", config.dump(), {}}));
+  }
+  return {};
+}
+
+Result<void> IpamDelUnknown(const Root& root, const CniRequest& request, const PluginConfig& config) {
+  // Its ADD was refused, so it holds nothing.
+  const auto may = ReadPermissions(root, request.network, request.args);
+  if (!may || !may->RequireIpamType(config.ipam_type)) return {};
+  auto asked = Ask(request, config, "DEL");
+  if (!asked && (LikelyIpam(config) == kOwnIpam || Misunderstands(asked.error().code))) return {};
+  return asked;
+}
+
+Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command) {
+  return Ask(request, config, command);
+}
+
+}  // namespace railhead

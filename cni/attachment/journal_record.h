@@ -1,0 +1,31 @@
+// The journal entry of an ADD: what will be changed and what it was before.
+// Threads: as Kernel. Nothing is touched.
+#pragma once
+
+#include <vector>
+
+#include "cni/attachment/attach_plan.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/routing.h"
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// Reads the settings of the devices that will be moved. One reading serves all attempts of an ADD: an attempt
+// that is undone leaves them as they were.
+Result<void> ReadHostSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
+
+// A device as it is on the host, without what an ADD would do to it.
+Result<AttachedLink> DescribeOnHost(const Root& root, const LinkPlan& plan);
+
+// Before addresses are known: enough to bring every device home.
+Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
+                                        const CniRequest& request, const AttachPlan& plan);
+
+// Adds what the pod is promised by `addressing`, one for each link.
+Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
+                                const std::vector<Addressing>& addressing, JournalEntry& entry);
+
+}  // namespace railhead

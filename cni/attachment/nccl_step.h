@@ -1,0 +1,33 @@
+// The handoff of a sandbox, built from all its finished attachments.
+// Threads: as Kernel; takes the sandbox's lock itself.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "cni/attachment/attach_plan.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/state/journal.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+// Attachments of one sandbox may be made at the same time; who writes or removes its
+// handoff holds this. kTimeout after `limit`.
+Result<FileLock> LockSandbox(const Root& root, const std::string& container, std::chrono::milliseconds limit);
+
+// Writes the device's CDI spec and nccl.conf with this and the sandbox's earlier
+// attachments, then marks the entry as done: in this order, so that an
+// entry that is done has its handoff.
+Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel& kernel, PodNetwork& network,
+                               const AttachPlan& plan, JournalEntry& entry);
+
+// Removes the CDI specs of the entry's devices and, with the last attachment of
+// the sandbox, its handoff. Call before the entry is removed: while there is one,
+// DEL comes again.
+Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry);
+
+}  // namespace railhead

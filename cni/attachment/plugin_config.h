@@ -1,0 +1,71 @@
+// The network configuration of `railhead`, typed and validated; nothing is
+// looked up and nothing touched.
+//
+// Fields and their meaning: docs/reference/cni.md. Absent is nullopt and differs
+// from 0: an absent vlan is not touched, "vlan": 0 clears it.
+// Threads: value.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cni/fabric/fabric.h"
+#include "cni/protocol/plugin.h"
+#include "cni/state/link_tuning.h"
+#include "netns/base/ip_address.h"
+#include "netns/base/mac_address.h"
+#include "netns/base/result.h"
+#include "netns/nl/link.h"
+
+namespace railhead {
+
+enum class HandoffWish : std::uint8_t { kAuto, kRequired, kOff };
+
+struct PluginConfig {
+  // Which devices; see devices.h.
+  std::string device_text;           // one, as given; may be no PCI address (DEL does not care)
+  std::vector<std::string> devices;  // several, as given
+  std::string resource;              // only the pod's devices of this resource; empty: of all that are ours
+  std::optional<std::string> rail;
+  std::optional<std::string> ipam_rail;  // `rail` of the object `ipam`
+  std::string fabric_path = kFabricPath;
+
+  std::optional<int> vlan;
+  std::optional<int> vlan_qos;
+  std::optional<std::uint16_t> vlan_proto;  // 0x8100 or 0x88a8
+  std::optional<MacAddress> mac;
+  std::optional<bool> spoofchk;
+  std::optional<bool> trust;
+  std::optional<VfLinkState> link_state;
+  std::optional<std::uint32_t> min_tx_rate;  // Mbit/s
+  std::optional<std::uint32_t> max_tx_rate;
+  std::optional<int> mtu;
+
+  LinkTuning tuning;
+
+  std::optional<IpAddress> gateway;
+  std::optional<std::vector<IpPrefix>> routes;
+  std::optional<std::uint32_t> table;
+
+  std::optional<bool> soft_roce;
+  bool announce = true;
+  std::optional<int> conflict_probe_ms;  // 0: off; absent: as the fabric says
+  bool gateway_check = false;            // ADD fails without an answer of the gateway
+  int wait_seconds = 20;                 // for carrier, port, GID, gateway
+  int home_wait_seconds = 20;            // for a device whose last pod's DEL has not finished
+  HandoffWish handoff = HandoffWish::kAuto;
+
+  // The delegated IPAM plugin: absent (the rail decides), none ("ipam": {}), or a
+  // type.
+  bool ipam_given = false;
+  std::string ipam_type;
+
+  std::string prev_result;  // JSON text; empty: not chained
+};
+
+Result<PluginConfig> ReadPluginConfig(const CniRequest& request);
+
+}  // namespace railhead

@@ -1,0 +1,35 @@
+// The two namespaces of one call, host and pod, and rtnetlink in each.
+//
+// Ownership: holds the namespaces' descriptors, so keep it for one call only.
+// Threads: as RouteApi. Errors: kNamespace when the pod's namespace is gone, is
+// none, or is the host's.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cni/protocol/plugin.h"
+#include "cni/state/journal.h"
+#include "netns/base/result.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+struct PodNetwork {
+  NetNs host_ns;
+  NetNs pod_ns;
+  std::unique_ptr<RouteApi> host;
+  std::unique_ptr<RouteApi> pod;
+
+  static Result<PodNetwork> Open(Kernel& kernel, const CniRequest& request);
+  // Of an attachment, whoever asks; nullopt: as OpenPodOf().
+  static Result<std::optional<PodNetwork>> OpenOf(Kernel& kernel, const JournalEntry& entry);
+};
+
+// The namespace of an attachment's pod, by the entry's path or by `other_path`. nullopt: it is gone, or
+// another one has its path.
+Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry,
+                                       const std::string& other_path = {});
+
+}  // namespace railhead

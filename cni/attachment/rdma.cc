@@ -1,0 +1,129 @@
+#include "cni/attachment/rdma.h"
+
+#include <algorithm>
+#include <thread>
+
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/poll_pause.h"
+#include "netns/sys/rdma_sysfs.h"
+
+namespace railhead {
+namespace {
+
+constexpr auto kRdmaLockLimit = std::chrono::seconds(30);
+constexpr auto kLeavingLimit = std::chrono::seconds(5);
+
+// Moving a device takes its uverbs minor away and gives it the lowest free one:
+// two moves at once swap nodes (drivers/infiniband/core/uverbs_main.c).
+Result<FileLock> LockRdma(const Root& root) {
+  return WithContext(FileLock::Acquire(paths::Lock(root, "rdma"), kRdmaLockLimit),
+                     "waiting for other RDMA moves");
+}
+
+// From the host's sysfs; in exclusive mode only netlink in the pod knows.
+Result<bool> IsActive(const Root& root, RdmaApi& rdma, const std::string& name) {
+  if (const auto state = RH_TRY(PortStateOf(root, name, 1)); state) return state == PortState::kActive;
+  const auto devices = RH_TRY(rdma.ListDevices());
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](const RdmaDevice& device) { return device.name == name && device.active; });
+}
+
+Error NotReady(const AttachedLink& link, const IpAddress& address, bool active,
+               const std::optional<std::vector<GidEntry>>& table) {
+  Error error;
+  error.code = ErrorCode::kTimeout;
+  error.message = "RDMA device " + link.rdma_device + ": ";
+  if (!table) {
+    error.message += "is not visible in the pod";
+  } else if (!active) {
+    error.message += "port 1 is not ACTIVE";
+    error.hint = "check cable, switch port and the PF's state";
+  } else if (!FindGid(*table, GidOf(address), GidType::kRoceV2, link.pod_name)) {
+    error.message += "no RoCE v2 GID of " + address.ToString() + " on " + link.pod_name;
+    error.hint = "GID table:\n" + (table->empty() ? std::string("(empty)") : Describe(*table));
+  } else {
+    error.message += "has no uverbs node";
+    error.hint = "load the module ib_uverbs on the node";
+  }
+  return error;
+}
+
+// The device of the last pod, if its namespace was deleted under it, goes a moment later
+// than the VF comes home: the kernel leaves that to a work queue (rxe_notify() of
+// drivers/infiniband/sw/rxe/rxe_net.c, ib_unregister_device_queued()).
+Result<void> MakeRxe(Kernel& kernel, const AttachedLink& link, const NetNs& pod, Deadline deadline) {
+  const auto rdma = RH_TRY(kernel.OpenRdma(pod));
+  const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLeavingLimit);
+  for (PollPause pause;;) {
+    auto made = rdma->AddRxe(link.rdma_device, link.pod_name);
+    if (made || made.error().code != ErrorCode::kExists) return made;
+    if (std::chrono::steady_clock::now() >= until) return made;
+    std::this_thread::sleep_for(pause.Next());
+  }
+}
+
+}  // namespace
+
+Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+                         Deadline deadline) {
+  if (link.soft_roce) {
+    return WithContext(MakeRxe(kernel, link, pod, deadline),
+                       "making soft RoCE device " + link.rdma_device + " on " + link.pod_name);
+  }
+  if (!link.rdma_moved) return {};
+  const FileLock lock = RH_TRY(LockRdma(root));
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  const auto rdma = RH_TRY(kernel.OpenRdma(host));
+  return WithContext(rdma->MoveDevice(link.rdma_device, pod),
+                     "moving RDMA device " + link.rdma_device + " into the pod");
+}
+
+Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+                        const NetNs& host) {
+  if (!link.soft_roce && !link.rdma_moved) return {};
+  const auto rdma = RH_TRY(kernel.OpenRdma(pod));
+  const auto is_there = [&]() -> Result<bool> {
+    // In shared mode every namespace lists every device: one of that name on
+    // another namespace's netdev is someone else's, and why ADD failed.
+    const auto devices = RH_TRY(rdma->ListDevices());
+    return std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) {
+      return device.name == link.rdma_device && (!link.soft_roce || device.netdev_index != 0);
+    });
+  };
+  if (link.soft_roce) {
+    if (!RH_TRY(is_there())) return {};
+    RH_TRY_WRAP(rdma->DeleteRxe(link.rdma_device), "removing soft RoCE device " + link.rdma_device);
+    return {};
+  }
+  const FileLock lock = RH_TRY(LockRdma(root));
+  if (!RH_TRY(is_there())) return {};
+  return WithContext(rdma->MoveDevice(link.rdma_device, host),
+                     "moving RDMA device " + link.rdma_device + " back to the host");
+}
+
+const IpAddress* GidAddressOf(const AttachedLink& link) {
+  const auto& all = link.addresses;
+  const auto v4 =
+      std::find_if(all.begin(), all.end(), [](const IpPrefix& address) { return address.address.IsV4(); });
+  if (v4 != all.end()) return &v4->address;
+  return all.empty() ? nullptr : &all.front().address;
+}
+
+Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+                           const IpAddress& address, Deadline deadline) {
+  const auto rdma = RH_TRY(kernel.OpenRdma(pod));
+  const GidWanted wanted{GidOf(address), GidType::kRoceV2, link.pod_name};
+  for (PollPause pause;;) {
+    const auto gid = RH_TRY(kernel.WaitGid(pod, link.rdma_device, wanted, deadline));
+    const bool active = RH_TRY(IsActive(root, *rdma, link.rdma_device));
+    const auto uverbs = RH_TRY(UverbsOf(root, link.rdma_device));
+    if (active && gid && uverbs) return RdmaReady{*gid, *uverbs};
+    if (!gid || std::chrono::steady_clock::now() >= deadline) {
+      return Fail(NotReady(link, address, active, RH_TRY(kernel.ReadGids(pod, link.rdma_device))));
+    }
+    std::this_thread::sleep_for(pause.Next());
+  }
+}
+
+}  // namespace railhead

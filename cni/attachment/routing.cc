@@ -1,0 +1,174 @@
+#include "cni/attachment/routing.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace railhead {
+namespace {
+
+bool SameFamily(const IpAddress& a, const IpAddress& b) {
+  return a.IsV6() == b.IsV6();
+}
+
+std::optional<IpAddress> GatewayFor(const Addressing& addressing, const IpPrefix& destination) {
+  for (const auto& gateway : addressing.gateways) {
+    if (gateway && SameFamily(*gateway, destination.address)) return gateway;
+  }
+  return std::nullopt;
+}
+
+// Configuration before rail before IPAM: the nearer to this attachment, the
+// stronger.
+std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const LinkPlan& link, const CniIp& ip) {
+  const IpAddress& address = ip.address.address;
+  if (config.gateway && SameFamily(*config.gateway, address)) return config.gateway;
+  if (ip.gateway) return ip.gateway;
+  if (link.rail && link.rail->gateway && ip.address.Contains(*link.rail->gateway)) return link.rail->gateway;
+  return std::nullopt;
+}
+
+bool Has(const Addressing& addressing, const IpPrefix& destination) {
+  return std::any_of(addressing.routes.begin(), addressing.routes.end(), [&](const GatewayRoute& route) {
+    return route.destination == destination && !route.table;
+  });
+}
+
+// To a destination for which nobody has said more than that.
+void AddPlainRoute(Addressing& addressing, const IpPrefix& prefix) {
+  GatewayRoute route;
+  route.destination = prefix.Network();
+  route.gateway = GatewayFor(addressing, route.destination);
+  if (!Has(addressing, route.destination)) addressing.routes.push_back(route);
+}
+
+std::optional<std::uint32_t> Number(const std::optional<int>& value) {
+  return value ? std::optional(static_cast<std::uint32_t>(*value)) : std::nullopt;
+}
+
+void AddIpamRoute(Addressing& addressing, const CniRoute& given) {
+  GatewayRoute route;
+  route.destination = given.destination.Network();  // the kernel's form, which CHECK will find
+  route.metric = Number(given.priority);
+  route.table = Number(given.table);
+  route.mtu = Number(given.mtu);
+  route.advmss = Number(given.advmss);
+  if (given.scope) route.scope = static_cast<RouteScope>(*given.scope);
+  route.gateway = given.gateway;
+  if (!route.gateway && route.scope != RouteScope::kLink)
+    route.gateway = GatewayFor(addressing, route.destination);
+  const bool known =
+      std::any_of(addressing.routes.begin(), addressing.routes.end(), [&](const GatewayRoute& other) {
+        return other.destination == route.destination && other.table == route.table &&
+               other.metric == route.metric;
+      });
+  if (!known) addressing.routes.push_back(route);
+}
+
+Result<void> CheckGateways(const Addressing& addressing) {
+  for (std::size_t i = 0; i < addressing.addresses.size(); ++i) {
+    const auto& gateway = addressing.gateways[i];
+    if (!gateway || addressing.addresses[i].Contains(*gateway)) continue;
+    return Fail(ErrorCode::kInvalid,
+                "gateway " + gateway->ToString() + " is outside the subnet " +
+                    addressing.addresses[i].Network().ToString(),
+                "correct the gateway in the network configuration, fabric.json or the IPAM plugin");
+  }
+  for (const auto& route : addressing.routes) {
+    if (route.gateway || route.scope == RouteScope::kLink) continue;
+    return Fail(ErrorCode::kInvalid, "route " + route.destination.ToString() + " has no gateway",
+                "give the rail or the network configuration a gateway of that address family");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan& link,
+                                     const CniResult& ipam) {
+  Addressing addressing;
+  addressing.dns = ipam.dns;
+  for (const auto& ip : ipam.ips) {
+    addressing.addresses.push_back(ip.address);
+    addressing.gateways.push_back(ChooseGateway(config, link, ip));
+  }
+  if (config.routes) {
+    for (const auto& destination : *config.routes) AddPlainRoute(addressing, destination);
+  } else {
+    for (const auto& route : ipam.routes) AddIpamRoute(addressing, route);
+    if (link.rail && !addressing.addresses.empty()) {
+      for (const auto& destination : link.rail->routes) AddPlainRoute(addressing, destination);
+    }
+  }
+  RH_TRY(CheckGateways(addressing));
+  return addressing;
+}
+
+std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t preferred) {
+  std::uint32_t table = preferred == 0 ? kFirstRailTable : preferred;
+  auto used = [&](std::uint32_t candidate) {
+    return (candidate >= 253 && candidate <= 255) ||
+           std::any_of(rules_of_pod.begin(), rules_of_pod.end(),
+                       [&](const Rule& rule) { return rule.table == candidate; });
+  };
+  while (used(table)) ++table;
+  return table;
+}
+
+std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32_t table) {
+  std::vector<Route> routes;
+  for (const auto& address : addressing.addresses) {
+    Route connected;
+    connected.destination = address.Network();
+    connected.link = link;
+    connected.table = table;
+    connected.scope =
+        address.address.IsV6() ? RouteScope::kUniverse : RouteScope::kLink;  // IPv6 has no scopes
+    if (!address.address.IsV6()) connected.source = address.address;
+    // Of addresses of one subnet the first one's serves all: the kernel refuses another with EEXIST.
+    const bool there = std::any_of(routes.begin(), routes.end(), [&](const Route& route) {
+      return route.destination == connected.destination;
+    });
+    if (!there) routes.push_back(connected);
+  }
+  for (const auto& wanted : addressing.routes) {
+    Route route;
+    route.destination = wanted.destination;
+    route.gateway = wanted.gateway;
+    route.link = link;
+    route.table = wanted.table.value_or(table);
+    route.mtu = wanted.mtu.value_or(0);
+    route.advmss = wanted.advmss.value_or(0);
+    route.scope = wanted.scope.value_or(RouteScope::kUniverse);
+    route.metric = wanted.metric.value_or(wanted.table ? 0 : (route.destination.address.IsV6() ? 1024 : 0));
+    for (const auto& address : addressing.addresses) {
+      if (!address.address.IsV6() && SameFamily(address.address, wanted.destination.address)) {
+        route.source = address.address;
+        break;
+      }
+    }
+    routes.push_back(route);
+    if (wanted.table) continue;
+    route.table = kTableMain;
+    route.metric = wanted.metric.value_or(table);
+    routes.push_back(route);
+  }
+  return routes;
+}
+
+std::vector<Rule> RulesFor(const std::vector<IpPrefix>& addresses, const std::string& interface,
+                           std::uint32_t table) {
+  std::vector<Rule> rules;
+  bool v4 = false;
+  bool v6 = false;
+  for (const auto& address : addresses) {
+    rules.push_back(
+        {address.address.Family(), kRulePriorityFrom, IpPrefix::Host(address.address), "", table});
+    (address.address.IsV6() ? v6 : v4) = true;
+  }
+  if (v4) rules.push_back({AF_INET, kRulePriorityOif, std::nullopt, interface, table});
+  if (v6) rules.push_back({AF_INET6, kRulePriorityOif, std::nullopt, interface, table});
+  return rules;
+}
+
+}  // namespace railhead

@@ -1,0 +1,59 @@
+// What a pod with several rails needs so that each rail's traffic leaves by its
+// own NIC, as routes and rules; building only, nothing is sent.
+//
+// RoCE resolves a peer with the outgoing interface and the source address bound,
+// sockets with the source address alone or with nothing (reference: the kernel's
+// drivers/infiniband/core/addr.c addr4_resolve). So per rail: a table of its own
+// with the connected route and the gateway routes, a rule by source and a rule
+// by outgoing interface, and the gateway routes in main with the table's number
+// as metric, so that unbound traffic finds a way too. Without a route a lookup
+// with the interface bound is taken as on-link, and the queue pair times out.
+// Threads: values.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/attachment/attach_plan.h"
+#include "cni/protocol/cni_result.h"
+#include "netns/base/result.h"
+#include "netns/nl/route.h"
+
+namespace railhead {
+
+inline constexpr std::uint32_t kRulePriorityFrom = 1000;
+inline constexpr std::uint32_t kRulePriorityOif = 1001;
+
+struct GatewayRoute {
+  IpPrefix destination;
+  std::optional<IpAddress> gateway;  // nullopt: on the link
+  std::optional<std::uint32_t> metric;
+  std::optional<std::uint32_t> table;  // given by the IPAM plugin: there only
+  std::optional<std::uint32_t> mtu;
+  std::optional<std::uint32_t> advmss;
+  std::optional<RouteScope> scope;
+};
+
+// Addresses and routes of one NIC, brought together from IPAM's result, the
+// configuration and the rail.
+struct Addressing {
+  std::vector<IpPrefix> addresses;
+  std::vector<std::optional<IpAddress>> gateways;  // one per address
+  std::vector<GatewayRoute> routes;
+  std::string dns;  // JSON, passed on
+};
+
+// kInvalid when a gateway is outside every address's subnet, or a route has none.
+Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan& link, const CniResult& ipam);
+
+// The table to use: the preferred one, or the next that no rule of the pod uses.
+// `preferred` 0: the first from 100 on.
+std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t preferred);
+
+std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32_t table);
+std::vector<Rule> RulesFor(const std::vector<IpPrefix>& addresses, const std::string& interface,
+                           std::uint32_t table);
+
+}  // namespace railhead

@@ -1,0 +1,112 @@
+#include "cni/protocol/plugin.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
+#include "cni/protocol/request.h"
+
+namespace railhead {
+namespace {
+
+constexpr int kExitCniError = 1;
+constexpr int kExitUsage = 2;
+
+Result<std::string> ReadStandardInput() {
+  std::string text;
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t n = ::read(STDIN_FILENO, buffer.data(), buffer.size());
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return FailSys(errno, "reading the network configuration from standard input");
+    if (n == 0) return text;
+    text.append(buffer.data(), static_cast<std::size_t>(n));
+    // One byte more than the reader takes is enough for its error; the rest may
+    // be endless.
+    if (text.size() > JsonDocument::kMaxSize) return text;
+  }
+}
+
+bool Print(const std::string& text) {
+  std::size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t n = ::write(STDOUT_FILENO, text.data() + done, text.size() - done);
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return false;
+    done += static_cast<std::size_t>(n);
+  }
+  return true;
+}
+
+int PrintError(const std::string& version, int code, const Error& error) {
+  const std::string& answered = IsSupportedCniVersion(version) ? version : SupportedCniVersions().back();
+  (void)Print(CniErrorJson(answered, code, error.message, error.hint));
+  return kExitCniError;
+}
+
+int PrintVersions(const std::string& version) {
+  nlohmann::ordered_json json;
+  json["cniVersion"] = IsSupportedCniVersion(version) ? version : SupportedCniVersions().back();
+  json["supportedVersions"] = SupportedCniVersions();
+  return Print(json.dump() + "\n") ? 0 : kExitCniError;
+}
+
+int CommandLine(const CniPluginInfo& info, const std::string& option) {
+  if (option == "--version" || option == "-V") return Print(info.name + " " RAILHEAD_VERSION "\n") ? 0 : 1;
+  const std::string usage =
+      info.name + " - " + info.summary +
+      "\n\nA CNI plugin: a container runtime runs it with CNI_COMMAND and its kin in the\n"
+      "environment and a network configuration on standard input.\n\n"
+      "usage: CNI_COMMAND=ADD|DEL|CHECK|GC|STATUS|VERSION ... " +
+      info.name + " < CONFIGURATION\n       " + info.name + " --help | --version\n\n" + info.help +
+      "\nExit status: 0 success, 1 a CNI error (on standard output), 2 wrong command line.\n";
+  if (option == "--help" || option == "-h") return Print(usage) ? 0 : 1;
+  (void)std::fprintf(stderr, "%s: unknown option '%s'\n%s", info.name.c_str(), option.c_str(), usage.c_str());
+  return kExitUsage;
+}
+
+// What ADD prints; the others answer with nothing.
+Result<std::string> Dispatch(CniPlugin& plugin, const CniRequest& request) {
+  if (request.command == "ADD") return plugin.Add(request);
+  if (request.command == "DEL") {
+    RH_TRY(plugin.Del(request));
+  } else if (request.command == "CHECK") {
+    RH_TRY(plugin.Check(request));
+  } else if (request.command == "GC") {
+    const auto valid = RH_TRY(ReadValidAttachments(request.config));
+    RH_TRY(plugin.Gc(request, valid));
+  } else {
+    RH_TRY(plugin.Status(request));
+  }
+  return std::string();
+}
+
+}  // namespace
+
+int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** argv) {
+  if (argc > 1) return CommandLine(info, argv[1]);
+  auto request = ReadEnvironment([](const std::string& name) -> std::optional<std::string> {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
+  if (!request) return PrintError("", request.error().code, request.error().error);
+  const auto config = ReadStandardInput();
+  if (!config) return PrintError("", kCniIo, config.error());
+  // VERSION answers even to an empty or broken configuration.
+  if (auto read = ReadConfiguration(*config, *request); !read && request->command != "VERSION") {
+    return PrintError(request->cni_version, read.error().code, read.error().error);
+  }
+  if (request->command == "VERSION") return PrintVersions(request->cni_version);
+
+  const auto answer = Dispatch(plugin, *request);
+  if (!answer) return PrintError(request->cni_version, CniCodeOf(answer.error().code), answer.error());
+  return Print(*answer) ? 0 : kExitCniError;
+}
+
+}  // namespace railhead

@@ -1,0 +1,83 @@
+// The CNI protocol of one plugin process: environment and standard input in, one
+// JSON object on standard output and an exit status out.
+//
+//   class Ipam : public CniPlugin { ... };
+//   int main(int argc, char** argv) { Ipam ipam; return RunCniPlugin(ipam, {...}, argc, argv); }
+//
+// RunCniPlugin checks everything that the specification says about the input
+// before the plugin sees it: command, container id, interface and network name,
+// version, size and form of the configuration; for GC the list of attachments that
+// are valid. Answers are in the version that the configuration asks for.
+//
+// Standard input is read to its end (or past its limit) before anything else is done: a runtime that keeps
+// it open is waited for, with nothing held and nothing touched, until it ends the plugin by its own timeout.
+//
+// Exit status: 0 success; 1 a CNI error was printed on standard output;
+// 2 wrong command line. Threads: single-threaded.
+// Source: containernetworking/cni SPEC.md (1.1.0), pkg/skel.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/json/json_reader.h"
+
+namespace railhead {
+
+// One call. For DEL `netns` may be empty. GC and STATUS are about a network, not a
+// container: container_id, netns, ifname and args are empty.
+struct CniRequest {
+  std::string command;  // ADD, DEL, CHECK, GC, STATUS
+  std::string container_id;
+  std::string netns;
+  std::string ifname;
+  std::map<std::string, std::string> args;  // CNI_ARGS
+  std::vector<std::string> path;            // CNI_PATH
+  std::string network;                      // "name" of the configuration
+  std::string cni_version;                  // that the answer must have
+  std::string config;                       // standard input as it came
+  bool netns_override = false;              // CNI_NETNS_OVERRIDE: the plugin's own namespace is allowed
+};
+
+// What CNI_IFNAME may be: 1 to 15 ASCII characters, no '/', ':', '%', blank or control character, not "." or
+// "..".
+bool IsInterfaceName(std::string_view text);
+
+// An attachment that GC must leave alone.
+struct ValidAttachment {
+  std::string container_id;
+  std::string ifname;
+
+  bool operator==(const ValidAttachment&) const = default;
+};
+
+class CniPlugin {
+ public:
+  CniPlugin() = default;
+  CniPlugin(const CniPlugin&) = delete;
+  CniPlugin& operator=(const CniPlugin&) = delete;
+  virtual ~CniPlugin() = default;
+
+  // The JSON result to print.
+  virtual Result<std::string> Add(const CniRequest& request) = 0;
+  virtual Result<void> Del(const CniRequest& request) = 0;
+  virtual Result<void> Check(const CniRequest& request) = 0;
+  // Releases what the request's network has and `valid` does not name. `valid` is
+  // what the runtime listed: a call without the list never gets here.
+  virtual Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) = 0;
+  // Whether ADD can work. kUnavailable and kLimited become the codes 50 and 51.
+  virtual Result<void> Status(const CniRequest& request) = 0;
+};
+
+struct CniPluginInfo {
+  std::string name;
+  std::string summary;  // one line
+  std::string help;     // the rest of --help
+};
+
+int RunCniPlugin(CniPlugin& plugin, const CniPluginInfo& info, int argc, char** argv);
+
+}  // namespace railhead

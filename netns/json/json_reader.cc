@@ -1,0 +1,331 @@
+#include "netns/json/json_reader.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::json;
+
+// Builds the value, and finds on the way what nlohmann::json passes over in silence: duplicate keys, and
+// NUL characters, behind which the kernel would not see the rest of a path; and bounds the depth.
+class StrictBuilder : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return Put(nullptr); }
+  bool boolean(bool value) override { return Put(value); }
+  bool number_integer(number_integer_t value) override { return Put(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Put(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Put(value); }
+  bool string(string_t& text) override {
+    if (text.find('\0') == std::string::npos) return Put(std::move(text));
+    error_ = "field '" + field_ + "' holds a NUL character";
+    return false;
+  }
+  bool binary(binary_t&) override { return false; }
+  bool start_object(std::size_t) override { return Open(Json::object()); }
+  bool key(string_t& name) override {
+    field_ = name;
+    if (name.find('\0') != std::string::npos) {
+      error_ = "the name of a field holds a NUL character";
+      return false;
+    }
+    const auto [member, is_new] = open_.back()->emplace(name, nullptr);
+    member_ = &*member;
+    if (!is_new) error_ = "field '" + name + "' is there twice";
+    return is_new;
+  }
+  bool end_object() override { return Close(); }
+  bool start_array(std::size_t) override { return Open(Json::array()); }
+  bool end_array() override { return Close(); }
+  bool parse_error(std::size_t position, const std::string& token, const Json::exception&) override {
+    error_ = "no valid JSON at byte " + std::to_string(position);
+    const bool printable =
+        std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+    if (!token.empty() && token.size() < 40 && printable) error_ += " near '" + token + "'";
+    return false;
+  }
+  [[nodiscard]] const std::string& error() const { return error_; }
+  [[nodiscard]] Json Take() { return std::move(root_); }
+
+ private:
+  bool Put(Json value) {
+    Place(std::move(value));
+    return true;
+  }
+  Json* Place(Json value) {
+    if (open_.empty()) return &(root_ = std::move(value));
+    if (open_.back()->is_object()) return &(*member_ = std::move(value));
+    return &open_.back()->emplace_back(std::move(value));
+  }
+  bool Open(Json empty) {
+    if (open_.size() == static_cast<std::size_t>(JsonDocument::kMaxDepth)) {
+      error_ = "nested deeper than " + std::to_string(JsonDocument::kMaxDepth);
+      return false;
+    }
+    open_.push_back(Place(std::move(empty)));
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+  Json root_;
+  std::vector<Json*> open_;  // objects and arrays, the innermost last, which alone grows
+  Json* member_ = nullptr;   // of the innermost object: whose value comes next
+  std::string field_;        // the latest
+  std::string error_;
+};
+
+// A file of which all is wrong is no config file at all.
+constexpr std::size_t kMostErrors = 100;
+
+bool IsWithin(std::string_view part, std::string_view whole) {
+  return part.starts_with(whole) && (part.size() == whole.size() || part[whole.size()] == '/');
+}
+
+std::string EscapePointer(std::string_view key) {
+  std::string escaped;
+  for (const char c : key) {
+    if (c == '~') {
+      escaped += "~0";
+    } else if (c == '/') {
+      escaped += "~1";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+}  // namespace
+
+struct JsonDocument::State {
+  Json json;
+  std::string what;
+  struct Wrong {
+    std::string where;  // JSON pointer
+    Error error;
+  };
+  std::vector<Wrong> wrong;
+};
+
+JsonDocument::JsonDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
+JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
+JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
+JsonDocument::~JsonDocument() = default;
+
+Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what, std::size_t max_size) {
+  if (text.size() > max_size) {
+    return Fail(ErrorCode::kMalformed, what + ": larger than " + std::to_string(max_size) + " bytes");
+  }
+  StrictBuilder builder;
+  if (!Json::sax_parse(text.begin(), text.end(), &builder)) {
+    return Fail(ErrorCode::kMalformed, what + ": " + builder.error());
+  }
+  auto state = std::make_shared<State>();
+  state->json = builder.Take();
+  state->what = std::move(what);
+  return JsonDocument(std::move(state));
+}
+
+JsonReader JsonDocument::Root() const {
+  JsonReader reader(state_, state_->json.is_object() ? &state_->json : nullptr, "");
+  if (!state_->json.is_object())
+    reader.Fail("", std::string("is not an object but ") + state_->json.type_name());
+  return reader;
+}
+
+const nlohmann::json& JsonDocument::json() const {
+  return state_->json;
+}
+
+JsonReader::JsonReader(std::shared_ptr<JsonDocument::State> state, const Json* value, std::string pointer)
+    : state_(std::move(state)), value_(value), pointer_(std::move(pointer)) {}
+
+bool JsonReader::Has(const std::string& key) const {
+  return value_ != nullptr && value_->contains(key) && !(*value_)[key].is_null();
+}
+
+std::vector<std::string> JsonReader::Keys() const {
+  std::vector<std::string> keys;
+  if (value_ != nullptr) {
+    for (const auto& item : value_->items()) keys.push_back(item.key());
+  }
+  return keys;
+}
+
+const Json* JsonReader::Find(const std::string& key) {
+  Ignore(key);
+  return Has(key) ? &(*value_)[key] : nullptr;
+}
+
+void JsonReader::Ignore(const std::string& key) {
+  // What has several forms is read several times.
+  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
+}
+
+const Json* JsonReader::Raw(const std::string& key) {
+  return Find(key);
+}
+
+void JsonReader::Fail(const std::string& key, const std::string& why, std::string hint) {
+  std::string where = pointer_;
+  if (!key.empty()) where += "/" + EscapePointer(key);
+  // An error of the same place, of a part of it or of the whole is what this one comes from.
+  const auto& wrong = state_->wrong;
+  if (wrong.size() >= kMostErrors || std::any_of(wrong.begin(), wrong.end(), [&](const auto& other) {
+        return IsWithin(other.where, where) || IsWithin(where, other.where);
+      })) {
+    return;
+  }
+  const std::string shown = where.empty() ? "/" : where;
+  state_->wrong.push_back(
+      {where, {ErrorCode::kInvalid, state_->what + ": " + shown + ": " + why, std::move(hint), 0}});
+}
+
+void JsonReader::WrongType(const std::string& key, const Json& value, std::string_view wanted) {
+  Fail(key, "is not " + std::string(wanted) + " but " +
+                (value.is_number_float() ? "a fraction" : value.type_name()));
+}
+
+std::optional<std::string> JsonReader::String(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_string()) {
+    WrongType(key, *value, "a string");
+    return std::nullopt;
+  }
+  return value->get<std::string>();
+}
+
+std::optional<std::int64_t> JsonReader::Int(const std::string& key, std::int64_t min, std::int64_t max) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_number_integer()) {
+    WrongType(key, *value, "an integer");
+    return std::nullopt;
+  }
+  // What does not fit int64 is stored as unsigned: above every range of ours.
+  const bool huge =
+      value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  if (huge || value->get<std::int64_t>() < min || value->get<std::int64_t>() > max) {
+    Fail(key, value->dump() + " is out of range " + std::to_string(min) + ".." + std::to_string(max));
+    return std::nullopt;
+  }
+  return value->get<std::int64_t>();
+}
+
+std::optional<bool> JsonReader::Bool(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_boolean()) {
+    WrongType(key, *value, "true or false");
+    return std::nullopt;
+  }
+  return value->get<bool>();
+}
+
+std::optional<std::vector<std::string>> JsonReader::Strings(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_array()) {
+    WrongType(key, *value, "a list of strings");
+    return std::nullopt;
+  }
+  std::vector<std::string> strings;
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    const Json& item = (*value)[i];
+    if (!item.is_string()) {
+      JsonReader(state_, nullptr, pointer_ + "/" + EscapePointer(key))
+          .WrongType(std::to_string(i), item, "a string");
+      return std::nullopt;
+    }
+    strings.push_back(item.get<std::string>());
+  }
+  return strings;
+}
+
+std::optional<JsonReader> JsonReader::Object(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return std::nullopt;
+  if (!value->is_object()) {
+    WrongType(key, *value, "an object");
+    return std::nullopt;
+  }
+  return JsonReader(state_, value, pointer_ + "/" + EscapePointer(key));
+}
+
+std::vector<JsonReader> JsonReader::Objects(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return {};
+  if (!value->is_array()) {
+    WrongType(key, *value, "a list of objects");
+    return {};
+  }
+  return Items(*value, pointer_ + "/" + EscapePointer(key));
+}
+
+std::vector<JsonReader> JsonReader::Items(const Json& value, const std::string& at) {
+  std::vector<JsonReader> readers;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const Json& item = value[i];
+    readers.push_back(JsonReader(state_, item.is_object() ? &item : nullptr, at + "/" + std::to_string(i)));
+    if (!item.is_object()) readers.back().WrongType("", item, "an object");
+  }
+  return readers;
+}
+
+std::vector<std::vector<JsonReader>> JsonReader::ObjectLists(const std::string& key) {
+  const Json* value = Find(key);
+  if (value == nullptr) return {};
+  if (!value->is_array()) {
+    WrongType(key, *value, "a list of lists of objects");
+    return {};
+  }
+  const std::string at = pointer_ + "/" + EscapePointer(key);
+  std::vector<std::vector<JsonReader>> lists;
+  for (std::size_t i = 0; i < value->size(); ++i) {
+    const Json& item = (*value)[i];
+    if (item.is_array()) {
+      lists.push_back(Items(item, at + "/" + std::to_string(i)));
+    } else {
+      JsonReader(state_, nullptr, at).WrongType(std::to_string(i), item, "a list of objects");
+    }
+  }
+  return lists;
+}
+
+std::string JsonReader::RequiredString(const std::string& key) {
+  auto value = String(key);
+  if (!value || value->empty()) {
+    Fail(key, "is required and must not be empty");
+    return {};
+  }
+  return *value;
+}
+
+void JsonReader::Close() {
+  for (const auto& key : Keys()) {
+    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    const auto near = Nearest(key, known_);
+    Fail(key, "unknown field", near ? "did you mean '" + *near + "'?" : "known here: " + Join(known_, ", "));
+  }
+}
+
+Result<void> JsonReader::status() const {
+  if (!state_->wrong.empty()) return ::railhead::Fail(state_->wrong.front().error);
+  return {};
+}
+
+std::vector<Error> JsonReader::errors() const {
+  std::vector<Error> errors;
+  errors.reserve(state_->wrong.size());
+  for (const auto& wrong : state_->wrong) errors.push_back(wrong.error);
+  return errors;
+}
+
+}  // namespace railhead
