@@ -15,7 +15,7 @@
 #include "bench/contender.h"
 #include "bench/ipam_series.h"
 #include "bench/process.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
 

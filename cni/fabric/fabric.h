@@ -93,7 +93,7 @@ struct Pool {
   bool late = false;  // kubelet gives out slots, which ADD binds to devices
 };
 
-// Which address of a node's range comes next: ipam/policy.h, or always that of the VF's index.
+// Which address of a node's range comes next: ipam/store/policy.h, or always that of the VF's index.
 enum class AddressPolicy : std::uint8_t { kIncrement, kDeterministic };
 
 struct Fabric {

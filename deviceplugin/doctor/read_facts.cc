@@ -9,7 +9,7 @@
 #include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/health/drains.h"
 #include "deviceplugin/pools/plan.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/nl/devlink_info.h"

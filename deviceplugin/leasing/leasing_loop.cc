@@ -7,7 +7,7 @@
 #include <string>
 #include <utility>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "ipam/fields.h"
-#include "ipam/range.h"
+#include "ipam/plugin/fields.h"
+#include "ipam/store/range.h"
 
 namespace railhead::migrate {
 namespace {

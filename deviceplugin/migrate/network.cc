@@ -8,7 +8,7 @@
 #include "deviceplugin/migrate/addresses.h"
 #include "deviceplugin/migrate/chain.h"
 #include "deviceplugin/migrate/section.h"
-#include "ipam/fields.h"
+#include "ipam/plugin/fields.h"
 
 namespace railhead::migrate {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ipam/import.h"
+#include "ipam/store/import_state.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 

@@ -5,8 +5,8 @@
 
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/print.h"
-#include "ipam/lease/node_blocks.h"
-#include "ipam/store.h"
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
 
 namespace railhead::railctl {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/reconcile/holders.h"
-#include "ipam/import.h"
+#include "ipam/store/import_state.h"
 #include "netns/base/files.h"
 
 namespace railhead::railctl {

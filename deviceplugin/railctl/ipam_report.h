@@ -9,7 +9,7 @@
 
 #include "deviceplugin/railctl/print.h"
 #include "deviceplugin/reconcile/holders.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 
 namespace railhead {
 

@@ -1,5 +1,5 @@
 // What an operator wants to know of the node's address store: how full each pool is, what has
-// been counted, and what has happened since the last look (ipam/events.h).
+// been counted, and what has happened since the last look (ipam/store/events.h).
 // Threads: none; takes the store's lock for a moment. Errors: as AddressStore.
 #pragma once
 
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/events.h"
+#include "ipam/store/events.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -5,8 +5,8 @@
 
 #include "deviceplugin/reconcile/holders.h"
 #include "deviceplugin/reconcile/pass.h"
-#include "ipam/reclaim.h"
-#include "ipam/store.h"
+#include "ipam/store/release_stale.h"
+#include "ipam/store/store.h"
 
 namespace railhead {
 namespace {

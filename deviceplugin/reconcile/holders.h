@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "ipam/record.h"
+#include "ipam/store/address_record.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -22,7 +22,7 @@
 
 namespace railhead {
 
-// A record's name. A pool is named by its subnet ("10.100.0.0/16"), as in ipam/record.h.
+// A record's name. A pool is named by its subnet ("10.100.0.0/16"), as in ipam/store/address_record.h.
 struct LeaseKey {
   enum class Kind : std::uint8_t {
     kBlock,  // of `pool`, number `index`: who leases it

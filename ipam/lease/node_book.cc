@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "ipam/ledger.h"
-#include "ipam/store.h"
+#include "ipam/store/ledger.h"
+#include "ipam/store/store.h"
 
 namespace railhead {
 namespace {

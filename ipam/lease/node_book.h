@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "ipam/lease/node_blocks.h"
-#include "ipam/record.h"
-#include "ipam/store.h"
+#include "ipam/store/address_record.h"
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

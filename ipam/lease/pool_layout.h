@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "ipam/range.h"
+#include "ipam/store/range.h"
 #include "netns/base/result.h"
 
 namespace railhead {

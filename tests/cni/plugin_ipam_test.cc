@@ -5,7 +5,7 @@
 #include "cni/attachment/rivals.h"
 #include "cni/protocol/cni_error.h"
 #include "cni/state/rival_claims.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {

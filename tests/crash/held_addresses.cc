@@ -1,6 +1,6 @@
 #include "tests/crash/held_addresses.h"
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 
 namespace railhead::crash {
 

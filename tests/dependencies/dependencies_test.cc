@@ -40,11 +40,11 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{"cni/nccl/topology_file.cc", "#include \"cni/fabric/fabric.h\""},
                       Planted{"cni/state/journal.cc", "#include \"cni/nccl/nccl_files.h\""},
                       Planted{"cni/nccl/topology_file.cc", "#include \"deviceplugin/topology/config.h\""},
-                      Planted{"cni/plugin/add.cc", "#include \"ipam/store.h\""},
+                      Planted{"cni/plugin/add.cc", "#include \"ipam/store/store.h\""},
                       Planted{"cni/plugin/add.cc", "#include \"deviceplugin/pools/inventory.h\""},
-                      Planted{"ipam/store.cc", "#include \"cni/state/journal.h\""},
-                      Planted{"ipam/store.cc", "#include \"cni/attachment/attach_plan.h\""},
-                      Planted{"ipam/store.cc", "#include \"deviceplugin/pools/inventory.h\""},
+                      Planted{"ipam/store/store.cc", "#include \"cni/state/journal.h\""},
+                      Planted{"ipam/store/store.cc", "#include \"cni/attachment/attach_plan.h\""},
+                      Planted{"ipam/store/store.cc", "#include \"deviceplugin/pools/inventory.h\""},
                       Planted{"deviceplugin/daemon/main.cc", "#include \"tests/fake/fake_kernel.h\""},
                       Planted{"cni/protocol/cni_result.cc", "#include <cni/state/journal.h>"},
                       Planted{"cni/protocol/cni_result.cc", "  #  include   \"cni/state/journal.h\""},
@@ -52,14 +52,14 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{"cni/protocol/cni_result.cc", "#include \"../state/journal.h\""},
                       Planted{"cni/protocol/cni_result.cc", "#include JOURNAL_HEADER"},
                       Planted{"cni/plugin/add.cc", "#include <grpcpp/grpcpp.h>"},
-                      Planted{"ipam/store.cc", "#include <spdlog/spdlog.h>"},
+                      Planted{"ipam/store/store.cc", "#include <spdlog/spdlog.h>"},
                       Planted{"deviceplugin/daemon/main.cc", "#include <openssl/ssl.h>"},
-                      Planted{"ipam/store.cc", "#include <boost/beast/http.hpp>"},
+                      Planted{"ipam/store/store.cc", "#include <boost/beast/http.hpp>"},
                       Planted{"deviceplugin/pools/plan.cc", "#include <yaml-cpp/yaml.h>"},
                       Planted{"netns/sys/pci.cc", "#include <hwloc.h>"},
                       Planted{"cni/plugin/add.cc", "#include <google/protobuf/message.h>"},
                       Planted{"cni/plugin/add.cc", "#include <prometheus/counter.h>"},
-                      Planted{"ipam/main.cc", "#include <CLI/CLI.hpp>"},
+                      Planted{"ipam/plugin/ipam_main.cc", "#include <CLI/CLI.hpp>"},
                       Planted{"cni/plugin/add.cc", "#include <netlink/msg.h>"},
                       Planted{"netns/linux_kernel.h", "#include <netlink/msg.h>"},
                       Planted{"deviceplugin/rdmatest/runs.cc", "#include <infiniband/verbs.h>"},
@@ -77,8 +77,9 @@ TEST(DependenciesTest, GoodIncludesPass) {
         Planted{"deviceplugin/daemon/main.cc", "#include <grpcpp/grpcpp.h>"},
         Planted{"deviceplugin/daemon/main.cc", "#include \"deviceplugin/kubelet/proto/x.pb.h\""},
         Planted{"deviceplugin/daemon/main.cc", "#include \"cni/state/journal.h\""},
-        Planted{"ipam/store.cc", "#include <lmdb.h>"}, Planted{"ipam/store.cc", "#include <string>"},
-        Planted{"ipam/store.cc", "int x;  // #include \"cni/state/journal.h\""}}) {
+        Planted{"ipam/store/store.cc", "#include <lmdb.h>"},
+        Planted{"ipam/store/store.cc", "#include <string>"},
+        Planted{"ipam/store/store.cc", "int x;  // #include \"cni/state/journal.h\""}}) {
     EXPECT_EQ(IncludeViolation(good.file, good.line), std::nullopt) << good.file << ": " << good.line;
   }
 }
@@ -86,12 +87,13 @@ TEST(DependenciesTest, GoodIncludesPass) {
 TEST(DependenciesTest, AWholeTreeIsWalked) {
   const TempRoot tree;
   tree.Write("/netns/base/a.h", "#include <string>\n");
-  tree.Write("/cni/skel/deep/b.cc", "// text\n#include \"netns/base/a.h\"\n\n#include \"ipam/store.h\"\n");
-  tree.Write("/cni/skel/notes.md", "#include \"ipam/store.h\"\n");
+  tree.Write("/cni/skel/deep/b.cc",
+             "// text\n#include \"netns/base/a.h\"\n\n#include \"ipam/store/store.h\"\n");
+  tree.Write("/cni/skel/notes.md", "#include \"ipam/store/store.h\"\n");
   const IncludeCheck check = CheckIncludes(tree.directory());
   EXPECT_EQ(check.files, 2);
   EXPECT_EQ(check.violations,
-            std::vector<std::string>{"cni/skel/deep/b.cc:4: cni/skel/ must not use ipam/store.h"});
+            std::vector<std::string>{"cni/skel/deep/b.cc:4: cni/skel/ must not use ipam/store/store.h"});
 }
 
 }  // namespace

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "cni/state/rival_claims.h"
-#include "ipam/ledger.h"
-#include "ipam/reclaim.h"
-#include "ipam/store.h"
+#include "ipam/store/ledger.h"
+#include "ipam/store/release_stale.h"
+#include "ipam/store/store.h"
 #include "tests/deviceplugin/reconciler_fixture.h"
 
 namespace railhead::testing {

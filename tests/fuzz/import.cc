@@ -1,6 +1,5 @@
 // What `railctl ipam import` reads: whereabouts' objects as kubectl prints them.
-#include "ipam/import.h"
-
+#include "ipam/store/import_state.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,6 @@
 // The configuration of railhead-ipam, on a node without a fabric.
-#include "ipam/config.h"
+#include "ipam/plugin/ipam_config.h"
+
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -27,16 +27,16 @@ set_source_files_properties(
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 find_library(LMDB_ARCHIVE liblmdb.a REQUIRED)
 railhead_library(fuzz_ipam
-  SOURCES ${CMAKE_SOURCE_DIR}/ipam/config.cc ${CMAKE_SOURCE_DIR}/ipam/events.cc ${CMAKE_SOURCE_DIR}/ipam/fabric_source.cc
-          ${CMAKE_SOURCE_DIR}/ipam/fields.cc ${CMAKE_SOURCE_DIR}/ipam/lmdb.cc ${CMAKE_SOURCE_DIR}/ipam/peer_fields.cc
-          ${CMAKE_SOURCE_DIR}/ipam/range.cc ${CMAKE_SOURCE_DIR}/ipam/range_fields.cc ${CMAKE_SOURCE_DIR}/ipam/record.cc
-          ${CMAKE_SOURCE_DIR}/ipam/requests.cc ${CMAKE_SOURCE_DIR}/ipam/resolv_conf.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/ipam/plugin/ipam_config.cc ${CMAKE_SOURCE_DIR}/ipam/store/events.cc ${CMAKE_SOURCE_DIR}/ipam/plugin/fabric_source.cc
+          ${CMAKE_SOURCE_DIR}/ipam/plugin/fields.cc ${CMAKE_SOURCE_DIR}/ipam/store/lmdb.cc ${CMAKE_SOURCE_DIR}/ipam/plugin/peer_fields.cc
+          ${CMAKE_SOURCE_DIR}/ipam/store/range.cc ${CMAKE_SOURCE_DIR}/ipam/plugin/range_fields.cc ${CMAKE_SOURCE_DIR}/ipam/store/address_record.cc
+          ${CMAKE_SOURCE_DIR}/ipam/plugin/requests.cc ${CMAKE_SOURCE_DIR}/ipam/plugin/resolv_conf.cc
   DEPS fuzz_state ${LMDB_ARCHIVE})
 railhead_library(fuzz_store
-  SOURCES ${CMAKE_SOURCE_DIR}/ipam/alignment.cc ${CMAKE_SOURCE_DIR}/ipam/holding.cc ${CMAKE_SOURCE_DIR}/ipam/import.cc
-          ${CMAKE_SOURCE_DIR}/ipam/ledger.cc ${CMAKE_SOURCE_DIR}/ipam/lease/node_blocks.cc
-          ${CMAKE_SOURCE_DIR}/ipam/policy.cc ${CMAKE_SOURCE_DIR}/ipam/refusal.cc ${CMAKE_SOURCE_DIR}/ipam/store.cc
-          ${CMAKE_SOURCE_DIR}/ipam/verify.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/ipam/store/alignment.cc ${CMAKE_SOURCE_DIR}/ipam/store/allocate.cc ${CMAKE_SOURCE_DIR}/ipam/store/import_state.cc
+          ${CMAKE_SOURCE_DIR}/ipam/store/ledger.cc ${CMAKE_SOURCE_DIR}/ipam/store/node_blocks.cc
+          ${CMAKE_SOURCE_DIR}/ipam/store/policy.cc ${CMAKE_SOURCE_DIR}/ipam/store/refusal.cc ${CMAKE_SOURCE_DIR}/ipam/store/store.cc
+          ${CMAKE_SOURCE_DIR}/ipam/store/verify.cc
   DEPS fuzz_ipam)
 railhead_library(fuzz_pools
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/pools/migrate.cc ${CMAKE_SOURCE_DIR}/netns/sys/user_space.cc

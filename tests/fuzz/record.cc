@@ -1,9 +1,8 @@
 // Values of the address store. The first byte says how long the key is.
-#include "ipam/record.h"
-
 #include <algorithm>
 
-#include "ipam/events.h"
+#include "ipam/store/address_record.h"
+#include "ipam/store/events.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -15,7 +15,7 @@
 #include "deviceplugin/health/state_file.h"
 #include "deviceplugin/provision/pf_state.h"
 #include "deviceplugin/reconcile/reconciler.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "tests/cni/plugin_fixture.h"
 #include "tests/hardening/outside.h"

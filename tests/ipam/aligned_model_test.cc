@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "ipam/alignment.h"
-#include "ipam/store.h"
+#include "ipam/store/alignment.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/rapidcheck.h"
 #include "tests/ipam/support.h"
 

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/state/journal.h"
-#include "ipam/lease/node_blocks.h"
-#include "ipam/store.h"
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/cni/process.h"

@@ -1,12 +1,12 @@
 // Rests that are cut short, and what the store tells of itself.
-#include "ipam/events.h"
+#include "ipam/store/events.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/result.h"
 #include "tests/ipam/support.h"
 

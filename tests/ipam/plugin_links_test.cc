@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/reclaim.h"
+#include "ipam/store/release_stale.h"
 #include "tests/ipam/bad_config.h"
 #include "tests/ipam/run_ipam.h"
 #include "tests/ipam/support.h"

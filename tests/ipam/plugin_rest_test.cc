@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/run_ipam.h"
 #include "tests/ipam/support.h"
 

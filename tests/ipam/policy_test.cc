@@ -1,4 +1,4 @@
-#include "ipam/policy.h"
+#include "ipam/store/policy.h"
 
 #include <gtest/gtest.h>
 

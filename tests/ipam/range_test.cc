@@ -1,4 +1,4 @@
-#include "ipam/range.h"
+#include "ipam/store/range.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,12 @@
 // What the reconciler may release.
-#include "ipam/reclaim.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "ipam/store.h"
+#include "ipam/store/release_stale.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {

@@ -1,11 +1,10 @@
-#include "ipam/record.h"
-
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <string>
 
-#include "ipam/lmdb.h"
+#include "ipam/store/address_record.h"
+#include "ipam/store/lmdb.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {

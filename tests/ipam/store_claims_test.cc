@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {

@@ -12,11 +12,11 @@
 #include <thread>
 #include <vector>
 
-#include "ipam/lease/node_blocks.h"
 #include "ipam/lease/node_book.h"
-#include "ipam/ledger.h"
-#include "ipam/plugin.h"
-#include "ipam/store.h"
+#include "ipam/plugin/ipam_plugin.h"
+#include "ipam/store/ledger.h"
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/rapidcheck.h"
 #include "tests/ipam/support.h"
 

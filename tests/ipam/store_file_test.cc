@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "ipam/lmdb.h"
-#include "ipam/lmdb_walk.h"
-#include "ipam/store.h"
+#include "ipam/store/lmdb.h"
+#include "ipam/store/lmdb_walk.h"
+#include "ipam/store/store.h"
 #include "netns/base/unique_fd.h"
 #include "tests/ipam/node_history.h"
 #include "tests/ipam/store_pages.h"

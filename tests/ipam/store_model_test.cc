@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/rapidcheck.h"
 #include "tests/ipam/support.h"
 

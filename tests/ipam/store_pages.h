@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/lmdb.h"
+#include "ipam/store/lmdb.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/crash/tracer.h"
 #include "tests/ipam/store_pages.h"
 #include "tests/ipam/support.h"

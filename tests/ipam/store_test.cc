@@ -1,4 +1,4 @@
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/lmdb.h"
+#include "ipam/store/lmdb.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ipam/range.h"
-#include "ipam/store.h"
+#include "ipam/store/range.h"
+#include "ipam/store/store.h"
 #include "netns/base/root.h"
 
 namespace railhead::testing {

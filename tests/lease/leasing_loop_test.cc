@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "deviceplugin/leasing/lease_plan.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 #include "tests/lease/memory_store.h"
 

@@ -12,7 +12,7 @@
 
 #include "ipam/lease/leaser.h"
 #include "ipam/lease/node_book.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 #include "tests/lease/memory_store.h"
 

@@ -1,14 +1,14 @@
 // What is handed out of a leased pool: only what is in usable blocks, and only while the
 // lease holds.
-#include "ipam/lease/node_blocks.h"
+#include "ipam/store/node_blocks.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <vector>
 
-#include "ipam/config.h"
-#include "ipam/store.h"
+#include "ipam/plugin/ipam_config.h"
+#include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {

@@ -27,7 +27,7 @@
 
 #include "deviceplugin/leasing/store_factory.h"
 #include "ipam/lease/leaser.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/unique_fd.h"
 #include "tests/ipam/support.h"
 #include "tests/leasing/partition.h"

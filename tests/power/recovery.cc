@@ -12,7 +12,7 @@
 #include <sstream>
 
 #include "cni/protocol/delegate.h"
-#include "ipam/store.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
 

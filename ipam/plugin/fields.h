@@ -1,0 +1,53 @@
+// The `ipam` object of a network configuration as it is written: types and names
+// checked, nothing looked up.
+//
+// It describes one address, or one for each of several sets of ranges, or, with `links`,
+// one for each of several interfaces of the same attachment. Fields and their meaning: docs/reference/cni.md,
+// section `railhead-ipam`. Errors: kMalformed, kInvalid with the JSON pointer and what to
+// do. Threads: pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/protocol/cni_result.h"
+#include "ipam/plugin/peer_fields.h"
+#include "ipam/plugin/range_fields.h"
+#include "ipam/plugin/requests.h"
+#include "ipam/store/range.h"
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+// One address to be given: by rail, or of one of `ranges`.
+struct PoolFields {
+  std::string where;   // "network configuration: /ipam", for messages
+  std::string ifname;  // of an entry of `links`
+  std::optional<std::string> rail;
+  RangeSetFields ranges;
+  std::optional<IpAddress> gateway;  // in place of the rail's
+  std::vector<AddressRange> exclude;
+  std::vector<AddressRange> exclude_of_all;  // of all links: those of another family do not matter
+  std::optional<std::vector<CniRoute>> routes;
+  std::optional<std::int64_t> rest_seconds;
+  std::optional<std::int64_t> min_rest_seconds;
+  std::optional<int> vf;          // the index of the VF that the address is for
+  std::optional<int> node_slice;  // of ranges that all nodes share
+};
+
+struct IpamFields {
+  std::string fabric;   // path
+  bool listed = false;  // there is a `links`
+  // In their order; none when neither rail nor subnet, ranges nor links are given.
+  std::vector<PoolFields> pools;
+  std::vector<AddressRequest> requests;
+  PeerFields peers;  // but for its sets, which are in `pools`
+};
+
+// `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS.
+Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args);
+
+}  // namespace railhead

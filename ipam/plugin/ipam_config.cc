@@ -1,0 +1,232 @@
+#include "ipam/plugin/ipam_config.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "ipam/plugin/fabric_source.h"
+#include "ipam/plugin/fields.h"
+#include "ipam/plugin/resolv_conf.h"
+#include "netns/base/text.h"
+
+namespace railhead {
+namespace {
+
+struct Rests {
+  std::chrono::seconds rest;
+  std::chrono::seconds min_rest;
+};
+
+Rests RestsOf(const PoolFields& fields, std::int64_t rest, std::int64_t min_rest) {
+  return {std::chrono::seconds(fields.rest_seconds.value_or(rest)),
+          std::chrono::seconds(fields.min_rest_seconds.value_or(min_rest))};
+}
+
+Result<PoolChoice> MakeChoice(const RangeSpec& spec, const std::string& where, const Rests& rests) {
+  RangeSet ranges = RH_TRY_WRAP(RangeSet::Make(spec), where);
+  std::string name = ranges.subnet().ToString();
+  return PoolChoice{{std::move(name), std::move(ranges), rests.rest, rests.min_rest}, spec.gateway};
+}
+
+std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
+  std::vector<AddressRange> exclusions = fields.exclude;
+  std::copy_if(fields.exclude_of_all.begin(), fields.exclude_of_all.end(), std::back_inserter(exclusions),
+               [&](const AddressRange& range) { return range.first.IsV4() == subnet.address.IsV4(); });
+  return exclusions;
+}
+
+// Adds what `range` says to the subnet's.
+Result<void> AddRange(const RangeFields& range, const PoolFields& fields, FabricSource& source,
+                      RangeSpec& spec) {
+  spec.subnet = range.subnet;
+  if (spec.gateway && range.gateway && *spec.gateway != *range.gateway) {
+    return Fail(ErrorCode::kInvalid,
+                range.where + ": gateway " + range.gateway->ToString() + " beside " +
+                    spec.gateway->ToString() + " of the same subnet",
+                "give the subnet one gateway");
+  }
+  if (range.gateway) spec.gateway = range.gateway;
+  const auto shared = ExclusionsFor(spec.subnet, fields);
+  spec.exclusions.insert(spec.exclusions.end(), shared.begin(), shared.end());
+  spec.exclusions.insert(spec.exclusions.end(), range.exclude.begin(), range.exclude.end());
+  const IpAddress first = range.first.value_or(range.subnet.First());
+  const IpAddress last = range.last.value_or(range.subnet.Last());
+  if (last < first || first.IsV4() != last.IsV4()) {
+    return Fail(ErrorCode::kInvalid, range.where + ": rangeStart " + first.ToString() +
+                                         " is not before rangeEnd " + last.ToString());
+  }
+  const AddressRange given{first, last};
+  spec.ranges.push_back(range.of_cluster ? RH_TRY(WithinSlice(range, given, fields.node_slice, source))
+                                         : given);
+  return {};
+}
+
+// Ranges of one subnet are one pool, in the place of the first of them.
+Result<AddressPlan> PlanInline(const PoolFields& fields, FabricSource& source) {
+  std::vector<std::pair<std::string, RangeSpec>> specs;
+  for (const RangeFields& range : fields.ranges) {
+    auto at = std::find_if(specs.begin(), specs.end(),
+                           [&](const auto& one) { return one.second.subnet == range.subnet; });
+    if (at == specs.end()) at = specs.insert(at, {range.where, {}});
+    RH_TRY(AddRange(range, fields, source, at->second));
+  }
+  AddressPlan plan;
+  plan.ifname = fields.ifname;
+  plan.routes = fields.routes.value_or(std::vector<CniRoute>{});
+  const Rests rests = RestsOf(fields, kDefaultRestSeconds, kDefaultMinRestSeconds);
+  for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, rests)));
+  return plan;
+}
+
+Result<const Rail*> FindRail(const Fabric& fabric, const PoolFields& fields, const std::string& path) {
+  if (const Rail* rail = fabric.FindRail(*fields.rail); rail != nullptr) return rail;
+  std::vector<std::string> names;
+  names.reserve(fabric.rails.size());
+  for (const Rail& rail : fabric.rails) names.push_back(rail.name);
+  const auto nearest = Nearest(*fields.rail, names);
+  return Fail(ErrorCode::kInvalid, fields.where + "/rail: " + path + " has no rail '" + *fields.rail + "'",
+              nearest ? "did you mean '" + *nearest + "'?" : "it has: " + Join(names, ", "));
+}
+
+Result<std::vector<AddressRange>> RangesOfNode(const Fabric& fabric, const Rail& rail,
+                                               const std::string& where, const std::string& node) {
+  const auto index = fabric.IndexOf(node);
+  std::vector<AddressRange> ranges;
+  for (const IpRange& range : rail.RangesOf(node, index)) ranges.push_back({range.first, range.last});
+  if (!ranges.empty()) return ranges;
+  const std::string as_index = index ? " (index " + std::to_string(*index) + ")" : " (not listed in 'nodes')";
+  return Fail(ErrorCode::kInvalid, where + " has no address range for node '" + node + "'" + as_index,
+              "add the node to nodeRanges by name or index, or give nodeBlock and the node's index in nodes; "
+              "the name comes from /etc/railhead/node-name, else it is the host name");
+}
+
+std::vector<CniRoute> RoutesOf(const Rail& rail, const std::optional<IpAddress>& gateway) {
+  std::vector<CniRoute> routes;
+  for (const IpPrefix& destination : rail.routes) {
+    CniRoute route;
+    route.destination = destination;
+    route.gateway = gateway;
+    routes.push_back(route);
+  }
+  return routes;
+}
+
+Result<IpAddress> AddressOfVf(const RangeSet& ranges, int vf, const std::string& where) {
+  const auto address = ranges.At(static_cast<std::uint64_t>(vf));
+  if (address) return *address;
+  return Fail(ErrorCode::kInvalid,
+              where + ": VF " + std::to_string(vf) + " has no address: this node has " +
+                  std::to_string(ranges.Size()) + ", " + ranges.ToString(),
+              "give the node a range with an address for every VF");
+}
+
+Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSource& source) {
+  const Fabric& fabric = *RH_TRY(source.For(fields));
+  const Rail& rail = *RH_TRY(FindRail(fabric, fields, source.path()));
+  const std::string where = source.path() + ": rail '" + rail.name + "'";
+  if (!rail.subnet) return Fail(ErrorCode::kInvalid, where + " has no subnet", "add 'subnet' to the rail");
+  const bool leased = fabric.Leases(rail);
+  RangeSpec spec;
+  spec.subnet = *rail.subnet;
+  spec.gateway = fields.gateway ? fields.gateway : rail.gateway;
+  // What of the subnet is leased by this node, the store knows.
+  if (!leased) {
+    const std::string node = RH_TRY(source.Node());
+    spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, node));
+  }
+  spec.exclusions = ExclusionsFor(spec.subnet, fields);
+  for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
+  AddressPlan plan;
+  plan.ifname = fields.ifname;
+  if (fields.routes) {
+    plan.routes = *fields.routes;
+  } else if (!listed) {
+    plan.routes = RoutesOf(rail, spec.gateway);
+  }
+  const Rests rests = RestsOf(fields, fabric.rest_seconds, fabric.min_rest_seconds);
+  auto choice = RH_TRY(MakeChoice(spec, where, rests));
+  plan.deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
+  if (plan.deterministic && fields.vf) {
+    plan.wanted = RH_TRY(AddressOfVf(choice.pool.ranges, *fields.vf, where));
+  }
+  choice.pool.leased = leased;
+  plan.choices.push_back(std::move(choice));
+  return plan;
+}
+
+// A router has to be reachable on a subnet of its link.
+Result<void> CheckRoutes(const PoolFields& fields, const AddressPlan& of, const IpamPlan& plan) {
+  for (const CniRoute& route : of.routes) {
+    if (!route.gateway) continue;
+    std::vector<std::string> subnets;
+    bool reachable = std::any_of(plan.also.begin(), plan.also.end(),
+                                 [&](const CniIp& ip) { return ip.address.Contains(*route.gateway); });
+    for (const AddressPlan& other : plan.addresses) {
+      if (other.ifname != of.ifname) continue;
+      for (const PoolChoice& choice : other.choices) {
+        subnets.push_back(choice.pool.name);
+        reachable = reachable || choice.pool.ranges.subnet().Contains(*route.gateway);
+      }
+    }
+    if (reachable) continue;
+    return Fail(ErrorCode::kInvalid,
+                fields.where + ": route " + route.destination.ToString() + ": gw " +
+                    route.gateway->ToString() + " is not in subnet " + Join(subnets, " or "),
+                "a router has to be reachable on the subnet itself");
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, const Root& root) {
+  const IpamFields fields = RH_TRY(ReadIpamFields(config, args));
+  FabricSource source(root, fields.fabric);
+  IpamPlan plan;
+  plan.listed = fields.listed;
+  plan.also = fields.peers.addresses;
+  plan.dns = fields.peers.dns;
+  if (const std::string& path = fields.peers.resolv_conf; !path.empty()) {
+    plan.dns = RH_TRY_WRAP(DnsOfResolvConf(root, path), "network configuration: /ipam");
+  }
+  std::set<std::pair<std::string, std::string>> seen;
+  for (const PoolFields& pool : fields.pools) {
+    AddressPlan one =
+        pool.rail ? RH_TRY(PlanByRail(pool, fields.listed, source)) : RH_TRY(PlanInline(pool, source));
+    for (const PoolChoice& choice : one.choices) {
+      if (seen.emplace(one.ifname, choice.pool.name).second) continue;
+      return Fail(ErrorCode::kInvalid,
+                  pool.where + ": '" + one.ifname + "' has an address of " + choice.pool.name + " already",
+                  "list it once, or give the other link its own name; ranges of one subnet stand in one set");
+    }
+    one.where = pool.where;
+    plan.addresses.push_back(std::move(one));
+  }
+  for (std::size_t i = 0; i < plan.addresses.size(); ++i) {
+    RH_TRY(CheckRoutes(fields.pools[i], plan.addresses[i], plan));
+  }
+  RH_TRY(AssignRequests(fields.requests, plan.addresses));
+  return plan;
+}
+
+Result<IpamPlan> ResolvePools(const std::string& config, const CniArgs& args, const Root& root) {
+  IpamPlan plan = RH_TRY(ResolveIpam(config, args, root));
+  for (const AddressPlan& address : plan.addresses) {
+    if (!address.deterministic || address.wanted) continue;
+    return Fail(ErrorCode::kInvalid,
+                address.where +
+                    ": the fabric's policy 'deterministic' needs the index of the VF ('vf'), and "
+                    "there is none",
+                "below railhead each VF has one; a PF has none: put it on a rail of another fabric file");
+  }
+  if (!plan.addresses.empty()) return plan;
+  return Fail(ErrorCode::kInvalid,
+              "network configuration: /ipam: has none of 'rail', 'subnet', 'ranges' and 'links'",
+              "name a rail of the fabric, or give a subnet; below railhead the rail is known");
+}
+
+}  // namespace railhead

@@ -1,0 +1,141 @@
+// What the address store keeps: its values and keys as bytes.
+//
+// One LMDB table; the first byte of a key says what the entry is, numbers are
+// big-endian, so that bytes sort as values do:
+//   header (store)    'S'                                -> StoreHeader
+//   pool              'P' pool                           -> last address given
+//   run               'R' pool NUL first                 -> last
+//   rest              'T' pool NUL since address         -> (empty)
+//   quarantine        'U' pool NUL until address         -> (empty)
+//   address           'A' pool NUL address               -> AddressRecord
+//   owner             'O' network NUL container NUL ifname NUL pool -> address, which is held or
+//                                                           rests since a reboot
+//   counters, events  'Q' ..., 'X', 'E' ...              -> ipam/store/events.h
+//   blocks            'B' ...                            -> ipam/store/node_blocks.h
+// A pool is named by its subnet ("10.100.0.0/24"): networks that share a
+// physical subnet share its addresses.
+// Time is store time (see StoreHeader): milliseconds that neither a change of the
+// wall clock nor a reboot sets back.
+// Errors: decoding fails with kIo: the store is damaged.
+// Threads: pure functions.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "ipam/store/range.h"
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+// Who holds an address: one interface of one container in one network. Where one
+// attachment has several links, `ifname` is "CNI_IFNAME/LINK": no interface name has
+// a '/', so the links of "eth1" are never taken for those of "eth10".
+struct AddressOwner {
+  std::string network;
+  std::string container;
+  std::string ifname;
+
+  bool operator==(const AddressOwner&) const = default;
+};
+
+enum class AddressState : std::uint8_t {
+  kHeld = 1,
+  kResting = 2,      // released; not handed out before its rest is over
+  kQuarantined = 3,  // found in use by another machine; not handed out before `until_ms`
+};
+
+// The owner of one link's address; of the attachment's own for an empty link.
+AddressOwner LinkOwner(AddressOwner attachment, std::string_view link);
+// CNI_IFNAME: what is before the '/'.
+std::string_view AttachmentIfname(const AddressOwner& owner);
+// What is behind it; empty for the attachment itself.
+std::string_view LinkName(const AddressOwner& owner);
+
+struct AddressRecord {
+  std::string pool;
+  IpAddress address;
+  AddressState state = AddressState::kHeld;
+  AddressOwner owner;             // of a resting address: the last one
+  std::string boot_id;            // the boot in which it was asked for last
+  std::uint64_t since_ms = 0;     // store time of the last change of state
+  std::int64_t wall_seconds = 0;  // Unix time of the same, for people
+  std::uint64_t until_ms = 0;     // store time when a quarantine is over
+
+  bool operator==(const AddressRecord&) const = default;
+};
+
+// Now, as the machine tells it.
+struct ClockReading {
+  std::string boot_id;
+  std::uint64_t boottime_ms = 0;  // CLOCK_BOOTTIME
+  std::int64_t wall_seconds = 0;  // CLOCK_REALTIME
+};
+
+// The same by the store's clock.
+struct StoreMoment {
+  ClockReading clocks;
+  std::uint64_t store_ms = 0;
+
+  // Since `record` was given, released or put into quarantine.
+  [[nodiscard]] std::chrono::milliseconds AgeOf(const AddressRecord& record) const {
+    return std::chrono::milliseconds(store_ms - std::min(store_ms, record.since_ms));
+  }
+};
+
+// The store's clock advances with CLOCK_BOOTTIME while boot_id is the same, and
+// by the uptime after a reboot: never by more time than has passed for sure, so
+// no address comes back too early. Updated by every commit, from a reading that was made under the
+// store's lock.
+struct StoreHeader {
+  std::string boot_id;
+  std::uint64_t boottime_ms = 0;
+  std::uint64_t store_ms = 0;
+
+  [[nodiscard]] std::uint64_t StoreTime(const ClockReading& now) const;
+  // The header of a commit now. Its boot time is never before that of the commit before it: the time
+  // between the two would be counted twice. (A time namespace has a CLOCK_BOOTTIME of its own.)
+  [[nodiscard]] StoreHeader After(const ClockReading& now) const;
+};
+
+// "2026-11-21 17:36:22 UTC", for people.
+std::string UtcText(std::int64_t wall_seconds);
+
+std::string Encode(const StoreHeader& header);
+std::string Encode(const AddressRecord& allocation);
+std::string Encode(const IpAddress& address);
+
+Result<StoreHeader> DecodeHeader(std::string_view bytes);
+Result<AddressRecord> DecodeRecord(std::string_view key, std::string_view bytes);
+Result<IpAddress> DecodeAddress(std::string_view bytes);
+
+std::string HeaderKey();
+std::string PoolKey(std::string_view pool);
+std::string RunPrefix(std::string_view pool);
+std::string RestPrefix(std::string_view pool);
+std::string RestKey(std::string_view pool, std::uint64_t since_ms, const IpAddress& address);
+std::string QuarantinePrefix(std::string_view pool);
+std::string QuarantineKey(std::string_view pool, std::uint64_t until_ms, const IpAddress& address);
+std::string AddressPrefix(std::string_view pool);
+// All pools' addresses.
+std::string AllAddressesPrefix();
+std::string AddressKey(std::string_view pool, const IpAddress& address);
+// kInvalid when the names cannot be a key: empty, too long, or with a NUL.
+Result<void> CheckOwner(const AddressOwner& owner, std::string_view pool);
+std::string OwnerPrefix(const AddressOwner& owner);
+// Of the owners that are the links of this one's attachment.
+std::string LinkOwnersPrefix(const AddressOwner& owner);
+std::string AllOwnersPrefix();
+
+struct RestEntry {
+  std::uint64_t at_ms = 0;  // since when it rests, or until when it is in quarantine
+  IpAddress address;
+};
+// `key` starts with RestPrefix(pool) or QuarantinePrefix(pool).
+Result<RestEntry> DecodeRestKey(std::string_view pool, std::string_view key);
+
+}  // namespace railhead

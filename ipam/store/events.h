@@ -1,0 +1,100 @@
+// What happened in the address store, for metrics and events: counters for each pool, and a
+// bounded list of what an operator has to know. Kept in the store, since the processes that give
+// addresses live for milliseconds; written in the transaction that did it.
+//
+//   counters (pool)   'Q' pool    -> PoolCounters
+//   counters (store)  'X'         -> StoreCounters
+//   event             'E' number  -> AddressEvent
+//
+// Errors: as LmdbTxn; decoding fails with kIo: the store is damaged. Threads: none; within the
+// caller's transaction.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ipam/store/address_record.h"
+#include "ipam/store/lmdb.h"
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+// Since the store was made; none of them ever falls.
+struct PoolCounters {
+  std::uint64_t given = 0;
+  std::uint64_t released = 0;        // put to rest, for whatever reason
+  std::uint64_t rest_shortened = 0;  // given before its rest was over
+  std::uint64_t exhausted = 0;       // an address was asked for and there was none
+  std::uint64_t quarantined = 0;
+
+  bool operator==(const PoolCounters&) const = default;
+};
+
+// The same of the store's file.
+struct StoreCounters {
+  std::uint64_t extended = 0;  // it was shorter than it counts, walked and extended: LmdbEnv
+
+  bool operator==(const StoreCounters&) const = default;
+};
+
+enum class AddressEventKind : std::uint8_t {
+  kRestShortened = 1,  // `address` was given to `owner` after `ms` of rest
+  kExhausted = 2,      // `owner` was refused; `count` times since the event before this one
+  kQuarantined = 3,    // `address`, which `owner` held, is out of use for `ms`
+  kNewBoot = 4,        // `count` addresses of earlier boots were put to rest
+  kExtended = 5,       // the store's file was `count` pages short, none of them in use
+};
+// "rest-shortened", "exhausted", "quarantined", "new-boot", "extended"
+std::string_view NameOf(AddressEventKind kind);
+
+struct AddressEvent {
+  std::uint64_t number = 0;  // one more for each event, from 1
+  AddressEventKind kind = AddressEventKind::kExhausted;
+  std::string pool;  // empty: of all
+  std::optional<IpAddress> address;
+  AddressOwner owner;
+  std::uint64_t count = 1;
+  std::uint64_t ms = 0;
+  std::uint64_t store_ms = 0;     // when it was last counted
+  std::int64_t wall_seconds = 0;  // the same, for people
+
+  bool operator==(const AddressEvent&) const = default;
+};
+
+// How many are kept; older ones go.
+inline constexpr std::uint64_t kMaxEvents = 256;
+
+std::string Encode(const PoolCounters& counters);
+std::string Encode(const StoreCounters& counters);
+std::string Encode(const AddressEvent& event);
+Result<PoolCounters> DecodeCounters(std::string_view bytes);
+Result<StoreCounters> DecodeStoreCounters(std::string_view bytes);
+// `key` is the event's.
+Result<AddressEvent> DecodeEvent(std::string_view key, std::string_view bytes);
+
+class EventLog {
+ public:
+  explicit EventLog(LmdbTxn& txn) : txn_(txn) {}
+
+  // One more of what `which` counts.
+  Result<void> Count(std::string_view pool, std::uint64_t PoolCounters::*which);
+  Result<void> Count(std::uint64_t StoreCounters::*which);
+  // Numbers the event and keeps it. The same pool exhausted again is one event.
+  Result<void> Note(AddressEvent event);
+
+ private:
+  LmdbTxn& txn_;
+};
+
+// By pool.
+Result<std::map<std::string, PoolCounters>> ReadCounters(const LmdbTxn& txn);
+Result<StoreCounters> ReadStoreCounters(const LmdbTxn& txn);
+// Those with numbers above `after`, oldest first.
+Result<std::vector<AddressEvent>> ReadEvents(const LmdbTxn& txn, std::uint64_t after);
+
+}  // namespace railhead

@@ -1,0 +1,57 @@
+// Which address comes next, and what is taken.
+//
+// Order: the address after the last one handed out, wrapping at the end; never
+// lowest-first. An address that was released a moment ago is so the last to
+// come back, and the caches of switches and peers have the longest time to
+// forget its former owner.
+//
+// What is taken is kept as maximal runs of consecutive addresses (whether
+// allocated or resting does not matter here). So the next free address costs
+// one look-up per interval of the pool's ranges, however many addresses are
+// taken: the address after a run is free by definition. Taking and freeing an
+// address costs a constant number of look-ups. Runs know nothing of ranges and
+// exclusions: those may change with every configuration.
+// Errors: those of the RunMap, passed through; kInternal when the runs contradict
+// what is asked of them (a damaged store).
+// Threads: none of its own; as the RunMap.
+#pragma once
+
+#include <optional>
+
+#include "ipam/store/range.h"
+#include "netns/base/ip_address.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+// The ordered map first -> last that keeps the runs of one pool.
+class RunMap {
+ public:
+  RunMap() = default;
+  RunMap(const RunMap&) = delete;
+  RunMap& operator=(const RunMap&) = delete;
+  virtual ~RunMap() = default;
+
+  // The run with the highest first address <= `address`.
+  [[nodiscard]] virtual Result<std::optional<AddressRange>> AtOrBefore(const IpAddress& address) = 0;
+  // Adds a run or replaces the one with the same first address.
+  virtual Result<void> Put(const AddressRange& run) = 0;
+  virtual Result<void> Erase(const IpAddress& first) = 0;
+};
+
+// The run that `address` is in.
+Result<std::optional<AddressRange>> RunOf(RunMap& runs, const IpAddress& address);
+
+// Marks a free address as taken, or a taken one as free.
+Result<void> Take(RunMap& runs, const IpAddress& address);
+Result<void> Free(RunMap& runs, const IpAddress& address);
+
+// The lowest free address of `ranges` that is not below `from`; nullopt when there is none.
+Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& runs, const IpAddress& from);
+
+// The first free address of `ranges` above `last_given`, else from the start;
+// nullopt when all are taken. Without `last_given`: from the start.
+Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
+                                          const std::optional<IpAddress>& last_given);
+
+}  // namespace railhead

@@ -1,0 +1,210 @@
+#include "ipam/store/range.h"
+
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <utility>
+
+namespace railhead {
+namespace {
+
+constexpr std::uint64_t kMaxSize = std::numeric_limits<std::uint64_t>::max();
+// An error message shows at most this many intervals.
+constexpr std::size_t kShownIntervals = 4;
+
+// Number of addresses in a range, saturating.
+std::uint64_t SizeOf(const AddressRange& range) {
+  const auto distance = range.last.Minus(range.first);
+  return distance && *distance < kMaxSize ? *distance + 1 : kMaxSize;
+}
+
+bool SameFamily(const IpAddress& a, const IpAddress& b) {
+  return a.IsV4() == b.IsV4();
+}
+
+// What is left of `from` without `hole`.
+void Subtract(const AddressRange& from, const AddressRange& hole, std::vector<AddressRange>& out) {
+  if (!SameFamily(from.first, hole.first) || hole.last < from.first || from.last < hole.first) {
+    out.push_back(from);
+    return;
+  }
+  if (from.first < hole.first) out.push_back({from.first, *PreviousAddress(hole.first)});
+  if (hole.last < from.last) out.push_back({hole.last.Plus(1), from.last});
+}
+
+// Sorted, with overlapping and touching ranges joined.
+std::vector<AddressRange> Joined(std::vector<AddressRange> ranges) {
+  std::sort(ranges.begin(), ranges.end(),
+            [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
+  std::vector<AddressRange> joined;
+  for (const AddressRange& range : ranges) {
+    if (!joined.empty() && (range.first <= joined.back().last || range.first == joined.back().last.Plus(1))) {
+      joined.back().last = std::max(joined.back().last, range.last);
+    } else {
+      joined.push_back(range);
+    }
+  }
+  return joined;
+}
+
+// Addresses of the subnet that no host may have.
+std::vector<AddressRange> ReservedOf(const IpPrefix& subnet) {
+  if (subnet.length >= subnet.address.Bits() - 1) return {};
+  std::vector<AddressRange> reserved{{subnet.First(), subnet.First()}};
+  if (subnet.address.IsV4()) reserved.push_back({subnet.Last(), subnet.Last()});
+  return reserved;
+}
+
+Result<void> CheckGateway(const IpPrefix& subnet, const IpAddress& gateway) {
+  const std::string what = "gateway " + gateway.ToString();
+  if (!subnet.Contains(gateway)) {
+    return Fail(ErrorCode::kInvalid, what + " is not in subnet " + subnet.ToString(),
+                "give a gateway inside the subnet, or none");
+  }
+  const auto reserved = ReservedOf(subnet);
+  if (subnet.address.IsV4() && std::any_of(reserved.begin(), reserved.end(), [&](const AddressRange& range) {
+        return range.Contains(gateway);
+      })) {
+    return Fail(ErrorCode::kInvalid, what + " is the network or broadcast address of " + subnet.ToString(),
+                "give the address of a router");
+  }
+  return {};
+}
+
+Result<void> CheckSpec(const RangeSpec& spec) {
+  const std::string subnet = spec.subnet.Network().ToString();
+  if (spec.gateway) RH_TRY(CheckGateway(spec.subnet.Network(), *spec.gateway));
+  for (const AddressRange& range : spec.ranges) {
+    if (!spec.subnet.Contains(range.first) || !spec.subnet.Contains(range.last)) {
+      return Fail(ErrorCode::kInvalid, "range " + range.ToString() + " is not in subnet " + subnet,
+                  "give first and last address inside the subnet");
+    }
+  }
+  for (const AddressRange& hole : spec.exclusions) {
+    if (!SameFamily(hole.first, spec.subnet.address)) {
+      return Fail(ErrorCode::kInvalid,
+                  "exclude " + hole.ToString() + " is of another address family than subnet " + subnet,
+                  "remove it");
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<IpAddress> PreviousAddress(const IpAddress& address) {
+  std::array<std::uint8_t, 16> bytes{};
+  std::copy_n(address.Data(), address.Size(), bytes.begin());
+  for (std::size_t i = address.Size(); i-- > 0;) {
+    if (bytes[i]-- != 0) return IpAddress::FromBytes(bytes.data(), address.Size());
+  }
+  return std::nullopt;
+}
+
+Result<AddressRange> AddressRange::Parse(std::string_view text, std::string_view field) {
+  const auto invalid = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalid, std::string(field) + ": '" + std::string(text) + "' " + why,
+                "write ADDRESS, ADDRESS-ADDRESS or PREFIX/LENGTH, such as 10.0.0.10-10.0.0.99");
+  };
+  if (text.find('/') != std::string_view::npos) {
+    const auto prefix = IpPrefix::Parse(text);
+    if (!prefix) return invalid("is not a prefix");
+    return AddressRange{prefix->First(), prefix->Last()};
+  }
+  const auto dash = text.find('-');
+  const auto first = IpAddress::Parse(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : IpAddress::Parse(text.substr(dash + 1));
+  if (!first || !last) return invalid("is not an address range");
+  if (!SameFamily(*first, *last)) return invalid("mixes IPv4 and IPv6");
+  if (*last < *first) return invalid("ends before it begins");
+  return AddressRange{*first, *last};
+}
+
+std::string AddressRange::ToString() const {
+  return first == last ? first.ToString() : first.ToString() + "-" + last.ToString();
+}
+
+Result<RangeSet> RangeSet::Make(const RangeSpec& spec) {
+  RH_TRY(CheckSpec(spec));
+  const IpPrefix subnet = spec.subnet.Network();
+  std::vector<AddressRange> intervals = Joined(spec.ranges);
+  if (intervals.empty()) intervals.push_back({subnet.First(), subnet.Last()});
+
+  std::vector<AddressRange> holes = spec.exclusions;
+  for (const AddressRange& reserved : ReservedOf(subnet)) holes.push_back(reserved);
+  if (spec.gateway) holes.push_back({*spec.gateway, *spec.gateway});
+  for (const AddressRange& hole : Joined(std::move(holes))) {
+    std::vector<AddressRange> left;
+    left.reserve(intervals.size() + 1);
+    for (const AddressRange& interval : intervals) Subtract(interval, hole, left);
+    intervals = std::move(left);
+  }
+  if (intervals.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "subnet " + subnet.ToString() + " has no address left to hand out after the gateway, " +
+                    std::to_string(spec.exclusions.size()) + " exclusions and reserved addresses",
+                "widen the range or remove exclusions");
+  }
+  return RangeSet(subnet, std::move(intervals));
+}
+
+std::optional<RangeSet> RangeSet::Within(const std::vector<AddressRange>& parts) const {
+  std::vector<AddressRange> common;
+  for (const AddressRange& part : parts) {
+    for (const AddressRange& interval : intervals_) {
+      const AddressRange both{std::max(part.first, interval.first), std::min(part.last, interval.last)};
+      if (both.first <= both.last) common.push_back(both);
+    }
+  }
+  if (common.empty()) return std::nullopt;
+  return RangeSet(subnet_, std::move(common));
+}
+
+std::uint64_t RangeSet::Size() const {
+  std::uint64_t size = 0;
+  for (const AddressRange& interval : intervals_) {
+    const std::uint64_t more = SizeOf(interval);
+    size = more > kMaxSize - size ? kMaxSize : size + more;
+  }
+  return size;
+}
+
+bool RangeSet::Contains(const IpAddress& address) const {
+  return std::any_of(intervals_.begin(), intervals_.end(),
+                     [&](const AddressRange& interval) { return interval.Contains(address); });
+}
+
+std::optional<IpAddress> RangeSet::At(std::uint64_t index) const {
+  for (const AddressRange& interval : intervals_) {
+    const std::uint64_t size = SizeOf(interval);
+    if (index < size) return interval.first.Plus(index);
+    index -= size;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint64_t> RangeSet::IndexOf(const IpAddress& address) const {
+  std::uint64_t before = 0;
+  for (const AddressRange& interval : intervals_) {
+    if (interval.Contains(address)) {
+      const auto offset = address.Minus(interval.first);
+      if (!offset || *offset > kMaxSize - before) return std::nullopt;
+      return before + *offset;
+    }
+    const std::uint64_t size = SizeOf(interval);
+    before = size > kMaxSize - before ? kMaxSize : before + size;
+  }
+  return std::nullopt;
+}
+
+std::string RangeSet::ToString() const {
+  std::string text;
+  for (std::size_t i = 0; i < intervals_.size(); ++i) {
+    if (i != 0) text += ", ";
+    if (i == kShownIntervals) return text + "...";
+    text += intervals_[i].ToString();
+  }
+  return text;
+}
+
+}  // namespace railhead
