@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "deviceplugin/kubelet/pod_resources.h"
-#include "deviceplugin/pools/resource_pool.h"
-#include "deviceplugin/topology/accelerator_ids.h"
-#include "deviceplugin/topology/topology.h"
+#include "deviceplugin/node/resources/resource_pool.h"
+#include "deviceplugin/node/topology/accelerator_ids.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "netns/base/result.h"
 #include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"

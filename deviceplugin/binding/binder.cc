@@ -6,7 +6,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/binding/paths.h"
-#include "deviceplugin/pools/device_info.h"
+#include "deviceplugin/node/resources/device_info.h"
 
 namespace railhead {
 namespace {

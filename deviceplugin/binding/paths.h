@@ -5,8 +5,8 @@
 #include <map>
 #include <vector>
 
-#include "deviceplugin/pools/resource_pool.h"
-#include "deviceplugin/topology/topology.h"
+#include "deviceplugin/node/resources/resource_pool.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"
 

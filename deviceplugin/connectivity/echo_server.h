@@ -22,7 +22,7 @@
 
 #include "deviceplugin/connectivity/answer_limits.h"
 #include "deviceplugin/connectivity/probe_message.h"
-#include "deviceplugin/keys/shared_keys.h"
+#include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"

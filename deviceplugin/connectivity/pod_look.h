@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/keys/shared_keys.h"
+#include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"

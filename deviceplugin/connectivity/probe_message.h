@@ -24,7 +24,7 @@
 #include <span>
 #include <vector>
 
-#include "deviceplugin/keys/shared_keys.h"
+#include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/ip_address.h"
 
 namespace railhead {

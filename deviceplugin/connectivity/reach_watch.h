@@ -27,7 +27,7 @@
 #include "deviceplugin/connectivity/rail_prober.h"
 #include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/connectivity/settings.h"
-#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/node/inventory/inventory.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "deviceplugin/connectivity/udp_socket.h"
-#include "deviceplugin/keys/shared_keys.h"
+#include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -20,12 +20,12 @@
 
 #include "cni/attachment/announce_repeat.h"
 #include "cni/state/bind_protocol.h"
-#include "deviceplugin/daemon/heartbeat.h"
 #include "deviceplugin/drift/drift_watch.h"
 #include "deviceplugin/health/watch.h"
 #include "deviceplugin/kubelet/offer.h"
-#include "deviceplugin/metrics/counter.h"
 #include "deviceplugin/reconcile/reconciler.h"
+#include "deviceplugin/support/metrics/counter.h"
+#include "deviceplugin/support/worker/heartbeat.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -11,9 +11,9 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/daemon/watched_functions.h"
-#include "deviceplugin/pools/given_out.h"
-#include "deviceplugin/pools/pf_memory.h"
-#include "deviceplugin/pools/restore.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
+#include "deviceplugin/node/resources/double_allocation.h"
+#include "deviceplugin/node/resources/restore.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 

@@ -11,8 +11,8 @@
 #include <string>
 
 #include "cni/state/attach_log_tail.h"
-#include "deviceplugin/metrics/counter.h"
-#include "deviceplugin/metrics/exposition.h"
+#include "deviceplugin/support/metrics/counter.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/root.h"
 
 namespace railhead {

@@ -18,14 +18,14 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/daemon/log.h"
-#include "deviceplugin/daemon/pass_loop.h"
 #include "deviceplugin/daemon/rail_verdicts.h"
 #include "deviceplugin/health/observation.h"
 #include "deviceplugin/isolation/disruption_budget.h"
-#include "deviceplugin/leasing/kube_config.h"
-#include "deviceplugin/metrics/exposition.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/worker/pass_loop.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "deviceplugin/daemon/go_flags.h"
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 
 namespace railhead {
 namespace {

@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/daemon/log.h"
-#include "deviceplugin/keys/shared_keys.h"
-#include "deviceplugin/metrics/http_address.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/support/http/http_address.h"
+#include "deviceplugin/support/keys/shared_keys.h"
+#include "deviceplugin/support/log/log.h"
 
 namespace railhead {
 

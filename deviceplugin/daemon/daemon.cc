@@ -15,7 +15,7 @@
 #include "deviceplugin/daemon/reach.h"
 #include "deviceplugin/health/drains.h"
 #include "deviceplugin/health/unready_devices.h"
-#include "deviceplugin/pools/given_out.h"
+#include "deviceplugin/node/resources/double_allocation.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -7,11 +7,11 @@
 
 #include "cni/attachment/announce_repeat.h"
 #include "deviceplugin/daemon/advertiser.h"
-#include "deviceplugin/daemon/log.h"
 #include "deviceplugin/drift/drift_watch.h"
 #include "deviceplugin/kubelet/registrar.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/reconcile/reconciler.h"
+#include "deviceplugin/support/log/log.h"
 
 namespace railhead {
 

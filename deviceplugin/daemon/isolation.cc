@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cni/protocol/pod_args.h"
-#include "deviceplugin/pools/fabric_pools.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
 #include "netns/base/node.h"
 
 namespace railhead {

@@ -13,13 +13,13 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal_cache.h"
-#include "deviceplugin/daemon/log.h"
 #include "deviceplugin/health/observation.h"
 #include "deviceplugin/isolation/isolation_loop.h"
 #include "deviceplugin/isolation/settings.h"
-#include "deviceplugin/leasing/kube_config.h"
-#include "deviceplugin/metrics/exposition.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

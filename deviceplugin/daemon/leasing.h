@@ -5,10 +5,10 @@
 #include <memory>
 #include <string>
 
-#include "deviceplugin/daemon/log.h"
-#include "deviceplugin/leasing/kube_config.h"
 #include "deviceplugin/leasing/leasing_loop.h"
-#include "deviceplugin/metrics/exposition.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

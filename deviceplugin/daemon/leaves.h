@@ -4,10 +4,10 @@
 
 #include <memory>
 
-#include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/node_features.h"
 #include "deviceplugin/leaves/leaf_watch.h"
-#include "deviceplugin/metrics/exposition.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

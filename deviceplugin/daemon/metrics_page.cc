@@ -10,7 +10,7 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/daemon/leaves.h"
 #include "deviceplugin/daemon/reach.h"
-#include "deviceplugin/metrics/process_facts.h"
+#include "deviceplugin/support/metrics/process_facts.h"
 #include "netns/base/files.h"
 
 namespace railhead {

@@ -17,7 +17,7 @@
 #include "deviceplugin/health/observation.h"
 #include "deviceplugin/kubelet/activity.h"
 #include "deviceplugin/leaves/leaf_report.h"
-#include "deviceplugin/metrics/exposition.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/root.h"
 
 namespace railhead {

@@ -5,7 +5,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/leaves/node_labels.h"
-#include "deviceplugin/topology/topology.h"
+#include "deviceplugin/node/topology/topology.h"
 
 namespace railhead {
 namespace {

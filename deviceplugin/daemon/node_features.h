@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/daemon/log.h"
 #include "deviceplugin/leaves/leaf_report.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "deviceplugin/health/rules.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

@@ -13,9 +13,9 @@
 #include <optional>
 #include <shared_mutex>
 
-#include "deviceplugin/daemon/log.h"
-#include "deviceplugin/metrics/http_address.h"
-#include "deviceplugin/metrics/http_server.h"
+#include "deviceplugin/support/http/http_address.h"
+#include "deviceplugin/support/http/http_server.h"
+#include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
 
 namespace railhead {

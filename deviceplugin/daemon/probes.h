@@ -15,7 +15,7 @@
 
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/kubelet/activity.h"
-#include "deviceplugin/metrics/http_message.h"
+#include "deviceplugin/support/http/http_message.h"
 
 namespace railhead {
 

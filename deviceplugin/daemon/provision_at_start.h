@@ -6,9 +6,9 @@
 // Threads: as Kernel. Errors: only those of the configuration.
 #pragma once
 
-#include "deviceplugin/daemon/log.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/provision/watch.h"
+#include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

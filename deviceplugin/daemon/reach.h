@@ -6,9 +6,9 @@
 
 #include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/connectivity/reach_watch.h"
-#include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/rail_verdicts.h"
-#include "deviceplugin/metrics/exposition.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

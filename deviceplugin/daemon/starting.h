@@ -16,12 +16,12 @@
 #include <string>
 #include <thread>
 
-#include "deviceplugin/daemon/heartbeat.h"
-#include "deviceplugin/daemon/log.h"
 #include "deviceplugin/daemon/notify.h"
 #include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/probes.h"
 #include "deviceplugin/provision/watch.h"
+#include "deviceplugin/support/log/log.h"
+#include "deviceplugin/support/worker/heartbeat.h"
 
 namespace railhead {
 

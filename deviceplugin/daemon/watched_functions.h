@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "deviceplugin/health/observation.h"
-#include "deviceplugin/pools/inventory.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/resources/advertised.h"
 
 namespace railhead {
 

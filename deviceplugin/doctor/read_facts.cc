@@ -8,7 +8,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/health/drains.h"
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"

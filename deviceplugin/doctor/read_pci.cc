@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "deviceplugin/doctor/read_facts.h"
-#include "deviceplugin/topology/accelerators.h"
-#include "deviceplugin/topology/config.h"
+#include "deviceplugin/node/topology/accelerators.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"

@@ -5,7 +5,7 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/doctor/read_facts.h"
-#include "deviceplugin/pools/pf_memory.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"

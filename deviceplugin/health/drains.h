@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/node/inventory/inventory.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

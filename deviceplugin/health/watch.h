@@ -34,7 +34,7 @@
 #include "deviceplugin/health/rules.h"
 #include "deviceplugin/health/state_file.h"
 #include "deviceplugin/health/unready_devices.h"
-#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/node/inventory/inventory.h"
 
 namespace railhead {
 

@@ -19,7 +19,7 @@
 #include "deviceplugin/isolation/node_api.h"
 #include "deviceplugin/isolation/settings.h"
 #include "deviceplugin/isolation/situation.h"
-#include "deviceplugin/metrics/counter.h"
+#include "deviceplugin/support/metrics/counter.h"
 
 namespace railhead {
 

@@ -13,7 +13,7 @@
 
 #include "deviceplugin/isolation/health_events.h"
 #include "deviceplugin/isolation/situation.h"
-#include "deviceplugin/leasing/kube_api.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "deviceplugin/isolation/disruption_budget.h"
-#include "deviceplugin/leasing/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
 #include "netns/base/result.h"
 
 namespace railhead {

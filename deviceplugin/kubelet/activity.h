@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "deviceplugin/metrics/counter.h"
+#include "deviceplugin/support/metrics/counter.h"
 
 namespace railhead {
 

@@ -19,9 +19,9 @@
 #include <vector>
 
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.pb.h"
-#include "deviceplugin/pools/allocate.h"
-#include "deviceplugin/pools/preferred.h"
-#include "deviceplugin/pools/resource_pool.h"
+#include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/preferred.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

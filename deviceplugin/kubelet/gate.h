@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/pools/resource_pool.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/pools/resource_pool.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 
 namespace railhead {
 

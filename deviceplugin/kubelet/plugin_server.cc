@@ -15,7 +15,7 @@
 #include "deviceplugin/kubelet/calls.h"
 #include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "deviceplugin/kubelet/watcher_service.h"
-#include "deviceplugin/pools/preferred.h"
+#include "deviceplugin/node/resources/preferred.h"
 #include "netns/base/files.h"
 
 namespace railhead {

@@ -20,8 +20,8 @@
 #include <vector>
 
 #include "deviceplugin/kubelet/activity.h"
-#include "deviceplugin/pools/allocate.h"
-#include "deviceplugin/pools/resource_pool.h"
+#include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/sys/pci_address.h"

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "deviceplugin/leasing/etcd_config.h"
-#include "deviceplugin/leasing/http_client.h"
+#include "deviceplugin/support/http/http_client.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/json/json_reader.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/leasing/connection.h"
+#include "deviceplugin/support/http/connection.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
-#include "deviceplugin/leasing/base64.h"
 #include "deviceplugin/leasing/etcd_api.h"
+#include "deviceplugin/support/http/base64.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/text.h"
 

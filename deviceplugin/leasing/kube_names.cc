@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/leasing/base64.h"
+#include "deviceplugin/support/http/base64.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/text.h"
 

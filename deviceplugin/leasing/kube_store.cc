@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/leasing/kube_api.h"
 #include "deviceplugin/leasing/kube_names.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 
 namespace railhead {
 namespace {

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <memory>
 
-#include "deviceplugin/leasing/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
 #include "ipam/lease/cluster_store.h"
 
 namespace railhead {

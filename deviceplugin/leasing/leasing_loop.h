@@ -17,8 +17,8 @@
 #include <optional>
 #include <thread>
 
-#include "deviceplugin/metrics/counter.h"
-#include "deviceplugin/watch/node_events.h"
+#include "deviceplugin/support/metrics/counter.h"
+#include "deviceplugin/support/worker/node_events.h"
 #include "ipam/lease/leaser.h"
 #include "netns/base/root.h"
 

@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "deviceplugin/leasing/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
 #include "ipam/lease/cluster_store.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

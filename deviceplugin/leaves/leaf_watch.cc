@@ -13,7 +13,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/leaves/cabling.h"
-#include "deviceplugin/pools/fabric_pools.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
 #include "netns/base/node.h"
 #include "netns/sys/netdev_sysfs.h"
 

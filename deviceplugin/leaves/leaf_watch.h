@@ -24,7 +24,7 @@
 
 #include "deviceplugin/leaves/leaf_report.h"
 #include "deviceplugin/leaves/neighbour_table.h"
-#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/node/inventory/inventory.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/base/unique_fd.h"

@@ -15,8 +15,8 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/leaves/leaf_report.h"
-#include "deviceplugin/pools/inventory.h"
-#include "deviceplugin/topology/topology.h"
+#include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "deviceplugin/leasing/yaml_json.h"
+#include "deviceplugin/support/kubernetes/yaml_json.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 

@@ -14,8 +14,8 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/metrics/exposition.h"
 #include "deviceplugin/nics/nic_page.h"
+#include "deviceplugin/support/metrics/exposition.h"
 
 namespace railhead {
 

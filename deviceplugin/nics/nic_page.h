@@ -11,8 +11,8 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/health/observation.h"
-#include "deviceplugin/metrics/exposition.h"
 #include "deviceplugin/nics/collector.h"
+#include "deviceplugin/support/metrics/exposition.h"
 
 namespace railhead {
 

@@ -7,8 +7,8 @@
 // Threads: pure function.
 #pragma once
 
-#include "deviceplugin/metrics/exposition.h"
 #include "deviceplugin/nics/collector.h"
+#include "deviceplugin/support/metrics/exposition.h"
 
 namespace railhead {
 

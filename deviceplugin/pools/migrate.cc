@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/text.h"
 #include "netns/sys/user_space.h"
 

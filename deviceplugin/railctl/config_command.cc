@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/pools/config_check.h"
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/config_check.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/config_errors.h"
 #include "netns/base/files.h"

@@ -10,7 +10,7 @@
 #include "deviceplugin/health/rules.h"
 #include "deviceplugin/isolation/settings.h"
 #include "deviceplugin/leasing/lease_check.h"
-#include "deviceplugin/pools/fabric_pools.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
 #include "deviceplugin/provision/settings.h"
 #include "deviceplugin/railctl/commands.h"
 #include "netns/json/json_reader.h"

@@ -9,10 +9,10 @@
 
 #include "deviceplugin/install/programs.h"
 #include "deviceplugin/install/seccomp_profile.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/config_errors.h"
 #include "deviceplugin/railctl/print.h"
-#include "deviceplugin/topology/config.h"
 #include "netns/base/files.h"
 
 namespace railhead::railctl {

@@ -8,7 +8,7 @@
 
 #include "deviceplugin/migrate/migration.h"
 #include "deviceplugin/migrate/read_documents.h"
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/config_errors.h"
 #include "deviceplugin/railctl/print.h"

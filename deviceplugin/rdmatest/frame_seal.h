@@ -15,8 +15,8 @@
 #include <string>
 #include <string_view>
 
-#include "deviceplugin/keys/shared_keys.h"
 #include "deviceplugin/rdmatest/exchange.h"
+#include "deviceplugin/support/keys/shared_keys.h"
 
 namespace railhead::rdmatest {
 

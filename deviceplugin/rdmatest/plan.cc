@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "cni/protocol/pod_args.h"
-#include "deviceplugin/metrics/http_address.h"
+#include "deviceplugin/support/http/http_address.h"
 #include "netns/base/text.h"
 
 namespace railhead::rdmatest {

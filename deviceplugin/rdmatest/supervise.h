@@ -10,9 +10,9 @@
 #include <memory>
 #include <string>
 
-#include "deviceplugin/metrics/http_address.h"
 #include "deviceplugin/rdmatest/end_process.h"
 #include "deviceplugin/rdmatest/session.h"
+#include "deviceplugin/support/http/http_address.h"
 
 namespace railhead::rdmatest {
 

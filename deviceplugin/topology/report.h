@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/topology/topology.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -1,5 +1,5 @@
 // Keys that nodes share: their file, and what they sign.
-#include "deviceplugin/keys/shared_keys.h"
+#include "deviceplugin/support/keys/shared_keys.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>

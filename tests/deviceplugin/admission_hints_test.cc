@@ -4,8 +4,8 @@
 #include <gtest/gtest.h>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/pools/fabric_pools.h"
-#include "deviceplugin/pools/preferred.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/preferred.h"
 #include "tests/sysfs/machines.h"
 
 namespace railhead::testing {

@@ -1,4 +1,4 @@
-#include "deviceplugin/pools/allocate.h"
+#include "deviceplugin/node/resources/allocate.h"
 
 #include <sys/stat.h>
 
@@ -6,7 +6,7 @@
 
 #include "cni/nccl/nccl_files.h"
 #include "cni/state/allocation.h"
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/two_rails.h"

@@ -1,4 +1,4 @@
-#include "deviceplugin/pools/config_check.h"
+#include "deviceplugin/node/resources/config_check.h"
 
 #include "deviceplugin/pools/migrate.h"
 #include "tests/deviceplugin/other_devices.h"

@@ -1,7 +1,7 @@
 #include "deviceplugin/kubelet/gate.h"
 
 #include "cni/state/journal.h"
-#include "deviceplugin/pools/allocate.h"
+#include "deviceplugin/node/resources/allocate.h"
 #include "netns/base/node.h"
 #include "tests/deviceplugin/two_rails.h"
 

@@ -1,10 +1,10 @@
 // What Allocate gives beyond RDMA nodes, and the device-info files.
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/pools/allocate.h"
-#include "deviceplugin/pools/cdi_grant.h"
-#include "deviceplugin/pools/restore.h"
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/cdi_grant.h"
+#include "deviceplugin/node/resources/restore.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "tests/deviceplugin/other_devices.h"
 #include "tests/deviceplugin/two_rails.h"

@@ -1,4 +1,4 @@
-#include "deviceplugin/pools/inventory.h"
+#include "deviceplugin/node/inventory/inventory.h"
 
 #include <sys/socket.h>
 
@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/pools/pf_memory.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/deviceplugin/two_rails.h"

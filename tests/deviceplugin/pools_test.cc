@@ -1,5 +1,5 @@
-#include "deviceplugin/pools/fabric_pools.h"
-#include "deviceplugin/pools/resource_pool.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "tests/deviceplugin/two_rails.h"
 
 namespace railhead::testing {

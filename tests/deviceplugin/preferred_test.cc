@@ -1,4 +1,4 @@
-#include "deviceplugin/pools/preferred.h"
+#include "deviceplugin/node/resources/preferred.h"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // Slots as kubelet sees them: paired with devices, whatever was bound where.
-#include "deviceplugin/pools/slots.h"
+#include "deviceplugin/node/resources/slots.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 
 #include "tests/deviceplugin/two_rails.h"
 

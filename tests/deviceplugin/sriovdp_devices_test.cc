@@ -1,6 +1,6 @@
 // Which devices config.json's selectors take, beyond VFs with network drivers.
-#include "deviceplugin/pools/plan.h"
-#include "deviceplugin/pools/sriovdp_config.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/other_devices.h"
 #include "tests/deviceplugin/two_rails.h"

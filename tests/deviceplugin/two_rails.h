@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/pools/inventory.h"
-#include "deviceplugin/pools/resource_pool.h"
+#include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "tests/sysfs/fake_sysfs.h"
 
 namespace railhead::testing {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/pools/plan.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "tests/deviceplugin/two_rails.h"
 
 namespace railhead::testing {

@@ -11,9 +11,9 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/health/rules.h"
 #include "deviceplugin/health/state_file.h"
-#include "deviceplugin/pools/slots.h"
+#include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/provision/settings.h"
-#include "deviceplugin/topology/config.h"
 #include "netns/base/files.h"
 #include "tests/fuzz/fuzz.h"
 

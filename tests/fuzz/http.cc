@@ -2,8 +2,8 @@
 #include <set>
 #include <string>
 
-#include "deviceplugin/metrics/exposition.h"
-#include "deviceplugin/metrics/http_message.h"
+#include "deviceplugin/support/http/http_message.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

@@ -1,5 +1,5 @@
 // A kubeconfig file: YAML or JSON that somebody else has written.
-#include "deviceplugin/leasing/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
 #include "netns/base/files.h"
 #include "tests/fuzz/fuzz.h"
 

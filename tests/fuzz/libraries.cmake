@@ -40,9 +40,9 @@ railhead_library(fuzz_store
   DEPS fuzz_ipam)
 railhead_library(fuzz_pools
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/pools/migrate.cc ${CMAKE_SOURCE_DIR}/netns/sys/user_space.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/resource_pool.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/selector.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/sriovdp_config.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/sriovdp_selectors.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/resource_pool.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/selector.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/sriovdp_config.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/sriovdp_selectors.cc
   DEPS fuzz_state)
 railhead_library(fuzz_netns
   SOURCES ${CMAKE_SOURCE_DIR}/netns/nl/address_messages.cc ${CMAKE_SOURCE_DIR}/netns/nl/attributes.cc
@@ -66,9 +66,9 @@ railhead_library(fuzz_daemon
           ${CMAKE_SOURCE_DIR}/cni/nccl/nccl_files.cc ${CMAKE_SOURCE_DIR}/cni/state/journal.cc
           ${CMAKE_SOURCE_DIR}/cni/state/journal_scan.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/slots.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/slots.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/provision/settings.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/topology/accelerators.cc ${CMAKE_SOURCE_DIR}/deviceplugin/topology/config.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/node/topology/accelerators.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/topology/topology_config.cc
   DEPS fuzz_pools railhead_sys)
 
 railhead_library(fuzz_health
@@ -79,7 +79,7 @@ railhead_library(fuzz_health
   DEPS fuzz_daemon)
 
 railhead_library(fuzz_metrics
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/metrics/exposition.cc ${CMAKE_SOURCE_DIR}/deviceplugin/metrics/http_message.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/support/metrics/exposition.cc ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/http_message.cc
   DEPS railhead_base)
 
 railhead_library(fuzz_handoff
@@ -91,7 +91,7 @@ include(${CMAKE_SOURCE_DIR}/deviceplugin/tls.cmake)
 railhead_library(fuzz_rdmatest
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/bytes.cc ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/channel.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/exchange.cc ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/frame_seal.cc
-          ${CMAKE_SOURCE_DIR}/netns/gid/gid_table.cc ${CMAKE_SOURCE_DIR}/deviceplugin/keys/shared_keys.cc
+          ${CMAKE_SOURCE_DIR}/netns/gid/gid_table.cc ${CMAKE_SOURCE_DIR}/deviceplugin/support/keys/shared_keys.cc
   DEPS railhead_base railhead_tls)
 
 # kubelet's messages, for a fuzzer that needs no gRPC.
@@ -111,9 +111,9 @@ target_link_libraries(fuzz_kubelet_proto PUBLIC ${PROTOBUF_LITE} Threads::Thread
 railhead_library(fuzz_kubelet
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/calls.cc ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/cdi_readers.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/gate.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/allocate.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/cdi_grant.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/device_info.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/grant.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/pools/preferred.cc ${CMAKE_SOURCE_DIR}/deviceplugin/pools/vdpa.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/allocate.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/cdi_grant.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/device_info.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/grant.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/preferred.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/inventory/vdpa.cc
   DEPS fuzz_daemon fuzz_kubelet_proto)
 
 railhead_library(fuzz_leaves
@@ -124,14 +124,14 @@ railhead_library(fuzz_connectivity
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/node_names.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/probe_message.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_faults.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_matrix.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_stream.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/keys/shared_keys.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/support/keys/shared_keys.cc
   DEPS fuzz_state fuzz_netns railhead_tls)
 
 railhead_library(fuzz_leasing
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/base64.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/connection.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_names.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/name_lookup.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/tls_context.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/yaml_json.cc ${CMAKE_SOURCE_DIR}/ipam/lease/cluster_records.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/base64.cc ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/connection.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/support/kubernetes/kube_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_names.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/name_lookup.cc ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/tls_context.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/support/kubernetes/yaml_json.cc ${CMAKE_SOURCE_DIR}/ipam/lease/cluster_records.cc
   DEPS fuzz_skel railhead_tls railhead_yaml)
 
 railhead_library(fuzz_migration

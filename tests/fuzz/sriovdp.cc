@@ -2,8 +2,8 @@
 #include <set>
 
 #include "cni/fabric/fabric.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/pools/migrate.h"
-#include "deviceplugin/pools/sriovdp_config.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

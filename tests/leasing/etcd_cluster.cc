@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "deviceplugin/leasing/base64.h"
 #include "deviceplugin/leasing/etcd_api.h"
+#include "deviceplugin/support/http/base64.h"
 #include "netns/base/root.h"
 #include "tests/cni/temp_root.h"
 

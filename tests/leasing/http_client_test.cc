@@ -1,12 +1,12 @@
 // What the HTTP client makes of servers that answer well, badly, late or not at all.
-#include "deviceplugin/leasing/http_client.h"
+#include "deviceplugin/support/http/http_client.h"
 
 #include <gtest/gtest.h>
 
 #include <chrono>
 #include <csignal>
 
-#include "deviceplugin/leasing/base64.h"
+#include "deviceplugin/support/http/base64.h"
 #include "tests/leasing/scripted_server.h"
 #include "tests/leasing/server_process.h"
 

@@ -1,10 +1,10 @@
 // Where the Kubernetes API is and who we are to it: kubeconfig files and a pod's environment.
-#include "deviceplugin/leasing/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
 
 #include <gtest/gtest.h>
 
-#include "deviceplugin/leasing/base64.h"
 #include "deviceplugin/leasing/store_factory.h"
+#include "deviceplugin/support/http/base64.h"
 #include "tests/cni/temp_root.h"
 
 namespace railhead::testing {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/leasing/http_client.h"
-#include "deviceplugin/leasing/kube_config.h"
+#include "deviceplugin/support/http/http_client.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
 #include "tests/cni/temp_root.h"
 #include "tests/leasing/certificates.h"
 #include "tests/leasing/etcd_cluster.h"

@@ -1,6 +1,6 @@
 // Metrics as text: what Prometheus' own C++ library would write, and what a strict reader
 // takes.
-#include "deviceplugin/metrics/exposition.h"
+#include "deviceplugin/support/metrics/exposition.h"
 
 #include <gtest/gtest.h>
 #include <prometheus/metric_family.h>
@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/metrics/process_facts.h"
+#include "deviceplugin/support/metrics/process_facts.h"
 #include "tests/metrics/metrics_parser.h"
 
 namespace railhead::testing {

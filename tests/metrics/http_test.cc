@@ -7,7 +7,7 @@
 #include <mutex>
 #include <vector>
 
-#include "deviceplugin/metrics/http_server.h"
+#include "deviceplugin/support/http/http_server.h"
 #include "tests/metrics/http_client.h"
 
 namespace railhead::testing {

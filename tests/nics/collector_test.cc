@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/pools/fabric_pools.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
 #include "tests/deviceplugin/reconciler_fixture.h"
 
 namespace railhead::testing {

@@ -1,4 +1,4 @@
-#include "deviceplugin/topology/accelerator_ids.h"
+#include "deviceplugin/node/topology/accelerator_ids.h"
 
 #include <gtest/gtest.h>
 

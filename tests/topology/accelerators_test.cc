@@ -1,4 +1,4 @@
-#include "deviceplugin/topology/accelerators.h"
+#include "deviceplugin/node/topology/accelerators.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,6 @@
-#include "deviceplugin/topology/config.h"
-
 #include <gtest/gtest.h>
 
+#include "deviceplugin/node/topology/topology_config.h"
 #include "tests/sysfs/fake_sysfs.h"
 
 namespace railhead::testing {

@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <set>
 
-#include "deviceplugin/topology/topology.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "tests/sysfs/machines.h"
 
 namespace railhead::testing {

@@ -1,4 +1,4 @@
-#include "deviceplugin/topology/nvml.h"
+#include "deviceplugin/node/topology/nvml.h"
 
 #include <gtest/gtest.h>
 

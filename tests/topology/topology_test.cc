@@ -1,5 +1,5 @@
 // The matrix of every machine, as nvidia-smi shows it on such machines.
-#include "deviceplugin/topology/topology.h"
+#include "deviceplugin/node/topology/topology.h"
 
 #include <gtest/gtest.h>
 

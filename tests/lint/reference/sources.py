@@ -26,7 +26,7 @@ DEFAULTS = {
     ("fabric.md", "`addresses.store.etcd`", "timeoutSeconds"):
         ("deviceplugin/leasing/etcd_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("fabric.md", "`addresses.store.kubernetes`", "timeoutSeconds"):
-        ("deviceplugin/leasing/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+        ("deviceplugin/support/kubernetes/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("fabric.md", "`handoff`", "topology"): ("cni/fabric/handoff_fields.cc", r'"topology"\)\.value_or\("(\w+)"\)'),
     ("fabric.md", "`health`", "intervalSeconds"): ("deviceplugin/health/rules.h", r" interval\{(\d+)\}"),
     ("fabric.md", "`health`", "vfSeconds"): ("deviceplugin/health/rules.h", r"vf_interval\{(\d+)\}"),
@@ -43,7 +43,7 @@ DEFAULTS = {
     ("fabric.md", "`isolation`", "maxUnavailable"): ("deviceplugin/isolation/disruption_budget.h", r"percent = (\d+);"),
     ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/isolation/settings.h", r'effect = "(\w+)"'),
     ("fabric.md", "`isolation.kubernetes`", "timeoutSeconds"):
-        ("deviceplugin/leasing/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+        ("deviceplugin/support/kubernetes/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("cni.md", "`railhead`", "announce"): ("cni/attachment/plugin_config.cc", r'"announce"\)\.value_or\((\w+)\)'),
     ("cni.md", "`railhead`", "gatewayCheck"): ("cni/attachment/plugin_config.cc", r'"gatewayCheck"\)\.value_or\((\w+)\)'),
     ("cni.md", "`railhead`", "waitSeconds"): ("cni/attachment/plugin_config.h", r" wait_seconds = (\d+);"),

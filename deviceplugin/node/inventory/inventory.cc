@@ -1,0 +1,229 @@
+#include "deviceplugin/node/inventory/inventory.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cni/state/journal.h"
+#include "deviceplugin/node/inventory/function_facts.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
+#include "deviceplugin/node/inventory/subfunctions.h"
+#include "deviceplugin/node/inventory/vdpa.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/kernel.h"
+#include "netns/nl/host_use.h"
+#include "netns/sys/pci.h"
+#include "netns/sys/user_space.h"
+
+namespace railhead {
+namespace {
+
+// Documentation/ABI/testing/sysfs-bus-pci; few functions have it.
+Result<std::optional<std::uint32_t>> AcpiIndexOf(const Root& root, const std::string& id) {
+  const auto text = RH_TRY(ReadAttribute(root.Path("/sys/bus/pci/devices/") + id + "/acpi_index"));
+  const auto index = text ? ParseInt(*text) : std::nullopt;
+  if (!index || *index < 0 || *index > UINT32_MAX) return std::nullopt;
+  return static_cast<std::uint32_t>(*index);
+}
+
+NicFunction Describe(const PciDevice& device) {
+  NicFunction function;
+  function.address = device.address;
+  function.id = device.address.ToString();
+  function.vendor = device.vendor;
+  function.device = device.device;
+  function.driver = device.driver.value_or("");
+  function.numa_node = device.numa_node;
+  function.is_vf = device.is_vf;
+  function.vf_index = device.vf_index.value_or(-1);
+  function.pf = device.physfn.value_or(device.address);
+  function.vf_count = device.sriov_numvfs;
+  function.numvfs = device.sriov_numvfs;
+  return function;
+}
+
+Result<NicFunction> Describe(const Root& root, const HostCarriers& host, const PciDevice& device) {
+  NicFunction function = Describe(device);
+  function.acpi_index = RH_TRY(AcpiIndexOf(root, function.id));
+  const auto netdevs = RH_TRY(NetdevsOf(root, device.address));
+  RH_TRY(ReadNetdevFacts(root, host, netdevs, &function));
+  function.several_ports = netdevs.size() > 1 && RH_TRY(OwnNetdevsOf(root, device.address)).size() > 1;
+  const auto rdma = RH_TRY(RdmaDevicesOf(root, device.address));
+  RH_TRY(ReadRdmaFacts(root, rdma, &function));
+  return function;
+}
+
+Result<std::optional<NicFunction>> ReadAccelerator(const Root& root, const PciAddress& address) {
+  constexpr std::uint32_t kProcessingAccelerators = 0x12;
+  const std::string id = address.ToString();
+  const auto class_code = RH_TRY(ReadAttribute(root.Path("/sys/bus/pci/devices/") + id + "/class"));
+  if (!class_code || !class_code->starts_with("0x12")) return std::nullopt;
+  const auto device = RH_TRY(FindPciDevice(root, address));
+  if (!device || device->class_code >> 16 != kProcessingAccelerators) return std::nullopt;
+  NicFunction function = Describe(*device);
+  function.kind = FunctionKind::kAccelerator;
+  function.acpi_index = RH_TRY(AcpiIndexOf(root, id));
+  return function;
+}
+
+// The functions of PCI class 12. The network functions are none: they need not be asked.
+Result<void> AddAccelerators(const Root& root, Inventory* inventory) {
+  std::set<PciAddress> network;
+  for (const NicFunction& function : inventory->functions) network.insert(function.address);
+  const auto names =
+      RH_TRY_WRAP(ListDirectory(root.Path("/sys/bus/pci/devices")), "looking for accelerators");
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    const auto address = PciAddress::Parse(name);
+    if (!address || network.contains(*address) || inventory->unreadable.contains(*address)) continue;
+    auto function = ReadAccelerator(root, *address);
+    if (!function) {
+      inventory->unreadable.emplace(*address, std::move(function.error()));
+    } else if (*function) {
+      inventory->accelerators.push_back(**std::move(function));
+    }
+  }
+  std::sort(inventory->accelerators.begin(), inventory->accelerators.end(),
+            [](const NicFunction& one, const NicFunction& other) { return one.address < other.address; });
+  return {};
+}
+
+Result<void> MarkVdpa(const Root& root, Inventory* inventory) {
+  for (const VdpaDevice& vdpa : RH_TRY_WRAP(ListVdpaDevices(root), "looking for vDPA devices")) {
+    for (auto* functions : {&inventory->functions, &inventory->auxiliaries}) {
+      const auto found = std::find_if(functions->begin(), functions->end(),
+                                      [&](const NicFunction& other) { return other.id == vdpa.parent; });
+      if (found != functions->end() && found->vdpa == VdpaType::kNone) found->vdpa = vdpa.type;
+    }
+  }
+  return {};
+}
+
+// "" unless the CNI plugin has moved the PF into a pod.
+std::string NameInJournal(const Root& root, const std::string& id) {
+  const auto entry = Journal(root).FindByDevice(id);
+  if (!entry || !*entry) return {};  // a damaged entry is the CNI plugin's to report
+  for (const AttachedLink& link : (*entry)->links) {
+    if (link.device == id) return link.host_name;
+  }
+  return {};
+}
+
+// A PF that is in a pod itself keeps the name under which it will come home, and its kind.
+Result<void> NamePf(const Root& root, PfMemory* memory, NicFunction* pf) {
+  // It may be on the host already, under a name that the pod gave it.
+  pf->pf_name = NameInJournal(root, pf->id);
+  auto name = pf->pf_name.empty() ? RH_TRY(UplinkNetdev(root, pf->address)) : std::nullopt;
+  if (name) {
+    pf->pf_name = *std::move(name);
+  } else {
+    memory->Recall(pf);
+  }
+  return {};
+}
+
+Result<NicFunction> DescribePf(const Root& root, const HostCarriers& carriers, const PciDevice& device,
+                               PfMemory* memory) {
+  NicFunction pf = RH_TRY(Describe(root, carriers, device));
+  RH_TRY(NamePf(root, memory, &pf));
+  return pf;
+}
+
+// A PF that cannot be read is counted all the same, as ListRailPfs() does: positions in fabric.json would
+// mean other PFs else. Where not even that can be decided, nothing is known of the node's rails.
+Result<void> AddPf(const Root& root, const HostCarriers& carriers, const PciDevice& device, PfMemory* memory,
+                   Inventory* inventory) {
+  const std::string id = device.address.ToString();
+  auto described = DescribePf(root, carriers, device, memory);
+  const bool is_rdma = described ? described->is_rdma : !RH_TRY(RdmaDevicesOf(root, device.address)).empty();
+  if (device.sriov_totalvfs > 0 || is_rdma) inventory->rail_pfs.push_back(id);
+  if (!described) {
+    inventory->unreadable.emplace(device.address, std::move(described.error()));
+    return {};
+  }
+  NicFunction& pf = *described;
+  const auto vfs = RH_TRY(ReadVfs(root, device.address, &inventory->unreadable));
+  pf.vf_count = static_cast<int>(vfs.size());
+  inventory->functions.push_back(pf);
+  for (const PciDevice& vf_device : vfs) {
+    auto vf = Describe(root, carriers, vf_device);
+    if (!vf) {
+      inventory->unreadable.emplace(vf_device.address, std::move(vf.error()));
+      continue;
+    }
+    vf->pf_name = pf.pf_name;
+    // In a pod nothing of it can be seen from here; its PF is of the same kind.
+    if (vf->link_type.empty()) {
+      vf->link_type = pf.link_type;
+      const bool kernel_driver = !vf->driver.empty() && UserSpaceOf(vf->driver) == UserSpace::kNone;
+      vf->is_rdma = vf->is_rdma || (pf.is_rdma && kernel_driver);
+    }
+    inventory->functions.push_back(*std::move(vf));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<HostNetwork> ReadHostNetwork(RouteApi& route_api) {
+  HostNetwork host;
+  std::set<int> routed;
+  std::set<std::string> ruled;
+  for (const int family : {AF_INET, AF_INET6}) {
+    for (const Route& route : RH_TRY_WRAP(route_api.ListRoutes(family, 0), "reading the host's routes")) {
+      if (!IsOfHost(route)) continue;
+      routed.insert(route.link);
+      routed.insert(route.multipath.begin(), route.multipath.end());
+    }
+    for (const Rule& rule : RH_TRY_WRAP(route_api.ListRules(family), "reading the host's rules")) {
+      ruled.insert(rule.iif);
+      ruled.insert(rule.oif);
+    }
+  }
+  for (const Link& link : RH_TRY_WRAP(route_api.ListLinks(), "reading the host's network devices")) {
+    bool needed = routed.contains(link.index) || ruled.contains(link.name);
+    if (!needed) {
+      const auto addresses = route_api.ListAddresses(link.index);
+      if (!addresses && addresses.error().code == ErrorCode::kNotFound) continue;  // a pod's, gone since
+      for (const IpPrefix& prefix : RH_TRY(addresses)) {
+        needed = needed || (IsOfHost(prefix) && !prefix.address.IsLoopback());
+      }
+    }
+    if (needed) host.netdevs.insert(link.name);
+  }
+  return host;
+}
+
+const NicFunction* Inventory::Find(const std::string& id) const {
+  for (const auto* list : {&functions, &accelerators, &auxiliaries}) {
+    const auto found = std::find_if(list->begin(), list->end(),
+                                    [&](const NicFunction& function) { return function.id == id; });
+    if (found != list->end()) return &*found;
+  }
+  return nullptr;
+}
+
+Result<std::shared_ptr<const Inventory>> Discover(const Root& root, const HostNetwork& host) {
+  auto inventory = std::make_shared<Inventory>();
+  PfMemory memory(root);
+  const HostCarriers carriers =
+      RH_TRY_WRAP(FindHostCarriers(root, host), "looking for what the host's network stands on");
+  for (const PciDevice& device : RH_TRY_WRAP(ListNetworkPfs(root), "looking for network functions")) {
+    RH_TRY(AddPf(root, carriers, device, &memory, inventory.get()));
+  }
+  RH_TRY(AddAccelerators(root, inventory.get()));
+  inventory->auxiliaries =
+      RH_TRY_WRAP(ListSubfunctions(root, carriers, inventory->functions), "looking for subfunctions");
+  RH_TRY(MarkVdpa(root, inventory.get()));
+  return std::shared_ptr<const Inventory>(std::move(inventory));
+}
+
+std::vector<NicFunction> Inventory::All() const {
+  std::vector<NicFunction> all = functions;
+  all.insert(all.end(), accelerators.begin(), accelerators.end());
+  all.insert(all.end(), auxiliaries.begin(), auxiliaries.end());
+  return all;
+}
+
+}  // namespace railhead

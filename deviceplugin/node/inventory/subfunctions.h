@@ -1,0 +1,25 @@
+// Auxiliary network devices: subfunctions, and others that are network devices of their
+// own, on the bus "auxiliary". Their ids are the bus's names: "mlx5_core.sf.2".
+//
+// Not listed: the auxiliary devices that are parts of a function (mlx5_core.eth.0,
+// mlx5_core.rdma.0), whose network device is the function's and is given out with it.
+// Source: Documentation/driver-api/auxiliary_bus.rst; sfnum:
+// drivers/net/ethernet/mellanox/mlx5/core/sf/dev/dev.c.
+// Threads: thread-safe. Errors: kIo, kConflict.
+#pragma once
+
+#include <vector>
+
+#include "deviceplugin/node/inventory/function_facts.h"
+#include "deviceplugin/node/inventory/inventory.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// Those below one of `functions`, from which they have vendor, device, driver, NUMA node
+// and PF. Sorted by id.
+Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCarriers& host,
+                                                  const std::vector<NicFunction>& functions);
+
+}  // namespace railhead

@@ -1,0 +1,138 @@
+#include "deviceplugin/node/resources/advertised.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std::string& path,
+                        const DdpLookup& ddp, Plan* plan) {
+  const auto text = RH_TRY(ReadFile(root.Path(path)));
+  if (!text) {
+    return Fail(ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+                "give the path of sriov-network-device-plugin's config.json with --config-file");
+  }
+  plan->config_path = path;
+  auto specs = RH_TRY(ParseSriovdpConfig(*text, path, source.resource_prefix));
+  for (ResourceSpec& spec : specs) spec.cdi_nodes = source.use_cdi;
+  plan->inventory = WithDdpProfiles(plan->inventory, specs, ddp, &plan->warnings);
+  plan->pools = BuildPools(specs, *plan->inventory);
+  return {};
+}
+
+Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan) {
+  plan->config_path = path;
+  plan->of_fabric = true;
+  plan->health = fabric.health;
+  for (const auto& [rail, pf] : PfsOfRails(fabric, *plan->inventory)) plan->rail_pfs.insert(pf);
+  for (const Pool& pool : fabric.pools) {
+    if (auto valid = CheckResourceName(pool.resource); !valid) {
+      return Fail(Wrap(std::move(valid.error()), path + ": /pools"));
+    }
+  }
+  auto resources = ResourcesOfFabric(fabric, *plan->inventory);
+  if (!resources) return Fail(Wrap(std::move(resources.error()), path));
+  plan->absent_rails = std::move(resources->absent_rails);
+  plan->pools = BuildPools(resources->specs, *plan->inventory);
+  return {};
+}
+
+OrderedJson Facts(const NicFunction& function) {
+  OrderedJson json;
+  json["id"] = function.id;
+  json["pf"] = function.pf.ToString();
+  json["pfName"] = function.pf_name;
+  json["vf"] = function.is_vf ? OrderedJson(function.vf_index) : OrderedJson(nullptr);
+  json["numa"] = function.numa_node ? OrderedJson(*function.numa_node) : OrderedJson(nullptr);
+  json["driver"] = function.driver;
+  json["rdmaDevice"] = function.rdma_device;
+  return json;
+}
+
+}  // namespace
+
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host,
+                      const DdpLookup& ddp) {
+  Plan plan;
+  plan.inventory = RH_TRY(Discover(root, host));
+  for (const auto& [address, error] : plan.inventory->unreadable)
+    plan.warnings.push_back(Wrap(error, "function " + address.ToString() + " is left out"));
+  if (source.sriovdp) {
+    RH_TRY(UseSriovdp(root, source, *source.sriovdp, ddp, &plan));
+    return plan;
+  }
+  const std::string path = source.fabric.value_or(kFabricPath);
+  if (const auto fabric = RH_TRY(ReadFabric(root, path)); fabric) {
+    RH_TRY(UseFabric(*fabric, path, &plan));
+    return plan;
+  }
+  if (!source.fabric && Exists(root.Path(kSriovdpConfigPath))) {
+    RH_TRY(UseSriovdp(root, source, kSriovdpConfigPath, ddp, &plan));
+    return plan;
+  }
+  return Fail(
+      ErrorCode::kNotFound, "reading the configuration " + path + ": no such file",
+      "write the fabric there (docs/reference/fabric.md), name it with --fabric, or name a config.json of "
+      "sriov-network-device-plugin with --config-file");
+}
+
+std::vector<LeftOut> NotAdvertised(const Plan& plan) {
+  std::vector<LeftOut> left_out;
+  const auto look = [&](const NicFunction& function) {
+    const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
+                                  [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
+    if (!used) left_out.push_back({&function, WhyInNoPool(plan.pools, *plan.inventory, function)});
+  };
+  const auto is_wanted = [&](const NicFunction& function) {
+    return std::any_of(plan.pools.begin(), plan.pools.end(),
+                       [&](const auto& pool) { return pool->spec.kind == function.kind; });
+  };
+  for (const NicFunction& function : plan.inventory->functions) look(function);
+  for (const auto* others : {&plan.inventory->accelerators, &plan.inventory->auxiliaries}) {
+    for (const NicFunction& function : *others) {
+      if (is_wanted(function)) look(function);
+    }
+  }
+  return left_out;
+}
+
+std::string PlanAsJson(const Plan& plan) {
+  OrderedJson json;
+  json["config"] = plan.config_path;
+  json["resources"] = OrderedJson::array();
+  for (const auto& pool : plan.pools) {
+    OrderedJson resource;
+    resource["resource"] = pool->spec.resource;
+    resource["handoff"] = pool->spec.handoff == HandoffPolicy::kRequired ? "required" : "off";
+    resource["delivery"] = pool->spec.delivery == Delivery::kCdi ? "cdi" : "mount";
+    resource["devices"] = OrderedJson::array();
+    for (const PoolMember& member : pool->members) {
+      OrderedJson device = Facts(member.function);
+      device["rail"] = member.rail;
+      resource["devices"].push_back(std::move(device));
+    }
+    json["resources"].push_back(std::move(resource));
+  }
+  json["notAdvertised"] = OrderedJson::array();
+  for (const LeftOut& one : NotAdvertised(plan)) {
+    OrderedJson device = Facts(*one.function);
+    device["because"] = one.because;
+    json["notAdvertised"].push_back(std::move(device));
+  }
+  json["absentRails"] = plan.absent_rails;
+  json["warnings"] = OrderedJson::array();
+  for (const Error& warning : plan.warnings) json["warnings"].push_back(warning.message);
+  // Names of devices are whatever bytes their maker chose.
+  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace railhead

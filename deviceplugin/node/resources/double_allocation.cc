@@ -1,0 +1,23 @@
+#include "deviceplugin/node/resources/double_allocation.h"
+
+#include "cni/state/checkpoint.h"
+
+namespace railhead {
+
+std::set<std::string> GivenUnderOtherNames(const Root& root,
+                                           const std::vector<std::shared_ptr<const ResourcePool>>& pools) {
+  std::set<std::string> given;
+  const auto checkpoint = ReadCheckpoint(root);
+  if (!checkpoint) return given;
+  for (const ContainerDevices& container : *checkpoint) {
+    if (KubeletForgot(root, container.pod_uid)) continue;
+    for (const std::string& id : container.ids) {
+      for (const auto& pool : pools) {
+        if (pool->spec.resource != container.resource && pool->Find(id) != nullptr) given.insert(id);
+      }
+    }
+  }
+  return given;
+}
+
+}  // namespace railhead

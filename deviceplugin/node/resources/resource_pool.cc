@@ -1,0 +1,171 @@
+#include "deviceplugin/node/resources/resource_pool.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "netns/sys/user_space.h"
+
+namespace railhead {
+namespace {
+
+bool Takes(const ResourceSpec& spec, const NicFunction& function) {
+  return spec.kind == function.kind &&
+         std::any_of(spec.selectors.begin(), spec.selectors.end(),
+                     [&](const Selector& selector) { return selector.Matches(function); });
+}
+
+// The VF or subfunction of a PF that keeps the PF from being given out itself: the host
+// needs it, or some resource takes it, whether it can be given out just now or not.
+const NicFunction* InTheWay(const std::vector<const ResourceSpec*>& specs, const Inventory& inventory,
+                            const NicFunction& pf) {
+  for (const auto* functions : {&inventory.Of(pf.kind), &inventory.auxiliaries}) {
+    for (const NicFunction& other : *functions) {
+      if (other.pf != pf.address || other.id == pf.id) continue;
+      const bool taken = other.used_by_host || std::any_of(specs.begin(), specs.end(), [&](const auto* spec) {
+                           return Takes(*spec, other);
+                         });
+      if (taken) return &other;
+    }
+  }
+  return nullptr;
+}
+
+// Why `selector` of `spec`, which matches, may not have the function; "" when it may.
+std::string Objection(const std::vector<const ResourceSpec*>& specs, const Inventory& inventory,
+                      const Selector& selector, const NicFunction& function) {
+  if (function.used_by_host) return "carries the host's own network (" + function.used_by_host_through + ")";
+  if (function.driver.empty()) return "is bound to no driver";
+  if (function.several_ports) return "has several interfaces of its own, and a pod can get no single one";
+  const bool network = function.kind == FunctionKind::kNetwork;
+  if (network && UserSpaceOf(function.driver) != UserSpace::kNone && selector.drivers.empty()) {
+    return "has the user-space driver " + function.driver + ", which the selector does not name in drivers";
+  }
+  if (function.is_vf || function.kind == FunctionKind::kAuxiliary) return {};
+  const bool has_subfunctions =
+      std::any_of(inventory.auxiliaries.begin(), inventory.auxiliaries.end(),
+                  [&](const NicFunction& other) { return other.pf == function.address; });
+  if (function.vf_count == 0 && !has_subfunctions) return {};
+  if (network && function.vf_count > 0 && !selector.Names(function)) {
+    return "is a PF with VFs: only a selector of config.json that names it by pciAddresses, or by pfNames "
+           "without a range, gives it out";
+  }
+  const NicFunction* other = InTheWay(specs, inventory, function);
+  if (other == nullptr) return {};
+  return std::string("is a PF with ") + (other->kind == FunctionKind::kAuxiliary ? "subfunctions" : "VFs") +
+         ", of which " + other->id +
+         (other->used_by_host ? " carries the host's own network" : " is selected by a resource");
+}
+
+// Ranks of the PFs for which the spec has none follow those that it has.
+int RailOf(const ResourceSpec& spec, const Inventory& inventory, const NicFunction& function) {
+  const auto named = spec.rails.find(function.pf.ToString());
+  if (named != spec.rails.end()) return named->second;
+  int rank = static_cast<int>(spec.rails.size());
+  for (const NicFunction& other : inventory.functions) {
+    if (other.address == function.pf) break;
+    if (!other.is_vf) ++rank;
+  }
+  return rank;
+}
+
+// RFC 1123 and Kubernetes' "qualified name": begins and ends with a letter or digit.
+bool IsName(std::string_view text, std::string_view inside, std::size_t max, bool upper) {
+  const auto plain = [&](char c) {
+    return std::isdigit(static_cast<unsigned char>(c)) != 0 || (c >= 'a' && c <= 'z') ||
+           (upper && c >= 'A' && c <= 'Z');
+  };
+  if (text.empty() || text.size() > max || !plain(text.front()) || !plain(text.back())) return false;
+  return std::all_of(text.begin(), text.end(),
+                     [&](char c) { return plain(c) || inside.find(c) != std::string_view::npos; });
+}
+
+}  // namespace
+
+const PoolMember* ResourcePool::Find(std::string_view id) const {
+  const auto found = std::lower_bound(
+      members.begin(), members.end(), id,
+      [](const PoolMember& member, std::string_view key) { return member.function.id < key; });
+  return found == members.end() || found->function.id != id ? nullptr : &*found;
+}
+
+std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
+                                                            const Inventory& inventory) {
+  std::vector<const ResourceSpec*> all;
+  all.reserve(specs.size());
+  for (const ResourceSpec& spec : specs) all.push_back(&spec);
+  std::set<std::string> taken;
+  std::vector<std::shared_ptr<const ResourcePool>> pools;
+  pools.reserve(specs.size());
+  for (const ResourceSpec& spec : specs) {
+    auto pool = std::make_shared<ResourcePool>();
+    pool->spec = spec;
+    for (const NicFunction& function : inventory.Of(spec.kind)) {
+      if (taken.contains(function.id)) continue;
+      const auto takes = [&](const Selector& selector) {
+        return selector.Matches(function) && Objection(all, inventory, selector, function).empty();
+      };
+      const auto selector = std::find_if(spec.selectors.begin(), spec.selectors.end(), takes);
+      if (selector == spec.selectors.end()) continue;
+      taken.insert(function.id);
+      pool->members.push_back({function, RailOf(spec, inventory, function),
+                               static_cast<std::size_t>(selector - spec.selectors.begin())});
+    }
+    std::sort(pool->members.begin(), pool->members.end(),
+              [](const PoolMember& a, const PoolMember& b) { return a.function.id < b.function.id; });
+    pools.push_back(std::move(pool));
+  }
+  return pools;
+}
+
+std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
+                        const Inventory& inventory, const NicFunction& function) {
+  // What no selector can change comes first.
+  if (std::string why =
+          Objection({}, inventory,
+                    Selector{.drivers = {function.driver}, .pci_addresses = {function.address}}, function);
+      !why.empty()) {
+    return why;
+  }
+  std::vector<const ResourceSpec*> specs;
+  specs.reserve(pools.size());
+  for (const auto& pool : pools) specs.push_back(&pool->spec);
+  std::string unmet;
+  for (const ResourceSpec* spec : specs) {
+    if (spec->kind != function.kind) continue;
+    for (const Selector& selector : spec->selectors) {
+      const char* key = selector.FirstUnmet(function);
+      if (key == nullptr) return Objection(specs, inventory, selector, function);
+      unmet += (unmet.empty() ? "" : ", ") + spec->resource + ": " + key;
+    }
+  }
+  if (function.vf_count > 0) return "is a PF with VFs";  // that it is not selected is as it should be
+  std::string why = "is selected by no resource";
+  if (!unmet.empty()) why += " (" + unmet + ")";
+  return why;
+}
+
+Result<void> CheckResourceName(const std::string& resource) {
+  const auto wrong = [&](const std::string& why) {
+    return Fail(ErrorCode::kInvalid, "'" + resource + "' is no name of an extended resource: " + why,
+                "use a domain of yours and a short name, as railhead.io/roce");
+  };
+  const auto slash = resource.find('/');
+  if (slash == std::string::npos) return wrong("it has no domain");
+  const std::string_view whole = resource;
+  const std::string_view domain = whole.substr(0, slash);
+  const std::string_view name = whole.substr(slash + 1);
+  if (!IsName(domain, "-.", 253, false) || domain.find("..") != std::string_view::npos) {
+    return wrong("the domain must be lower-case letters, digits, '-' and '.'");
+  }
+  constexpr std::string_view kReserved = "kubernetes.io";
+  if (domain.size() >= kReserved.size() && domain.substr(domain.size() - kReserved.size()) == kReserved) {
+    return wrong("kubernetes.io is reserved");
+  }
+  if (!IsName(name, "-_.", 63, true)) {
+    return wrong("the name must be 1 to 63 letters, digits, '-', '_' and '.'");
+  }
+  return {};
+}
+
+}  // namespace railhead

@@ -1,0 +1,78 @@
+// AcceleratorIds: which accelerator a device plugin means by one of its ids.
+//
+// kubelet's pod-resources API lists a pod's GPUs under the ids that their plugins
+// made up. Understood are, in this order:
+//   what the configured table says
+//   0000:1b:00.0, 00000000:1B:00.0    a PCI address, of an accelerator or a VF of one
+//   GPU-<uuid>                        NVIDIA
+//   MIG-<uuid>, MIG-GPU-<uuid>/1/0    a slice of an NVIDIA GPU
+//   nvidia0, nvidia0/gi1              /dev/nvidiaN, as Google's plugin counts
+//   card1, card1-0                    /dev/dri/cardN, as Intel's plugin counts
+//   gpu-0                             /dev/nvidiaN, as NVIDIA's DRA driver counts
+//   0, 7                              a position among the accelerators in PCI order, of
+//                                     resources that are named like accelerators only:
+//                                     plugins of other things count from 0 as well
+// each also with a replica's number behind it ("::3", or "-3" after a UUID).
+//
+// UUIDs come from /proc/driver/nvidia/gpus/*/information, which has one only while the
+// driver has the GPU initialised; what it does not say, `beyond_proc` is asked (NVML:
+// see nvml.h). An id that means nothing here is nullopt, and so is all that cannot be read:
+// no accelerator is known then, which is no failure of whoever asks.
+// Threads: immutable; Find() is thread-safe if `beyond_proc` is. Find() reads files.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deviceplugin/node/topology/accelerators.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+class AcceleratorIds {
+ public:
+  using UuidLookup = std::function<std::optional<PciAddress>(const std::string& uuid)>;
+
+  AcceleratorIds(Root root, const std::vector<Accelerator>& accelerators,
+                 std::map<std::string, PciAddress> table, UuidLookup beyond_proc = {});
+
+  enum class Effort : std::uint8_t {
+    kFiles,    // /proc and /sys alone: where somebody waits
+    kLibrary,  // `beyond_proc` too
+  };
+
+  // The address of one of the accelerators; for a VF of one, that of the accelerator.
+  // `resource`: under which it was given, or the name of a DRA driver.
+  [[nodiscard]] std::optional<PciAddress> Find(std::string_view id, std::string_view resource,
+                                               Effort effort = Effort::kLibrary) const;
+
+  // The UUID that /proc shows for an accelerator; "" when it has none.
+  [[nodiscard]] std::string UuidOf(const PciAddress& accelerator) const;
+
+ private:
+  [[nodiscard]] std::optional<PciAddress> FindPlain(const std::string& id, std::string_view resource,
+                                                    Effort effort) const;
+  [[nodiscard]] std::optional<PciAddress> FindUuid(const std::string& uuid, Effort effort) const;
+  [[nodiscard]] std::optional<PciAddress> FindMinor(const std::string& minor) const;
+  [[nodiscard]] std::optional<PciAddress> FindCard(const std::string& id) const;
+  [[nodiscard]] std::optional<PciAddress> AcceleratorAt(const PciAddress& address) const;
+
+  Root root_;
+  std::vector<PciAddress> accelerators_;
+  std::map<std::string, PciAddress> table_;
+  UuidLookup beyond_proc_;
+};
+
+// `lookup`, asked once for every UUID that it finds: it may take long (nvml.h).
+AcceleratorIds::UuidLookup Remembering(AcceleratorIds::UuidLookup lookup);
+
+// Whether a resource's name is that of accelerators: nvidia.com/gpu, huawei.com/Ascend910.
+bool NamesAccelerators(std::string_view resource);
+
+}  // namespace railhead

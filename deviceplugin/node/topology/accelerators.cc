@@ -1,0 +1,91 @@
+#include "deviceplugin/node/topology/accelerators.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/sys/pci.h"
+
+namespace railhead {
+namespace {
+
+constexpr const char* kDevices = "/sys/bus/pci/devices";
+
+constexpr std::array<std::uint16_t, 4> kClasses = {0x0300, 0x0302, 0x0380, 0x1200};
+
+constexpr std::uint16_t kNvidia = 0x10de;
+constexpr std::uint16_t kAmd = 0x1002;
+constexpr std::uint16_t kIntel = 0x8086;
+
+std::optional<std::uint16_t> FourDigits(const std::string& text) {
+  const auto value = text.size() == 4 ? ParseHex(text) : std::nullopt;
+  return value ? std::optional<std::uint16_t>(static_cast<std::uint16_t>(*value)) : std::nullopt;
+}
+
+bool Is(const PciDevice& device, const AcceleratorKind& kind) {
+  const auto class_code = static_cast<std::uint16_t>(device.class_code >> 8);
+  if (device.vendor != kind.vendor) return false;
+  if (kind.class_code) return class_code == *kind.class_code;
+  return std::find(kClasses.begin(), kClasses.end(), class_code) != kClasses.end();
+}
+
+// Whether the function's class is one of those that are looked for: one read, which is all
+// that most functions cost.
+Result<bool> MayBeOne(const Root& root, const PciAddress& address,
+                      const std::vector<AcceleratorKind>& kinds) {
+  const auto text = RH_TRY(ReadAttribute(root.Path(kDevices) + "/" + address.ToString() + "/class"));
+  // "0x030200": damage is for FindPciDevice to report.
+  if (!text || text->size() != 8) return text.has_value();
+  const auto class_code = FourDigits(text->substr(2, 4));
+  if (!class_code) return true;
+  return std::find(kClasses.begin(), kClasses.end(), *class_code) != kClasses.end() ||
+         std::any_of(kinds.begin(), kinds.end(),
+                     [&](const AcceleratorKind& kind) { return kind.class_code == class_code; });
+}
+
+}  // namespace
+
+std::optional<AcceleratorKind> AcceleratorKind::Parse(const std::string& text) {
+  const auto parts = Split(text, ':');
+  if (parts.size() > 2) return std::nullopt;
+  AcceleratorKind kind;
+  const auto vendor = FourDigits(parts.front());
+  if (!vendor) return std::nullopt;
+  kind.vendor = *vendor;
+  if (parts.size() == 1) return kind;
+  kind.class_code = FourDigits(parts.back());
+  return kind.class_code ? std::optional<AcceleratorKind>(kind) : std::nullopt;
+}
+
+std::vector<AcceleratorKind> DefaultAcceleratorKinds() {
+  return {{kNvidia, std::nullopt}, {kAmd, std::nullopt}, {kIntel, 0x0380}, {kIntel, 0x1200}};
+}
+
+Result<std::vector<Accelerator>> ListAccelerators(const Root& root, const std::vector<AcceleratorKind>& kinds,
+                                                  const std::set<PciAddress>& others) {
+  std::vector<Accelerator> accelerators;
+  const auto names = RH_TRY_WRAP(ListDirectory(root.Path(kDevices)), "looking for accelerators");
+  if (!names) return accelerators;
+  for (const std::string& name : *names) {
+    const auto address = PciAddress::Parse(name);
+    if (!address || others.contains(*address) || !RH_TRY(MayBeOne(root, *address, kinds))) continue;
+    auto device = RH_TRY_WRAP(FindPciDevice(root, *address), "looking for accelerators");
+    if (!device || device->is_vf) continue;
+    if (std::none_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return Is(*device, kind); }))
+      continue;
+    accelerators.push_back({.address = *address,
+                            .vendor = device->vendor,
+                            .device = device->device,
+                            .class_code = static_cast<std::uint16_t>(device->class_code >> 8),
+                            .driver = device->driver.value_or(""),
+                            .numa_node = device->numa_node,
+                            .path = std::move(device->path)});
+  }
+  std::sort(accelerators.begin(), accelerators.end(),
+            [](const Accelerator& a, const Accelerator& b) { return a.address < b.address; });
+  return accelerators;
+}
+
+}  // namespace railhead

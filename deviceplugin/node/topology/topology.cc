@@ -1,0 +1,130 @@
+#include "deviceplugin/node/topology/topology.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "deviceplugin/node/topology/nvml.h"
+#include "netns/sys/pci.h"
+
+namespace railhead {
+namespace {
+
+PciPlace PlaceOf(const TopologyNic& nic) {
+  return {nic.path, nic.numa_node};
+}
+PciPlace PlaceOf(const Accelerator& accelerator) {
+  return {accelerator.path, accelerator.numa_node};
+}
+
+// Row by row.
+template <typename Row, typename Column>
+std::vector<PciPath> Table(const std::vector<Row>& rows, const std::vector<Column>& columns) {
+  std::vector<PciPath> table;
+  table.reserve(rows.size() * columns.size());
+  for (const Row& row : rows) {
+    for (const Column& column : columns) table.push_back(PciPathBetween(PlaceOf(row), PlaceOf(column)));
+  }
+  return table;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const Topology>> Topology::Read(const Root& root, const Inventory& inventory,
+                                                       const TopologyConfig& config) {
+  const std::shared_ptr<Topology> topology(new Topology);
+  RH_TRY(topology->ReadNics(root, inventory));
+  std::set<PciAddress> nics;
+  for (const auto& [function, nic] : topology->nic_of_function_) nics.insert(nics.end(), function);
+  topology->accelerators_ = RH_TRY(ListAccelerators(root, config.accelerators.kinds, nics));
+  topology->Compare();
+  topology->Override(config);
+  return std::shared_ptr<const Topology>(topology);
+}
+
+Result<void> Topology::ReadNics(const Root& root, const Inventory& inventory) {
+  nic_of_function_.reserve(inventory.functions.size());
+  std::map<PciAddress, std::size_t> pfs;
+  for (const NicFunction& function : inventory.functions) {
+    if (function.is_vf) continue;
+    auto device = RH_TRY_WRAP(FindPciDevice(root, function.address), "looking where " + function.id + " is");
+    if (!device) continue;  // pulled out a moment ago
+    pfs.emplace(function.address, nics_.size());
+    nics_.push_back({function.address, function.pf_name, function.rdma_device, function.numa_node,
+                     std::move(device->path)});
+  }
+  for (const NicFunction& function : inventory.functions) {
+    const auto pf = pfs.find(function.pf);
+    if (pf != pfs.end()) nic_of_function_.emplace_back(function.address, pf->second);
+  }
+  std::sort(nic_of_function_.begin(), nic_of_function_.end());
+  return {};
+}
+
+void Topology::Compare() {
+  nic_to_accelerator_ = Table(nics_, accelerators_);
+  nic_to_nic_ = Table(nics_, nics_);
+  accelerator_to_accelerator_ = Table(accelerators_, accelerators_);
+  overridden_.assign(nic_to_accelerator_.size(), false);
+}
+
+void Topology::Override(const TopologyConfig& config) {
+  for (std::size_t i = 0; i < config.paths.size(); ++i) {
+    const PathOverride& entry = config.paths[i];
+    const std::string where = "/paths/" + std::to_string(i);
+    const auto nic = NicIndex(entry.nic);
+    const auto accelerator = AcceleratorIndex(entry.accelerator);
+    if (!nic) {
+      notes_.push_back(where + "/nic: this node has no network function " + entry.nic.ToString());
+    } else if (nics_[*nic].address != entry.nic) {
+      notes_.push_back(where + "/nic: " + entry.nic.ToString() + " is a VF; the path of its PF " +
+                       nics_[*nic].address.ToString() + " counts");
+    } else if (!accelerator) {
+      notes_.push_back(where + "/accelerator: this node has no accelerator " + entry.accelerator.ToString());
+    } else {
+      const std::size_t at = *nic * accelerators_.size() + *accelerator;
+      nic_to_accelerator_[at] = entry.path;
+      overridden_[at] = true;
+    }
+  }
+  for (const auto& [id, address] : config.accelerators.ids) {
+    if (!AcceleratorIndex(address))
+      notes_.push_back("/accelerators/ids/" + id + ": this node has no accelerator " + address.ToString());
+  }
+}
+
+std::optional<std::size_t> Topology::NicIndex(const PciAddress& function) const {
+  const auto found =
+      std::lower_bound(nic_of_function_.begin(), nic_of_function_.end(), function,
+                       [](const auto& entry, const PciAddress& key) { return entry.first < key; });
+  if (found == nic_of_function_.end() || found->first != function) return std::nullopt;
+  return found->second;
+}
+
+std::optional<std::size_t> Topology::AcceleratorIndex(const PciAddress& address) const {
+  const auto found =
+      std::lower_bound(accelerators_.begin(), accelerators_.end(), address,
+                       [](const Accelerator& entry, const PciAddress& key) { return entry.address < key; });
+  if (found == accelerators_.end() || found->address != address) return std::nullopt;
+  return static_cast<std::size_t>(found - accelerators_.begin());
+}
+
+std::optional<PciPath> Topology::Between(const PciAddress& function, const PciAddress& accelerator) const {
+  const auto nic = NicIndex(function);
+  const auto to = AcceleratorIndex(accelerator);
+  if (!nic || !to) return std::nullopt;
+  return NicToAccelerator(*nic, *to);
+}
+
+AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyConfig& config,
+                     AcceleratorIds::UuidLookup beyond_proc) {
+  return {root, topology.accelerators(), config.accelerators.ids, std::move(beyond_proc)};
+}
+
+AcceleratorIds::UuidLookup UuidsOfDriver(const Root& root) {
+  if (!root.prefix().empty()) return {};
+  return Remembering([](const std::string& uuid) { return FindByNvml(uuid); });
+}
+
+}  // namespace railhead

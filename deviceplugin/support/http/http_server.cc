@@ -1,0 +1,248 @@
+#include "deviceplugin/support/http/http_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <utility>
+
+namespace railhead {
+namespace {
+
+// For the request and its answer together: both are small, and the other side is near.
+constexpr std::chrono::seconds kPatience{5};
+// For an answer of the slow lane. Prometheus waits ten seconds if nobody says otherwise.
+constexpr std::chrono::seconds kSlowPatience{30};
+// For the other side to end, so that the answer is not lost with a reset.
+constexpr std::chrono::seconds kFarewell{1};
+// Of what still comes meanwhile. Whoever sends more loses the answer.
+constexpr std::size_t kMostThrownAway = std::size_t{1} << 20;
+constexpr std::chrono::seconds kAddressAgain{1};
+constexpr int kBacklog = 16;
+
+bool WouldWait(int error) {
+  return error == EAGAIN || error == EWOULDBLOCK || error == EINTR;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Start(const HttpAddress& address, Handler handler,
+                                                      Report report, IsSlow is_slow) {
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return FailSys(errno, "making an eventfd for HTTP");
+  return std::unique_ptr<HttpServer>(
+      new HttpServer(address, std::move(handler), std::move(report), std::move(is_slow), std::move(wake)));
+}
+
+HttpServer::HttpServer(const HttpAddress& address, Handler handler, Report report, IsSlow is_slow,
+                       UniqueFd wake)
+    : address_(address),
+      handler_(std::move(handler)),
+      report_(std::move(report)),
+      is_slow_(std::move(is_slow)),
+      wake_(std::move(wake)),
+      slow_(handler_, [this] { Wake(); }),
+      next_attempt_(Clock::now()),
+      thread_([this] { Loop(); }) {}
+
+HttpServer::~HttpServer() {
+  Stop();
+  thread_.join();
+}
+
+void HttpServer::Want(bool wanted) {
+  if (wanted_.exchange(wanted) != wanted) Wake();
+}
+
+void HttpServer::Stop() {
+  stopping_ = true;
+  slow_.Stop();
+  Wake();
+}
+
+void HttpServer::Wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void HttpServer::Loop() {
+  connections_.reserve(kMostConnections);
+  while (!stopping_) {
+    KeepAddress();
+    WaitForWork();
+  }
+}
+
+void HttpServer::KeepAddress() {
+  if (!wanted_) {
+    listener_.Reset();
+    last_error_.clear();
+    next_attempt_ = Clock::now();
+    return;
+  }
+  if (listener_.valid() || Clock::now() < next_attempt_) return;
+  next_attempt_ = Clock::now() + kAddressAgain;
+  const auto listening = Listen();
+  if (listening) {
+    last_error_.clear();
+    report_(listening);
+  } else if (std::exchange(last_error_, listening.error().message) != listening.error().message) {
+    report_(listening);
+  }
+}
+
+Result<std::string> HttpServer::Listen() {
+  const std::string what = "serving HTTP at " + ToString(address_);
+  UniqueFd fd(::socket(address_.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.valid()) return FailSys(errno, what);
+  const int yes = 1;
+  // What the last process's connections left behind does not keep the address.
+  (void)::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  const auto* address = reinterpret_cast<const sockaddr*>(&address_.address);
+  if (::bind(fd.get(), address, address_.length) != 0 || ::listen(fd.get(), kBacklog) != 0) {
+    Error error = SysError(errno, what);
+    error.hint = error.sys_errno == EADDRINUSE
+                     ? "another process has it; it is taken when it is free (or give another --http-address)"
+                     : "give another --http-address, or \"\" for none";
+    return Fail(std::move(error));
+  }
+  HttpAddress taken;
+  taken.length = sizeof taken.address;
+  (void)::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&taken.address), &taken.length);
+  listener_ = std::move(fd);
+  address_ = taken;
+  return ToString(address_);
+}
+
+void HttpServer::WaitForWork() {
+  std::array<pollfd, kMostConnections + 2> fds{};
+  fds[0] = {wake_.get(), POLLIN, 0};
+  fds[1] = {listener_.get(), POLLIN, 0};  // -1 is ignored
+  auto until = Clock::time_point::max();
+  if (!listener_.valid() && wanted_) until = next_attempt_;
+  std::size_t count = 2;
+  for (const Connection& connection : connections_) {
+    const bool sending = !connection.out.empty() && !connection.over;
+    const int events = connection.ticket ? 0 : sending ? POLLOUT : POLLIN;
+    fds[count++] = {connection.fd.get(), static_cast<short>(events), 0};
+    until = std::min(until, connection.deadline);
+  }
+  int limit = -1;
+  if (until != Clock::time_point::max()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+    limit = static_cast<int>(std::max<std::int64_t>(left.count(), 0));
+  }
+  if (::poll(fds.data(), count, limit) < 0 && errno != EINTR) return;
+  if (fds[0].revents != 0) {
+    std::uint64_t woken = 0;
+    [[maybe_unused]] const ssize_t got = ::read(wake_.get(), &woken, sizeof woken);
+    TakeSlowAnswers();
+  }
+  const auto now = Clock::now();
+  std::size_t slot = 2;
+  std::erase_if(connections_, [&](Connection& connection) {
+    const bool ready = fds[slot++].revents != 0;
+    return (ready && !Work(&connection)) || now >= connection.deadline;
+  });
+  if (fds[1].revents != 0) Accept();
+}
+
+void HttpServer::Accept() {
+  UniqueFd fd(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!fd.valid()) {
+    // Without a descriptor for it the connection would stay, and poll() would not wait.
+    if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS) {
+      listener_.Reset();
+      next_attempt_ = Clock::now() + kAddressAgain;
+    }
+    return;
+  }
+  if (connections_.size() == kMostConnections) {
+    connections_.erase(
+        std::min_element(connections_.begin(), connections_.end(),
+                         [](const auto& a, const auto& b) { return a.deadline < b.deadline; }));
+  }
+  Connection connection;
+  connection.fd = std::move(fd);
+  connection.deadline = Clock::now() + kPatience;
+  connections_.push_back(std::move(connection));
+}
+
+bool HttpServer::Work(Connection* connection) {
+  if (connection->ticket) return false;  // nobody is there any more
+  if (connection->over) {
+    // Whatever comes is thrown away, until the end.
+    std::array<char, 1024> rest{};
+    const ssize_t n = ::recv(connection->fd.get(), rest.data(), rest.size(), 0);
+    if (n <= 0) return n < 0 && WouldWait(errno);
+    connection->thrown_away += static_cast<std::size_t>(n);
+    return connection->thrown_away < kMostThrownAway;
+  }
+  if (connection->out.empty() && !Receive(connection)) return false;
+  return connection->out.empty() || Send(connection);
+}
+
+bool HttpServer::Receive(Connection* connection) {
+  std::array<char, 2048> buffer{};
+  const ssize_t n = ::recv(connection->fd.get(), buffer.data(), buffer.size(), 0);
+  if (n < 0) return WouldWait(errno);
+  if (n == 0) return false;
+  connection->in.append(buffer.data(), static_cast<std::size_t>(n));
+  const HttpParsed parsed = ParseHttpRequest(connection->in);
+  if (parsed.NeedsMore()) return true;
+  Answer(parsed, connection);
+  return true;
+}
+
+void HttpServer::Answer(const HttpParsed& parsed, Connection* connection) {
+  const auto refuse = [&](int status, const char* why) {
+    HttpResponse refusal;
+    refusal.status = status;
+    refusal.body = why;
+    connection->out = FormatHttpResponse(refusal, true);
+  };
+  if (parsed.refuse) return refuse(*parsed.refuse, "this is no request that is understood here\n");
+  const HttpRequest& request = *parsed.request;
+  if (request.method != "GET" && request.method != "HEAD") return refuse(405, "GET and HEAD only\n");
+  connection->with_body = request.method == "GET";
+  if (is_slow_ == nullptr || !is_slow_(request)) {
+    connection->out = FormatHttpResponse(handler_(request), connection->with_body);
+    return;
+  }
+  connection->ticket = slow_.Ask(request);
+  if (!connection->ticket)
+    return refuse(503, "answers to earlier requests for this page are still being made\n");
+  connection->deadline = Clock::now() + kSlowPatience;
+}
+
+void HttpServer::TakeSlowAnswers() {
+  while (const auto answer = slow_.Take()) {
+    const auto asked = std::find_if(connections_.begin(), connections_.end(),
+                                    [&](const Connection& one) { return one.ticket == answer->first; });
+    if (asked == connections_.end()) continue;  // it did not wait
+    asked->ticket.reset();
+    asked->out = FormatHttpResponse(answer->second, asked->with_body);
+    asked->deadline = Clock::now() + kPatience;
+  }
+}
+
+bool HttpServer::Send(Connection* connection) {
+  while (connection->sent < connection->out.size()) {
+    const ssize_t n = ::send(connection->fd.get(), connection->out.data() + connection->sent,
+                             connection->out.size() - connection->sent, MSG_NOSIGNAL);
+    if (n < 0) return WouldWait(errno);
+    connection->sent += static_cast<std::size_t>(n);
+  }
+  (void)::shutdown(connection->fd.get(), SHUT_WR);
+  connection->out.clear();
+  connection->out.shrink_to_fit();
+  connection->over = true;
+  connection->deadline = std::min(connection->deadline, Clock::now() + kFarewell);
+  return true;
+}
+
+}  // namespace railhead

@@ -1,0 +1,98 @@
+// HttpServer: answers GET and HEAD on one address, with one thread, and what may take long with a second one
+// (slow_lane.h).
+//
+// An address that another process has is no reason to end: it is tried again every second
+// and taken when it is free, so that of two daemons (an update) one answers at any time.
+// Nobody can hold it up: connections are few, each has a deadline, one more than fit closes
+// the one that has waited longest, and what a client may send is bounded.
+//
+// Ownership: owns its sockets. Threads: its own one calls `handler` and `report`, the slow lane's `handler`,
+// too; Stop(), Want() and AwaitEnd() from any. Errors: kIo when it has no descriptors.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "deviceplugin/support/http/http_address.h"
+#include "deviceplugin/support/http/http_message.h"
+#include "deviceplugin/support/http/slow_lane.h"
+#include "netns/base/result.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead {
+
+class HttpServer {
+ public:
+  using Handler = std::function<HttpResponse(const HttpRequest&)>;
+  // Whether an answer may take long. Of the request as it came: its method is GET or HEAD.
+  using IsSlow = std::function<bool(const HttpRequest&)>;
+  // The address that was taken (with the port that was chosen where it is 0), or why it was
+  // not: only when that is another reason than before.
+  using Report = std::function<void(const Result<std::string>& address)>;
+
+  static constexpr std::size_t kMostConnections = 16;
+
+  static Result<std::unique_ptr<HttpServer>> Start(const HttpAddress& address, Handler handler, Report report,
+                                                   IsSlow is_slow = nullptr);
+  HttpServer(const HttpServer&) = delete;
+  HttpServer& operator=(const HttpServer&) = delete;
+  ~HttpServer();
+
+  // false: gives the address up, for another process, until it is true again.
+  void Want(bool wanted);
+  void Stop();
+  // Whether nothing is being answered any more.
+  bool AwaitEnd(std::chrono::milliseconds limit) { return slow_.AwaitEnd(limit); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  struct Connection {
+    UniqueFd fd;
+    std::string in;
+    std::string out;                         // answering when it is not empty
+    std::size_t sent = 0;                    // of `out`
+    bool over = false;                       // only waits for the other side's end
+    std::size_t thrown_away = 0;             // since then
+    std::optional<SlowLane::Ticket> ticket;  // waits for the slow lane
+    bool with_body = true;
+    Clock::time_point deadline;
+  };
+
+  HttpServer(const HttpAddress& address, Handler handler, Report report, IsSlow is_slow, UniqueFd wake);
+  void Loop();
+  void KeepAddress();
+  Result<std::string> Listen();
+  void WaitForWork();
+  void Accept();
+  // False when the connection is done.
+  bool Work(Connection* connection);
+  bool Receive(Connection* connection);
+  static bool Send(Connection* connection);
+  void Answer(const HttpParsed& parsed, Connection* connection);
+  void TakeSlowAnswers();
+  void Wake() const;
+
+  HttpAddress address_;  // a port that was chosen stays
+  const Handler handler_;
+  const Report report_;
+  const IsSlow is_slow_;
+  const UniqueFd wake_;
+  SlowLane slow_;
+  UniqueFd listener_;
+  Clock::time_point next_attempt_;
+  std::string last_error_;
+  std::vector<Connection> connections_;
+  std::atomic<bool> wanted_{true};
+  std::atomic<bool> stopping_{false};
+  std::thread thread_;  // last: it uses all of the others
+};
+
+}  // namespace railhead
