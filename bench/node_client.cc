@@ -5,7 +5,7 @@
 
 #include <chrono>
 
-#include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 
 namespace railhead::bench {
 namespace {

@@ -14,11 +14,11 @@
 #include "bench/node_series.h"
 #include "bench/report.h"
 #include "deviceplugin/daemon/node_plan.h"
-#include "deviceplugin/health/watch.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/node/topology/topology_config.h"
+#include "deviceplugin/services/health/watch.h"
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
 

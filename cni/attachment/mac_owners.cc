@@ -100,8 +100,8 @@ class Owners {
     return found;
   }
 
-  // What railheadd's station has learnt (reach.json, deviceplugin/connectivity/reach_report.h). A report that
-  // cannot be read says nothing.
+  // What railheadd's station has learnt (reach.json, deviceplugin/services/reachability/reach_report.h). A
+  // report that cannot be read says nothing.
   [[nodiscard]] std::map<MacAddress, std::string> ReportedMacs(const IpAddress& gateway) const {
     std::map<MacAddress, std::string> found;
     const auto text = ReadFile(paths::ReachReport(root_));

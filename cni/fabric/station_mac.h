@@ -1,7 +1,7 @@
-// The MAC address of a node's station on a rail (deviceplugin/connectivity/station.h): where the rail has no
-// VLAN the station is a macvlan, and its MAC follows from the names of node and rail. So it is the same one
-// after every start, no switch and no peer has to learn it anew, and every node can compute those of the
-// others. Threads: pure.
+// The MAC address of a node's station on a rail (deviceplugin/services/reachability/probe_endpoint.h): where
+// the rail has no VLAN the station is a macvlan, and its MAC follows from the names of node and rail. So it
+// is the same one after every start, no switch and no peer has to learn it anew, and every node can compute
+// those of the others. Threads: pure.
 #pragma once
 
 #include <string>

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "deviceplugin/connectivity/node_names.h"
+#include "deviceplugin/services/reachability/node_names.h"
 
 namespace railhead {
 namespace {

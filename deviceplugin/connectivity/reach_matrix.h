@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/connectivity/reach_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/connectivity/reach_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 #include "netns/base/result.h"
 #include "netns/json/json_objects.h"
 

@@ -10,10 +10,10 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/daemon/watched_functions.h"
 #include "deviceplugin/node/inventory/pf_memory.h"
 #include "deviceplugin/node/resources/double_allocation.h"
 #include "deviceplugin/node/resources/restore.h"
+#include "deviceplugin/services/health/watched_functions.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 

@@ -23,14 +23,14 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/binding/binder.h"
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/node_plan.h"
-#include "deviceplugin/health/ongoing_resets.h"
-#include "deviceplugin/health/watch.h"
-#include "deviceplugin/kubelet/offer.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/services/health/ongoing_resets.h"
+#include "deviceplugin/services/health/watch.h"
+#include "deviceplugin/services/kubelet/advertisement.h"
+#include "deviceplugin/services/late_binding/binder.h"
 #include "deviceplugin/support/worker/node_events.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/health/rules_json.h"
-#include "deviceplugin/isolation/settings.h"
-#include "deviceplugin/leasing/lease_check.h"
-#include "deviceplugin/leasing/lease_plan.h"
-#include "deviceplugin/leasing/store_factory.h"
+#include "deviceplugin/services/address_leasing/lease_check.h"
+#include "deviceplugin/services/address_leasing/lease_plan.h"
+#include "deviceplugin/services/address_leasing/store_factory.h"
+#include "deviceplugin/services/health/rules_json.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
 
 namespace railhead {
 namespace {

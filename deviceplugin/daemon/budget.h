@@ -18,10 +18,10 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/daemon/rail_verdicts.h"
-#include "deviceplugin/health/observation.h"
-#include "deviceplugin/isolation/disruption_budget.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/services/node_status/disruption_budget.h"
+#include "deviceplugin/services/reachability/rail_verdicts.h"
 #include "deviceplugin/support/kubernetes/kube_config.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"

@@ -12,10 +12,10 @@
 
 #include "deviceplugin/daemon/metrics_page.h"
 #include "deviceplugin/daemon/probes.h"
-#include "deviceplugin/daemon/reach.h"
-#include "deviceplugin/health/drains.h"
-#include "deviceplugin/health/unready_devices.h"
 #include "deviceplugin/node/resources/double_allocation.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/unready_devices.h"
+#include "deviceplugin/services/reachability/reachability_service.h"
 #include "netns/base/text.h"
 
 namespace railhead {

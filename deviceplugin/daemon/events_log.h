@@ -7,10 +7,10 @@
 
 #include "cni/attachment/announce_repeat.h"
 #include "deviceplugin/daemon/advertiser.h"
-#include "deviceplugin/drift/drift_watch.h"
-#include "deviceplugin/kubelet/registrar.h"
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/reconcile/reconciler.h"
+#include "deviceplugin/services/kubelet/registrar.h"
+#include "deviceplugin/services/reconcile/drift_watch.h"
+#include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/log/log.h"
 
 namespace railhead {

@@ -8,8 +8,8 @@
 #include <utility>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/daemon/leaves.h"
-#include "deviceplugin/daemon/reach.h"
+#include "deviceplugin/services/lldp/lldp_service.h"
+#include "deviceplugin/services/reachability/reachability_service.h"
 #include "deviceplugin/support/metrics/process_facts.h"
 #include "netns/base/files.h"
 

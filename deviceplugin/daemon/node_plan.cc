@@ -5,10 +5,10 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/connectivity/settings.h"
-#include "deviceplugin/isolation/settings.h"
-#include "deviceplugin/leasing/lease_check.h"
-#include "deviceplugin/provision/provisioner.h"
+#include "deviceplugin/services/address_leasing/lease_check.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -3,8 +3,8 @@
 // Threads: thread-safe.
 #pragma once
 
-#include "deviceplugin/health/rules.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/health/rules.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

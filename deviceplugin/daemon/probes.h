@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "deviceplugin/daemon/activity.h"
-#include "deviceplugin/kubelet/activity.h"
+#include "deviceplugin/services/kubelet/resource_stats.h"
 #include "deviceplugin/support/http/http_message.h"
 
 namespace railhead {

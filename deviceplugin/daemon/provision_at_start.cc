@@ -3,8 +3,8 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/provision/provisioner.h"
-#include "deviceplugin/provision/report.h"
+#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/provision/report.h"
 #include "netns/base/text.h"
 
 namespace railhead {

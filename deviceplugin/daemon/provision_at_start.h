@@ -7,7 +7,7 @@
 #pragma once
 
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/provision/watch.h"
+#include "deviceplugin/services/provision/apply_progress.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

@@ -19,7 +19,7 @@
 #include "deviceplugin/daemon/notify.h"
 #include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/probes.h"
-#include "deviceplugin/provision/watch.h"
+#include "deviceplugin/services/provision/apply_progress.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/worker/heartbeat.h"
 

@@ -15,7 +15,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "cni/state/rival_claims.h"
-#include "deviceplugin/leaves/leaf_report.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
 #include "netns/nl/dcb.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "deviceplugin/doctor/checks.h"
-#include "deviceplugin/health/drains.h"
+#include "deviceplugin/services/health/drains.h"
 #include "netns/base/text.h"
 
 namespace railhead::doctor {

@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/connectivity/reach_report.h"
 #include "deviceplugin/doctor/report.h"
-#include "deviceplugin/health/drains.h"
-#include "deviceplugin/health/state_file.h"
-#include "deviceplugin/leaves/leaf_report.h"
 #include "deviceplugin/precheck/report.h"
 #include "deviceplugin/rdmatest/report.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 #include "netns/base/result.h"
 
 namespace railhead::precheck {

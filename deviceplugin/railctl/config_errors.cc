@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/connectivity/settings.h"
-#include "deviceplugin/health/rules.h"
-#include "deviceplugin/isolation/settings.h"
-#include "deviceplugin/leasing/lease_check.h"
 #include "deviceplugin/node/resources/fabric_pools.h"
-#include "deviceplugin/provision/settings.h"
 #include "deviceplugin/railctl/commands.h"
+#include "deviceplugin/services/address_leasing/lease_check.h"
+#include "deviceplugin/services/health/rules.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/provision/provision_settings.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead::railctl {

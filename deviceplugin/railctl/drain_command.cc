@@ -9,13 +9,13 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/health/drains.h"
-#include "deviceplugin/health/health_json.h"
-#include "deviceplugin/health/state_file.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/fabric_pools.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/print.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {

@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "deviceplugin/health/health_json.h"
-#include "deviceplugin/health/recording.h"
-#include "deviceplugin/health/state_file.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/health_text.h"
 #include "deviceplugin/railctl/print.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/recording.h"
+#include "deviceplugin/services/health/state_file.h"
 
 namespace railhead::railctl {
 namespace {

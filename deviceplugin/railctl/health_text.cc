@@ -1,6 +1,6 @@
 #include "deviceplugin/railctl/health_text.h"
 
-#include "deviceplugin/health/rules.h"
+#include "deviceplugin/services/health/rules.h"
 
 namespace railhead::railctl {
 

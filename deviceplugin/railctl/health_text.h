@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/health/observation.h"
-#include "deviceplugin/health/state_file.h"
+#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/services/health/state_file.h"
 
 namespace railhead::railctl {
 

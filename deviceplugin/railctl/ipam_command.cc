@@ -5,10 +5,10 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/health/health_json.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/ipam_report.h"
-#include "deviceplugin/reconcile/address_facts.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/reconcile/address_facts.h"
 
 namespace railhead::railctl {
 namespace {

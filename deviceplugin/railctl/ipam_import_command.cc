@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "deviceplugin/railctl/commands.h"
-#include "deviceplugin/reconcile/holders.h"
+#include "deviceplugin/services/reconcile/address_owners.h"
 #include "ipam/store/import_state.h"
 #include "netns/base/files.h"
 

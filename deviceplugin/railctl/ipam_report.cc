@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "cni/protocol/pod_args.h"
-#include "deviceplugin/health/health_json.h"
+#include "deviceplugin/services/health/health_json.h"
 #include "netns/base/node.h"
 
 namespace railhead::railctl {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "deviceplugin/railctl/print.h"
-#include "deviceplugin/reconcile/holders.h"
+#include "deviceplugin/services/reconcile/address_owners.h"
 #include "ipam/store/store.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

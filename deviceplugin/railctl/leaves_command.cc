@@ -7,10 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/health/health_json.h"
-#include "deviceplugin/leaves/leaf_report.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/print.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
 
 namespace railhead::railctl {
 namespace {

@@ -18,9 +18,9 @@
 #include "deviceplugin/connectivity/reach_stream.h"
 #include "deviceplugin/connectivity/reach_svg.h"
 #include "deviceplugin/connectivity/reach_text.h"
-#include "deviceplugin/health/health_json.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/net_tables.h"
+#include "deviceplugin/services/health/health_json.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/connectivity/reach_summary.h"
 #include "deviceplugin/railctl/print.h"
+#include "deviceplugin/services/reachability/reach_summary.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {

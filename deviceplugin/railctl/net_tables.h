@@ -2,7 +2,7 @@
 // Threads: one.
 #pragma once
 
-#include "deviceplugin/connectivity/reach_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 
 namespace railhead::railctl {
 

@@ -3,9 +3,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/leaves/node_labels.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/print.h"
+#include "deviceplugin/services/lldp/node_labels.h"
 
 namespace railhead::railctl {
 namespace {

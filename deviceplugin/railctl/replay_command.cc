@@ -6,13 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/health/compare.h"
-#include "deviceplugin/health/health_json.h"
-#include "deviceplugin/health/recording.h"
-#include "deviceplugin/health/replay.h"
 #include "deviceplugin/railctl/commands.h"
 #include "deviceplugin/railctl/health_text.h"
 #include "deviceplugin/railctl/print.h"
+#include "deviceplugin/services/health/compare.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/recording.h"
+#include "deviceplugin/services/health/replay.h"
 #include "netns/base/files.h"
 #include "netns/json/json_reader.h"
 

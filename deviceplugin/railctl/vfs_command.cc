@@ -4,9 +4,9 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/provision/provisioner.h"
-#include "deviceplugin/provision/report.h"
 #include "deviceplugin/railctl/commands.h"
+#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/provision/report.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead::railctl {

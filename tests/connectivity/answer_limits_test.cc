@@ -1,5 +1,5 @@
 // Who is answered how often: for any interleaving of senders and any clock.
-#include "deviceplugin/connectivity/answer_limits.h"
+#include "deviceplugin/services/reachability/answer_limits.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>

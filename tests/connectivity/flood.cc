@@ -17,7 +17,7 @@
 #include <cstring>
 #include <thread>
 
-#include "deviceplugin/connectivity/probe_message.h"
+#include "deviceplugin/services/reachability/probe_message.h"
 #include "tests/netns/stand_in.h"
 
 namespace railhead::testing {

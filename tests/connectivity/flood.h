@@ -9,7 +9,7 @@
 
 #include <cstdint>
 
-#include "deviceplugin/connectivity/udp_socket.h"
+#include "deviceplugin/services/reachability/udp_socket.h"
 
 namespace railhead::testing {
 

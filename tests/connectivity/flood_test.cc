@@ -12,7 +12,7 @@
 #include <ostream>
 
 #include "cni/fabric/station_mac.h"
-#include "deviceplugin/connectivity/rail_prober.h"
+#include "deviceplugin/services/reachability/rail_prober.h"
 #include "netns/linux_kernel.h"
 #include "netns/nl/message.h"
 #include "tests/leaves/wires.h"

@@ -4,9 +4,9 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/fabric/station_mac.h"
-#include "deviceplugin/connectivity/echo_request.h"
-#include "deviceplugin/connectivity/probe_message.h"
-#include "deviceplugin/connectivity/settings.h"
+#include "deviceplugin/services/reachability/echo_request.h"
+#include "deviceplugin/services/reachability/probe_message.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 
 namespace railhead::testing {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/connectivity/rail_prober.h"
+#include "deviceplugin/services/reachability/rail_prober.h"
 #include "netns/linux_kernel.h"
 #include "tests/connectivity/fake_switch.h"
 

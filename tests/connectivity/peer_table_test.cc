@@ -1,5 +1,5 @@
 // Whom a round probes, and what two visits say, as values.
-#include "deviceplugin/connectivity/peer_table.h"
+#include "deviceplugin/services/reachability/peer_table.h"
 
 #include <gtest/gtest.h>
 

@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "deviceplugin/daemon/rail_verdicts.h"
+#include "deviceplugin/services/reachability/rail_verdicts.h"
 #include "tests/connectivity/nodes.h"
 
 namespace railhead::testing {

@@ -1,5 +1,5 @@
 // What probes of its rails mean for a PF.
-#include "deviceplugin/daemon/rail_verdicts.h"
+#include "deviceplugin/services/reachability/rail_verdicts.h"
 
 #include <gtest/gtest.h>
 

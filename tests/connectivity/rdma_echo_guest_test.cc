@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "deviceplugin/connectivity/rdma_echo.h"
+#include "deviceplugin/services/reachability/rdma_echo.h"
 #include "tests/netns/guest_fixture.h"
 #include "tests/netns/soft_roce_pair.h"
 

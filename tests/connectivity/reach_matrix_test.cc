@@ -7,12 +7,12 @@
 #include <set>
 #include <sstream>
 
-#include "deviceplugin/connectivity/node_names.h"
 #include "deviceplugin/connectivity/reach_faults.h"
 #include "deviceplugin/connectivity/reach_stream.h"
-#include "deviceplugin/connectivity/reach_summary.h"
 #include "deviceplugin/connectivity/reach_svg.h"
 #include "deviceplugin/connectivity/reach_text.h"
+#include "deviceplugin/services/reachability/node_names.h"
+#include "deviceplugin/services/reachability/reach_summary.h"
 #include "tests/connectivity/reach_values.h"
 #include "tests/ipam/rapidcheck.h"
 

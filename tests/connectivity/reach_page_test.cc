@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/daemon/reach.h"
+#include "deviceplugin/services/reachability/reachability_service.h"
 #include "netns/base/text.h"
 #include "tests/connectivity/reach_values.h"
 #include "tests/metrics/documented_metrics.h"

@@ -1,6 +1,6 @@
 // The report as JSON and as railheadd's file: whatever it says is read as it was written, and nothing else is
 // read.
-#include "deviceplugin/connectivity/reach_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

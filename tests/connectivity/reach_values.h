@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/connectivity/reach_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 
 namespace railhead::testing {
 

@@ -7,9 +7,9 @@
 #include <atomic>
 #include <thread>
 
-#include "deviceplugin/connectivity/echo_server.h"
-#include "deviceplugin/connectivity/probe_message.h"
-#include "deviceplugin/connectivity/volley.h"
+#include "deviceplugin/services/reachability/echo_server.h"
+#include "deviceplugin/services/reachability/probe_burst.h"
+#include "deviceplugin/services/reachability/probe_message.h"
 #include "netns/ns/netns.h"
 
 namespace railhead::testing {

@@ -6,7 +6,7 @@
 
 #include "cni/fabric/station_mac.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/connectivity/reach_watch.h"
+#include "deviceplugin/services/reachability/reach_watch.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"
 #include "tests/connectivity/fake_switch.h"

@@ -1,5 +1,5 @@
 // Whose accelerators preferred allocation has in mind.
-#include "deviceplugin/binding/admission_hints.h"
+#include "deviceplugin/services/late_binding/admission_hints.h"
 
 #include <gtest/gtest.h>
 

@@ -13,7 +13,7 @@
 #include "cni/attachment/slot_client.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
 #include "tests/deviceplugin/daemon_process.h"

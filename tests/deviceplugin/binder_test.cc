@@ -1,5 +1,5 @@
 // Which device a slot becomes: the one next to the pod's accelerator, whichever that is.
-#include "deviceplugin/binding/binder.h"
+#include "deviceplugin/services/late_binding/binder.h"
 
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -19,9 +19,9 @@
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/binding/bind_server.h"
 #include "deviceplugin/node/resources/fabric_pools.h"
 #include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "tests/sysfs/machines.h"

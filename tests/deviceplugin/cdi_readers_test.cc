@@ -1,6 +1,6 @@
 // A container runtime's memory of CDI specs is behind /run/cdi by as long as its threads wait for a CPU.
 // PreStartContainer answers when it has caught up.
-#include "deviceplugin/kubelet/cdi_readers.h"
+#include "deviceplugin/services/kubelet/cdi_readers.h"
 
 #include <poll.h>
 #include <sys/inotify.h>
@@ -16,7 +16,7 @@
 
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/kubelet/calls.h"
+#include "deviceplugin/services/kubelet/handlers.h"
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
 #include "tests/deviceplugin/two_rails.h"

@@ -1,5 +1,5 @@
 // What pods were told, and what is so by now: on a fake kernel.
-#include "deviceplugin/drift/drift_watch.h"
+#include "deviceplugin/services/reconcile/drift_watch.h"
 
 #include <gtest/gtest.h>
 

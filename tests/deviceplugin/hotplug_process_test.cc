@@ -23,7 +23,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/health/state_file.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/unique_fd.h"

@@ -1,5 +1,5 @@
 // The client of kubelet's pod-resources API against a server that answers, hangs and restarts.
-#include "deviceplugin/kubelet/pod_resources.h"
+#include "deviceplugin/services/kubelet/pod_resources.h"
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <condition_variable>
 #include <mutex>
 
-#include "deviceplugin/kubelet/proto/podresources_v1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/proto/podresources_v1.grpc.pb.h"
 #include "netns/base/files.h"
 #include "tests/cni/temp_root.h"
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "deviceplugin/reconcile/reconciler.h"
+#include "deviceplugin/services/reconcile/reconciler.h"
 #include "tests/cni/rails_fixture.h"
 
 namespace railhead::testing {

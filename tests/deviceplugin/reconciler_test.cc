@@ -1,5 +1,5 @@
 // Attachments whose DEL never came.
-#include "deviceplugin/reconcile/reconciler.h"
+#include "deviceplugin/services/reconcile/reconciler.h"
 
 #include <gtest/gtest.h>
 

@@ -27,7 +27,7 @@
 
 #include "cni/attachment/announce_repeat.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/reconcile/announcer.h"
+#include "deviceplugin/services/reconcile/announcer.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"

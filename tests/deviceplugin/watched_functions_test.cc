@@ -1,4 +1,4 @@
-#include "deviceplugin/daemon/watched_functions.h"
+#include "deviceplugin/services/health/watched_functions.h"
 
 #include <set>
 #include <string>

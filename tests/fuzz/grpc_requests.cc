@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/kubelet/calls.h"
+#include "deviceplugin/services/kubelet/handlers.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

@@ -22,8 +22,8 @@ railhead_library(fuzz_plugin
   DEPS fuzz_state railhead_netns)
 # Of libraries other than those beside them here, with which they share names.
 set_source_files_properties(
-  ${CMAKE_SOURCE_DIR}/cni/attachment/plugin_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc
-  ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc
+  ${CMAKE_SOURCE_DIR}/cni/attachment/plugin_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/health_json.cc
+  ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/rules.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/state_file.cc
   PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 find_library(LMDB_ARCHIVE liblmdb.a REQUIRED)
 railhead_library(fuzz_ipam
@@ -65,17 +65,17 @@ railhead_library(fuzz_daemon
   SOURCES ${CMAKE_SOURCE_DIR}/cni/state/allocation.cc ${CMAKE_SOURCE_DIR}/cni/state/cdi_spec.cc
           ${CMAKE_SOURCE_DIR}/cni/nccl/nccl_files.cc ${CMAKE_SOURCE_DIR}/cni/state/journal.cc
           ${CMAKE_SOURCE_DIR}/cni/state/journal_scan.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/health/health_json.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/health/state_file.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/slots.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/provision/settings.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/health_json.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/rules.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/state_file.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/slots.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/provision/provision_settings.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/node/topology/accelerators.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/topology/topology_config.cc
   DEPS fuzz_pools railhead_sys)
 
 railhead_library(fuzz_health
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/health/compare.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/judge.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/health/monitor.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rate_window.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/health/recorded_device.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/recording.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/health/replay.cc ${CMAKE_SOURCE_DIR}/deviceplugin/health/rules_json.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/compare.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/judge.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/monitor.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/rate_window.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/recorded_device.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/recording.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/replay.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/health/rules_json.cc
   DEPS fuzz_daemon)
 
 railhead_library(fuzz_metrics
@@ -109,27 +109,27 @@ target_include_directories(fuzz_kubelet_proto SYSTEM PUBLIC ${CMAKE_BINARY_DIR})
 target_compile_options(fuzz_kubelet_proto PRIVATE -w -fsanitize=${RAILHEAD_SANITIZE})
 target_link_libraries(fuzz_kubelet_proto PUBLIC ${PROTOBUF_LITE} Threads::Threads)
 railhead_library(fuzz_kubelet
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/calls.cc ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/cdi_readers.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/kubelet/gate.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/services/kubelet/handlers.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/kubelet/cdi_readers.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/kubelet/prestart_gate.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/allocate.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/cdi_grant.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/device_info.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/grant.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/preferred.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/inventory/vdpa.cc
   DEPS fuzz_daemon fuzz_kubelet_proto)
 
 railhead_library(fuzz_leaves
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/leaves/leaf_report.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/services/lldp/lldp_report.cc
   DEPS fuzz_skel fuzz_netns)
 
 railhead_library(fuzz_connectivity
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/node_names.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/probe_message.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/services/reachability/node_names.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/reachability/probe_message.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_faults.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_matrix.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_stream.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/reachability/reach_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_stream.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/support/keys/shared_keys.cc
   DEPS fuzz_state fuzz_netns railhead_tls)
 
 railhead_library(fuzz_leasing
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/base64.cc ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/connection.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/support/kubernetes/kube_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/leasing/kube_names.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/support/kubernetes/kube_config.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/address_leasing/kube_names.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/name_lookup.cc ${CMAKE_SOURCE_DIR}/deviceplugin/support/http/tls_context.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/support/kubernetes/yaml_json.cc ${CMAKE_SOURCE_DIR}/ipam/lease/cluster_records.cc
   DEPS fuzz_skel railhead_tls railhead_yaml)

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/leaves/leaf_report.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {

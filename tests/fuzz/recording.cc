@@ -1,10 +1,10 @@
 // Recordings of health, as `railctl replay` is given them by people and by nodes.
-#include "deviceplugin/health/recording.h"
+#include "deviceplugin/services/health/recording.h"
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/health/compare.h"
-#include "deviceplugin/health/replay.h"
+#include "deviceplugin/services/health/compare.h"
+#include "deviceplugin/services/health/replay.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

@@ -20,7 +20,7 @@
 
 #include "cni/attachment/slot_client.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/binding/bind_server.h"
+#include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"

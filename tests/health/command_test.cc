@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/health/state_file.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "tests/cni/process.h"
 #include "tests/cni/temp_root.h"
 #include "tests/health/support.h"

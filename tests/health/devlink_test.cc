@@ -3,7 +3,7 @@
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
 
-#include "deviceplugin/health/driver_source.h"
+#include "deviceplugin/services/health/driver_source.h"
 #include "netns/nl/devlink_health.h"
 #include "netns/nl/devlink_info.h"
 #include "netns/nl/devlink_messages.h"

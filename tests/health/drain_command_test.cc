@@ -3,8 +3,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/health/drains.h"
-#include "deviceplugin/health/state_file.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "tests/cni/process.h"
 #include "tests/health/support.h"
 #include "tests/sysfs/fake_sysfs.h"

@@ -1,5 +1,5 @@
 // What an operator takes out of use: the file, and what it does to health.
-#include "deviceplugin/health/drains.h"
+#include "deviceplugin/services/health/drains.h"
 
 #include <gtest/gtest.h>
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/health/driver_source.h"
+#include "deviceplugin/services/health/driver_source.h"
 
 namespace railhead::testing {
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "deviceplugin/health/watch.h"
+#include "deviceplugin/services/health/watch.h"
 #include "netns/base/files.h"
 #include "netns/nl/devlink_health.h"
 #include "netns/sys/pci.h"

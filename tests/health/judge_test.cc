@@ -1,4 +1,4 @@
-#include "deviceplugin/health/judge.h"
+#include "deviceplugin/services/health/judge.h"
 
 #include <gtest/gtest.h>
 

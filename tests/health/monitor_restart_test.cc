@@ -1,7 +1,7 @@
 // What a new process makes of the state that an earlier one has left.
 #include <gtest/gtest.h>
 
-#include "deviceplugin/health/monitor.h"
+#include "deviceplugin/services/health/monitor.h"
 #include "tests/health/support.h"
 
 namespace railhead::testing {

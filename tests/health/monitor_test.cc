@@ -1,4 +1,4 @@
-#include "deviceplugin/health/monitor.h"
+#include "deviceplugin/services/health/monitor.h"
 
 #include <gtest/gtest.h>
 

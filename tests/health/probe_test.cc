@@ -1,4 +1,4 @@
-#include "deviceplugin/health/probe.h"
+#include "deviceplugin/services/health/probe.h"
 
 #include <gtest/gtest.h>
 

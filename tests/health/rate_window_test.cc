@@ -1,4 +1,4 @@
-#include "deviceplugin/health/rate_window.h"
+#include "deviceplugin/services/health/rate_window.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "deviceplugin/health/rules.h"
+#include "deviceplugin/services/health/rules.h"
 
 #include <gtest/gtest.h>
 

@@ -1,11 +1,11 @@
-#include "deviceplugin/health/state_file.h"
+#include "deviceplugin/services/health/state_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/health/health_json.h"
+#include "deviceplugin/services/health/health_json.h"
 #include "netns/base/files.h"
 #include "tests/cni/temp_root.h"
 #include "tests/health/support.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/health/observation.h"
+#include "deviceplugin/services/health/observation.h"
 
 namespace railhead::testing {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/health/watch.h"
+#include "deviceplugin/services/health/watch.h"
 #include "tests/health/fake_driver_source.h"
 #include "tests/health/support.h"
 #include "tests/sysfs/fake_sysfs.h"

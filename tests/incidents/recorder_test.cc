@@ -1,12 +1,12 @@
 // What railheadd keeps of what it observed: when it is written, how much, and after what went wrong.
-#include "deviceplugin/health/recorder.h"
+#include "deviceplugin/services/health/recorder.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 
-#include "deviceplugin/health/replay.h"
+#include "deviceplugin/services/health/replay.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/cni/temp_root.h"

@@ -1,12 +1,12 @@
 // The format: what is read of it, and what is refused, by line.
-#include "deviceplugin/health/recording.h"
+#include "deviceplugin/services/health/recording.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "deviceplugin/health/rules_json.h"
+#include "deviceplugin/services/health/rules_json.h"
 #include "tests/health/support.h"
 
 namespace railhead::testing {

@@ -1,11 +1,11 @@
 // Other rules over what was recorded: what they find, what differs, and what they cannot know.
-#include "deviceplugin/health/replay.h"
+#include "deviceplugin/services/health/replay.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-#include "deviceplugin/health/compare.h"
+#include "deviceplugin/services/health/compare.h"
 #include "tests/health/support.h"
 
 namespace railhead::testing {

@@ -13,9 +13,9 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/health/drains.h"
-#include "deviceplugin/health/replay.h"
-#include "deviceplugin/health/watch.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/replay.h"
+#include "deviceplugin/services/health/watch.h"
 #include "tests/health/fake_driver_source.h"
 #include "tests/health/support.h"
 #include "tests/sysfs/fake_sysfs.h"

@@ -5,8 +5,8 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/health/drains.h"
-#include "deviceplugin/isolation/taints.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/node_status/taints.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
 #include "tests/leasing/kube_server.h"

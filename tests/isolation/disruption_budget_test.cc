@@ -1,5 +1,5 @@
 // Never more nodes out of use than the budget says, whatever happens to requests.
-#include "deviceplugin/isolation/disruption_budget.h"
+#include "deviceplugin/services/node_status/disruption_budget.h"
 
 #include <gtest/gtest.h>
 

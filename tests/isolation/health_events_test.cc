@@ -1,11 +1,11 @@
 // Which events there are between two looks, and how many of them are told.
-#include "deviceplugin/isolation/health_events.h"
+#include "deviceplugin/services/node_status/health_events.h"
 
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/isolation/event_object.h"
+#include "deviceplugin/services/node_status/event_object.h"
 #include "tests/isolation/support.h"
 
 namespace railhead::testing {

@@ -1,13 +1,12 @@
 // What is told arrives at the API server's stand-in, whatever else happens there.
-#include "deviceplugin/isolation/isolator.h"
-
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/isolation/isolation_loop.h"
-#include "deviceplugin/isolation/taints.h"
+#include "deviceplugin/services/node_status/node_status_loop.h"
+#include "deviceplugin/services/node_status/node_status_writer.h"
+#include "deviceplugin/services/node_status/taints.h"
 #include "tests/isolation/support.h"
 #include "tests/leasing/kube_server.h"
 

@@ -1,7 +1,7 @@
 // fabric.json's object `isolation`.
-#include "deviceplugin/isolation/settings.h"
-
 #include <gtest/gtest.h>
+
+#include "deviceplugin/services/node_status/node_status_settings.h"
 
 namespace railhead::testing {
 namespace {

@@ -1,8 +1,7 @@
 // Which rails are whole, and what the node's condition and taint are then.
-#include "deviceplugin/isolation/situation.h"
-
 #include <gtest/gtest.h>
 
+#include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/isolation/support.h"
 
 namespace railhead::testing {

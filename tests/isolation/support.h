@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/isolation/situation.h"
+#include "deviceplugin/services/node_status/rail_states.h"
 
 namespace railhead::testing {
 

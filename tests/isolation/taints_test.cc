@@ -1,5 +1,5 @@
 // Our taint among those of others.
-#include "deviceplugin/isolation/taints.h"
+#include "deviceplugin/services/node_status/taints.h"
 
 #include <gtest/gtest.h>
 

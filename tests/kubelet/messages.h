@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 #include "tests/kubelet/seen.h"
 #include "tests/kubelet/trace.h"
 

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "deviceplugin/kubelet/proto/pluginregistration_v1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/proto/pluginregistration_v1.grpc.pb.h"
 #include "netns/base/files.h"
 
 namespace railhead::testing {

@@ -1,5 +1,5 @@
 // The daemon's thread, on a real store and with the machine's own clock.
-#include "deviceplugin/leasing/leasing_loop.h"
+#include "deviceplugin/services/address_leasing/leasing_loop.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/leasing/lease_plan.h"
+#include "deviceplugin/services/address_leasing/lease_plan.h"
 #include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 #include "tests/lease/memory_store.h"

@@ -1,7 +1,7 @@
 #include <csignal>
 
-#include "deviceplugin/leasing/etcd_store.h"
-#include "deviceplugin/leasing/kube_store.h"
+#include "deviceplugin/services/address_leasing/etcd_store.h"
+#include "deviceplugin/services/address_leasing/kube_store.h"
 #include "tests/cni/temp_root.h"
 #include "tests/lease/memory_store.h"
 #include "tests/leasing/certificates.h"

@@ -4,7 +4,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/leasing/etcd_store.h"
+#include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "netns/json/json_reader.h"
 #include "tests/leasing/certificates.h"
 #include "tests/leasing/etcd_cluster.h"

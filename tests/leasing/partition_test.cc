@@ -19,7 +19,7 @@
 #include <random>
 #include <set>
 
-#include "deviceplugin/leasing/etcd_store.h"
+#include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "netns/base/unique_fd.h"
 #include "tests/ipam/support.h"
 #include "tests/lease/simulation/checker.h"

@@ -1,5 +1,5 @@
 // Cables that are where they belong, that are not, and that changed places.
-#include "deviceplugin/leaves/cabling.h"
+#include "deviceplugin/services/lldp/cabling.h"
 
 #include <gtest/gtest.h>
 

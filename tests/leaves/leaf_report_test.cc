@@ -1,11 +1,10 @@
 // The report as JSON, as railheadd's file, and as a list of many nodes.
-#include "deviceplugin/leaves/leaf_report.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/lldp/lldp_report.h"
 #include "tests/cni/temp_root.h"
 #include "tests/leaves/support.h"
 

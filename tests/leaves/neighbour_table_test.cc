@@ -1,5 +1,5 @@
 // Who stays, who is forgotten, and when.
-#include "deviceplugin/leaves/neighbour_table.h"
+#include "deviceplugin/services/lldp/neighbour_table.h"
 
 #include <gtest/gtest.h>
 

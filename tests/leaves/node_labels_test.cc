@@ -1,5 +1,5 @@
 // Labels of nodes: what they say, and that Kubernetes takes them.
-#include "deviceplugin/leaves/node_labels.h"
+#include "deviceplugin/services/lldp/node_labels.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/leaves/leaf_report.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
 
 namespace railhead::testing {
 

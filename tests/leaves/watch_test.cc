@@ -9,7 +9,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "deviceplugin/leaves/leaf_watch.h"
+#include "deviceplugin/services/lldp/lldp_watch.h"
 #include "netns/linux_kernel.h"
 #include "tests/cni/temp_root.h"
 #include "tests/leaves/wires.h"

@@ -1,5 +1,5 @@
 // How often NICs are asked, whoever asks for their page and however often.
-#include "deviceplugin/nics/cached_nic_page.h"
+#include "deviceplugin/services/nic_metrics/cached_nic_page.h"
 
 #include <gtest/gtest.h>
 

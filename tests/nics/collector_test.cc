@@ -1,5 +1,5 @@
 // What is collected of NICs, and whose it is said to be: on a fake kernel, with counters of a test's own.
-#include "deviceplugin/nics/collector.h"
+#include "deviceplugin/services/nic_metrics/collector.h"
 
 #include <gtest/gtest.h>
 

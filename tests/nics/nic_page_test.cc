@@ -1,5 +1,5 @@
 // The page of NICs, as a strict reader takes it.
-#include "deviceplugin/nics/nic_page.h"
+#include "deviceplugin/services/nic_metrics/nic_page.h"
 
 #include <gtest/gtest.h>
 

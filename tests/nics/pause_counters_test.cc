@@ -1,5 +1,5 @@
 // Drivers' names of pause counters.
-#include "deviceplugin/nics/pause_counters.h"
+#include "deviceplugin/services/nic_metrics/pause_counters.h"
 
 #include <gtest/gtest.h>
 

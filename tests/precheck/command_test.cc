@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/health/drains.h"
-#include "deviceplugin/health/state_file.h"
-#include "deviceplugin/leaves/leaf_report.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
 #include "tests/cni/process.h"
 #include "tests/doctor/node.h"
 

@@ -2,8 +2,8 @@
 // fails in the middle is taken back.
 #include <cerrno>
 
-#include "deviceplugin/provision/report.h"
-#include "deviceplugin/provision/vf_mac.h"
+#include "deviceplugin/services/provision/report.h"
+#include "deviceplugin/services/provision/vf_mac.h"
 #include "netns/base/text.h"
 #include "tests/provision/fixture.h"
 

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/provision/control.h"
+#include "deviceplugin/services/provision/vf_control.h"
 #include "tests/fake/fake_kernel.h"
 #include "tests/sysfs/fake_sysfs.h"
 

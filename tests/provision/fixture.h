@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/provision/provisioner.h"
+#include "deviceplugin/services/provision/provisioner.h"
 #include "tests/fake/fake_kernel.h"
 #include "tests/provision/fake_control.h"
 #include "tests/sysfs/fake_sysfs.h"

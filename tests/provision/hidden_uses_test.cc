@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "deviceplugin/provision/report.h"
+#include "deviceplugin/services/provision/report.h"
 #include "tests/provision/fixture.h"
 
 namespace railhead::testing {

@@ -3,7 +3,7 @@
 
 #include "cni/attachment/device_locks.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/provision/report.h"
+#include "deviceplugin/services/provision/report.h"
 #include "netns/base/file_lock.h"
 #include "tests/provision/fixture.h"
 

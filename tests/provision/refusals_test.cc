@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/attachment/device_locks.h"
-#include "deviceplugin/provision/report.h"
+#include "deviceplugin/services/provision/report.h"
 #include "netns/base/files.h"
 #include "tests/provision/fixture.h"
 

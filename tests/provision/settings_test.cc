@@ -1,7 +1,7 @@
 // What fabric.json's object "provision" may say.
-#include "deviceplugin/provision/settings.h"
-
 #include <gtest/gtest.h>
+
+#include "deviceplugin/services/provision/provision_settings.h"
 
 namespace railhead::testing {
 namespace {

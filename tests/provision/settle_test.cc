@@ -1,7 +1,7 @@
 // After VFs were made: drivers that do not come, and interfaces that udev renames meanwhile.
 #include <chrono>
 
-#include "deviceplugin/provision/report.h"
+#include "deviceplugin/services/provision/report.h"
 #include "tests/provision/fixture.h"
 
 namespace railhead::testing {

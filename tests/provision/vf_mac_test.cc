@@ -1,5 +1,5 @@
 // Derived MACs: what they promise, by vectors and by property.
-#include "deviceplugin/provision/vf_mac.h"
+#include "deviceplugin/services/provision/vf_mac.h"
 
 #include <gtest/gtest.h>
 

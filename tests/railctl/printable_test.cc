@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/connectivity/reach_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 #include "netns/base/node.h"
 #include "tests/cni/process.h"
 #include "tests/cni/temp_root.h"

@@ -1,0 +1,213 @@
+#include "deviceplugin/services/address_leasing/kube_store.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deviceplugin/services/address_leasing/kube_names.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::json;
+using Kind = LeaseKey::Kind;
+
+constexpr const char* kApiVersion = "railhead.io/v1alpha1";
+constexpr const char* kGroupPath = "/apis/railhead.io/v1alpha1/";
+constexpr char kRevisionSeparator = '/';
+
+std::string ResourcePath(Kind kind) {
+  return std::string(kGroupPath) + (kind == Kind::kBlock ? "addressblocks" : "nodeaddresses");
+}
+
+Error Malformed(const std::string& why) {
+  return {ErrorCode::kMalformed, "the Kubernetes API's answer: " + why,
+          "see that manifests/components/kubernetes-store of this version is applied, and that nothing else "
+          "writes its "
+          "resources",
+          0};
+}
+
+Error Conflict(const std::string& why) {
+  return {ErrorCode::kConflict, why, "", 0};
+}
+
+// Dumped as all values are: keys sorted, no blanks.
+std::string Dump(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+struct Revision {
+  std::string uid;
+  std::string version;
+};
+
+Result<Revision> ParseRevision(const LeaseEntry& seen) {
+  const std::size_t at = seen.revision.find(kRevisionSeparator);
+  if (at == std::string::npos) {
+    return Fail(ErrorCode::kInvalid, "'" + seen.revision + "' is no revision of the Kubernetes API");
+  }
+  return Revision{seen.revision.substr(0, at), seen.revision.substr(at + 1)};
+}
+
+Result<LeaseEntry> ParseObject(Kind kind, JsonReader object) {
+  LeaseEntry entry;
+  std::string name;
+  if (auto metadata = object.Object("metadata")) {
+    name = metadata->RequiredString("name");
+    entry.revision =
+        metadata->RequiredString("uid") + kRevisionSeparator + metadata->RequiredString("resourceVersion");
+  }
+  const Json* spec = object.Raw("spec");
+  if (!object.status()) return Fail(Malformed(object.status().error().message));
+  auto key = ParseKubeName(kind, name);
+  if (!key) return Fail(Malformed("'" + name + "' is no name of ours"));
+  if (spec == nullptr || !spec->is_object()) return Fail(Malformed("'" + name + "' has no spec"));
+  entry.key = std::move(*key);
+  entry.value = Dump(*spec);
+  return entry;
+}
+
+// The first name behind it.
+std::string After(const std::string& name) {
+  return name + std::string(1, '\0');
+}
+
+class KubeStore : public ClusterStore {
+ public:
+  KubeStore(const KubeAccess& access, std::chrono::milliseconds timeout) : api_(access, timeout) {}
+
+  Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) override {
+    const std::string name = RH_TRY(KubeNameOf(key));
+    const KubeAnswer answer = RH_TRY_WRAP(api_.Call("GET", PathOf(key.kind, name)), "reading " + name);
+    if (answer.status == KubeAnswer::Status::kNotFound) return std::nullopt;
+    if (answer.status == KubeAnswer::Status::kExpired) return Fail(Malformed("an object that is too old"));
+    LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
+    if (entry.key != key) return Fail(Malformed("it is another object than " + name));
+    return entry;
+  }
+
+  Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value) override {
+    const std::string name = RH_TRY(KubeNameOf(key));
+    const Json object = RH_TRY(Object(key, name, value));
+    return WithContext(Change("POST", ResourcePath(key.kind), key, object), "creating " + name);
+  }
+
+  Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) override {
+    const std::string name = RH_TRY(KubeNameOf(seen.key));
+    const Revision revision = RH_TRY(ParseRevision(seen));
+    Json object = RH_TRY(Object(seen.key, name, value));
+    object["metadata"]["uid"] = revision.uid;
+    object["metadata"]["resourceVersion"] = revision.version;
+    return WithContext(Change("PUT", PathOf(seen.key.kind, name), seen.key, object), "changing " + name);
+  }
+
+  Result<void> Remove(const LeaseEntry& seen) override {
+    const std::string name = RH_TRY(KubeNameOf(seen.key));
+    const Revision revision = RH_TRY(ParseRevision(seen));
+    const Json options = {{"apiVersion", "v1"},
+                          {"kind", "DeleteOptions"},
+                          {"preconditions", {{"uid", revision.uid}, {"resourceVersion", revision.version}}}};
+    const KubeAnswer answer =
+        RH_TRY_WRAP(api_.Call("DELETE", PathOf(seen.key.kind, name), options.dump()), "removing " + name);
+    if (answer.status != KubeAnswer::Status::kDone)
+      return Fail(Conflict("removing " + name + ": it is gone"));
+    // The object itself is the answer when something keeps it.
+    JsonReader reader = answer.document.Root();
+    if (reader.String("kind") == "Status") return {};
+    if (auto metadata = reader.Object("metadata");
+        metadata && !metadata->Strings("finalizers").value_or(std::vector<std::string>{}).empty()) {
+      return Fail(ErrorCode::kUnavailable, "removing " + name + ": finalizers that are not ours keep it",
+                  "kubectl edit the object and remove its finalizers");
+    }
+    return {};
+  }
+
+  Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
+                                         std::size_t limit) override {
+    const std::string first = RH_TRY(KubeNameOf(LeaseKey::Block(pool, from)));
+    auto listed = RH_TRY_WRAP(List(Kind::kBlock, first, limit), "listing the blocks of " + pool);
+    // Behind the pool's blocks come other pools'.
+    std::erase_if(listed, [&](const LeaseEntry& entry) { return entry.key.pool != pool; });
+    return listed;
+  }
+
+  Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override {
+    return WithContext(List(Kind::kNode, after.empty() ? "" : After(after), limit), "listing nodes");
+  }
+
+  [[nodiscard]] std::uint64_t calls() const override { return api_.sent(); }
+
+ private:
+  static std::string PathOf(Kind kind, const std::string& name) { return ResourcePath(kind) + "/" + name; }
+
+  static Result<Json> Object(const LeaseKey& key, const std::string& name, const std::string& value) {
+    const auto spec = RH_TRY(JsonDocument::Parse(value, "the value of " + name));
+    if (!spec.json().is_object()) return Fail(ErrorCode::kInvalid, "the value of " + name + " is no object");
+    Json object = {{"apiVersion", kApiVersion},
+                   {"kind", key.kind == Kind::kBlock ? "AddressBlock" : "NodeAddresses"},
+                   {"metadata", {{"name", name}}},
+                   {"spec", spec.json()}};
+    if (key.kind == Kind::kBlock) {
+      const std::string pool = RH_TRY(KubePoolName(key.pool));
+      object["metadata"]["labels"] = {{kKubePoolLabel, pool}};
+    }
+    return object;
+  }
+
+  Result<LeaseEntry> Change(const std::string& method, const std::string& path, const LeaseKey& key,
+                            const Json& object) {
+    const KubeAnswer answer = RH_TRY(api_.Call(method, path, Dump(object)));
+    if (answer.status != KubeAnswer::Status::kDone) return Fail(Conflict("it is gone"));
+    LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
+    if (entry.key != key) return Fail(Malformed("it is another object than was sent"));
+    if (entry.value != Dump(object["spec"])) {
+      return Fail(Malformed("the server has kept something else than was sent: " + entry.value));
+    }
+    return entry;
+  }
+
+  // Objects whose names sort from `start` on.
+  Result<std::vector<LeaseEntry>> List(Kind kind, const std::string& start, std::size_t limit) {
+    std::vector<LeaseEntry> entries;
+    std::string token = start.empty() ? "" : KubeContinueAt(start);
+    // A server may answer with fewer than it has, and a token for the rest.
+    while (entries.size() < limit) {
+      std::string target = ResourcePath(kind) + "?limit=" + std::to_string(limit - entries.size());
+      if (!token.empty()) target += "&continue=" + EscapeForQuery(token);
+      const KubeAnswer answer = RH_TRY(api_.Call("GET", target));
+      if (answer.status != KubeAnswer::Status::kDone) {
+        return Fail(ErrorCode::kUnavailable, "the list has changed too much while it was read", "try again");
+      }
+      JsonReader reader = answer.document.Root();
+      std::string next;
+      if (auto metadata = reader.Object("metadata")) {
+        next = metadata->String("continue").value_or("");
+        metadata->RequiredString("resourceVersion");
+      } else {
+        return Fail(Malformed("it is no list"));
+      }
+      for (JsonReader& item : reader.Objects("items")) {
+        entries.push_back(RH_TRY(ParseObject(kind, std::move(item))));
+      }
+      if (!reader.status()) return Fail(Malformed(reader.status().error().message));
+      if (entries.size() > limit) return Fail(Malformed("it has more objects than were asked for"));
+      if (next.empty()) break;
+      token = std::move(next);
+    }
+    return entries;
+  }
+
+  KubeApi api_;
+};
+
+}  // namespace
+
+std::unique_ptr<ClusterStore> MakeKubeStore(const KubeAccess& access, std::chrono::milliseconds timeout) {
+  return std::make_unique<KubeStore>(access, timeout);
+}
+
+}  // namespace railhead

@@ -1,0 +1,130 @@
+#include "deviceplugin/services/health/drains.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "cni/state/paths.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/files.h"
+#include "netns/base/state_folder.h"
+#include "netns/json/json_reader.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr std::int64_t kVersion = 1;
+constexpr std::chrono::seconds kLockLimit{10};
+constexpr const char* kWhat = "keeping what is drained";
+
+Drain ReadDrain(JsonReader* reader) {
+  Drain drain;
+  drain.device = reader->RequiredString("device");
+  drain.name = reader->String("name").value_or(drain.device);
+  drain.reason = reader->String("reason").value_or("");
+  const auto since = ParseTime(reader->RequiredString("since"));
+  if (since) {
+    drain.since = *since;
+  } else {
+    reader->Fail("since", "is no time", "as 2026-03-01T12:00:00Z");
+  }
+  return drain;
+}
+
+Result<void> Write(const Root& root, const std::vector<Drain>& drains) {
+  Json json = {{"version", kVersion}, {"drains", Json::array()}};
+  for (const Drain& drain : drains) {
+    Json one = {{"device", drain.device}, {"name", drain.name}, {"since", FormatTime(drain.since)}};
+    if (!drain.reason.empty()) one["reason"] = drain.reason;
+    json["drains"].push_back(std::move(one));
+  }
+  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  RH_TRY(MakeStateFolderOf(root, DrainsPath(root)));
+  return WriteAtomic(DrainsPath(root), text, Sync::kDurable, 0644);
+}
+
+// Reads, lets `change` change, and writes when it says true.
+template <typename Change>
+Result<bool> Update(const Root& root, Change change) {
+  const std::string lock_path = paths::Lock(root, "drains");
+  RH_TRY_WRAP(MakeStateFolderOf(root, lock_path), kWhat);
+  const FileLock lock = RH_TRY_WRAP(FileLock::Acquire(lock_path, kLockLimit), kWhat);
+  auto drains = RH_TRY(ReadDrains(root));
+  if (!change(drains)) return false;
+  RH_TRY_WRAP(Write(root, drains), kWhat);
+  return true;
+}
+
+auto Of(const std::string& device) {
+  return [&device](const Drain& drain) { return drain.device == device; };
+}
+
+}  // namespace
+
+std::string DrainsPath(const Root& root) {
+  return root.Path(kDrainsPath);
+}
+
+Result<std::vector<Drain>> ReadDrains(const Root& root) {
+  std::vector<Drain> drains;
+  const std::string path = DrainsPath(root);
+  const auto text = RH_TRY(ReadFile(path));
+  if (!text) return drains;
+  const auto document = RH_TRY(JsonDocument::Parse(*text, path));
+  JsonReader reader = document.Root();
+  (void)reader.Int("version", kVersion, kVersion);
+  if (!reader.Has("version")) reader.Fail("version", "is required");
+  for (JsonReader& one : reader.Objects("drains")) drains.push_back(ReadDrain(&one));
+  RH_TRY(reader.status());
+  std::sort(drains.begin(), drains.end(), [](const Drain& a, const Drain& b) { return a.device < b.device; });
+  return drains;
+}
+
+Result<bool> AddDrain(const Root& root, const Drain& drain) {
+  return Update(root, [&](std::vector<Drain>& drains) {
+    if (std::any_of(drains.begin(), drains.end(), Of(drain.device))) return false;
+    drains.push_back(drain);
+    return true;
+  });
+}
+
+Result<bool> RemoveDrain(const Root& root, const std::string& device) {
+  return Update(root, [&](std::vector<Drain>& drains) { return std::erase_if(drains, Of(device)) != 0; });
+}
+
+Result<std::set<std::string>> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions) {
+  std::set<std::string> drained;
+  const auto drains = RH_TRY(ReadDrains(root));
+  for (const NicFunction& function : functions) {
+    const std::string pf = function.pf.ToString();
+    if (std::any_of(drains.begin(), drains.end(), Of(function.id)) ||
+        std::any_of(drains.begin(), drains.end(), Of(pf)))
+      drained.insert(function.id);
+  }
+  return drained;
+}
+
+Result<bool> DrainList::Refresh() {
+  struct stat status {};
+  Identity now;
+  if (::stat(DrainsPath(root_).c_str(), &status) == 0)
+    now = {status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+  if (read_ == now) return false;
+  std::map<std::string, Drain> drains;
+  for (Drain& drain : RH_TRY(ReadDrains(root_))) drains.emplace(drain.device, std::move(drain));
+  read_ = now;
+  const bool other = drains != drains_;
+  drains_ = std::move(drains);
+  return other;
+}
+
+const Drain* DrainList::Find(const std::string& device) const {
+  const auto found = drains_.find(device);
+  return found == drains_.end() ? nullptr : &found->second;
+}
+
+}  // namespace railhead

@@ -1,0 +1,78 @@
+// From observations to Healthy and Unhealthy: a state machine without clock and I/O.
+//
+// A device begins as it was last known (Restore), or Healthy. A rule that is bad for its
+// down_after takes hold; one that has hold and is good for its up_after lets go. A device
+// is Unhealthy while any rule has hold of it or of its PF. So nothing flaps at a restart,
+// and what flaps by itself stays Unhealthy until it is quiet.
+// kVfCount of a PF is the trouble of its VFs only.
+// Threads: one at a time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deviceplugin/services/health/judge.h"
+#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/services/health/rate_window.h"
+#include "deviceplugin/services/health/rules.h"
+
+namespace railhead {
+
+class HealthMonitor {
+ public:
+  explicit HealthMonitor(HealthRules rules) : rules_(std::move(rules)) {}
+
+  // Rules that are switched off let go with the next observation.
+  void SetRules(HealthRules rules);
+  // What an earlier process knew; once, before the first observation.
+  void Restore(const std::vector<DeviceHealth>& saved, HealthTime now);
+
+  // `now` never decreases. A PF's observation changes its VFs, too: observe it first.
+  std::vector<HealthChange> Observe(const HealthSubject& subject, const Observation& seen, HealthTime now);
+  // A VF that was made anew under an old name: what it had against it itself is over.
+  void Renew(const std::string& id);
+  // Devices that no longer exist for the inventory are forgotten, without a change.
+  // True when there were any.
+  bool KeepOnly(const std::set<std::string>& ids);
+
+  // nullptr: never heard of. Valid until the next call that is not const.
+  [[nodiscard]] const DeviceHealth* Find(const std::string& id) const;
+  [[nodiscard]] std::vector<DeviceHealth> All() const;  // in the order of their ids
+  // No rule of its own has hold of it or is about to: need not be watched closely.
+  [[nodiscard]] bool IsSettled(const std::string& id) const;
+
+ private:
+  using Steady = std::chrono::steady_clock::time_point;
+
+  // A rule that is bad or was so lately. Most devices have none.
+  struct Tracker {
+    HealthReason reason;
+    bool holds = false;
+    Steady bad_since;
+    std::optional<Steady> good_since;
+  };
+  struct Device {
+    DeviceHealth shown;
+    std::vector<Tracker> trackers;
+    std::map<std::pair<HealthRule, std::string>, RateWindow> windows;
+  };
+
+  Device& DeviceOf(const HealthSubject& subject, HealthTime now);
+  Verdict JudgeCounters(Device* device, HealthRule rule, const HealthSubject& subject,
+                        const Observation& seen, HealthTime now) const;
+  // True when the rule took hold or let go.
+  bool Update(Device* device, HealthRule rule, const Verdict& verdict, HealthTime now) const;
+  [[nodiscard]] std::vector<HealthReason> ReasonsFor(const Device& device) const;
+  void Show(Device* device, HealthTime now, std::vector<HealthChange>* changes) const;
+  void RestoreOfPf(const DeviceHealth& vf, HealthTime now);
+  void RestoreCounter(Device* device, const HealthReason& reason, HealthTime now) const;
+
+  HealthRules rules_;
+  std::map<std::string, Device> devices_;
+};
+
+}  // namespace railhead

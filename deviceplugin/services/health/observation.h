@@ -1,0 +1,118 @@
+// What was seen of one PCI function at one moment, and the words that health is told in.
+//
+// Ownership: plain values. Threads: values.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/rules.h"
+#include "netns/sys/rdma_sysfs.h"
+
+namespace railhead {
+
+// Durations are measured by `steady`, which nothing sets; `wall` is what people read.
+struct HealthTime {
+  std::chrono::steady_clock::time_point steady;
+  std::chrono::system_clock::time_point wall;
+
+  static HealthTime Now() { return {std::chrono::steady_clock::now(), std::chrono::system_clock::now()}; }
+};
+
+// Who is observed: what the inventory says, which outlives the function itself.
+struct HealthSubject {
+  std::string id;       // "0000:43:10.0", or of a subfunction "mlx5_core.sf.2"
+  bool is_vf = false;   // lives by a PF: a VF, or a subfunction
+  std::string pf_id;    // of a PF: its own
+  std::string pf_name;  // the PF's network device; "" unknown
+  int vf_count = 0;     // of a PF: VFs that the inventory knows
+  bool in_use = false;  // given to a pod: what the host sees of it says nothing
+  int lost_vfs = 0;     // of a PF without VFs: those that it had
+  // A VF that went with its PF, or with all others of its PF, which tells.
+  bool lost_with_pf = false;
+};
+
+struct ObservedLink {
+  std::string netdev;
+  bool admin_up = false;
+  bool carrier = false;
+  std::string operstate;  // of PFs only, else ""
+};
+
+struct ObservedPort {
+  std::string ibdev;
+  PortState state = PortState::kNop;
+};
+
+struct ObservedCounter {
+  HealthRule rule = HealthRule::kErrorRate;
+  std::string name;
+  std::uint64_t value = 0;
+};
+
+// What probes say of a PF's rail.
+struct ObservedRail {
+  // kImpaired: something is reached, but most of what can be judged is ill.
+  enum class State : std::uint8_t { kUnknown, kAlive, kImpaired, kDead };
+  State state = State::kUnknown;
+  std::string because;  // with kImpaired and kDead, for people
+
+  bool operator==(const ObservedRail&) const = default;
+};
+
+struct Observation {
+  bool present = true;               // the PCI function is there
+  bool bound = true;                 // to a driver
+  std::optional<ObservedLink> link;  // nullopt: no network device in the host's namespace
+  std::optional<ObservedPort> port;  // nullopt: no RDMA device to be seen
+  std::optional<int> vf_count;       // of a PF; nullopt: no SR-IOV
+  // Counters that were read this time; those that are not there are not told.
+  std::vector<ObservedCounter> counters;
+  std::vector<std::string> failed_reporters;  // devlink
+  std::optional<ObservedRail> rail;           // of a PF; nullopt: nobody probes it
+  std::optional<Drain> drained;               // by an operator
+  std::string not_ready;                      // why; "": it is ready
+};
+
+// Why a device is Unhealthy. `device` is whose trouble it is: the device itself or its PF.
+struct HealthReason {
+  HealthRule rule = HealthRule::kLink;
+  std::string device;
+  std::string counter;  // of rules over counters, else ""
+  std::string text;
+  std::chrono::system_clock::time_point since;
+
+  bool operator==(const HealthReason&) const = default;
+};
+
+// A device became Healthy or Unhealthy, or is Unhealthy for other reasons than before.
+struct HealthChange {
+  std::string device;
+  bool is_vf = false;
+  std::string pf;
+  bool healthy = true;
+  bool flipped = false;               // `healthy` differs from before
+  std::vector<HealthReason> reasons;  // present now
+  std::vector<HealthReason> started;  // of them, those that are new
+  std::vector<HealthReason> ended;    // those that are over
+  std::chrono::system_clock::time_point time;
+};
+
+// A device's state as it is kept over restarts.
+struct DeviceHealth {
+  std::string id;
+  bool is_vf = false;
+  std::string pf;
+  std::string pf_name;
+  bool healthy = true;
+  std::chrono::system_clock::time_point since;
+  std::vector<HealthReason> reasons;
+
+  bool operator==(const DeviceHealth&) const = default;
+};
+
+}  // namespace railhead

@@ -1,0 +1,69 @@
+// Reads what can be observed of a PCI function, cheaply enough to do it all the time.
+//
+// Where network and RDMA devices are is remembered and looked up again only when they are
+// no longer there: a VF that is well costs one small file or two, one in a pod one link.
+// An attribute that cannot be read because its device is just going away is absent.
+// Attributes: Documentation/ABI/testing/sysfs-class-net, sysfs-bus-pci-devices-aer,
+// stable/sysfs-class-infiniband.
+// Threads: one at a time.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/health/driver_source.h"
+#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/services/health/rules.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+
+class HealthProbe {
+ public:
+  // `source` may be nullptr: nothing is known of drivers then. Borrowed.
+  HealthProbe(Root root, DriverSource* source) : root_(std::move(root)), source_(source) {}
+
+  // Only what the rules that are switched on ask for; `counters`: a PF's counters, too.
+  // An error: nothing can be said of this function now. What could not be read beside
+  // the rest goes to `problems`, and what is about counters to `of_counters`.
+  Result<Observation> Read(const HealthSubject& subject, const HealthRules& rules, bool counters,
+                           std::vector<Error>* problems, std::vector<Error>* of_counters);
+  // What is remembered of other functions is forgotten.
+  void KeepOnly(const std::set<std::string>& ids);
+
+ private:
+  // Where the function's devices were last seen; "" not seen. Directories without links on
+  // the way: finding a file through those of /sys/bus and /sys/class costs as much as reading it.
+  struct Place {
+    std::string netdev;
+    std::string net_directory;
+    std::string ibdev;
+    std::string port_directory;  // of port 1
+  };
+
+  [[nodiscard]] std::string PathOf(const std::string& id) const;
+  // Whether the function is there and bound.
+  Result<void> ReadPresence(const HealthSubject& subject, Observation* seen);
+  Result<void> ReadLinkAndPresence(const HealthSubject& subject, Observation* seen);
+  Result<void> FindNetdev(const HealthSubject& subject, Place* place);
+  Result<void> FindPort(const HealthSubject& subject, Place* place);
+  Result<void> ReadPort(const HealthSubject& subject, Observation* seen);
+  Result<void> ReadAer(const std::string& id, const RuleSettings& settings, Observation* seen);
+  Result<void> ReadPortCounters(const Place& place, const RuleSettings& settings, Observation* seen);
+  Result<void> ReadStatistics(const Place& place, const RuleSettings& settings, Observation* seen);
+  void ReadCounters(const HealthSubject& subject, const HealthRules& rules, Observation* seen,
+                    std::vector<Error>* problems);
+  void ReadReporters(const HealthSubject& subject, const HealthRules& rules, Observation* seen,
+                     std::vector<Error>* problems);
+
+  Root root_;
+  DriverSource* source_;
+  std::map<std::string, Place> places_;
+};
+
+}  // namespace railhead

@@ -1,0 +1,55 @@
+// /run/railhead/health.json: every device's state, and the newest changes with reason and time.
+//
+// Written by railheadd after every change, read by it when it starts and by `railctl
+// health`; see health_json.h. The file goes with the boot, as
+// counters and links do.
+// Trouble of a PF is one entry of the history, however many VFs it reaches: else one cut
+// cable would push all else out.
+// Threads: thread-safe functions, one writer.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/health/observation.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+inline constexpr std::size_t kHealthHistory = 256;
+
+struct HealthRecord {
+  std::chrono::system_clock::time_point time;
+  std::string device;
+  bool itself = true;   // false: only VFs of `device` changed
+  std::size_t vfs = 0;  // how many of its VFs changed with it
+  bool healthy = true;
+  std::vector<HealthReason> started;
+  std::vector<HealthReason> ended;
+
+  bool operator==(const HealthRecord&) const = default;
+};
+
+struct HealthState {
+  std::vector<DeviceHealth> devices;
+  std::vector<HealthRecord> history;  // oldest first
+
+  bool operator==(const HealthState&) const = default;
+};
+
+std::string HealthStatePath(const Root& root);
+
+// nullopt: there is no file. kMalformed, kInvalid: it is none of ours.
+Result<std::optional<HealthState>> ReadHealthState(const Root& root);
+Result<void> WriteHealthState(const Root& root, const HealthState& state);
+
+// One observation round's changes as entries.
+std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes);
+// The same, appended; the oldest beyond kHealthHistory go.
+void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthRecord>* history);
+
+}  // namespace railhead

@@ -1,0 +1,62 @@
+#include "deviceplugin/services/kubelet/endpoints.h"
+
+#include <set>
+#include <string>
+#include <utility>
+
+namespace railhead {
+
+void Endpoints::Update(Offer offer) {
+  const std::lock_guard<std::mutex> lock(update_mutex_);
+  update_ = std::move(offer);
+}
+
+void Endpoints::TakeUpdate() {
+  std::optional<Offer> update;
+  {
+    const std::lock_guard<std::mutex> lock(update_mutex_);
+    update.swap(update_);
+  }
+  if (update) Take(*update);
+}
+
+std::vector<std::shared_ptr<const ResourceActivity>> Endpoints::Activities() const {
+  const std::lock_guard<std::mutex> lock(activities_mutex_);
+  return activities_;
+}
+
+void Endpoints::Take(const Offer& offer) {
+  std::set<std::string> offered;
+  for (const auto& pool : offer.pools) {
+    offered.insert(pool->spec.resource);
+    Replace(&EndpointOf(pool), {pool, offer.unhealthy});
+  }
+  for (Endpoint& endpoint : endpoints_) {
+    if (offered.contains(endpoint.resource()) || endpoint.view.pool->members.empty()) continue;
+    auto empty = std::make_shared<ResourcePool>();
+    empty->spec = endpoint.view.pool->spec;
+    Replace(&endpoint, {std::move(empty), nullptr});
+  }
+}
+
+Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const ResourcePool>& pool) {
+  for (Endpoint& endpoint : endpoints_) {
+    if (endpoint.resource() == pool->spec.resource) return endpoint;
+  }
+  endpoints_.emplace_back();
+  endpoints_.back().view.pool = pool;
+  endpoints_.back().activity = std::make_shared<ResourceActivity>(pool->spec.resource);
+  const std::lock_guard<std::mutex> lock(activities_mutex_);
+  activities_.push_back(endpoints_.back().activity);
+  return endpoints_.back();
+}
+
+void Endpoints::Replace(Endpoint* endpoint, PluginServer::View view) {
+  // kubelet asks for a resource's options only when it is registered.
+  const bool other = endpoint->view.pool->spec.handoff != view.pool->spec.handoff;
+  endpoint->view = std::move(view);
+  if (other) endpoint->server.reset();
+  if (endpoint->server) endpoint->server->Update(endpoint->view);
+}
+
+}  // namespace railhead

@@ -1,0 +1,64 @@
+// What kubelet's calls are answered with, apart from gRPC: a request goes in, an answer or an
+// error comes out.
+//
+// The socket is root's, but what comes in is checked as if it were anybody's: a request names
+// its devices at most once, no more than a node can have, and nothing is written before all
+// of it was found good. kubelet itself asks for one container at a time.
+// Threads: thread-safe, as far as the allocator is.
+// Errors: kInvalid for requests that make no sense, and those of Allocator::Allocate and
+// CheckAttached. Messages have at most kLongestMessage bytes, however long the names in them
+// are: gRPC puts them into a header.
+// Internal to kubelet/, for the messages of its proto.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/node/resources/allocate.h"
+#include "deviceplugin/node/resources/preferred.h"
+#include "deviceplugin/node/resources/resource_pool.h"
+#include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.pb.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+inline constexpr std::size_t kMostDevicesAsked = 4096;
+inline constexpr std::size_t kLongestMessage =
+    2048;  // with its hint; thrice that where it is percent-encoded
+
+// How long PreStartContainer waits for the container runtime to read CDI specs. A loaded machine needs tenths
+// of a second.
+inline constexpr std::chrono::milliseconds kCdiReaderLimit{3'000};
+
+// Of each container: its devices as asked for, what was wrong, and whose CDI specs were written again.
+struct ContainerCall {
+  std::vector<std::string> device_ids;
+  std::optional<Error> error;
+  std::vector<std::string> rewritten;
+  bool cdi_unread = false;  // no container runtime read the specs in time
+};
+using ContainerReport = std::function<void(ContainerCall call)>;
+
+Result<void> AnswerAllocate(const ResourcePool& pool, Allocator* allocator,
+                            const v1beta1::AllocateRequest& request, const ContainerReport& report,
+                            v1beta1::AllocateResponse* response);
+
+// Ids that are not of the pool are no error: kubelet may not have heard yet that they are gone.
+Result<void> AnswerPreferred(const ResourcePool& pool, const PreferHints& hints,
+                             const v1beta1::PreferredAllocationRequest& request,
+                             v1beta1::PreferredAllocationResponse* response);
+
+// Whether Allocate gives the pool's containers CDI names whose specs ADD writes.
+bool HasCdiNames(const ResourcePool& pool);
+
+// Answers when the container runtime knows the CDI specs of the devices, at the latest after `reader_limit`.
+Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
+                            const v1beta1::PreStartContainerRequest& request, const ContainerReport& report,
+                            std::chrono::milliseconds reader_limit = kCdiReaderLimit);
+
+}  // namespace railhead

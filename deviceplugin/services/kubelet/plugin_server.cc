@@ -1,0 +1,381 @@
+#include "deviceplugin/services/kubelet/plugin_server.h"
+
+#include <grpc/grpc.h>
+#include <grpcpp/grpcpp.h>
+
+#include <algorithm>
+#include <chrono>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "cni/state/paths.h"
+#include "deviceplugin/node/resources/preferred.h"
+#include "deviceplugin/services/kubelet/handlers.h"
+#include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/watcher_service.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+constexpr std::chrono::seconds kShutdownLimit{3};
+// kubelet's requests name devices of one container: far below this.
+constexpr int kMaxRequestBytes = 256 * 1024;
+// At once on a connection, where gRPC has no limit of its own: each can keep kMaxRequestBytes of a request
+// that never ends. kubelet's calls are one stream that lasts and few others; what is more waits on its side.
+// (No resource quota: to keep it gRPC closes connections as they come, kubelet's among them.)
+constexpr int kMostCalls = 64;
+
+grpc::StatusCode StatusCodeOf(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalid:
+    case ErrorCode::kMalformed:
+      return grpc::StatusCode::INVALID_ARGUMENT;
+    case ErrorCode::kNotFound:
+      return grpc::StatusCode::NOT_FOUND;
+    case ErrorCode::kConflict:
+    case ErrorCode::kBusy:
+      return grpc::StatusCode::FAILED_PRECONDITION;
+    case ErrorCode::kExhausted:
+      return grpc::StatusCode::RESOURCE_EXHAUSTED;
+    case ErrorCode::kUnsupported:
+      return grpc::StatusCode::UNIMPLEMENTED;
+    default:
+      return grpc::StatusCode::INTERNAL;
+  }
+}
+
+grpc::Status StatusOf(const Error& error) {
+  return {StatusCodeOf(error.code), Describe(error)};
+}
+
+// To check that all is attached, and that the CDI specs which the runtime reads next are there.
+bool NeedsPreStart(const ResourcePool& pool) {
+  return pool.spec.handoff == HandoffPolicy::kRequired || HasCdiNames(pool);
+}
+
+v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
+  const ResourcePool& pool = *view.pool;
+  v1beta1::ListAndWatchResponse response;
+  for (const PoolMember& member : pool.members) {
+    v1beta1::Device* device = response.add_devices();
+    device->set_id(member.function.id);
+    const bool unhealthy = view.unhealthy && view.unhealthy->contains(member.function.id);
+    device->set_health(unhealthy ? "Unhealthy" : "Healthy");
+    if (member.function.numa_node && !pool.spec.exclude_topology) {
+      device->mutable_topology()->add_nodes()->set_id(*member.function.numa_node);
+    }
+  }
+  return response;
+}
+
+grpc::ServerUnaryReactor* Answer(grpc::CallbackServerContext* context, const grpc::Status& status) {
+  grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  reactor->Finish(status);
+  return reactor;
+}
+
+}  // namespace
+
+class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
+ public:
+  Impl(std::string socket_path, View view, Wiring wiring)
+      : socket_path_(std::move(socket_path)),
+        resource_(view.pool->spec.resource),
+        pre_start_(NeedsPreStart(*view.pool)),
+        wiring_(std::move(wiring)),
+        watcher_(
+            resource_, [this] { return StreamsSoFar(); }, wiring_.streams_changed),
+        view_(std::move(view)) {}
+
+  Result<void> Serve() {
+    const std::string directory = socket_path_.substr(0, socket_path_.rfind('/'));
+    if (!Exists(directory)) {
+      return Fail(ErrorCode::kNotFound,
+                  "serving " + resource_ + ": there is no directory " + directory + " for its socket",
+                  "kubelet makes it when it starts; if kubelet's --root-dir is another, give --kubelet-dir "
+                  "(or --registry-dir)");
+    }
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + socket_path_, grpc::InsecureServerCredentials());
+    builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
+    builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMostCalls);
+    builder.AddChannelArgument(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+    builder.RegisterService(this);
+    if (wiring_.watched) builder.RegisterService(&watcher_);
+    server_ = builder.BuildAndStart();
+    if (!server_) {
+      return Fail(ErrorCode::kIo,
+                  "serving " + resource_ + " on " + socket_path_ + ": gRPC cannot listen there",
+                  "check that the directory is writable; GRPC_VERBOSITY=error prints gRPC's reason");
+    }
+    return {};
+  }
+
+  void Stop() {
+    if (!server_) return;
+    EndStreams();
+    server_->Shutdown(std::chrono::system_clock::now() + kShutdownLimit);
+    server_->Wait();
+    server_.reset();
+  }
+
+  View view() const {
+    const std::lock_guard<std::mutex> lock(view_mutex_);
+    return view_;
+  }
+  std::shared_ptr<const ResourcePool> pool() const { return view().pool; }
+
+  void Update(View view) {
+    {
+      const std::lock_guard<std::mutex> lock(view_mutex_);
+      view_ = std::move(view);
+    }
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    for (Stream* stream : streams_) stream->Changed();
+  }
+
+  int OpenStreams() const {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    return static_cast<int>(streams_.size());
+  }
+  bool NewestStreamIsOpen() const {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    return newest_ != nullptr;
+  }
+  int StreamsSoFar() const {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    return streams_so_far_;
+  }
+
+  WatcherVerdict LastVerdict() const { return watcher_.verdict(); }
+
+  const std::string& socket_path() const { return socket_path_; }
+  const std::string& resource() const { return resource_; }
+  bool pre_start() const { return pre_start_; }
+
+  // --- the service ---
+
+  grpc::ServerUnaryReactor* GetDevicePluginOptions(grpc::CallbackServerContext* context,
+                                                   const v1beta1::Empty* /*request*/,
+                                                   v1beta1::DevicePluginOptions* response) override {
+    response->set_pre_start_required(pre_start_);
+    response->set_get_preferred_allocation_available(true);
+    return Answer(context, grpc::Status::OK);
+  }
+
+  grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse>* ListAndWatch(
+      grpc::CallbackServerContext* /*context*/, const v1beta1::Empty* /*request*/) override {
+    auto* stream = new Stream(this);  // deletes itself in OnDone
+    {
+      const std::lock_guard<std::mutex> lock(streams_mutex_);
+      streams_.insert(stream);
+      ++streams_so_far_;
+      newest_ = stream;
+      if (stopping_) {
+        stream->End();
+      } else {
+        stream->Changed();
+      }
+    }
+    ++wiring_.activity->streams;
+    wiring_.streams_changed();
+    return stream;
+  }
+
+  grpc::ServerUnaryReactor* GetPreferredAllocation(grpc::CallbackServerContext* context,
+                                                   const v1beta1::PreferredAllocationRequest* request,
+                                                   v1beta1::PreferredAllocationResponse* response) override {
+    return Count(context, &wiring_.activity->preferred, [&] {
+      const auto current = pool();
+      return AnswerPreferred(*current, Hints(*current), *request, response);
+    });
+  }
+
+  grpc::ServerUnaryReactor* Allocate(grpc::CallbackServerContext* context,
+                                     const v1beta1::AllocateRequest* request,
+                                     v1beta1::AllocateResponse* response) override {
+    return Count(context, &wiring_.activity->allocate, [&] {
+      return AnswerAllocate(*pool(), wiring_.allocator.get(), *request, ReportOf("Allocate"), response);
+    });
+  }
+
+  grpc::ServerUnaryReactor* PreStartContainer(grpc::CallbackServerContext* context,
+                                              const v1beta1::PreStartContainerRequest* request,
+                                              v1beta1::PreStartContainerResponse* /*response*/) override {
+    return Count(context, &wiring_.activity->pre_start, [&] {
+      return AnswerPreStart(wiring_.root, *pool(), *request, ReportOf("PreStartContainer"));
+    });
+  }
+
+ private:
+  // One ListAndWatch call. At most one write is under way; what changed meanwhile is
+  // sent when it is done, once, in its newest form, and only if that differs: kubelet
+  // works through every list. gRPC calls OnWriteDone and OnDone
+  // from its own threads, never inside StartWrite or Finish, so a lock may be held
+  // across these.
+  class Stream final : public grpc::ServerWriteReactor<v1beta1::ListAndWatchResponse> {
+   public:
+    explicit Stream(Impl* owner) : owner_(owner) {}
+
+    void Changed() {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      dirty_ = true;
+      Send();
+    }
+    void End() {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      FinishOnce({grpc::StatusCode::UNAVAILABLE, "railheadd is stopping"});
+    }
+    void OnWriteDone(bool ok) override {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      writing_ = false;
+      if (ok) {
+        Send();
+      } else {
+        FinishOnce(grpc::Status::CANCELLED);
+      }
+    }
+    void OnCancel() override {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      FinishOnce(grpc::Status::CANCELLED);
+    }
+    void OnDone() override {
+      owner_->Forget(this);
+      delete this;
+    }
+
+   private:
+    void Send() {
+      if (writing_ || finished_ || !dirty_) return;
+      dirty_ = false;
+      response_ = ListOf(owner_->view());
+      std::string list = response_.SerializeAsString();
+      if (sent_ == list) return;
+      sent_ = std::move(list);
+      writing_ = true;
+      owner_->wiring_.activity->lists_sent.Add();
+      StartWrite(&response_);
+    }
+    void FinishOnce(const grpc::Status& status) {
+      if (finished_) return;
+      finished_ = true;
+      Finish(status);
+    }
+
+    Impl* owner_;
+    std::mutex mutex_;
+    v1beta1::ListAndWatchResponse response_;
+    std::optional<std::string> sent_;
+    bool dirty_ = false;
+    bool writing_ = false;
+    bool finished_ = false;
+  };
+
+  // kubelet may take a device for free before the DEL of its last pod is over. A directory
+  // that cannot be listed is no reason not to answer.
+  PreferHints Hints(const ResourcePool& pool) const {
+    PreferHints hints;
+    if (wiring_.paths) hints.paths = wiring_.paths(pool);
+    const auto held = ListDirectory(paths::Devices(wiring_.root));
+    if (held && *held) hints.away.insert((*held)->begin(), (*held)->end());
+    return hints;
+  }
+
+  template <typename Work>
+  static grpc::ServerUnaryReactor* Count(grpc::CallbackServerContext* context, CallActivity* calls,
+                                         const Work& work) {
+    const auto begin = std::chrono::steady_clock::now();
+    const Result<void> done = work();
+    calls->duration.Observe(std::chrono::steady_clock::now() - begin);
+    (done ? calls->answered : calls->refused).Add();
+    return Answer(context, done ? grpc::Status::OK : StatusOf(done.error()));
+  }
+
+  void EndStreams() {
+    const std::lock_guard<std::mutex> lock(streams_mutex_);
+    stopping_ = true;
+    for (Stream* stream : streams_) stream->End();
+  }
+
+  void Forget(Stream* stream) {
+    {
+      const std::lock_guard<std::mutex> lock(streams_mutex_);
+      streams_.erase(stream);
+      if (newest_ == stream) newest_ = nullptr;
+    }
+    --wiring_.activity->streams;
+    wiring_.streams_changed();
+  }
+
+  ContainerReport ReportOf(const char* method) const {
+    return [this, method](ContainerCall call) {
+      std::sort(call.device_ids.begin(), call.device_ids.end());
+      wiring_.activity->specs_rewritten.Add(call.rewritten.size());
+      wiring_.activity->specs_unread.Add(call.cdi_unread ? 1 : 0);
+      wiring_.report({method, resource_, std::move(call.device_ids), std::move(call.error),
+                      std::move(call.rewritten), call.cdi_unread});
+    };
+  }
+
+  const std::string socket_path_;
+  const std::string resource_;
+  const bool pre_start_;
+  const Wiring wiring_;
+  WatcherService watcher_;
+
+  mutable std::mutex view_mutex_;
+  View view_;
+
+  // Taken before a Stream's own lock, never after.
+  mutable std::mutex streams_mutex_;
+  std::set<Stream*> streams_;
+  Stream* newest_ = nullptr;  // nullptr: has ended
+  int streams_so_far_ = 0;
+  bool stopping_ = false;
+
+  std::unique_ptr<grpc::Server> server_;
+};
+
+Result<std::unique_ptr<PluginServer>> PluginServer::Start(const std::string& socket_path, View view,
+                                                          Wiring wiring) {
+  auto impl = std::make_unique<Impl>(socket_path, std::move(view), std::move(wiring));
+  RH_TRY(impl->Serve());
+  return std::unique_ptr<PluginServer>(new PluginServer(std::move(impl)));
+}
+
+PluginServer::PluginServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+PluginServer::~PluginServer() {
+  impl_->Stop();
+}
+
+void PluginServer::Update(View view) {
+  impl_->Update(std::move(view));
+}
+
+int PluginServer::OpenStreams() const {
+  return impl_->OpenStreams();
+}
+bool PluginServer::NewestStreamIsOpen() const {
+  return impl_->NewestStreamIsOpen();
+}
+int PluginServer::StreamsSoFar() const {
+  return impl_->StreamsSoFar();
+}
+WatcherVerdict PluginServer::LastVerdict() const {
+  return impl_->LastVerdict();
+}
+const std::string& PluginServer::socket_path() const {
+  return impl_->socket_path();
+}
+const std::string& PluginServer::resource() const {
+  return impl_->resource();
+}
+bool PluginServer::PreStartRequired() const {
+  return impl_->pre_start();
+}
+
+}  // namespace railhead

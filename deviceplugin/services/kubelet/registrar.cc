@@ -1,0 +1,385 @@
+#include "deviceplugin/services/kubelet/registrar.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <utility>
+
+#include "deviceplugin/services/kubelet/endpoints.h"
+#include "deviceplugin/services/kubelet/kubelet_client.h"
+#include "deviceplugin/services/kubelet/socket_watch.h"
+#include "netns/base/files.h"
+
+namespace railhead {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLongestPause{10'000};
+// kubelet answers after it has dialled us back, for which it takes 10 s at most.
+constexpr milliseconds kRegisterLimit{15'000};
+// kubelet opens ListAndWatch right after it has answered.
+constexpr milliseconds kStreamLimit{10'000};
+// Its plugin watcher opens it before it says so; where it never comes, the end of an older server's
+// socket has hit the newer one (Kubernetes 1.36).
+constexpr milliseconds kFoundStreamLimit{3'000};
+// It looks once a second, and dials for 10 s at most.
+constexpr milliseconds kWatcherLimit{15'000};
+// How often one looks whether others are still there: a process that was killed leaves no
+// event.
+constexpr milliseconds kStandByPause{500};
+// A stream that was open for so long was no accident: pauses begin anew when it ends.
+constexpr milliseconds kSteady{1'000};
+// When an older server leaves, kubelet drops us within this time if it takes us for it.
+constexpr milliseconds kLeavePause{500};
+// Its streams end before its socket goes.
+constexpr milliseconds kLeaving{5'000};
+// What the old kubelet began, as to say that it has registered us, comes to its end within this time.
+constexpr std::chrono::seconds kKubeletSettles{60};
+// One step: registering, or to end a server with its streams.
+constexpr std::chrono::seconds kLongestStep{120};
+
+std::string BaseName(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
+}  // namespace
+
+class Registrar::Loop {
+ public:
+  Loop(Options options, const Offer& offer, Sink sink)
+      : options_(std::move(options)),
+        watched_(!options_.registry_directory.empty()),
+        directory_(watched_ ? options_.registry_directory : options_.kubelet_directory),
+        stream_limit_(watched_ ? kFoundStreamLimit : kStreamLimit),
+        kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
+        sink_(std::move(sink)),
+        client_(kubelet_socket_),
+        allocator_(std::make_shared<Allocator>(options_.root)),
+        endpoints_(offer) {}
+
+  Result<void> Run() {
+    RH_TRY(socket_watch_.Check());
+    RH_TRY(CheckSocketPaths());
+    kubelet_ = IdentityOf(kubelet_socket_);
+    while (!stopping_) {
+      endpoints_.TakeUpdate();
+      socket_watch_.Watch({options_.kubelet_directory, directory_});
+      const auto kubelet = IdentityOf(kubelet_socket_);
+      NoticeKubelet(kubelet);
+      passed_ = socket_watch_.TakePassed();
+      std::vector<Endpoint*> due;
+      for (Endpoint& endpoint : endpoints_) {
+        if (options_.alive) options_.alive(kLongestStep);
+        if (MustRegister(&endpoint, kubelet)) due.push_back(&endpoint);
+        Publish(endpoint);
+      }
+      if (options_.alive) options_.alive(kLongestStep);
+      Register(due);
+      if (options_.alive) options_.alive(kLongestStep);
+      Wait();
+    }
+    for (Endpoint& endpoint : endpoints_) endpoint.server.reset();
+    return {};
+  }
+
+  void Stop() {
+    stopping_ = true;
+    client_.Cancel();
+    socket_watch_.Wake();
+  }
+
+  void Update(Offer offer) {
+    endpoints_.Update(std::move(offer));
+    socket_watch_.Wake();
+  }
+
+  std::vector<std::shared_ptr<const ResourceActivity>> Activities() const { return endpoints_.Activities(); }
+
+ private:
+  [[nodiscard]] Result<void> CheckSocketPaths() const {
+    for (const Endpoint& endpoint : endpoints_)
+      RH_TRY(CheckSocketPath(directory_, endpoint.resource(), options_.socket_tag,
+                             watched_ ? "--registry-dir" : "--kubelet-dir"));
+    return {};
+  }
+
+  void Publish(const Endpoint& endpoint) const {
+    endpoint.activity->serving = endpoint.server != nullptr;
+    endpoint.activity->registered = kubelet_ && endpoint.registered_with == kubelet_;
+    endpoint.activity->standing_by = endpoint.standing_by;
+  }
+
+  void Emit(EventKind kind, const std::string& resource, std::string detail,
+            std::optional<Error> error = std::nullopt) const {
+    sink_({kind, resource, std::move(detail), {}, std::move(error)});
+  }
+
+  void NoticeKubelet(const std::optional<SocketIdentity>& kubelet) {
+    if (kubelet == kubelet_) return;
+    kubelet_ = kubelet;
+    kubelet_changed_at_ = Clock::now();
+    // A new kubelet owes us nothing of the old one's failures.
+    for (Endpoint& endpoint : endpoints_) {
+      endpoint.pause = kFirstPause;
+      endpoint.next_attempt = Clock::now();
+      endpoint.standing_by = false;
+      endpoint.lost_at = {};  // by the old one's end: nothing that another railheadd's leaving would explain
+      // It looks for our sockets by itself.
+      if (watched_ && endpoint.server) AwaitWatcher(&endpoint);
+    }
+  }
+
+  static void AwaitWatcher(Endpoint* endpoint) {
+    endpoint->registered_with.reset();
+    endpoint->next_attempt = Clock::now() + kWatcherLimit;
+  }
+
+  // Stands by while a newer process serves the resource, and asks kubelet again when one of
+  // the others has left: whose end kubelet took that for is not known.
+  void NoticeSiblings(Endpoint* endpoint) const {
+    const auto now = Clock::now();
+    const auto seen = endpoint->siblings.Look(directory_, BaseName(endpoint->server->socket_path()), passed_);
+    const bool before = std::exchange(endpoint->standing_by, seen.newer.has_value());
+    Publish(*endpoint);
+    if (seen.newer && !before) Emit(EventKind::kStandingBy, endpoint->resource(), *seen.newer);
+    if (seen.newer_left && !endpoint->standing_by) endpoint->ask_again_at = now;
+    if (seen.older_left && now > endpoint->lost_at + kLeaving && !endpoint->ask_again_at)
+      endpoint->ask_again_at = now + kLeavePause;
+    if (endpoint->standing_by) endpoint->ask_again_at.reset();
+    if (!endpoint->ask_again_at || now < *endpoint->ask_again_at) return;
+    endpoint->ask_again_at.reset();
+    endpoint->next_attempt = now;
+    if (!endpoint->registered_with) return;
+    endpoint->registered_with.reset();
+    Emit(EventKind::kKubeletGone, endpoint->resource(), "another railheadd has left the resource");
+    if (!watched_) return;
+    endpoint->next_attempt = now + kFirstPause;
+    endpoint->server.reset();
+  }
+
+  // Having seen to its server.
+  bool MustRegister(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) {
+    const auto now = Clock::now();
+    if (endpoint->server && MustServeAnew(endpoint, kubelet)) {
+      // kubelet has to be done with a stream that we end, as with one that it ends.
+      if (endpoint->server->NewestStreamIsOpen()) endpoint->next_attempt = now + kFirstPause;
+      endpoint->server.reset();
+    }
+    if (!endpoint->server) {
+      endpoint->registered_with.reset();
+      if (now < endpoint->next_attempt || !Serve(endpoint)) return false;
+    }
+    if (!kubelet) return false;
+    NoticeSiblings(endpoint);
+    if (!endpoint->server) return false;
+    if (watched_) NoticeVerdict(endpoint, *kubelet);
+    if (endpoint->registered_with) NoticeLostStream(endpoint, now);
+    if (endpoint->registered_with || Clock::now() < DueAt(*endpoint)) return false;
+    return !Rests(*endpoint);
+  }
+
+  // When it is time to register, unless something happens before.
+  [[nodiscard]] Clock::time_point DueAt(const Endpoint& endpoint) const {
+    if (!watched_ || !endpoint.server) return endpoint.next_attempt;
+    const WatcherVerdict verdict = endpoint.server->LastVerdict();
+    return verdict.pending ? std::max(endpoint.next_attempt, verdict.asked_at + kWatcherLimit)
+                           : endpoint.next_attempt;
+  }
+
+  // Leaves the resource to a newer one. Not with a kubelet that is new: who knows whether the newer
+  // one ever comes to it.
+  [[nodiscard]] bool Rests(const Endpoint& endpoint) const {
+    return endpoint.standing_by && endpoint.last_kubelet == kubelet_;
+  }
+
+  bool MustServeAnew(Endpoint* endpoint, const std::optional<SocketIdentity>& kubelet) const {
+    if (!Exists(endpoint->server->socket_path())) {
+      Emit(EventKind::kKubeletGone, endpoint->resource(), "our socket has been removed");
+      return true;
+    }
+    // The old kubelet's stream has to be closed before we register with the new one:
+    // when it ends later, kubelet takes the new registration for the one that ended.
+    // The plugin watcher does not come back to a socket by itself, but a new kubelet looks anew.
+    const bool other =
+        !watched_ && kubelet && endpoint->registered_with && *endpoint->registered_with != *kubelet;
+    if (other) Emit(EventKind::kKubeletGone, endpoint->resource(), "kubelet.sock is another one");
+    return other;
+  }
+
+  void NoticeLostStream(Endpoint* endpoint, Clock::time_point now) const {
+    const bool opened = endpoint->server->StreamsSoFar() > endpoint->streams_before;
+    if (opened ? endpoint->server->NewestStreamIsOpen() : now < endpoint->registered_at + stream_limit_)
+      return;
+    if (now > endpoint->registered_at + kSteady) endpoint->pause = kFirstPause;
+    endpoint->registered_with.reset();
+    // The old kubelet's stream may be seen to end as late as this: it says nothing of another railheadd.
+    if (now > kubelet_changed_at_ + kKubeletSettles) endpoint->lost_at = now;
+    endpoint->ask_again_at.reset();
+    Later(endpoint);
+    if (endpoint->standing_by) return;
+    Emit(EventKind::kKubeletGone, endpoint->resource(),
+         opened ? "kubelet has ended ListAndWatch" : "kubelet has not called ListAndWatch");
+  }
+
+  static void Later(Endpoint* endpoint) {
+    endpoint->next_attempt = Clock::now() + endpoint->pause;
+    endpoint->pause = std::clamp(endpoint->pause * 2, kFirstPause, kLongestPause);
+  }
+
+  void Failed(Endpoint* endpoint, EventKind kind, const Error& error) const {
+    if (error.message != endpoint->last_error) Emit(kind, endpoint->resource(), "", error);
+    endpoint->last_error = error.message;
+    endpoint->activity->set_problem(Describe(error));
+    if (kind == EventKind::kRegisterFailed) endpoint->activity->registration_failures.Add();
+    Later(endpoint);
+  }
+
+  bool Serve(Endpoint* endpoint) {
+    const std::string name =
+        SocketName(directory_, endpoint->resource(), options_.socket_tag, endpoint->servers_so_far + 1);
+    PluginServer::Wiring wiring;
+    wiring.paths = options_.paths;
+    wiring.watched = watched_;
+    wiring.root = options_.root;
+    wiring.allocator = allocator_;
+    wiring.activity = endpoint->activity;
+    wiring.streams_changed = [this] { socket_watch_.Wake(); };
+    wiring.report = [this](const CallReport& call) {
+      sink_({EventKind::kCall, call.resource, call.method, call.device_ids, call.error, call.rewritten,
+             call.cdi_unread});
+    };
+    auto server = PluginServer::Start(directory_ + "/" + name, endpoint->view, std::move(wiring));
+    if (!server) {
+      Failed(endpoint, EventKind::kServeFailed, server.error());
+      return false;
+    }
+    endpoint->server = *std::move(server);
+    ++endpoint->servers_so_far;
+    endpoint->verdicts_seen = 0;
+    if (watched_) AwaitWatcher(endpoint);
+    // What kubelet's plugin watcher lacks is not over with that.
+    if (!watched_) endpoint->activity->set_problem("");
+    Emit(EventKind::kServing, endpoint->resource(), endpoint->server->socket_path());
+    return true;
+  }
+
+  void Register(const std::vector<Endpoint*>& endpoints) {
+    // As of this moment: kubelet may have been restarted meanwhile, and taking the new one for the
+    // old one would mean to serve anew for nothing.
+    const auto kubelet = IdentityOf(kubelet_socket_);
+    if (!kubelet || endpoints.empty()) return;
+    if (watched_) return OfferAgain(endpoints);
+    std::vector<KubeletClient::Registration> registrations;
+    registrations.reserve(endpoints.size());
+    for (Endpoint* endpoint : endpoints) {
+      endpoint->streams_before = endpoint->server->StreamsSoFar();
+      // A kubelet that starts removes our socket, and then dials it in vain for as long as it can.
+      const std::string& socket = endpoint->server->socket_path();
+      registrations.push_back({endpoint->resource(), BaseName(socket), endpoint->server->PreStartRequired(),
+                               [&socket] { return Exists(socket); }});
+    }
+    const auto done = client_.Register(registrations, kRegisterLimit);
+    if (stopping_) return;
+    for (std::size_t i = 0; i < endpoints.size(); ++i) {
+      if (done[i]) {
+        Registered(endpoints[i], *kubelet);
+      } else {
+        Failed(endpoints[i], EventKind::kRegisterFailed, done[i].error());
+      }
+    }
+  }
+
+  // The plugin watcher comes once for each socket, so it has to be shown another one.
+  void OfferAgain(const std::vector<Endpoint*>& endpoints) {
+    for (Endpoint* endpoint : endpoints) {
+      if (endpoint->verdicts_seen == 0) {
+        Failed(
+            endpoint, EventKind::kRegisterFailed,
+            Error{ErrorCode::kTimeout,
+                  "kubelet's plugin watcher has not asked for " + endpoint->resource() + " in " + directory_,
+                  "check that this is plugins_registry in kubelet's --root-dir; or use --registration legacy",
+                  0});
+      }
+      endpoint->server.reset();
+      if (Serve(endpoint)) Publish(*endpoint);
+    }
+  }
+
+  void NoticeVerdict(Endpoint* endpoint, const SocketIdentity& kubelet) const {
+    const WatcherVerdict verdict = endpoint->server->LastVerdict();
+    if (verdict.number == endpoint->verdicts_seen) return;
+    endpoint->verdicts_seen = verdict.number;
+    endpoint->streams_before = verdict.streams_before;
+    if (verdict.registered) return Registered(endpoint, kubelet);
+    endpoint->registered_with.reset();
+    Failed(endpoint, EventKind::kRegisterFailed,
+           Error{ErrorCode::kConflict,
+                 "kubelet's plugin watcher refused " + endpoint->resource() + ": " + verdict.error,
+                 "see kubelet's log; it is tried again", 0});
+  }
+
+  void Registered(Endpoint* endpoint, const SocketIdentity& kubelet) const {
+    endpoint->registered_with = kubelet;
+    endpoint->last_kubelet = kubelet;
+    endpoint->ask_again_at.reset();
+    endpoint->registered_at = Clock::now();
+    endpoint->last_error.clear();
+    endpoint->activity->registrations.Add();
+    endpoint->activity->set_problem("");
+    Publish(*endpoint);
+    Emit(EventKind::kRegistered, endpoint->resource(), kubelet_socket_);
+  }
+
+  // Until something may have changed.
+  void Wait() {
+    auto until = Clock::time_point::max();
+    for (const Endpoint& endpoint : endpoints_) {
+      if (endpoint.siblings.any()) until = std::min(until, Clock::now() + kStandByPause);
+      if (kubelet_ && endpoint.server && endpoint.ask_again_at)
+        until = std::min(until, *endpoint.ask_again_at);
+      if (endpoint.server && endpoint.registered_with) {
+        if (endpoint.server->StreamsSoFar() == endpoint.streams_before)
+          until = std::min(until, endpoint.registered_at + stream_limit_);
+      } else if (!endpoint.server || (kubelet_ && !Rests(endpoint))) {
+        until = std::min(until, DueAt(endpoint));
+      }
+    }
+    socket_watch_.WaitUntil(until);
+  }
+
+  const Options options_;
+  const bool watched_;           // by kubelet's plugin watcher
+  const std::string directory_;  // of our sockets
+  const milliseconds stream_limit_;
+  const std::string kubelet_socket_;
+  const Sink sink_;
+  KubeletClient client_;
+  std::shared_ptr<Allocator> allocator_;
+  SocketWatch socket_watch_;
+  std::vector<std::string> passed_;  // sockets, since the last look
+  std::atomic<bool> stopping_ = false;
+  std::optional<SocketIdentity> kubelet_;  // as of the last look
+  Clock::time_point kubelet_changed_at_;   // the epoch: never
+  Endpoints endpoints_;
+};
+
+Registrar::Registrar(Options options, const Offer& offer, Sink sink)
+    : loop_(std::make_unique<Loop>(std::move(options), offer, std::move(sink))) {}
+Registrar::~Registrar() = default;
+
+Result<void> Registrar::Run() {
+  return loop_->Run();
+}
+void Registrar::Stop() {
+  loop_->Stop();
+}
+void Registrar::Update(Offer offer) {
+  loop_->Update(std::move(offer));
+}
+std::vector<std::shared_ptr<const ResourceActivity>> Registrar::Activities() const {
+  return loop_->Activities();
+}
+
+}  // namespace railhead

@@ -1,0 +1,258 @@
+#include "deviceplugin/services/late_binding/bind_server.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/files.h"
+#include "netns/base/state_folder.h"
+
+namespace railhead {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Whoever connects writes at once; one that does not must not keep others waiting.
+constexpr std::chrono::seconds kPatience{2};
+constexpr std::size_t kMostPeers = 64;  // at once; further ones wait in the backlog
+// Without a descriptor for who is waiting.
+constexpr std::chrono::milliseconds kRest{100};
+constexpr std::chrono::milliseconds kLong{3'600'000};
+constexpr int kBacklog = 64;
+// How often one without the path looks whether it is needed: a daemon that was killed leaves
+// no event.
+constexpr std::chrono::milliseconds kLook{1000};
+
+bool Await(int fd, short events, Clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  pollfd polled{fd, events, 0};
+  return ::poll(&polled, 1, static_cast<int>(std::max<std::int64_t>(left.count(), 0))) > 0;
+}
+
+int Poll(std::vector<pollfd>* fds, Clock::time_point until) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
+  return ::poll(fds->data(), fds->size(), static_cast<int>(std::max<std::int64_t>(left.count(), 0)));
+}
+
+void Send(int fd, std::string_view text, Clock::time_point until) {
+  while (!text.empty() && Await(fd, POLLOUT, until)) {
+    const ssize_t n = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
+    if (n < 0 && errno != EAGAIN && errno != EINTR) return;
+    if (n > 0) text.remove_prefix(static_cast<std::size_t>(n));
+  }
+}
+
+Result<sockaddr_un> AddressOf(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path)
+    return Fail(ErrorCode::kInvalid, "the path " + path + " is too long for a socket");
+  std::memcpy(address.sun_path, path.c_str(), path.size() + 1);
+  return address;
+}
+
+// What is in its way, a full backlog say, is no sign that it has ended.
+bool NobodyListens(const std::string& path) {
+  const auto address = AddressOf(path);
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!address || !fd.valid()) return false;
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&*address), sizeof *address) != 0 &&
+         (errno == ECONNREFUSED || errno == ENOENT);
+}
+
+void Drain(int fd) {
+  std::array<char, 4096> buffer;
+  while (::read(fd, buffer.data(), buffer.size()) > 0) {
+  }
+}
+
+std::optional<std::pair<dev_t, ino_t>> FileAt(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) != 0) return std::nullopt;
+  return std::make_pair(status.st_dev, status.st_ino);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BindServer>> BindServer::Start(const Root& root, Answer answer, Report report) {
+  const std::string path = paths::BindSocket(root);
+  RH_TRY(MakeStateFolderOf(root, path));
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return FailSys(errno, "making an eventfd");
+  UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
+  const std::string directory = path.substr(0, path.rfind('/'));
+  if (!watch.valid() || ::inotify_add_watch(watch.get(), directory.c_str(), IN_MOVED_TO | IN_DELETE) < 0)
+    return FailSys(errno, "watching the directory " + directory);
+  Listener listener = RH_TRY(Listen(root));
+  return std::unique_ptr<BindServer>(new BindServer(root, std::move(listener), std::move(wake),
+                                                    std::move(watch), std::move(answer), std::move(report)));
+}
+
+// Made under another name and renamed: the path is never without a socket, and the socket
+// of a daemon that was killed is no obstacle.
+Result<BindServer::Listener> BindServer::Listen(const Root& root) {
+  const std::string path = paths::BindSocket(root);
+  const FileLock lock = RH_TRY(FileLock::Acquire(paths::BindSocketLock(root), kPatience));
+  const std::string temporary = path + "." + std::to_string(::getpid());
+  const sockaddr_un address = RH_TRY(AddressOf(temporary));
+  Listener listener{UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)), {}};
+  if (!listener.fd.valid()) return FailSys(errno, "opening a socket");
+  (void)::unlink(temporary.c_str());
+  // Before it has a name, which gets the socket's mode (net/unix/af_unix.c, unix_bind_bsd): a chmod of
+  // the name could be one of what somebody has put there instead.
+  if (::fchmod(listener.fd.get(), 0600) != 0) return FailSys(errno, "setting the mode of a socket");
+  if (::bind(listener.fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return FailSys(errno, "making the socket " + temporary);
+  const auto file = FileAt(temporary);
+  if (file) listener.file = *file;
+  const bool ready =
+      file && ::listen(listener.fd.get(), kBacklog) == 0 && ::rename(temporary.c_str(), path.c_str()) == 0;
+  if (ready) return listener;
+  const int error = errno;
+  (void)::unlink(temporary.c_str());
+  return FailSys(error, "listening at " + path);
+}
+
+BindServer::BindServer(Root root, Listener listener, UniqueFd wake, UniqueFd watch, Answer answer,
+                       Report report)
+    : root_(std::move(root)),
+      path_(paths::BindSocket(root_)),
+      listener_(std::move(listener)),
+      wake_(std::move(wake)),
+      watch_(std::move(watch)),
+      answer_(std::move(answer)),
+      report_(std::move(report)),
+      thread_([this] { Loop(); }) {}
+
+BindServer::~BindServer() {
+  Stop();
+  thread_.join();
+}
+
+void BindServer::Stop() {
+  stopping_ = true;
+  Wake();
+}
+
+void BindServer::Wake() const {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void BindServer::Loop() {
+  std::vector<Peer> peers;
+  bool rests = false;
+  while (!stopping_) {
+    const bool accepts = !rests && peers.size() + served_.size() < kMostPeers;
+    std::vector<pollfd> fds{
+        {wake_.get(), POLLIN, 0}, {watch_.get(), POLLIN, 0}, {accepts ? listener_.fd.get() : -1, POLLIN, 0}};
+    const std::size_t first = fds.size();
+    auto until = Clock::now() + (rests ? kRest : HasPath() ? kLong : kLook);
+    for (const Peer& peer : peers) {
+      fds.push_back({peer.connection.get(), POLLIN, 0});
+      until = std::min(until, peer.until);
+    }
+    if (Poll(&fds, until) < 0 && errno != EINTR) {
+      // No memory for it, say. To end would leave every ADD waiting: nobody else hears it.
+      std::this_thread::sleep_for(kRest);
+      continue;
+    }
+    if (stopping_) break;
+    if ((fds[0].revents & POLLIN) != 0) Drain(wake_.get());
+    Reap();
+    if ((fds[1].revents & POLLIN) != 0) Drain(watch_.get());
+    for (std::size_t i = 0; i < peers.size(); ++i) {
+      if (fds[first + i].revents != 0 && HasFinished(&peers[i])) peers[i].connection.Reset();
+    }
+    std::erase_if(peers,
+                  [](const Peer& peer) { return !peer.connection.valid() || peer.until <= Clock::now(); });
+    rests = (fds[2].revents & POLLIN) != 0 && !Accept(&peers);
+    if (!HasPath()) TakePathBack();
+  }
+  for (Served& served : served_) served.thread.join();
+}
+
+void BindServer::Reap() {
+  for (Served& served : served_) {
+    if (served.done) served.thread.join();
+  }
+  served_.remove_if([](const Served& served) { return !served.thread.joinable(); });
+}
+
+// false: there are no descriptors left, and to try at once would spin.
+bool BindServer::Accept(std::vector<Peer>* peers) const {
+  UniqueFd connection(::accept4(listener_.fd.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!connection.valid()) return errno == EAGAIN || errno == EINTR || errno == ECONNABORTED;
+  if (IsPeerTrusted(connection.get()))
+    peers->push_back({std::move(connection), {}, Clock::now() + kPatience});
+  return true;
+}
+
+// Whether it was answered, or is not worth an answer.
+bool BindServer::HasFinished(Peer* peer) {
+  std::array<char, 4096> buffer{};
+  const ssize_t n = ::recv(peer->connection.get(), buffer.data(), buffer.size(), 0);
+  if (n < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (n <= 0) return true;
+  peer->said.append(buffer.data(), static_cast<std::size_t>(n));
+  const auto end = peer->said.find('\n');
+  if (end == std::string::npos) return peer->said.size() > kMaxBindLine;
+  ServeAside(std::move(peer->connection), peer->said.substr(0, end));
+  return true;
+}
+
+bool BindServer::HasPath() const {
+  return FileAt(path_) == listener_.file;
+}
+
+// Two that do this at the same time end with one that has the path, and one that watches. When
+// it fails, the next look tries again.
+void BindServer::TakePathBack() {
+  if (!NobodyListens(path_)) return;
+  if (auto listener = Listen(root_)) listener_ = *std::move(listener);
+}
+
+// Without memory for a thread it is answered here.
+void BindServer::ServeAside(UniqueFd connection, std::string line) {
+  Served& served = served_.emplace_back();
+  const auto shared = std::make_shared<UniqueFd>(std::move(connection));
+  try {
+    served.thread = std::thread([this, shared, line, &served] {
+      Serve(shared->get(), line);
+      shared->Reset();
+      served.done = true;
+      Wake();
+    });
+  } catch (const std::system_error&) {
+    served_.pop_back();
+    Serve(shared->get(), line);
+  }
+}
+
+void BindServer::Serve(int connection, const std::string& line) const {
+  const auto request = ParseBindRequest(line);
+  const Result<Bindings> answer = request ? answer_(*request) : Fail(request.error());
+  Send(connection, FormatBindAnswer(answer), Clock::now() + kPatience);
+  report_(request ? *request : BindRequest{}, answer);
+}
+
+}  // namespace railhead

@@ -1,0 +1,112 @@
+// Binder: which device each of a pod's slots shall be, when the pod's sandbox is made.
+//
+// By then kubelet's checkpoint names the pod's accelerators, or its pod-resources API does, if
+// a DRA driver gave them. Of the devices that are free
+// those are chosen that Prefer() (pools/preferred.h) takes for the best: one per rail, near
+// the accelerators. A slot of a sandbox that is made again may get its old device, which ADD
+// then waits for, or another one.
+//
+// Nothing is kept: a device is bound from when ADD has written its journal entry. Until
+// then, for a minute or until kubelet has forgotten the pod, it is reserved for its slot in
+// memory; if the daemon dies in between,
+// two ADDs can be told the same device, and the second one, which finds it locked or in use, is
+// tried again by kubelet.
+// Threads: thread-safe. Files and kubelet are read without a lock, so Update() and other requests never wait
+// for them; only the choice and the reservation are made one after the other. Errors: kInvalid for slots that
+// are none, kPermission for slots that kubelet gave to another pod, kBusy when no device is free, and before
+// the first Update(). A pod that the checkpoint does not have, or without accelerators, is bound in the
+// rails' order.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cni/state/bind_protocol.h"
+#include "cni/state/checkpoint.h"
+#include "deviceplugin/node/resources/preferred.h"
+#include "deviceplugin/node/resources/resource_pool.h"
+#include "deviceplugin/node/topology/accelerator_ids.h"
+#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/services/kubelet/pod_resources.h"
+#include "deviceplugin/services/late_binding/shared_answer.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+
+namespace railhead {
+
+// What this node is, as of the last look.
+struct BindingView {
+  std::vector<std::shared_ptr<const ResourcePool>> pools;  // of devices, not of slots
+  std::set<std::string> unhealthy;
+  std::shared_ptr<const Topology> topology;            // nullptr: not known
+  std::shared_ptr<const AcceleratorIds> accelerators;  // of the topology
+};
+
+class Binder {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // What kubelet has given to whom, DRA drivers' devices too (kubelet/pod_resources.h).
+  using Given = SharedAnswer::Ask;
+
+  explicit Binder(Root root, Given given = {}) : root_(std::move(root)), given_(std::move(given)) {}
+
+  void Update(BindingView view);
+  Result<Bindings> Bind(const BindRequest& request, Clock::time_point now = Clock::now());
+
+ private:
+  struct Reservation {
+    std::string device;
+    Clock::time_point until;
+    std::string pod_uid;  // "" when kubelet's checkpoint did not have the pod
+    std::uint64_t number = 0;
+  };
+  using Checkpoint = std::vector<ContainerDevices>;
+
+  // A pool of the request, as files and kubelet have it.
+  struct PoolLook {
+    std::shared_ptr<const ResourcePool> pool;
+    std::vector<std::string> slots;
+    // By device that may be given: the slot that it is bound to, "" a pod that has it without; nullopt:
+    // nobody.
+    std::map<std::string, std::optional<std::string>> holders;
+    std::map<PciAddress, std::vector<PciPath>> paths;
+  };
+  struct Look {
+    std::shared_ptr<const BindingView> view;
+    Checkpoint checkpoint;
+    std::vector<PoolLook> pools;
+    // Reservations up to this one are older than the checkpoint.
+    std::uint64_t reservations = 0;
+  };
+
+  [[nodiscard]] Result<Look> LookFor(const BindRequest& request);
+  [[nodiscard]] Result<std::map<std::string, std::vector<std::string>>> SlotsByResource(
+      const BindRequest& request) const;
+  [[nodiscard]] Result<std::vector<PciAddress>> AcceleratorsOf(const BindRequest& request, const Look& look);
+  [[nodiscard]] Result<PoolLook> LookAtPool(const BindingView& view, const std::string& resource,
+                                            std::vector<std::string> slots,
+                                            const std::vector<PciAddress>& accelerators) const;
+  Result<Bindings> Reserve(const BindRequest& request, const Look& look, Clock::time_point now);
+  [[nodiscard]] Result<void> Choose(const PoolLook& pool, Bindings* bindings) const;
+  [[nodiscard]] Result<void> WriteInfos(const Look& look, const Bindings& bindings) const;
+  void ForgetReservations(const Look& look, Clock::time_point now);
+  [[nodiscard]] bool IsReserved(const std::string& device, const std::set<std::string>& own) const;
+
+  const Root root_;
+  SharedAnswer given_;
+  std::mutex mutex_;
+  std::shared_ptr<const BindingView> view_ = std::make_shared<const BindingView>();
+  std::map<std::string, Reservation> reserved_;  // by slot
+  std::uint64_t reservations_ = 0;               // so far
+};
+
+}  // namespace railhead

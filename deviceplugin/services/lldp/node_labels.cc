@@ -1,0 +1,150 @@
+#include "deviceplugin/services/lldp/node_labels.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <ctime>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "deviceplugin/node/resources/fabric_pools.h"
+#include "netns/base/files.h"
+#include "netns/base/hash.h"
+
+namespace railhead {
+namespace {
+
+constexpr const char* kDomain = "railhead.io/";
+
+bool IsAlnum(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0 && static_cast<unsigned char>(c) < 0x80;
+}
+
+bool IsAllowed(char c) {
+  return IsAlnum(c) || c == '-' || c == '_' || c == '.';
+}
+
+std::string_view Trimmed(std::string_view text) {
+  while (!text.empty() && !IsAlnum(text.front())) text.remove_prefix(1);
+  while (!text.empty() && !IsAlnum(text.back())) text.remove_suffix(1);
+  return text;
+}
+
+std::vector<const NicFunction*> PfsOf(const Fabric& fabric, const Inventory& inventory) {
+  std::vector<const NicFunction*> pfs;
+  for (const auto& [rail, pf] : PfsOfRails(fabric, inventory)) pfs.push_back(inventory.Find(pf));
+  return pfs;
+}
+
+// Soft RoCE makes any Ethernet one.
+std::string NetworkOf(const Fabric& fabric, const Inventory& inventory) {
+  std::set<std::string> kinds;
+  for (const auto& [name, id] : PfsOfRails(fabric, inventory)) {
+    const NicFunction* pf = inventory.Find(id);
+    if (pf->link_type == "infiniband") {
+      kinds.insert("ib");
+    } else {
+      kinds.insert(pf->is_rdma || fabric.FindRail(name)->soft_roce ? "roce" : "ethernet");
+    }
+  }
+  if (kinds.empty()) return "none";
+  return kinds.size() == 1 ? *kinds.begin() : "mixed";
+}
+
+// The class of path from the accelerator that is farthest from its nearest rail; nullopt without either.
+std::optional<PciPath> FarthestPath(const std::vector<const NicFunction*>& pfs, const Topology& topology) {
+  std::optional<PciPath> farthest;
+  for (const Accelerator& accelerator : topology.accelerators()) {
+    std::optional<PciPath> nearest;
+    for (const NicFunction* pf : pfs) {
+      const auto path = topology.Between(pf->address, accelerator.address);
+      if (path && (!nearest || Nearer(*path, *nearest))) nearest = path;
+    }
+    if (nearest && (!farthest || Nearer(*farthest, *nearest))) farthest = nearest;
+  }
+  return farthest;
+}
+
+std::string CablingOf(const LeafReport& leaves) {
+  const auto has = [&](Cabling cabling) {
+    return std::any_of(leaves.rails.begin(), leaves.rails.end(),
+                       [&](const RailLeaf& rail) { return rail.cabling == cabling; });
+  };
+  for (const Cabling worst : {Cabling::kWrong, Cabling::kUnknown, Cabling::kUnchecked}) {
+    if (has(worst)) return std::string(NameOf(worst));
+  }
+  return std::string(NameOf(leaves.rails.empty() ? Cabling::kUnknown : Cabling::kRight));
+}
+
+}  // namespace
+
+std::string KubernetesLabel(std::string_view text, std::size_t max) {
+  const bool fits =
+      text.size() <= max && Trimmed(text) == text && std::all_of(text.begin(), text.end(), IsAllowed);
+  if (fits) return std::string(text);
+  std::array<char, 12> hash{};
+  (void)std::snprintf(hash.data(), hash.size(), "%08x", Fnv1a32(text));
+  std::string made;
+  for (const char c : text.substr(0, max - 9)) made.push_back(IsAllowed(c) ? c : '-');
+  const std::string_view kept = Trimmed(made);
+  return kept.empty() ? hash.data() : std::string(kept) + "-" + hash.data();
+}
+
+NodeLabels NodeLabelsOf(const Fabric& fabric, const Inventory& inventory, const Topology& topology,
+                        const LeafReport& leaves) {
+  const auto pfs = PfsOf(fabric, inventory);
+  NodeLabels labels;
+  labels["railhead.io/network"] = NetworkOf(fabric, inventory);
+  labels["railhead.io/rails"] = std::to_string(pfs.size());
+  labels["railhead.io/rails-complete"] = pfs.size() == fabric.rails.size() ? "true" : "false";
+  labels["railhead.io/cabling"] = CablingOf(leaves);
+  labels["railhead.io/gpus"] = std::to_string(topology.accelerators().size());
+  if (const auto path = FarthestPath(pfs, topology)) labels["railhead.io/gpu-nic-path"] = NameOf(*path);
+  constexpr std::string_view kLongest = ".leaf";
+  for (const auto& [rail, pf] : PfsOfRails(fabric, inventory)) {
+    const std::string name = kDomain + KubernetesLabel(rail, kMaxLabel - kLongest.size());
+    labels[name + ".vfs"] = std::to_string(inventory.Find(pf)->vf_count);
+    const RailLeaf* leaf = leaves.Find(rail);
+    if (leaf != nullptr && leaf->neighbour)
+      labels[name + ".leaf"] = KubernetesLabel(leaf->neighbour->neighbour.Leaf());
+  }
+  return labels;
+}
+
+Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_path) {
+  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
+  if (!fabric) {
+    return Fail(ErrorCode::kNotFound, "there is no " + root.Path(fabric_path),
+                "describe the fabric: docs/reference/fabric.md");
+  }
+  const auto inventory = RH_TRY(Discover(root, {}));
+  const auto config = RH_TRY(ReadTopologyConfig(root));
+  const auto topology = RH_TRY(Topology::Read(root, *inventory, config));
+  const auto leaves = RH_TRY(ReadLeafReport(root));
+  return NodeLabelsOf(*fabric, *inventory, *topology, leaves.value_or(LeafReport{}));
+}
+
+std::string FeatureFile(const NodeLabels& labels, std::chrono::system_clock::time_point expires) {
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(expires);
+  std::tm utc{};
+  (void)::gmtime_r(&seconds, &utc);
+  std::array<char, 32> time{};
+  (void)std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
+  std::string text = "# by railheadd, which writes it again before this is over:\n# +expiry-time=";
+  text.append(time.data()).append("\n");
+  for (const auto& [name, value] : labels) text.append(name).append("=").append(value).append("\n");
+  return text;
+}
+
+Result<void> WriteFeatureFile(const std::string& path, std::string_view content) {
+  const auto slash = path.rfind('/');
+  const std::string hidden = path.substr(0, slash + 1) + "." + path.substr(slash + 1);
+  RH_TRY_WRAP(WriteAtomic(hidden, content, Sync::kVolatile, 0644), "writing " + path);
+  if (std::rename(hidden.c_str(), path.c_str()) != 0) return FailSys(errno, "writing " + path);
+  return {};
+}
+
+}  // namespace railhead

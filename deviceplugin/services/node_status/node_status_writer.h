@@ -1,0 +1,85 @@
+// Makes the node's object say what a Situation says, step by step.
+//
+// A step writes what is different from what was written last, and every five minutes all of it, so that what
+// somebody else changed comes back and the condition's heartbeat goes on. What fails is tried again at the
+// next step, which the outcome says when to take. Ownership: owns the API. Threads: Step() on one; Counts()
+// from any. Errors: in the outcome.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/node_status/health_events.h"
+#include "deviceplugin/services/node_status/node_api.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/support/metrics/counter.h"
+
+namespace railhead {
+
+struct IsolationOutcome {
+  std::optional<RailsCondition> condition;  // written, and another one than before
+  std::optional<bool> tainted;              // the taint was set, or taken away
+  std::optional<Error> problem;             // the first that went wrong
+  std::chrono::milliseconds wait{0};        // until the next step, if nothing changes
+};
+
+struct IsolationCounts {
+  std::uint64_t calls = 0;
+  std::uint64_t failed_steps = 0;
+  std::uint64_t events_told = 0;
+  std::uint64_t events_limited = 0;  // by the EventGate
+  std::uint64_t events_failed = 0;   // refused, or too many waited
+};
+
+class Isolator {
+ public:
+  using Steady = std::chrono::steady_clock::time_point;
+  using System = std::chrono::system_clock::time_point;
+
+  static constexpr std::chrono::minutes kHeartbeat{5};
+  static constexpr std::chrono::seconds kFirstBackOff{1};
+  static constexpr std::chrono::seconds kMostBackOff{60};
+
+  Isolator(IsolationSettings settings, std::unique_ptr<NodeApi> api, std::uint64_t seed);
+
+  IsolationOutcome Step(const Situation& situation, Steady now, System wall);
+  [[nodiscard]] IsolationCounts Counts() const;
+
+ private:
+  void Follow(const Situation& situation, Steady now);
+  // Reads the node at most once a step.
+  Result<NodeObject*> Node();
+  Result<void> SettleTaint(bool wanted, IsolationOutcome* outcome);
+  Result<void> SettleCondition(const RailsCondition& condition, System wall, IsolationOutcome* outcome);
+  Result<void> TellEvents(System wall);
+  std::chrono::milliseconds BackOff();
+  // Give or take a tenth: the nodes of a cluster are not to do it all at once.
+  std::chrono::milliseconds Jittered(std::chrono::milliseconds time);
+
+  const IsolationSettings settings_;
+  const std::unique_ptr<NodeApi> api_;
+  std::mt19937_64 random_;
+
+  std::optional<NodeObject> node_;  // as read in this step
+  std::optional<RailsCondition> condition_;
+  std::optional<bool> tainted_;
+  std::optional<Steady> beat_;  // the next one; nullopt: now
+  std::optional<std::vector<DeviceHealth>> devices_;
+  EventGate gate_;
+  std::deque<HealthEvent> events_;
+  int failures_ = 0;  // in a row
+
+  Counter failed_steps_;
+  Counter told_;
+  Counter limited_;
+  Counter failed_;
+};
+
+}  // namespace railhead

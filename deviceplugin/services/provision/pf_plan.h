@@ -1,0 +1,51 @@
+// What is to be done to a PF so that it is as the settings say: a pure comparison.
+//
+// A count that is there is left alone, whoever made it. Another one means that all VFs go
+// first: the kernel knows no other way (sriov_numvfs_store in drivers/pci/iov.c answers
+// EBUSY to N > 0 while there are VFs).
+// Threads: pure functions over values.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/provision/pf_state.h"
+#include "deviceplugin/services/provision/provision_settings.h"
+#include "netns/base/error.h"
+
+namespace railhead {
+
+// What a VF shall be; nullopt and "": as it is, or as the kernel makes it.
+struct VfWanted {
+  int index = 0;
+  std::optional<MacAddress> mac;
+  std::string driver;
+  bool bind = false;       // a driver is to be bound in the end
+  std::optional<int> mtu;  // at least; only where it has a netdev
+
+  // Its driver has to be unbound and bound: netdevs take over a MAC from their PF only then
+  // (mlx5, igbvf), or only then without going down.
+  [[nodiscard]] bool Rebinds() const { return mac.has_value() || !driver.empty(); }
+  bool operator==(const VfWanted&) const = default;
+};
+
+struct PfPlan {
+  PfActual actual;
+  int wanted_vfs = 0;
+  bool bring_up = false;   // VFs of a PF that is down have no link, and igbvf no MAC
+  std::optional<int> mtu;  // of the PF
+  bool make = false;       // remove the VFs that are there, make wanted_vfs
+  // When they are made: all of them. Else: those that are changed, with what is changed.
+  std::vector<VfWanted> vfs;
+  std::optional<Error> refused;  // nothing may be done, and why
+
+  [[nodiscard]] bool NothingToDo() const { return !bring_up && !mtu && !Disturbs(); }
+  // A new MTU restarts a PF, and under some drivers (igb) its VFs.
+  [[nodiscard]] bool Disturbs() const { return make || mtu || !vfs.empty(); }
+};
+
+// `rail_mtu`: what pods of the rail get; the PF needs at least that.
+PfPlan PlanPf(PfActual actual, const PfSettings& settings, std::optional<int> rail_mtu);
+
+}  // namespace railhead

@@ -1,0 +1,67 @@
+// Brings the VFs of this node's PFs to what fabric.json says of them.
+//
+// Planning touches nothing. Applying does what is planned and not refused, PF by PF; one
+// that fails does not keep the others. One process does it at a time, with the device locks
+// of the PF and its VFs, so that no ADD or DEL is under way. kubelet may give out a VF
+// meanwhile (Allocate knows no locks): it has the same address afterwards.
+// Threads: as Kernel. Errors: where the node could not be asked; what concerns one PF is in
+// its plan or outcome.
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/services/provision/apply_progress.h"
+#include "deviceplugin/services/provision/pf_plan.h"
+#include "deviceplugin/services/provision/provision_settings.h"
+#include "deviceplugin/services/provision/vf_control.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+// From writing sriov_numvfs to the last netdev; a firmware may take a second for ten VFs.
+inline constexpr std::chrono::seconds kProvisionLimit{180};
+
+struct Provision {
+  Fabric fabric;
+  ProvisionSettings settings;
+};
+
+// Of the fabric at `path`. nullopt: there is none, or nothing of provisioning in it.
+Result<std::optional<Provision>> ReadProvision(const Root& root, const std::string& path = kFabricPath);
+
+struct VfsPlan {
+  std::vector<PfPlan> pfs;                // in the order of the rails
+  std::vector<std::string> absent_rails;  // this node has no PF for them
+
+  [[nodiscard]] bool NothingToDo() const;
+  [[nodiscard]] bool Refused() const;  // at least one
+};
+
+// `only`: of one rail; kNotFound when the fabric has no such rail.
+Result<VfsPlan> PlanVfs(const Root& root, Kernel& kernel, const Provision& provision,
+                        const std::optional<std::string>& only = std::nullopt);
+
+struct PfOutcome {
+  PfPlan plan;                 // as it was carried out
+  std::optional<Error> error;  // refused, or failed
+  [[nodiscard]] bool Changed() const { return !error && !plan.NothingToDo(); }
+};
+
+struct VfsOutcome {
+  std::vector<PfOutcome> pfs;  // without those that a stop came before
+  std::vector<std::string> absent_rails;
+
+  [[nodiscard]] bool Failed() const;  // at least one
+};
+
+Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control, const Provision& provision,
+                            const std::optional<std::string>& only = std::nullopt,
+                            std::chrono::milliseconds limit = kProvisionLimit, const ApplyWatch& watch = {});
+
+}  // namespace railhead

@@ -1,0 +1,21 @@
+// Plans and outcomes of provisioning for people and for programs. The JSON's shape is
+// documented in docs/provisioning.md.
+// Threads: pure functions.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/provision/provisioner.h"
+
+namespace railhead {
+
+// What is to be done, or was, in its order: "make 8 VFs".
+std::vector<std::string> StepsOf(const PfPlan& plan);
+
+std::string PlanAsText(const VfsPlan& plan);
+std::string PlanAsJson(const VfsPlan& plan);
+std::string OutcomeAsText(const VfsOutcome& outcome);
+std::string OutcomeAsJson(const VfsOutcome& outcome);
+
+}  // namespace railhead

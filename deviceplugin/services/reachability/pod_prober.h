@@ -1,0 +1,64 @@
+// PodProber: what pods reach on their rails, looked at from inside their network namespaces: the gateway by
+// ARP or neighbour discovery, and stations that this node itself reaches, by UDP from the pod's address; and
+// whether they find back (pod_look.h).
+//
+// A pod's namespace is held for one look only, so that its NICs come home when it ends.
+// Ownership: borrows the kernel. Threads: one at a time. Needs CAP_NET_RAW and CAP_SYS_ADMIN.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/state/journal_cache.h"
+#include "deviceplugin/services/reachability/pod_probe.h"
+#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+class PodProber {
+ public:
+  using Clock = std::chrono::steady_clock;
+  using Wall = std::chrono::system_clock;
+
+  using Targets = std::map<std::string, PodTarget>;  // by rail
+
+  explicit PodProber(Kernel& kernel) : kernel_(kernel) {}
+
+  // Looks at those that are due, a few of them; forgets pods that are gone. `keys`: as for Fire().
+  void Round(const JournalCache::Entries& attachments, const Targets& targets,
+             const ConnectivitySettings& settings, const SharedKeys* keys);
+  [[nodiscard]] std::vector<PodReach> Reaches() const;
+  // How often, so far, somebody on the rail had an old MAC address for a pod's.
+  [[nodiscard]] std::uint64_t StaleSoFar(const std::string& rail) const;
+  // From any thread: the round ends after the look that it is at.
+  void Stop() { stopped_ = true; }
+
+ private:
+  struct Known {
+    PodReach reach;
+    Clock::time_point due;
+    int bad = 0;  // looks in a row
+    int looks = 0;
+    bool echoed = false;     // the gateway has answered an echo request
+    bool announced = false;  // in vain: not again before all is well
+  };
+  Result<PodLook> LookFrom(const JournalEntry& entry, const AttachedLink& link, const PodTarget& target,
+                           const PodLookOptions& base, Known* known);
+
+  static void NameOwner(const JournalEntry& entry, const AttachedLink& link, PodReach* reach);
+  static void Judge(const PodLook& look, const std::string& failure, const PodTarget& target, Known* known);
+
+  Kernel& kernel_;
+  std::atomic<bool> stopped_{false};
+  std::map<std::string, Known> known_;          // by attachment and interface
+  std::map<std::string, std::uint64_t> stale_;  // by rail
+};
+
+}  // namespace railhead

@@ -1,0 +1,114 @@
+#include "deviceplugin/services/reachability/probe_endpoint.h"
+
+#include <linux/neighbour.h>
+
+#include <algorithm>
+#include <iterator>
+
+#include "cni/fabric/station_mac.h"
+#include "netns/nl/neighbour_queue.h"
+#include "netns/nl/netlink_route.h"
+#include "netns/nl/upper_link.h"
+
+namespace railhead {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Of another user of the own address.
+constexpr milliseconds kConflictProbe{300};
+// Carrier of the new device follows that of the PF at once, by the kernel's link watch.
+constexpr milliseconds kCarrier{500};
+// The device's name in its namespace, where it is alone: that of a pod's would say more than it can.
+constexpr const char* kDevice = "station";
+// For each neighbour that the kernel still looks for: the first probes of a peer that is new, a large one
+// among them. What strangers and peers that are gone ask for must not fill the echo server's send buffer.
+constexpr std::uint32_t kNeighbourQueue = 32 << 10;
+
+}  // namespace
+
+Station::~Station() {
+  // Moved from.
+  if (ns_.fd() < 0) return;
+  if (const auto route = OpenNetlinkRoute(ns_)) (void)(*route)->DeleteLink(link_);
+}
+
+Result<Station> Station::Open(Kernel& kernel, const NetNs& host, const StationPlan& plan) {
+  Station station(plan, RH_TRY(NetNs::Make("of the station of " + plan.rail)));
+  station.device_ = kDevice;
+  UpperLink upper{kDevice, plan.vlan.value_or(0) > 0 ? plan.vlan : std::nullopt, {}, plan.vlan_qos};
+  if (!upper.vlan) upper.mac = StationMac(plan.node, plan.rail);
+  auto link_made = AddUpperLink(host, plan.lower, upper, station.ns_);
+  if (!link_made && link_made.error().code == ErrorCode::kExists) {
+    link_made.error().hint =
+        "the host has a VLAN device of its own for it, which stands in the station's way";
+  }
+  station.link_ = RH_TRY(std::move(link_made));
+  const auto route = RH_TRY(kernel.OpenRoute(station.ns_));
+  LinkChange change;
+  change.mtu = plan.mtu;
+  // No addresses but the one that it is given.
+  change.addr_gen_mode = AddrGenMode::kNone;
+  RH_TRY_WRAP(route->ChangeLink(station.link_, change), "setting up the station of " + plan.rail);
+  if (plan.address) {
+    RH_TRY(LimitNeighbourQueue(station.ns_, station.link_, plan.address->address.Family(), kNeighbourQueue));
+  }
+  const auto link = RH_TRY(route->FindLink(station.link_));
+  if (!link) return Fail(ErrorCode::kNotFound, "the station's device has gone");
+  station.mtu_ = link->mtu;
+  station.mac_ = link->mac;
+  return station;
+}
+
+Result<std::optional<std::string>> Station::Settle(Kernel& kernel) {
+  const auto route = RH_TRY(kernel.OpenRoute(ns_));
+  auto link = RH_TRY(route->FindLink(link_));
+  if (!link) return Fail(ErrorCode::kNotFound, "the station's device has gone");
+  if (!link->up) {
+    LinkChange up;
+    up.up = true;
+    RH_TRY(route->ChangeLink(link_, up));
+  }
+  if (!RH_TRY(route->WaitCarrier(link_, std::chrono::steady_clock::now() + kCarrier))) return "no carrier";
+  if (!plan_.address) return std::nullopt;
+  const auto addresses = RH_TRY(route->ListAddresses(link_));
+  if (std::find(addresses.begin(), addresses.end(), *plan_.address) != addresses.end()) return std::nullopt;
+  return TakeAddress(kernel, *route, *link);
+}
+
+Result<std::optional<std::string>> Station::TakeAddress(Kernel& kernel, RouteApi& route, const Link& link) {
+  const IpAddress& address = plan_.address->address;
+  if (const auto other = RH_TRY(Ask(kernel, address, kConflictProbe)))
+    return "the station's address " + address.ToString() + " is in use by " + other->ToString();
+  RH_TRY(route.AddAddress(link_, *plan_.address));
+  RH_TRY(kernel.Announce(ns_, link, {address}));
+  return std::nullopt;
+}
+
+Result<void> Station::FixNeighbours(Kernel& kernel, const std::map<IpAddress, MacAddress>& neighbours) {
+  if (neighbours == fixed_) return {};
+  const auto route = RH_TRY(kernel.OpenRoute(ns_));
+  for (auto at = fixed_.begin(); at != fixed_.end();) {
+    const auto& [address, mac] = *at;
+    if (!neighbours.contains(address)) RH_TRY(route->DeleteNeighbour({address, mac, link_, NUD_PERMANENT}));
+    at = neighbours.contains(address) ? std::next(at) : fixed_.erase(at);
+  }
+  for (const auto& [address, mac] : neighbours) {
+    const auto known = fixed_.find(address);
+    if (known != fixed_.end() && known->second == mac) continue;
+    RH_TRY_WRAP(route->SetNeighbour({address, mac, link_, NUD_PERMANENT}),
+                "entering the station " + address.ToString());
+    fixed_[address] = mac;
+  }
+  return {};
+}
+
+// A probe for the address, as who would use it: its owner answers, whether we have an address or not.
+Result<std::optional<MacAddress>> Station::Ask(Kernel& kernel, const IpAddress& neighbour,
+                                               milliseconds budget) const {
+  const auto found = RH_TRY(kernel.ProbeAddresses(ns_, {{link_, mac_, neighbour}}, budget));
+  if (found.empty()) return std::nullopt;
+  return found.front().other;
+}
+
+}  // namespace railhead

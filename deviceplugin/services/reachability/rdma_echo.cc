@@ -1,0 +1,194 @@
+#include "deviceplugin/services/reachability/rdma_echo.h"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <random>
+#include <utility>
+
+namespace railhead {
+
+Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, std::function<void()> lost) {
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!wake.valid()) return FailSys(errno, "making an eventfd descriptor");
+  return std::unique_ptr<RdmaEcho>(new RdmaEcho(std::move(datagrams), std::move(lost), std::move(wake)));
+}
+
+RdmaEcho::RdmaEcho(Datagrams datagrams, std::function<void()> lost, UniqueFd wake)
+    : own_(datagrams.Own()),
+      device_(datagrams.device()),
+      gid_index_(datagrams.gid().index),
+      lost_call_(std::move(lost)),
+      wake_(std::move(wake)),
+      datagrams_(std::move(datagrams)) {
+  // An answer to an earlier railheadd's question must not fit.
+  std::random_device random;
+  next_token_ = (std::uint64_t{random()} << 32U) | random();
+  thread_ = std::thread([this] { Loop(); });
+}
+
+RdmaEcho::~RdmaEcho() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopped_ = true;
+  }
+  const std::uint64_t one = 1;
+  // Full means that a wake-up is pending already.
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+bool RdmaEcho::IsLost() const {
+  const std::lock_guard lock(mutex_);
+  return lost_ || !datagrams_->HasItsGid();
+}
+
+void RdmaEcho::Loop() {
+  std::array<pollfd, 3> waiting{};
+  {
+    const std::lock_guard lock(mutex_);
+    waiting = {{{wake_.get(), POLLIN, 0},
+                {datagrams_->completions_fd(), POLLIN, 0},
+                {datagrams_->events_fd(), POLLIN, 0}}};
+  }
+  for (Next next = Next::kWait; next != Next::kEnd;) {
+    const bool more = next == Next::kMore;
+    if (::poll(waiting.data(), waiting.size(), more ? 0 : -1) < 0 && errno != EINTR) break;
+    next = Serve(more || waiting[1].revents != 0, waiting[2].revents != 0);
+  }
+  Lose();
+}
+
+RdmaEcho::Next RdmaEcho::Serve(bool completions, bool events) {
+  const std::lock_guard lock(mutex_);
+  if (stopped_ || (events && datagrams_->IsLost())) return Next::kEnd;
+  if (!completions) return Next::kWait;
+  const auto taken = datagrams_->Take();
+  if (!taken) return Next::kEnd;
+  // Of one that held us up for a second the rest of the lot is left out: somebody may want this to end.
+  for (const Datagrams::Received& one : taken->received) {
+    if (!Handle(one)) break;
+  }
+  return taken->more ? Next::kMore : Next::kWait;
+}
+
+void RdmaEcho::Lose() {
+  {
+    const std::lock_guard lock(mutex_);
+    lost_ = true;
+    datagrams_.reset();
+    open_.clear();
+    changed_.notify_all();
+  }
+  lost_call_();
+}
+
+void RdmaEcho::SetKeys(std::shared_ptr<const SharedKeys> keys) {
+  const std::lock_guard lock(mutex_);
+  keys_ = std::move(keys);
+}
+
+std::vector<std::uint8_t> RdmaEcho::PayloadTo(const IpAddress& to, const ProbeMessage& message,
+                                              bool is_signed) const {
+  return is_signed ? SignedBytesOf(message, *keys_, {own_.address, to}) : BytesOf(message);
+}
+
+void RdmaEcho::SetPeers(std::set<IpAddress> peers) {
+  const std::lock_guard lock(mutex_);
+  const auto now = Clock::now();
+  std::erase_if(leaving_, [&](const auto& one) { return one.second < now; });
+  for (const IpAddress& peer : peers_) {
+    if (!peers.contains(peer)) leaving_[peer] = now + kLeaves;
+  }
+  peers_ = std::move(peers);
+  limits_.SetPeers(peers_);
+  no_neighbours_.clear();
+}
+
+// false: it took long.
+bool RdmaEcho::Answer(const DatagramEnd& to, const CheckedProbe& question) {
+  const auto now = Clock::now();
+  const auto missed = no_neighbours_.find(to.address);
+  if (missed != no_neighbours_.end() && now < missed->second + kNoNeighbour) return true;
+  if (!limits_.May(to.address, now)) return true;
+  ProbeMessage answer;
+  answer.answer = true;
+  answer.session = question.message.session;
+  answer.token = question.message.token;
+  // One that cannot be sent counts as lost.
+  const auto sent = datagrams_->Send(to, PayloadTo(to.address, answer, question.is_signed),
+                                     static_cast<std::uint32_t>(answer.token));
+  if (sent || sent.error().code != ErrorCode::kNotFound) return true;
+  no_neighbours_[to.address] = Clock::now();
+  return false;
+}
+
+bool RdmaEcho::Answers(const IpAddress& peer) const {
+  if (peers_.contains(peer)) return true;
+  const auto left = leaving_.find(peer);
+  return left != leaving_.end() && Clock::now() < left->second;
+}
+
+bool RdmaEcho::Handle(const Datagrams::Received& received) {
+  if (!Answers(received.from.address)) return true;
+  const auto checked = CheckProbe(received.Payload(), keys_.get(), {received.from.address, own_.address});
+  if (!checked) return true;
+  const ProbeMessage& message = checked->message;
+  if (!message.answer) return Answer(received.from, *checked);
+  const auto question = open_.find(message.token);
+  if (question == open_.end() || question->second.session != message.session ||
+      question->second.peer != received.from.address)
+    return true;
+  ++counts_[message.session].answered;
+  open_.erase(question);
+  if (open_.empty()) changed_.notify_all();
+  return true;
+}
+
+void RdmaEcho::Ask(std::uint64_t session, const DatagramEnd& peer) {
+  const std::lock_guard lock(mutex_);
+  if (!datagrams_) return;
+  // It has just answered.
+  no_neighbours_.erase(peer.address);
+  for (int i = 0; i < kQuestions; ++i) {
+    ProbeMessage question;
+    question.session = session;
+    question.token = next_token_++;
+    // What this node cannot send says nothing of the peer.
+    const auto sent = datagrams_->Send(peer, PayloadTo(peer.address, question, keys_ != nullptr),
+                                       static_cast<std::uint32_t>(question.token));
+    if (!sent) {
+      refused_ = sent.error().message;
+      return;
+    }
+    open_[question.token] = {session, peer.address};
+    ++counts_[session].sent;
+  }
+}
+
+void RdmaEcho::Await(Clock::time_point until) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_until(lock, until, [this] { return open_.empty(); });
+}
+
+std::map<std::uint64_t, RdmaEcho::Count> RdmaEcho::Take() {
+  const std::lock_guard lock(mutex_);
+  open_.clear();
+  auto counts = std::exchange(counts_, {});
+  why_mute_ = counts.empty() ? refused_ : "";
+  refused_.clear();
+  // Those of a device that went away are nobody's fault.
+  if (lost_) counts.clear();
+  std::erase_if(counts, [](const auto& one) { return one.second.sent < kQuestions; });
+  return counts;
+}
+
+std::string RdmaEcho::WhyMute() const {
+  const std::lock_guard lock(mutex_);
+  return why_mute_;
+}
+
+}  // namespace railhead

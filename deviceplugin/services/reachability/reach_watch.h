@@ -1,0 +1,114 @@
+// ReachWatch: the thread of railheadd that probes what this node, and each pod on it, reaches on the rails.
+//
+// Off unless fabric.json has `connectivity`. With it: each rail's gateway; between the nodes that the rail
+// gives stations, their stations (station.h), a few in each round and those that are not well in every one;
+// and from inside pods. What it has found is in Report() and in /run/railhead/reach.json, where its next
+// start takes it up. A second thread answers other nodes (echo_server.h).
+//
+// Ownership: borrows the kernel. Threads: its own one calls all of Calls; everything else from any.
+// Errors: kIo when there are no descriptors; what fails later is told and tried again.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cni/state/journal_cache.h"
+#include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/services/reachability/echo_server.h"
+#include "deviceplugin/services/reachability/pod_prober.h"
+#include "deviceplugin/services/reachability/rail_prober.h"
+#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+class ReachWatch {
+ public:
+  struct Calls {
+    // After each round; `before` is empty at first.
+    std::function<void(const ReachReport& before, const ReachReport& now)> looked;
+    // When it is another failure than before; `what` failed.
+    std::function<void(const std::string& what, const Error& error)> failed;
+  };
+
+  // `keys_path`: of the file that the nodes share (shared_keys.h), read anew before each round.
+  static Result<std::unique_ptr<ReachWatch>> Start(const Root& root, Kernel& kernel, std::string keys_path,
+                                                   Calls calls);
+  ~ReachWatch();
+  ReachWatch(const ReachWatch&) = delete;
+  ReachWatch& operator=(const ReachWatch&) = delete;
+
+  // The node as it is now, and where its fabric is described; "": nowhere, there are no rails. Soon; does not
+  // wait.
+  void Update(std::shared_ptr<const Inventory> inventory, std::string fabric_path);
+  [[nodiscard]] ReachReport Report() const;
+  void Stop();
+  // Whether the thread has ended.
+  bool AwaitEnd(std::chrono::milliseconds limit);
+
+ private:
+  struct Node {
+    std::shared_ptr<const Inventory> inventory;
+    std::string fabric_path;
+  };
+  struct Plan {
+    ConnectivitySettings settings;
+    std::vector<RailPort> ports;
+  };
+
+  ReachWatch(const Root& root, Kernel& kernel, std::string keys_path, Calls calls,
+             std::unique_ptr<EchoServer> echo);
+  void Loop();
+  void TakeUpdate();
+  [[nodiscard]] Result<Plan> PlanOf(const Node& node) const;
+  void Apply(Plan plan);
+  void Round();
+  // A file that is wrong leaves the keys that were.
+  Result<void> TakeKeys();
+  Result<void> ProbeRails();
+  void ProbePods();
+  void Publish();
+  void Save(const ReachReport& before, const ReachReport& report);
+  void Complain(const std::string& what, const Result<void>& done, std::string* before);
+  void Wait(std::chrono::milliseconds limit);
+
+  const Root root_;
+  Kernel& kernel_;
+  const std::string keys_path_;
+  const Calls calls_;
+  const std::unique_ptr<EchoServer> echo_;
+  ConnectivitySettings settings_;
+  std::vector<RailPort> ports_;
+  std::vector<std::unique_ptr<RailProber>> rails_;  // in the fabric's order
+  PodProber pods_;
+  JournalCache journal_;
+  std::mt19937_64 random_{std::random_device{}()};
+  std::optional<ReachReport> restored_;
+  std::shared_ptr<const SharedKeys> keys_;
+  std::string complaint_;
+  std::string keys_complaint_;
+  std::chrono::steady_clock::time_point saved_;
+
+  mutable std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<Node> update_;
+  ReachReport report_;
+  std::atomic<bool> stopping_{false};
+  bool stopped_ = false;
+  bool ended_ = false;
+  std::thread thread_;  // last: it uses all of the others
+};
+
+}  // namespace railhead

@@ -1,0 +1,173 @@
+// Files of Railhead without an owner: links, CDI specs, handoffs, requests.
+//
+// What a pass finds by reading directories is only suspected; it is looked at again and
+// removed under the lock of the device or the sandbox.
+#include "netns/base/files.h"
+
+#include <sys/stat.h>
+
+#include <string_view>
+#include <vector>
+
+#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/nccl_step.h"
+#include "cni/nccl/nccl_files.h"
+#include "cni/state/bind_protocol.h"
+#include "cni/state/cdi_spec.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/services/reconcile/pass.h"
+#include "netns/base/state_folder.h"
+#include "netns/sys/pci_address.h"
+
+namespace railhead {
+namespace {
+
+std::string PathIn(const std::string& directory, const std::string& name) {
+  return directory + "/" + name;
+}
+
+constexpr const char* kNoEntry = "no attachment has it";
+constexpr const char* kHalfWritten = "its writer was killed";
+
+// Whose entries are on record, of whichever boot.
+struct Owners {
+  std::set<std::string> devices;
+  std::set<std::string> containers;
+};
+
+Owners OwnersIn(const JournalScan& scan) {
+  Owners owners;
+  for (const auto* entries : {&scan.entries, &scan.earlier}) {
+    for (const auto& entry : *entries) {
+      owners.containers.insert(entry.key.container_id);
+      for (const auto& link : entry.links) {
+        owners.devices.insert(link.device);
+        owners.devices.insert(link.KubeletId());
+      }
+    }
+  }
+  return owners;
+}
+
+void Journals(ReconcilePass& pass, const JournalScan& scan) {
+  for (const auto& path : scan.remains) {
+    pass.Add("journal", path, kHalfWritten, pass.journal.RemoveRemains(path));
+  }
+  for (const auto& device : scan.loose) {
+    const auto remove = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {device}));
+      return locks ? RH_TRY(pass.journal.RemoveLoose(device)) : false;
+    };
+    pass.Add("device-link", device, kNoEntry, remove());
+  }
+}
+
+// Only specs that have a record: those of other programs and of other railheadd processes have none here.
+void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
+  const auto records = ListCdiRecords(pass.root);
+  if (!records) return pass.Add("cdi-spec", "", "records cannot be listed", Fail(records.error()));
+  for (const std::string& name : *records) {
+    const auto device = DeviceOfCdiSpec(name);
+    const bool owned = !device || owners.devices.contains(*device);
+    const auto intact = IsCdiSpecIntact(pass.root, name);
+    if (owned && intact && *intact) continue;
+    const auto mend = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {device.value_or(name)}));
+      if (!locks) return false;
+      if (owned) return RepairCdiSpec(pass.root, name);
+      return RH_TRY(pass.journal.HoldsDevice(*device)) ? false : RH_TRY(RemoveCdiSpec(pass.root, *device));
+    };
+    pass.Add(owned ? "cdi-spec-rewrite" : "cdi-spec", name,
+             owned ? "somebody has removed or changed it" : kNoEntry, mend());
+  }
+}
+
+// A file of the handoff before it got its name.
+bool IsHalfWritten(std::string_view name) {
+  return name.ends_with(kTemporarySuffix) &&
+         IsHandoffName(name.substr(0, name.size() - kTemporarySuffix.size()));
+}
+
+// With all that is in it, or what a killed writer left there.
+Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& container) {
+  const auto lock = LockSandbox(pass.root, container, std::chrono::milliseconds(0));
+  if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
+  if (!lock) return Fail(lock.error());
+  const std::string directory = paths::HandoffDirectory(pass.root, container);
+  RH_TRY(CheckStateFolder(pass.root, directory));
+  bool removed = false;
+  const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
+  for (const auto& name : names) {
+    if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(PathIn(directory, name))) || removed;
+  }
+  if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
+  RH_TRY(RemoveHandoff(pass.root, container));
+  return true;
+}
+
+void Handoffs(ReconcilePass& pass, const Owners& owners) {
+  for (const auto& container : NamesIn(pass, "handoff", paths::HandoffRoot(pass.root))) {
+    const bool owned = owners.containers.contains(container);
+    bool temporary = false;
+    if (owned) {
+      for (const auto& name : NamesIn(pass, "handoff", paths::HandoffDirectory(pass.root, container))) {
+        temporary = temporary || IsHalfWritten(name);
+      }
+    }
+    if (!owned || temporary)
+      pass.Add("handoff", container, owned ? kHalfWritten : kNoEntry, ClearHandoff(pass, container));
+  }
+}
+
+bool IsFilled(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) && status.st_size > 0;
+}
+
+void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
+  for (const auto& device : NamesIn(pass, "device-handoff", paths::DeviceHandoffRoot(pass.root))) {
+    if (owners.devices.contains(device) || !IsFilled(DeviceHandoffPath(pass.root, device))) continue;
+    const auto clear = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {device}));
+      if (!locks || RH_TRY(pass.journal.HoldsDevice(device))) return false;
+      RH_TRY(ClearDeviceHandoff(pass.root, device));
+      return true;
+    };
+    pass.Add("device-handoff", device, kNoEntry, clear());
+  }
+}
+
+// Of an attachment that is gone, half written, or none of ours.
+void Announcements(ReconcilePass& pass) {
+  const std::string directory = paths::Announcements(pass.root);
+  for (const auto& name : NamesIn(pass, "announcement", directory)) {
+    const std::string path = PathIn(directory, name);
+    const auto remove = [&]() -> Result<bool> {
+      if (name.ends_with(kTemporarySuffix)) return RemoveAbandoned(path);
+      const auto key = RH_TRY(ReadRepeatRequest(path));
+      const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
+      return wanted ? false : RH_TRY(RemoveFile(path));
+    };
+    pass.Add("announcement", name, kNoEntry, remove());
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const std::string& directory) {
+  const auto names = ListDirectory(directory);
+  if (!names) pass.Add(what, directory, "cannot be read", Fail(names.error()));
+  return names ? names->value_or(std::vector<std::string>{}) : std::vector<std::string>{};
+}
+
+void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
+  const Owners owners = OwnersIn(scan);
+  if (!pass.stopped) Journals(pass, scan);
+  if (!pass.stopped) CdiSpecs(pass, owners);
+  if (!pass.stopped) Handoffs(pass, owners);
+  if (!pass.stopped) DeviceHandoffs(pass, owners);
+  if (!pass.stopped) Announcements(pass);
+  if (!pass.stopped) ReconcileHalfWritten(pass);
+}
+
+}  // namespace railhead

@@ -1,0 +1,91 @@
+#include "deviceplugin/services/reconcile/reconciler.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/services/reconcile/pass.h"
+#include "netns/base/state_folder.h"
+
+namespace railhead {
+
+ReconcileOptions SinglePass() {
+  ReconcileOptions options;
+  options.repeated = false;
+  options.home_limit = std::chrono::seconds(30);
+  return options;
+}
+
+bool ReconcileReport::Failed() const {
+  return std::any_of(actions.begin(), actions.end(),
+                     [](const ReconcileAction& action) { return action.error.has_value(); });
+}
+
+std::string ReportAsJson(const ReconcileReport& report) {
+  nlohmann::ordered_json json;
+  json["attachments"] = report.attachments;
+  json["actions"] = nlohmann::ordered_json::array();
+  for (const auto& action : report.actions) {
+    nlohmann::ordered_json one{{"what", action.what}, {"name", action.name}, {"reason", action.reason}};
+    if (action.error) {
+      one["error"] = action.error->message;
+      one["code"] = NameOf(action.error->code);
+      if (!action.error->hint.empty()) one["hint"] = action.error->hint;
+    }
+    json["actions"].push_back(std::move(one));
+  }
+  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+ReconcileReport Reconciler::Run(Clock::time_point now) {
+  ReconcileReport report;
+  const Journal journal(root_);
+  ReconcilePass pass{root_, kernel_, journal, options_, stopped_, report};
+  // Before anything is removed that may lie elsewhere.
+  if (const auto safe = CheckStateFolders(root_); !safe) {
+    pass.Add("state-folder", "", "is not safe", Fail(safe.error()));
+    return report;
+  }
+  auto scan = journal.Scan();
+  if (!scan) {
+    pass.Add("journal", "", "cannot be read", Fail(scan.error()));
+    return report;
+  }
+  report.attachments = scan->entries.size();
+  report.unreadable = scan->unreadable.size();
+  for (const auto& entry : scan->unreadable)
+    pass.Add("journal", entry.path, "cannot be read", Fail(entry.error));
+  ReconcileAttachments(pass, *scan, now, pods_gone_);
+  // What those left behind has an owner no more.
+  if (!report.actions.empty()) {
+    if (auto again = journal.Scan(); again) scan = std::move(again);
+  }
+  ReconcileFiles(pass, *scan);
+  ReconcileNames(pass);
+  ReconcileTenants(pass, *scan, now, idle_);
+  ReconcileSoftRoce(pass, *scan);
+  ReconcileAddresses(pass, *scan, earlier_boots_);
+  ReadAddresses(pass);
+  ReadClaimants(pass);
+  return report;
+}
+
+void Reconciler::ReadClaimants(ReconcilePass& pass) {
+  auto claimants = ListClaimants(root_, claims_known_);
+  if (!claimants) return pass.Add("address", "", "claims cannot be read", Fail(claimants.error()));
+  for (const Claimant& one : *claimants) claims_known_ = std::max(claims_known_, one.latest);
+  pass.report.claimants = *std::move(claimants);
+}
+
+// What happened before the first pass has been told by another process, or is in the counters.
+void Reconciler::ReadAddresses(ReconcilePass& pass) {
+  if (pass.stopped) return;
+  auto facts = ReadAddressFacts(root_, events_known_.value_or(0));
+  if (!facts) return pass.Add("address", "", "cannot be counted", Fail(facts.error()));
+  const bool first = !events_known_;
+  if (!facts->events.empty()) events_known_ = facts->events.back().number;
+  events_known_ = events_known_.value_or(0);
+  if (first) facts->events.clear();
+  pass.report.addresses = *std::move(facts);
+}
+
+}  // namespace railhead

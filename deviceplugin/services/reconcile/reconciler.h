@@ -1,0 +1,120 @@
+// The reconciler: makes up for every DEL that never came.
+//
+// One pass looks at what the node's journal, files, soft RoCE devices and address store
+// say, and ends what has no owner any more:
+//   - attachments whose ADD was killed, whose network namespace is gone, or whose pod
+//     kubelet has removed and in whose namespace nothing runs: brought home whole, as by
+//     DEL;
+//   - journal entries of an earlier boot, and what a killed writer left of the journal;
+//   - device links, CDI specs, handoff files and announcement requests without an entry;
+//   - soft RoCE devices that Railhead made and that came back to the host with their VF;
+//   - what may be left of a pod on a device that nobody has had for a minute: it is reset
+//   (cni/attachment/reset.h),
+//     so that the next tenant's ADD need not;
+//   - addresses of an earlier boot, and of containers that nobody knows.
+// A live pod's things are never touched: what is to be ended is looked at again under
+// the lock that an ADD or DEL of it would hold; where that is held, someone is working
+// on it and the pass goes on. An entry that cannot be read is reported, never guessed at, and costs only its
+// devices. Every step
+// can be interrupted: the next pass, DEL or ADD completes it.
+//
+// Does not log: what was done is in the report. A pass in which all is well takes no
+// lock (but the address store's, for a moment) and dumps nothing from the kernel.
+// Threads: Run() in one thread at a time; Stop() from any.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cni/state/journal.h"
+#include "cni/state/rival_claims.h"
+#include "cni/state/tenants.h"
+#include "deviceplugin/services/reconcile/address_facts.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
+namespace railhead {
+
+struct ReconcileOptions {
+  // Whether passes follow each other. A single one cannot see that a pod stays gone.
+  bool repeated = true;
+  // How long a pod has to be gone, seen in two passes, before its NICs are fetched.
+  std::chrono::seconds pod_gone{10};
+  // How old an address without owner has to be: an ADD may still be at work.
+  std::chrono::seconds address_age{600};
+  // How long a device has to be idle, seen in two passes, before it is reset for the next tenant.
+  std::chrono::seconds idle{60};
+  // How long to wait for a device on its way home from a dying namespace.
+  std::chrono::seconds home_limit{5};
+};
+
+struct ReconcilePass;
+
+// A device that no pod has, as a pass saw it.
+struct IdleDevice {
+  Tenant last;
+  std::chrono::steady_clock::time_point since;
+  bool cannot_be_reset = false;  // an ADD decides what that means
+};
+
+// For one pass by hand, or by a test: it waits longer and takes what is there.
+ReconcileOptions SinglePass();
+
+struct ReconcileAction {
+  std::string what;    // "attachment", "cdi-spec", "address", ...
+  std::string name;    // which one
+  std::string reason;  // why it has to go
+  std::optional<Error> error;
+};
+
+struct ReconcileReport {
+  std::size_t attachments = 0;  // of this boot, when the pass began
+  std::size_t unreadable = 0;   // entries of the journal
+  std::size_t displaced = 0;    // devices under substitute names, when the pass was over
+  std::vector<ReconcileAction> actions;
+  // nullopt: they could not be read, which is among the actions.
+  std::optional<AddressFacts> addresses;
+  // By what ADDs ignored since the pass before.
+  std::vector<Claimant> claimants;
+
+  [[nodiscard]] bool Failed() const;
+};
+
+// For people and scripts.
+std::string ReportAsJson(const ReconcileReport& report);
+
+class Reconciler {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // `kernel` must outlive it.
+  Reconciler(Root root, Kernel& kernel, ReconcileOptions options = {})
+      : root_(std::move(root)), kernel_(kernel), options_(options) {}
+
+  ReconcileReport Run(Clock::time_point now = Clock::now());
+  // A running pass ends before its next step, later ones at once.
+  void Stop() { stopped_ = true; }
+
+ private:
+  void ReadAddresses(ReconcilePass& pass);
+  void ReadClaimants(ReconcilePass& pass);
+
+  Root root_;
+  Kernel& kernel_;
+  const ReconcileOptions options_;
+  std::atomic<bool> stopped_{false};
+  bool earlier_boots_ = true;                               // addresses of theirs may be held
+  std::chrono::milliseconds claims_known_ = BoottimeNow();  // when the last one was
+  std::optional<std::uint64_t> events_known_;               // number of the last one; nullopt: no pass yet
+  std::map<AttachmentKey, Clock::time_point> pods_gone_;    // since when
+  std::map<std::string, IdleDevice> idle_;                  // in the last pass
+};
+
+}  // namespace railhead
