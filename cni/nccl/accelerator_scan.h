@@ -3,7 +3,7 @@
 // Where neither driver is loaded, display controllers and processing accelerators (PCI base
 // classes 03 and 12) of these vendors, which means a look at every function of the node. That
 // graphics of other vendors (management chips, Intel's) are none is the same as in
-// deviceplugin/topology; GPUs of other vendors NCCL does not know.
+// deviceplugin/node/topology; GPUs of other vendors NCCL does not know.
 // Threads: thread-safe; reads /sys below `root` at the call.
 #pragma once
 

@@ -22,7 +22,7 @@
 //   /var/lib/kubelet/pods/UID            kubelet's, read only: there while the pod is
 //   /var/lib/cni/...                     results that runtimes (libcni, Multus) keep, read only
 //
-// Names are checked before they come here (CNI ids by cni/skel, BDFs by
+// Names are checked before they come here (CNI ids by cni/protocol, BDFs by
 // PciAddress), so no part can leave its directory.
 // Threads: pure functions.
 #pragma once

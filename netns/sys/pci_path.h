@@ -17,7 +17,7 @@
 // A NUMA node that the kernel does not know (-1) is its own node: two unknown ones are
 // the same, since firmware that gives none mostly has one (and NCCL compares likewise).
 // Virtual machines and coherent links (C2C) show paths that are not the truth: see the
-// override file of deviceplugin/topology.
+// override file of deviceplugin/node/topology.
 // Threads: pure functions over values; no allocation.
 #pragma once
 

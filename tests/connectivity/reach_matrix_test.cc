@@ -1,5 +1,5 @@
 // Matrices of many nodes, what is common to their faults, and how both are shown.
-#include "deviceplugin/connectivity/reach_matrix.h"
+#include "deviceplugin/tools/reach_view/reach_matrix.h"
 
 #include <gtest/gtest.h>
 
@@ -7,12 +7,12 @@
 #include <set>
 #include <sstream>
 
-#include "deviceplugin/connectivity/reach_faults.h"
-#include "deviceplugin/connectivity/reach_stream.h"
-#include "deviceplugin/connectivity/reach_svg.h"
-#include "deviceplugin/connectivity/reach_text.h"
 #include "deviceplugin/services/reachability/node_names.h"
 #include "deviceplugin/services/reachability/reach_summary.h"
+#include "deviceplugin/tools/reach_view/reach_faults.h"
+#include "deviceplugin/tools/reach_view/reach_stream.h"
+#include "deviceplugin/tools/reach_view/reach_svg.h"
+#include "deviceplugin/tools/reach_view/reach_text.h"
 #include "tests/connectivity/reach_values.h"
 #include "tests/ipam/rapidcheck.h"
 

@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{"ipam/plugin/ipam_main.cc", "#include <CLI/CLI.hpp>"},
                       Planted{"cni/plugin/add.cc", "#include <netlink/msg.h>"},
                       Planted{"netns/linux_kernel.h", "#include <netlink/msg.h>"},
-                      Planted{"deviceplugin/rdmatest/runs.cc", "#include <infiniband/verbs.h>"},
+                      Planted{"deviceplugin/tools/rdma_test/runs.cc", "#include <infiniband/verbs.h>"},
                       Planted{"netns/base/node.cc", "#include <nlohmann/json.hpp>"},
                       Planted{"cni/state/journal.cc", "#include <lmdb.h>"},
                       Planted{"cni/protocol/cni_result.cc", "#include <gtest/gtest.h>"},
@@ -76,7 +76,7 @@ TEST(DependenciesTest, GoodIncludesPass) {
         Planted{"netns/linux_kernel.cc", "#include \"netns/sys/pci.h\""},
         Planted{"netns/nl/message.h", "#include <netlink/msg.h>"},
         Planted{"deviceplugin/daemon/main.cc", "#include <grpcpp/grpcpp.h>"},
-        Planted{"deviceplugin/daemon/main.cc", "#include \"deviceplugin/kubelet/proto/x.pb.h\""},
+        Planted{"deviceplugin/daemon/main.cc", "#include \"deviceplugin/services/kubelet/proto/x.pb.h\""},
         Planted{"deviceplugin/daemon/main.cc", "#include \"cni/state/journal.h\""},
         Planted{"ipam/store/store.cc", "#include <lmdb.h>"},
         Planted{"ipam/store/store.cc", "#include <string>"},
@@ -88,13 +88,13 @@ TEST(DependenciesTest, GoodIncludesPass) {
 TEST(DependenciesTest, AWholeTreeIsWalked) {
   const TempRoot tree;
   tree.Write("/netns/base/a.h", "#include <string>\n");
-  tree.Write("/cni/skel/deep/b.cc",
+  tree.Write("/cni/protocol/deep/b.cc",
              "// text\n#include \"netns/base/a.h\"\n\n#include \"ipam/store/store.h\"\n");
-  tree.Write("/cni/skel/notes.md", "#include \"ipam/store/store.h\"\n");
+  tree.Write("/cni/protocol/notes.md", "#include \"ipam/store/store.h\"\n");
   const IncludeCheck check = CheckIncludes(tree.directory());
   EXPECT_EQ(check.files, 2);
-  EXPECT_EQ(check.violations,
-            std::vector<std::string>{"cni/skel/deep/b.cc:4: cni/skel/ must not use ipam/store/store.h"});
+  EXPECT_EQ(check.violations, std::vector<std::string>{
+                                  "cni/protocol/deep/b.cc:4: cni/protocol/ must not use ipam/store/store.h"});
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Which part of the project may include which: the direction of dependencies.
 //
-// netns/base <- netns/{sys,nl,ns,gid,packet} <- cni/skel <- cni/fabric <- cni/state
-// <- cni/handoff <- cni/plugin; ipam stands beside cni/state; deviceplugin may use all of these,
+// netns/base <- netns/{sys,nl,ns,gid,packet} <- cni/protocol <- cni/fabric <- cni/state
+// <- cni/nccl <- cni/plugin; ipam stands beside cni/state; deviceplugin may use all of these,
 // nothing uses it. gRPC and its kin only in deviceplugin, libnl only below netns.
 // Threads: pure functions over the file system.
 #pragma once

@@ -1,6 +1,6 @@
 #include "deviceplugin/node/resources/config_check.h"
 
-#include "deviceplugin/pools/migrate.h"
+#include "deviceplugin/tools/migrate/sriovdp_to_fabric.h"
 #include "tests/deviceplugin/other_devices.h"
 #include "tests/deviceplugin/two_rails.h"
 

@@ -6,8 +6,8 @@
 #include <algorithm>
 
 #include "cni/attachment/device_locks.h"
-#include "deviceplugin/drift/handoff_report.h"
-#include "deviceplugin/drift/overrides.h"
+#include "deviceplugin/tools/railctl/handoff_report.h"
+#include "deviceplugin/tools/railctl/overrides.h"
 #include "tests/deviceplugin/reconciler_fixture.h"
 
 namespace railhead::testing {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "deviceplugin/doctor/report.h"
+#include "deviceplugin/tools/doctor/report.h"
 #include "tests/cni/temp_root.h"
 #include "tests/doctor/support.h"
 

@@ -1,7 +1,7 @@
 // ACS, IOMMU, GPUDirect: judged, and read from a configuration space as the kernel shows it.
 #include <algorithm>
 
-#include "deviceplugin/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/sys/pci_config.h"
 #include "tests/doctor/support.h"
 #include "tests/sysfs/fake_sysfs.h"

@@ -1,12 +1,12 @@
 // What is read of a node's files, and asked of its kernel.
-#include "deviceplugin/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "deviceplugin/doctor/report.h"
+#include "deviceplugin/tools/doctor/report.h"
 #include "tests/doctor/node.h"
 #include "tests/doctor/support.h"
 

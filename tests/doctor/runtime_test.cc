@@ -1,6 +1,6 @@
 // The CDI switch, other device plugins, CNI configurations: judged and read.
-#include "deviceplugin/doctor/containerd_config.h"
-#include "deviceplugin/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/containerd_config.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "tests/cni/temp_root.h"
 #include "tests/doctor/support.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/doctor/checks.h"
+#include "deviceplugin/tools/doctor/checks.h"
 
 namespace railhead::testing {
 

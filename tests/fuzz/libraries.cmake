@@ -14,7 +14,7 @@ railhead_library(fuzz_state
           ${CMAKE_SOURCE_DIR}/cni/attachment/plugin_config.cc ${CMAKE_SOURCE_DIR}/cni/attachment/permissions.cc
   DEPS fuzz_skel railhead_device_fields railhead_sys)
 # The plugin as a whole, on the fake kernel: all files but the programs', the tests' and those above.
-file(GLOB plugin_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cni/handoff/*.cc ${CMAKE_SOURCE_DIR}/cni/plugin/*.cc
+file(GLOB plugin_files CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cni/nccl/*.cc ${CMAKE_SOURCE_DIR}/cni/plugin/*.cc
      ${CMAKE_SOURCE_DIR}/cni/state/*.cc ${CMAKE_SOURCE_DIR}/tests/fake/*.cc ${CMAKE_SOURCE_DIR}/tests/sysfs/*.cc)
 list(FILTER plugin_files EXCLUDE REGEX "(_test|/main|/config|/permissions|/bind_protocol|/checkpoint|/journal_json)\\.cc$")
 railhead_library(fuzz_plugin
@@ -39,7 +39,7 @@ railhead_library(fuzz_store
           ${CMAKE_SOURCE_DIR}/ipam/store/verify.cc
   DEPS fuzz_ipam)
 railhead_library(fuzz_pools
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/pools/migrate.cc ${CMAKE_SOURCE_DIR}/netns/sys/user_space.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/sriovdp_to_fabric.cc ${CMAKE_SOURCE_DIR}/netns/sys/user_space.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/resource_pool.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/selector.cc ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/sriovdp_config.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/node/resources/sriovdp_selectors.cc
@@ -89,16 +89,16 @@ railhead_library(fuzz_handoff
 
 include(${CMAKE_SOURCE_DIR}/deviceplugin/tls.cmake)
 railhead_library(fuzz_rdmatest
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/bytes.cc ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/channel.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/exchange.cc ${CMAKE_SOURCE_DIR}/deviceplugin/rdmatest/frame_seal.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/tools/rdma_test/bytes.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/rdma_test/channel.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/tools/rdma_test/wire_protocol.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/rdma_test/frame_seal.cc
           ${CMAKE_SOURCE_DIR}/netns/gid/gid_table.cc ${CMAKE_SOURCE_DIR}/deviceplugin/support/keys/shared_keys.cc
   DEPS railhead_base railhead_tls)
 
 # kubelet's messages, for a fuzzer that needs no gRPC.
 find_program(PROTOC protoc REQUIRED)
 find_library(PROTOBUF_LITE libprotobuf-lite.a REQUIRED)
-set(kubelet_proto deviceplugin/kubelet/proto/deviceplugin_v1beta1)
-file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/deviceplugin/kubelet/proto)
+set(kubelet_proto deviceplugin/services/kubelet/proto/deviceplugin_v1beta1)
+file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/deviceplugin/services/kubelet/proto)
 add_custom_command(
   OUTPUT ${CMAKE_BINARY_DIR}/${kubelet_proto}.pb.cc ${CMAKE_BINARY_DIR}/${kubelet_proto}.pb.h
   COMMAND ${PROTOC} --proto_path=${CMAKE_SOURCE_DIR} --cpp_out=${CMAKE_BINARY_DIR}
@@ -122,8 +122,8 @@ railhead_library(fuzz_leaves
 
 railhead_library(fuzz_connectivity
   SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/services/reachability/node_names.cc ${CMAKE_SOURCE_DIR}/deviceplugin/services/reachability/probe_message.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_faults.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_matrix.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/services/reachability/reach_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/connectivity/reach_stream.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/tools/reach_view/reach_faults.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/reach_view/reach_matrix.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/services/reachability/reach_report.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/reach_view/reach_stream.cc
           ${CMAKE_SOURCE_DIR}/deviceplugin/support/keys/shared_keys.cc
   DEPS fuzz_state fuzz_netns railhead_tls)
 
@@ -135,10 +135,10 @@ railhead_library(fuzz_leasing
   DEPS fuzz_skel railhead_tls railhead_yaml)
 
 railhead_library(fuzz_migration
-  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/addresses.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/chain.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/documents.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/held_addresses.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/migration.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/network.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/policy.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/rails.cc ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/report.cc
-          ${CMAKE_SOURCE_DIR}/deviceplugin/migrate/resources.cc
+  SOURCES ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/addresses.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/chain.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/documents.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/held_addresses.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/migration.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/network.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/policy.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/rails.cc ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/report.cc
+          ${CMAKE_SOURCE_DIR}/deviceplugin/tools/migrate/resources.cc
   DEPS fuzz_pools fuzz_store fuzz_leasing)

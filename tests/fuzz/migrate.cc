@@ -4,7 +4,7 @@
 #include <set>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/migrate/migration.h"
+#include "deviceplugin/tools/migrate/migration.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

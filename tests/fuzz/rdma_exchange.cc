@@ -5,8 +5,8 @@
 #include <string>
 #include <variant>
 
-#include "deviceplugin/rdmatest/channel.h"
-#include "deviceplugin/rdmatest/exchange.h"
+#include "deviceplugin/tools/rdma_test/channel.h"
+#include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::rdmatest {

@@ -2,9 +2,9 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "deviceplugin/connectivity/reach_faults.h"
-#include "deviceplugin/connectivity/reach_matrix.h"
-#include "deviceplugin/connectivity/reach_stream.h"
+#include "deviceplugin/tools/reach_view/reach_faults.h"
+#include "deviceplugin/tools/reach_view/reach_matrix.h"
+#include "deviceplugin/tools/reach_view/reach_stream.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead {

@@ -1,7 +1,7 @@
 // NCCL as a reader of topology files: a second parser, and the distances that follow.
 //
 // Written after what NCCL does with each byte (src/graph/xml.cc) and shares no code with
-// cni/handoff: what that writes and checks is read back here. It takes what NCCL takes, also what
+// cni/nccl: what that writes and checks is read back here. It takes what NCCL takes, also what
 // nobody should write; not what NCCL takes for something else in silence: two blanks between attributes,
 // elements that it skips. Where releases differ the strictest counts.
 // Threads: pure functions over values.

@@ -4,7 +4,7 @@
 # exit status: 0 all held
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-allowed='^(cni/protocol/delegate\.cc|deviceplugin/install/version\.cc):'
+allowed='^(cni/protocol/delegate\.cc|deviceplugin/tools/install/version\.cc):'
 
 # runs FILE...: "FILE:LINE:TEXT" of each call that runs a program. Comments and strings aside.
 runs() {

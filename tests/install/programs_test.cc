@@ -1,4 +1,4 @@
-#include "deviceplugin/install/programs.h"
+#include "deviceplugin/tools/install/programs.h"
 
 #include <gtest/gtest.h>
 #include <sys/file.h>

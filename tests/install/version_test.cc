@@ -1,4 +1,4 @@
-#include "deviceplugin/install/version.h"
+#include "deviceplugin/tools/install/version.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>

@@ -1,5 +1,5 @@
 // Telling documents apart, and errors in them.
-#include "deviceplugin/migrate/documents.h"
+#include "deviceplugin/tools/migrate/documents.h"
 
 #include "tests/migrate/suite.h"
 

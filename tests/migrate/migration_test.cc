@@ -1,5 +1,5 @@
 // A whole suite: what it becomes, that it can be read, and that each key is reported once.
-#include "deviceplugin/migrate/migration.h"
+#include "deviceplugin/tools/migrate/migration.h"
 
 #include "cni/attachment/permissions.h"
 #include "cni/fabric/fabric.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/migrate/migration.h"
+#include "deviceplugin/tools/migrate/migration.h"
 
 namespace railhead::testing {
 

@@ -1,5 +1,5 @@
 // What the checks of `railctl precheck` make of what was read.
-#include "deviceplugin/precheck/judges.h"
+#include "deviceplugin/tools/precheck/judges.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // Nothing that a pod, a switch or another node chose reaches the terminal of whoever runs railctl.
-#include "deviceplugin/railctl/printable.h"
+#include "deviceplugin/tools/railctl/printable.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
@@ -146,7 +146,7 @@ TEST_F(CommandsTest, JsonIsWhatItWas) {
 TEST(SourcesTest, WriteByStdioOnly) {
   int files = 0;
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(SOURCE_DIR) + "/deviceplugin/railctl")) {
+       std::filesystem::directory_iterator(std::string(SOURCE_DIR) + "/deviceplugin/tools/railctl")) {
     std::ifstream stream(entry.path());
     const std::string text((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
     ++files;

@@ -1,5 +1,5 @@
 // Messages over real sockets, and the processes of ends, with others than we expect at the far end.
-#include "deviceplugin/rdmatest/channel.h"
+#include "deviceplugin/tools/rdma_test/channel.h"
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "deviceplugin/rdmatest/end_process.h"
+#include "deviceplugin/tools/rdma_test/end_process.h"
 #include "tests/rdmatest/support.h"
 
 namespace railhead::rdmatest {

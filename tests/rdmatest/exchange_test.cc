@@ -1,6 +1,4 @@
 // What the ends of a test tell each other: as bytes, and bytes that are none of it.
-#include "deviceplugin/rdmatest/exchange.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -8,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/rdmatest/support.h"
 
 namespace railhead::rdmatest {

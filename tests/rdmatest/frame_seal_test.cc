@@ -1,5 +1,5 @@
 // Seals of frames: which two ends understand each other, and what nobody gets through.
-#include "deviceplugin/rdmatest/frame_seal.h"
+#include "deviceplugin/tools/rdma_test/frame_seal.h"
 
 #include <gtest/gtest.h>
 

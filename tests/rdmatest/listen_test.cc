@@ -11,9 +11,9 @@
 #include <csignal>
 #include <thread>
 
-#include "deviceplugin/rdmatest/channel.h"
-#include "deviceplugin/rdmatest/lobby.h"
-#include "deviceplugin/rdmatest/supervise.h"
+#include "deviceplugin/tools/rdma_test/channel.h"
+#include "deviceplugin/tools/rdma_test/pending_connections.h"
+#include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "tests/rdmatest/support.h"
 
 namespace railhead::rdmatest {

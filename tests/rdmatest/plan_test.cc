@@ -1,9 +1,9 @@
 // Ends out of the command line and the journal, who is tested against whom, and with which GID.
-#include "deviceplugin/rdmatest/plan.h"
+#include "deviceplugin/tools/rdma_test/plan.h"
 
 #include <gtest/gtest.h>
 
-#include "deviceplugin/rdmatest/endpoint.h"
+#include "deviceplugin/tools/rdma_test/endpoint.h"
 #include "tests/rdmatest/support.h"
 
 namespace railhead::rdmatest {

@@ -1,5 +1,5 @@
 // Statistics, and what they look like.
-#include "deviceplugin/rdmatest/report.h"
+#include "deviceplugin/tools/rdma_test/report.h"
 
 #include <gtest/gtest.h>
 

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "deviceplugin/rdmatest/exchange.h"
-#include "deviceplugin/rdmatest/outcome.h"
+#include "deviceplugin/tools/rdma_test/outcome.h"
+#include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "netns/gid/gid_table.h"
 
 namespace railhead::rdmatest {

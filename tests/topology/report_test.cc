@@ -1,14 +1,13 @@
 // What is shown of a node: use of VFs, text, JSON, picture.
-#include "deviceplugin/topology/report.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/topology/picture.h"
-#include "deviceplugin/topology/svg.h"
+#include "deviceplugin/tools/topology_view/node_report.h"
+#include "deviceplugin/tools/topology_view/picture.h"
+#include "deviceplugin/tools/topology_view/svg.h"
 #include "netns/base/node.h"
 #include "tests/cni/process.h"
 #include "tests/sysfs/machines.h"

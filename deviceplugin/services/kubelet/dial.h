@@ -1,4 +1,4 @@
-// How kubelet's sockets are dialled. Internal to deviceplugin/kubelet.
+// How kubelet's sockets are dialled. Internal to deviceplugin/services/kubelet.
 // Threads: thread-safe.
 #pragma once
 

@@ -85,7 +85,7 @@ class Sources:
         return self.all(r'(?:getenv|Environment|Take)\("([A-Z_]+)"\)')
 
     def cni_variables(self):
-        return self.all(r'get\("(CNI_\w+)"\)', "cni/skel/")
+        return self.all(r'get\("(CNI_\w+)"\)', "cni/protocol/")
 
     def cni_args(self):
         return self.all(r'"(K8S_[A-Z_]+)"|\bargs\.find\("([A-Z]+)"\)')

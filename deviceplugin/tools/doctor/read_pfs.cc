@@ -1,0 +1,210 @@
+// Facts of the rails' PFs.
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "cni/state/journal.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/sys/pci.h"
+#include "netns/sys/pci_config.h"
+
+namespace railhead::doctor {
+namespace {
+
+// PCI_SRIOV_CTRL of include/uapi/linux/pci_regs.h
+constexpr int kSriovControl = 0x08;
+
+// The default GIDs are at its beginning, and the first address behind them.
+constexpr int kGidSlots = 4;
+
+Fact<int> ReadNumber(const std::string& path) {
+  auto text = ReadAttribute(path);
+  if (!text) return Fact<int>::Unknown(Describe(text.error()));
+  if (!*text) return Fact<int>::Unknown("there is no " + path);
+  const auto number = ParseInt(**text);
+  if (!number) return Fact<int>::Unknown(path + " holds '" + **text + "', not a number");
+  return static_cast<int>(*number);
+}
+
+// The kernel takes the larger of both: IN_DEV_MAXCONF in include/linux/inetdevice.h.
+Fact<ArpSettings> ReadArp(const Root& root, const std::string& netdev) {
+  ArpSettings settings;
+  const std::string directory = root.Path("/proc/sys/net/ipv4/conf/");
+  for (const auto& [name, value] : {std::pair("rp_filter", &settings.rp_filter),
+                                    {"arp_ignore", &settings.arp_ignore},
+                                    {"arp_announce", &settings.arp_announce}}) {
+    for (const std::string& of : {std::string("all"), netdev}) {
+      const auto number = ReadNumber(std::string(directory).append(of).append("/").append(name));
+      if (!number) return Fact<ArpSettings>::Unknown(number.why());
+      *value = std::max(*value, *number);
+    }
+  }
+  return settings;
+}
+
+// OFED's files; upstream drivers have none.
+Fact<EcnState> ReadEcn(const Root& root, const std::string& netdev) {
+  EcnState state;
+  const std::string directory = root.Path("/sys/class/net/") + netdev + "/ecn/";
+  for (const auto& [name, flags] : {std::pair("roce_rp", &state.reacts), {"roce_np", &state.notifies}}) {
+    for (std::size_t priority = 0; priority < kPriorities; ++priority) {
+      const auto flag =
+          ReadNumber(std::string(directory).append(name).append("/enable/").append(std::to_string(priority)));
+      if (!flag) return Fact<EcnState>::Unknown("only OFED's driver shows ECN: " + flag.why());
+      flags->push_back(*flag != 0);
+    }
+  }
+  return state;
+}
+
+// The name by which a rail may know the PF: while it is in a pod, that of before.
+std::string NameForRail(const Root& root, PfMemory* memory, const PciDevice& device,
+                        const std::string& netdev) {
+  if (!netdev.empty()) return netdev;
+  const std::string id = device.address.ToString();
+  const auto entry = Journal(root).FindByDevice(id);
+  if (entry && *entry) {
+    for (const AttachedLink& link : (*entry)->links) {
+      if (link.device == id) return link.host_name;
+    }
+  }
+  NicFunction pf;
+  pf.address = pf.pf = device.address;
+  pf.id = id;
+  pf.driver = device.driver.value_or("");
+  memory->Recall(&pf);
+  return pf.pf_name;
+}
+
+Fact<std::string> FirmwareOf(const Root& root, const KernelQuestions& kernel, const PfFacts& pf) {
+  using Text = Fact<std::string>;
+  if (!pf.rdma.empty()) {
+    auto version = ReadAttribute(root.Path("/sys/class/infiniband/") + pf.rdma + "/fw_ver");
+    if (version && *version) return **std::move(version);
+  }
+  const auto versions = kernel.versions(pf.address.ToString());
+  if (!versions) return Text::Unknown(Describe(versions.error()));
+  // Documentation/networking/devlink/devlink-info.rst
+  for (const char* name : {"fw", "fw.version", "fw.mgmt"}) {
+    if (const auto found = versions->find(name); found != versions->end()) return found->second;
+  }
+  return Text::Unknown("the driver does not tell its firmware");
+}
+
+// Of the PF itself, and of the first VF that is at home: of one in a pod some drivers hide the table.
+std::vector<GidFacts> ReadGids(const Root& root, const NodeFacts& facts, const PfFacts& pf) {
+  std::vector<std::string> devices;
+  if (!pf.rdma.empty()) devices.push_back(pf.rdma);
+  std::map<PciAddress, std::string> by_function;
+  for (const auto& [name, function] : facts.rdma_functions) by_function[function] = name;
+  for (const PciAddress& vf : pf.vfs) {
+    const auto found = by_function.find(vf);
+    if (found == by_function.end()) continue;
+    const auto netdevs = NetdevsOf(root, vf);
+    if (!netdevs || netdevs->empty()) continue;
+    devices.push_back(found->second);
+    break;
+  }
+  std::vector<GidFacts> gids;
+  gids.reserve(devices.size());
+  for (const std::string& device : devices) {
+    gids.push_back(
+        {device, Fact<std::vector<GidEntry>>::Of(ReadGidTable(root, device, 1, kGidSlots), "it is gone")});
+  }
+  return gids;
+}
+
+Fact<DcbState> ReadDcbOf(const KernelQuestions& kernel, const std::string& netdev) {
+  return Fact<DcbState>::Of(kernel.dcb(netdev), "its driver has no DCB");
+}
+
+// What only the network device tells.
+void ReadNetdev(const Root& root, const KernelQuestions& kernel, FactKinds kinds, PfFacts* pf) {
+  if (pf->netdev.empty()) {
+    const std::string why = "its network device is not in this namespace";
+    pf->mtu = Fact<int>::Unknown(why);
+    pf->arp = Fact<ArpSettings>::Unknown(why);
+    pf->dcb = Fact<DcbState>::Unknown(why);
+    pf->ecn = Fact<EcnState>::Unknown(why);
+    pf->vf_states = Fact<std::vector<VfState>>::Unknown(why);
+    return;
+  }
+  if (kinds.Has(FactKind::kMtu)) pf->mtu = ReadNumber(root.Path("/sys/class/net/") + pf->netdev + "/mtu");
+  if (kinds.Has(FactKind::kArp)) pf->arp = ReadArp(root, pf->netdev);
+  if (kinds.Has(FactKind::kDcb)) pf->dcb = ReadDcbOf(kernel, pf->netdev);
+  if (kinds.Has(FactKind::kEcn)) pf->ecn = ReadEcn(root, pf->netdev);
+  if (kinds.Has(FactKind::kVfStates) && pf->vfs.size() > 1)
+    pf->vf_states = Fact<std::vector<VfState>>::Of(kernel.vfs(pf->netdev));
+}
+
+// What every PF has is an error where it cannot be read; the rest is facts.
+Result<void> Complete(const Root& root, const KernelQuestions& kernel, FactKinds kinds,
+                      const NodeFacts& facts, PfFacts* pf) {
+  pf->vfs = RH_TRY(VfsOf(root, pf->address));
+  const auto rdma = RH_TRY(RdmaDevicesOf(root, pf->address));
+  if (!rdma.empty()) pf->rdma = rdma.front();
+  if (kinds.Has(FactKind::kPorts) && !rdma.empty())
+    pf->port = Fact<PortState>::Of(PortStateOf(root, pf->rdma, 1), "it has no port 1");
+  if (kinds.Has(FactKind::kFirmware)) {
+    pf->driver_version = Fact<std::string>::Of(
+        ReadAttribute(root.Path("/sys/module/") + pf->driver + "/version"), "the kernel's own");
+    pf->firmware = FirmwareOf(root, kernel, *pf);
+  }
+  if (kinds.Has(FactKind::kSriovControl)) {
+    pf->sriov_control =
+        Fact<std::uint16_t>::Of(ReadExtendedCapability(root, pf->address, kCapabilitySriov, kSriovControl),
+                                "its configuration space shows no SR-IOV");
+  }
+  if (kinds.Has(FactKind::kIommu)) pf->iommu = IommuOf(root, pf->address);
+  if (kinds.Has(FactKind::kGids)) pf->gids = ReadGids(root, facts, *pf);
+  ReadNetdev(root, kernel, kinds, pf);
+  return {};
+}
+
+Result<std::vector<PfFacts>> ReadAll(const Root& root, const KernelQuestions& kernel, FactKinds kinds,
+                                     const NodeFacts& facts) {
+  const auto devices = RH_TRY(ListRailPfs(root));
+  std::vector<std::string> in_order;
+  in_order.reserve(devices.size());
+  for (const PciDevice& device : devices) in_order.push_back(device.address.ToString());
+  PfMemory memory(root);
+  std::vector<PfFacts> pfs;
+  for (const PciDevice& device : devices) {
+    PfFacts pf;
+    pf.address = device.address;
+    pf.netdev = RH_TRY(UplinkNetdev(root, device.address)).value_or("");
+    if (facts.fabric) {
+      const Rail* rail = facts.fabric->RailOfPf(NameForRail(root, &memory, device, pf.netdev),
+                                                device.address.ToString(), in_order);
+      if (rail == nullptr) continue;
+      pf.rail = rail->name;
+    }
+    pf.driver = device.driver.value_or("");
+    pf.vendor = device.vendor;
+    pf.device = device.device;
+    pf.total_vfs = device.sriov_totalvfs;
+    RH_TRY(Complete(root, kernel, kinds, facts, &pf));
+    pfs.push_back(std::move(pf));
+  }
+  return pfs;
+}
+
+}  // namespace
+
+void ReadPfs(const Root& root, const KernelQuestions& kernel, FactKinds kinds, NodeFacts* facts) {
+  if (!kinds.Has(FactKind::kPfs)) {
+    facts->pfs_unknown = kNotAskedFor;
+    return;
+  }
+  auto pfs = ReadAll(root, kernel, kinds, *facts);
+  if (pfs) {
+    facts->pfs = *std::move(pfs);
+  } else {
+    facts->pfs_unknown = Describe(pfs.error());
+  }
+}
+
+}  // namespace railhead::doctor

@@ -1,0 +1,134 @@
+#include "deviceplugin/tools/install/version.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "netns/base/text.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxAnswer = 256;
+
+bool IsIdentifier(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+  });
+}
+
+// Numbers before words, numbers by value, words by their bytes.
+std::weak_ordering CompareIdentifiers(const std::string& a, const std::string& b) {
+  const auto number_a = ParseInt(a);
+  const auto number_b = ParseInt(b);
+  if (number_a && number_b) return *number_a <=> *number_b;
+  if (number_a.has_value() != number_b.has_value()) {
+    return number_a ? std::weak_ordering::less : std::weak_ordering::greater;
+  }
+  return a <=> b;
+}
+
+// False when it has not ended by then.
+bool AwaitEnd(pid_t pid, std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  const UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd polled{ended.get(), POLLIN, 0};
+    const int ready =
+        ended.valid() && left.count() > 0 ? ::poll(&polled, 1, static_cast<int>(left.count())) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    return ready > 0;
+  }
+}
+
+// What is in the pipe by now; a program that has filled it has not ended.
+std::string ReadAnswer(int fd) {
+  (void)::fcntl(fd, F_SETFL, O_NONBLOCK);
+  std::array<char, kMaxAnswer> buffer{};
+  const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
+}
+
+// Its output goes to `out`, what it says of errors nowhere. It gets no environment.
+std::optional<pid_t> Spawn(const std::string& path, int out) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string name = path;
+  std::string option = "--version";
+  const std::array<char*, 3> arguments{name.data(), option.data(), nullptr};
+  const std::array<char*, 1> environment{nullptr};
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawn(&pid, path.c_str(), &actions, nullptr, arguments.data(), environment.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return std::nullopt;
+  return pid;
+}
+
+}  // namespace
+
+std::weak_ordering Version::operator<=>(const Version& other) const {
+  if (const auto order = numbers <=> other.numbers; order != 0) return order;
+  // A prerelease comes before its release.
+  if (prerelease.empty() != other.prerelease.empty()) {
+    return prerelease.empty() ? std::weak_ordering::greater : std::weak_ordering::less;
+  }
+  return std::lexicographical_compare_three_way(prerelease.begin(), prerelease.end(),
+                                                other.prerelease.begin(), other.prerelease.end(),
+                                                CompareIdentifiers);
+}
+
+std::optional<Version> ParseVersion(std::string_view text) {
+  text = text.substr(0, text.find('+'));
+  Version version;
+  if (const auto dash = text.find('-'); dash != std::string_view::npos) {
+    version.prerelease = Split(text.substr(dash + 1), '.');
+    if (!std::all_of(version.prerelease.begin(), version.prerelease.end(), IsIdentifier)) return std::nullopt;
+    text = text.substr(0, dash);
+  }
+  const auto parts = Split(text, '.');
+  if (parts.size() != version.numbers.size()) return std::nullopt;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto number = ParseInt(parts[i]);
+    if (!number || *number < 0) return std::nullopt;
+    version.numbers.at(i) = *number;
+  }
+  return version;
+}
+
+std::optional<std::string> AskVersion(const std::string& path, std::string_view name,
+                                      std::chrono::milliseconds limit) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  const UniqueFd in(ends[0]);
+  UniqueFd out(ends[1]);
+  const auto pid = Spawn(path, out.get());
+  out.Reset();
+  if (!pid) return std::nullopt;
+  const bool ended = AwaitEnd(*pid, limit);
+  if (!ended) (void)::kill(*pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  const std::string answer = ReadAnswer(in.get());
+  const auto words = Split(answer.substr(0, answer.find('\n')), ' ');
+  if (words.size() != 2 || words[0] != name || !ParseVersion(words[1])) return std::nullopt;
+  return words[1];
+}
+
+}  // namespace railhead

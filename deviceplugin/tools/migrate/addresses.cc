@@ -1,0 +1,226 @@
+#include "deviceplugin/tools/migrate/addresses.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ipam/plugin/fields.h"
+#include "ipam/store/range.h"
+
+namespace railhead::migrate {
+namespace {
+
+constexpr const char* kOwn = "railhead-ipam";
+constexpr const char* kWhereabouts = "whereabouts";
+constexpr const char* kHostLocal = "host-local";
+
+struct Word {
+  const char* key;
+  const char* why;
+};
+
+constexpr const char* kHostLocalKeys[] = {"ranges",  "subnet", "rangeStart", "rangeEnd",
+                                          "gateway", "routes", "resolvConf"};
+constexpr const char* kWhereaboutsKeys[] = {"range",     "range_start",    "range_end", "exclude",
+                                            "ipRanges",  "gateway",        "routes",    "dns",
+                                            "addresses", "node_slice_size"};
+constexpr Word kWithoutEffect[] = {
+    {"dataDir", "each node has one store, /var/lib/railhead/ipam"},
+    {"configuration_path", "addresses are given without the API server, so nothing is to be configured"},
+    {"kubernetes", "addresses are given without the API server"},
+    {"datastore", "each node has a store of its own"},
+    {"etcd_host", "each node has a store of its own"},
+    {"etcd_username", "each node has a store of its own"},
+    {"etcd_password", "each node has a store of its own"},
+    {"etcd_key_file", "each node has a store of its own"},
+    {"etcd_cert_file", "each node has a store of its own"},
+    {"etcd_ca_cert_file", "each node has a store of its own"},
+    {"enable_overlapping_ranges", "networks of one subnet share its addresses, so none is given twice"},
+    {"network_name", "networks of one subnet share its addresses"},
+    {"leader_lease_duration", "no leader is elected"},
+    {"leader_renew_deadline", "no leader is elected"},
+    {"leader_retry_period", "no leader is elected"},
+    {"sleep_for_race", "there is no race for a cluster-wide store"},
+    {"reconciler_cron_expression", "railheadd reconciles on every node"},
+    {"log_file", "the runtime's log has the errors"},
+    {"log_level", "the runtime's log has the errors"},
+};
+
+constexpr const char* kWholeCluster =
+    "whereabouts gives each address once in the cluster, a node of Railhead what is its own: give the rail "
+    "nodeBlock (with nodes) or nodeRanges, or let nodes lease blocks (--store kubernetes)";
+
+bool IsEmptyText(const nlohmann::json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().empty();
+}
+
+// What railhead-ipam takes under the same name; the rest is told of.
+template <std::size_t N>
+OrderedJson KnownKeys(const Section& ipam, const char* const (&keys)[N]) {
+  OrderedJson own;
+  own["type"] = kOwn;
+  ipam.Say("type", Fate::kChanged, "to railhead-ipam");
+  std::vector<std::string> known(std::begin(keys), std::end(keys));
+  for (const auto& [key, value] : ipam.object().items()) {
+    if (key == "type" || value.is_null()) continue;
+    const auto* without = std::find_if(std::begin(kWithoutEffect), std::end(kWithoutEffect),
+                                       [&key = key](const Word& word) { return word.key == key; });
+    if (without != std::end(kWithoutEffect)) {
+      ipam.Say(key, Fate::kDropped, std::string("because ") + without->why);
+    } else if (std::find(known.begin(), known.end(), key) == known.end()) {
+      ipam.SayUnknown(key, known);
+    } else if (IsEmptyText(value)) {
+      ipam.Say(key, Fate::kDropped, "because it is empty");
+    } else {
+      own[key] = value;
+      ipam.Say(key, Fate::kKept, "as it is, of railhead-ipam");
+    }
+  }
+  return own;
+}
+
+// host-local takes the first address where no gateway is given; railhead-ipam in `ranges` only.
+void NameTheGateway(const Section& ipam, OrderedJson* own) {
+  const auto subnet = IpPrefix::Parse(ipam.Text("subnet"));
+  if (!subnet || own->contains("gateway") || subnet->length >= subnet->address.Bits() - 1) return;
+  const std::string gateway = subnet->First().Plus(1).ToString();
+  (*own)["gateway"] = gateway;
+  ipam.Say("subnet", Fate::kChanged,
+           "and the gateway " + gateway + " named, which host-local takes by itself");
+}
+
+bool IsSimple(const CniRoute& route, const IpAddress& gateway) {
+  return !route.mtu && !route.advmss && !route.priority && !route.table && !route.scope &&
+         (!route.gateway || *route.gateway == gateway) && route.destination.address.IsV4() == gateway.IsV4();
+}
+
+void AddExclude(const AddressRange& range, OrderedJson* fields) {
+  (*fields)["exclude"].push_back(range.first == range.last ? range.first.ToString() : range.ToString());
+}
+
+// What of the subnet is outside of the range.
+void ExcludeTheRest(const RangeFields& range, OrderedJson* fields) {
+  const IpAddress first = range.subnet.First();
+  const IpAddress last = range.subnet.Last();
+  if (range.first && first < *range.first) AddExclude({first, *PreviousAddress(*range.first)}, fields);
+  if (range.last && *range.last < last) AddExclude({range.last->Plus(1), last}, fields);
+}
+
+std::optional<RailAddresses> ForRail(const IpamFields& read, const Options& options) {
+  if (read.pools.size() != 1 || read.pools[0].ranges.size() != 1) return std::nullopt;
+  const PoolFields& pool = read.pools[0];
+  const RangeFields& range = pool.ranges[0];
+  if (!range.of_cluster && options.node.empty()) return std::nullopt;
+  OrderedJson fields;
+  fields["subnet"] = range.subnet.ToString();
+  if (range.gateway) fields["gateway"] = range.gateway->ToString();
+  for (const CniRoute& route : pool.routes.value_or(std::vector<CniRoute>{})) {
+    if (!range.gateway || !IsSimple(route, *range.gateway)) return std::nullopt;
+    fields["routes"].push_back(route.destination.ToString());
+  }
+  for (const auto* exclude : {&pool.exclude, &pool.exclude_of_all, &range.exclude}) {
+    for (const AddressRange& one : *exclude) AddExclude(one, &fields);
+  }
+  if (range.of_cluster) {
+    ExcludeTheRest(range, &fields);
+    if (pool.node_slice && !options.lease_blocks) fields["nodeBlock"] = *pool.node_slice;
+  } else {
+    const AddressRange all{range.first.value_or(range.subnet.First()),
+                           range.last.value_or(range.subnet.Last())};
+    fields["nodeRanges"][options.node] = all.ToString();
+  }
+  return RailAddresses{std::move(fields)};
+}
+
+Result<void> TranslateOwn(const Section& ipam, OrderedJson own, const Options& options, Network* network) {
+  network->entry["ipam"] = std::move(own);
+  const IpamFields read = RH_TRY_WRAP(ReadIpamFields(ConfigOf(*network), {}), network->source);
+  for (const PoolFields& pool : read.pools) {
+    for (const RangeFields& range : pool.ranges) network->subnets.push_back(range.subnet);
+  }
+  network->addresses = ForRail(read, options);
+  if (network->ipam_type != kWhereabouts) return {};
+  if (ipam.Find("node_slice_size") != nullptr) {
+    ipam.Say("node_slice_size", Fate::kDecide,
+             "kept as it is; list the nodes with their indices in nodes of fabric.json");
+    return {};
+  }
+  const std::string what = std::string("kept as it is, which makes it every node's: ") + kWholeCluster;
+  ipam.Say(ipam.Find("range") != nullptr ? "range" : "ipRanges", Fate::kDecide, what);
+  return {};
+}
+
+void KeepAll(const Section& ipam, Network* network) {
+  network->entry["ipam"] = ipam.object();
+  ipam.SayRest(Fate::kKept, "as it is, of " + network->ipam_type);
+}
+
+}  // namespace
+
+Result<void> TranslateIpam(const Section& ipam, const Options& options, Network* network) {
+  network->ipam_at = ipam.at();
+  network->ipam_type = ipam.Text("type");
+  const std::string& type = network->ipam_type;
+  if (type == kWhereabouts) {
+    return TranslateOwn(ipam, KnownKeys(ipam, kWhereaboutsKeys), options, network);
+  }
+  if (type == kHostLocal) {
+    OrderedJson own = KnownKeys(ipam, kHostLocalKeys);
+    NameTheGateway(ipam, &own);
+    network->data_dir = ipam.Text("dataDir");
+    return TranslateOwn(ipam, std::move(own), options, network);
+  }
+  if (type == "dhcp") {
+    network->usable = false;
+    ipam.Say("type", Fate::kDecide,
+             "dhcp asks on the interface in the pod, railhead asks before the interface is there: give the "
+             "rail a subnet of its own, or keep sriov-cni for this network");
+    ipam.SayRest(Fate::kDecide, "goes with dhcp");
+    return {};
+  }
+  KeepAll(ipam, network);
+  if (type.empty() || type == "static" || type == "nv-ipam" || type == kOwn) return {};
+  ipam.Say("type", Fate::kDecide,
+           "kept as it is; whether " + type +
+               " gives addresses before the interface is in the pod is not known here");
+  return {};
+}
+
+void MoveAddressesToRail(const std::string& rail, const Options& options, Network* network) {
+  const bool of_cluster = network->ipam_type == kWhereabouts;
+  const auto say = [&](const char* key, Fate fate, const std::string& what) {
+    // A network has one of them only, else no rail could say it.
+    for (const char* in : {"", "/ranges/0/0", "/ipRanges/0"})
+      network->keys.Set(network->ipam_at + in + "/" + key, fate, what);
+  };
+  const auto move = [&](const char* key, const char* to, const std::string& more = "") {
+    say(key, Fate::kChanged, "to " + rail + "/" + to + " of fabric.json" + more);
+  };
+  for (const char* key : {"gateway", "routes"}) move(key, key);
+  if (of_cluster) {
+    move("exclude", "exclude");
+    move("range", "subnet", options.lease_blocks ? ", of which nodes lease blocks" : "");
+    for (const char* key : {"range_start", "range_end"})
+      move(key, "exclude", ", which has the rest of the subnet");
+    if (options.lease_blocks) {
+      say("node_slice_size", Fate::kDropped, "because nodes lease blocks");
+    } else if (network->addresses->fields.contains("nodeBlock")) {
+      say("node_slice_size", Fate::kDecide,
+          "to " + rail + "/nodeBlock of fabric.json; list the nodes with their indices in nodes");
+    } else {
+      say("range", Fate::kDecide, "to " + rail + "/subnet of fabric.json; " + kWholeCluster);
+    }
+  } else {
+    move("subnet", "subnet");
+    for (const char* key : {"rangeStart", "rangeEnd"})
+      move(key, "nodeRanges", ", for the node " + options.node);
+  }
+  auto& ipam = network->entry["ipam"];
+  for (const char* key : {"subnet", "range", "gateway", "routes", "exclude", "range_start", "range_end",
+                          "rangeStart", "rangeEnd", "ranges", "ipRanges", "node_slice_size"}) {
+    ipam.erase(key);
+  }
+  // What is left is for every rail: railhead asks railhead-ipam by itself where a rail has a subnet.
+  if (ipam.size() == 1) network->entry.erase("ipam");
+}
+
+}  // namespace railhead::migrate

@@ -1,0 +1,214 @@
+#include "deviceplugin/tools/precheck/judges.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+
+namespace railhead::precheck {
+namespace {
+
+Finding Begin(const char* check) {
+  Finding finding;
+  finding.check = check;
+  finding.fitness = Fitness::kFit;
+  return finding;
+}
+
+// The worst so far counts, and its first fix.
+void Add(Finding* finding, Fitness fitness, std::string detail, const std::string& fix = {}) {
+  finding->details.push_back(std::move(detail));
+  if (fitness > finding->fitness) {
+    finding->fitness = fitness;
+    finding->fix = fix;
+  }
+}
+
+Finding NotJudged(const char* check, const Error& error) {
+  Finding finding = Begin(check);
+  Add(&finding, Fitness::kUnknown, error.message, error.hint);
+  return finding;
+}
+
+std::string Speed(double gbit) {
+  std::array<char, 32> text{};
+  const bool slow = gbit < 1;
+  (void)std::snprintf(text.data(), text.size(), slow ? "%.1f Mbit/s" : "%.1f Gbit/s",
+                      slow ? gbit * 1e3 : gbit);
+  return text.data();
+}
+
+// The peer was not reached at all.
+bool IsAbsent(const Error& error) {
+  constexpr std::array kErrors = {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
+  return std::find(kErrors.begin(), kErrors.end(), error.sys_errno) != kErrors.end();
+}
+
+// All but that an operator has drained it.
+std::vector<HealthReason> TroublesOf(const DeviceHealth& device) {
+  std::vector<HealthReason> troubles = device.reasons;
+  std::erase_if(troubles, [](const HealthReason& reason) { return reason.rule == HealthRule::kDrained; });
+  return troubles;
+}
+
+void AddRail(Finding* finding, const RailLeaf& rail) {
+  const std::string because = rail.because.empty() ? "" : ": " + rail.because;
+  if (rail.cabling == Cabling::kWrong) {
+    Add(finding, Fitness::kUnfit, rail.rail + " hangs on a wrong switch" + because,
+        "the cables, or `leaf` of the rail; railctl leaves");
+  } else if (rail.cabling == Cabling::kUnknown && !rail.expected.empty()) {
+    Add(finding, Fitness::kUnknown, rail.rail + ": its switch is not known" + because, "railctl leaves");
+  }
+}
+
+void AddReach(Finding* finding, const RailReach& rail) {
+  const std::string because = rail.because.empty() ? "" : ": " + rail.because;
+  const std::size_t well = rail.Count(PeerState::kReachable);
+  const std::size_t ill = rail.peers.size() - rail.Count(PeerState::kUnknown) - well;
+  const bool gateway = !rail.gateway || rail.gateway->answers;
+  if (rail.state == ReachState::kUnknown) {
+    Add(finding, Fitness::kUnknown, rail.rail + ": what it reaches is not known" + because, "railctl net");
+  } else if (rail.state == ReachState::kDead || !gateway || ill > well) {
+    Add(finding, Fitness::kUnfit, rail.rail + " is " + std::string(NameOf(rail.state)) + because,
+        "railctl net; the switch port, its VLAN and MTU");
+  } else if (ill > 0) {
+    Add(finding, Fitness::kFit, rail.rail + " does not reach all" + because, "");
+  }
+}
+
+}  // namespace
+
+Finding JudgeDoctor(const doctor::Report& report) {
+  Finding finding = Begin("doctor");
+  for (const doctor::Finding& one : report.findings) {
+    if (one.verdict.status() < doctor::Status::kWarning) continue;
+    Add(&finding, Fitness::kUnfit, std::string(one.check->id) + ": " + one.verdict.Found(), "railctl doctor");
+  }
+  if (finding.details.empty())
+    finding.details.push_back(std::to_string(report.findings.size()) + " checks without a warning");
+  return finding;
+}
+
+Finding JudgeHealth(const Result<std::optional<HealthState>>& state) {
+  constexpr const char* kCheck = "health";
+  if (!state) return NotJudged(kCheck, state.error());
+  if (!*state) {
+    return NotJudged(kCheck, {ErrorCode::kNotFound, "nobody has looked whether the NICs are well",
+                              "railheadd has to run", 0});
+  }
+  Finding finding = Begin(kCheck);
+  std::size_t with_pf = 0;
+  for (const DeviceHealth& device : (*state)->devices) {
+    const std::vector<HealthReason> troubles = TroublesOf(device);
+    if (device.healthy || (troubles.empty() && !device.reasons.empty())) continue;
+    // VFs that share their PF's trouble are told by number.
+    const bool shared =
+        !troubles.empty() && std::none_of(troubles.begin(), troubles.end(),
+                                          [&](const auto& one) { return one.device == device.id; });
+    if (shared) {
+      ++with_pf;
+      continue;
+    }
+    const std::string why = troubles.empty() ? "" : ": " + troubles.front().text;
+    Add(&finding, Fitness::kUnfit, device.id + " is unhealthy" + why, "railctl health");
+  }
+  if (with_pf != 0)
+    Add(&finding, Fitness::kUnfit, std::to_string(with_pf) + " devices are unhealthy with their PF",
+        "railctl health");
+  if (finding.details.empty())
+    finding.details.push_back("no rule has hold of any of " + std::to_string((*state)->devices.size()) +
+                              " devices");
+  return finding;
+}
+
+Finding JudgeDrains(const Result<std::vector<Drain>>& drains) {
+  constexpr const char* kCheck = "drained";
+  if (!drains) return NotJudged(kCheck, drains.error());
+  Finding finding = Begin(kCheck);
+  for (const Drain& drain : *drains) {
+    const std::string why = drain.reason.empty() ? "" : ": " + drain.reason;
+    Add(&finding, Fitness::kUnfit, drain.name + " is drained" + why, "railctl return " + drain.name);
+  }
+  if (drains->empty()) finding.details.emplace_back("nothing");
+  return finding;
+}
+
+Finding JudgeRails(const Result<std::vector<RailPort>>& rails) {
+  constexpr const char* kCheck = "rails";
+  if (!rails) return NotJudged(kCheck, rails.error());
+  Finding finding = Begin(kCheck);
+  for (const RailPort& port : *rails) {
+    if (port.pf.empty()) {
+      Add(&finding, Fitness::kUnfit, port.rail + ": the node has no PF for it",
+          "a card that is missing, or `pf` of the rail; railctl topo");
+    } else if (!port.carrier) {
+      Add(&finding, Fitness::kUnknown, port.rail + ": " + port.pf + " is not in this network namespace",
+          "run it on the host, while no pod has the PF");
+    } else if (!*port.carrier) {
+      Add(&finding, Fitness::kUnfit, port.rail + ": " + port.pf + " has no carrier",
+          "the cable, the switch's port, or: ip link set " + port.pf + " up");
+    }
+  }
+  if (finding.details.empty())
+    finding.details.push_back("all " + std::to_string(rails->size()) + " rails have carrier");
+  return finding;
+}
+
+Finding JudgeCabling(const Result<std::optional<LeafReport>>& report,
+                     std::chrono::system_clock::time_point now) {
+  constexpr const char* kCheck = "cabling";
+  if (!report) return NotJudged(kCheck, report.error());
+  if (!*report || now - (*report)->time > kLeafReportLife) {
+    return NotJudged(kCheck, {ErrorCode::kNotFound, "nobody listens which switches the rails hang on",
+                              "railheadd has to run, with a fabric.json", 0});
+  }
+  Finding finding = Begin(kCheck);
+  for (const RailLeaf& rail : (*report)->rails) AddRail(&finding, rail);
+  if (!finding.details.empty()) return finding;
+  const auto checked = std::count_if((*report)->rails.begin(), (*report)->rails.end(),
+                                     [](const RailLeaf& rail) { return rail.cabling == Cabling::kRight; });
+  finding.details.push_back(checked == 0 ? "no rail says which switch it belongs to"
+                                         : std::to_string(checked) + " rails hang where they belong");
+  return finding;
+}
+
+Finding JudgeReach(const Result<std::optional<ReachReport>>& report,
+                   std::chrono::system_clock::time_point now) {
+  constexpr const char* kCheck = "reach";
+  if (!report) return NotJudged(kCheck, report.error());
+  Finding finding = Begin(kCheck);
+  if (!*report) {
+    finding.details.emplace_back("nothing is probed: fabric.json has no `connectivity`");
+    return finding;
+  }
+  if (now - (*report)->time > kReachReportLife)
+    return NotJudged(kCheck, {ErrorCode::kNotFound, "nobody probes what the rails reach any more",
+                              "railheadd has to run", 0});
+  for (const RailReach& rail : (*report)->rails) AddReach(&finding, rail);
+  if (finding.details.empty())
+    finding.details.push_back(std::to_string((*report)->rails.size()) + " rails reach what they should");
+  return finding;
+}
+
+Finding JudgeRdma(const Result<std::vector<rdmatest::TestRecord>>& records, double min_gbit) {
+  constexpr const char* kCheck = "rdma-test";
+  if (!records) return NotJudged(kCheck, records.error());
+  Finding finding = Begin(kCheck);
+  for (const rdmatest::TestRecord& record : *records) {
+    const std::string what = record.rail.empty() ? record.to : record.to + " " + record.rail;
+    if (record.outcome) {
+      const double gbit = record.outcome->write.GigabitsPerSecond();
+      const bool slow = gbit < min_gbit;
+      Add(&finding, slow ? Fitness::kUnfit : Fitness::kFit,
+          what + ": " + Speed(gbit) + (slow ? ", less than " + Speed(min_gbit) : ""),
+          slow ? "test against another peer: slow again, it is this node's port, PCIe link or cable" : "");
+      continue;
+    }
+    // Who does not listen says nothing about this node.
+    Add(&finding, IsAbsent(record.outcome.error()) ? Fitness::kUnknown : Fitness::kUnfit,
+        what + ": " + record.outcome.error().message, record.outcome.error().hint);
+  }
+  return finding;
+}
+
+}  // namespace railhead::precheck

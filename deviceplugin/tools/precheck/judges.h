@@ -1,0 +1,56 @@
+// What each check of `railctl precheck` makes of what was read.
+//
+// Threads: pure functions.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/tools/doctor/report.h"
+#include "deviceplugin/tools/precheck/report.h"
+#include "deviceplugin/tools/rdma_test/report.h"
+#include "netns/base/result.h"
+
+namespace railhead::precheck {
+
+// As with `railctl doctor --strict`: warnings count. What doctor skips, it does for a reason, and is well.
+Finding JudgeDoctor(const doctor::Report& report);
+
+// nullopt: railheadd has written none. What is drained and has no other trouble is well here: see
+// JudgeDrains.
+Finding JudgeHealth(const Result<std::optional<HealthState>>& state);
+
+// By itself, so that a rail can be proved to be well before it is returned.
+Finding JudgeDrains(const Result<std::vector<Drain>>& drains);
+
+// A rail's PF on this node, and whether it has carrier.
+struct RailPort {
+  std::string rail;
+  std::string pf;               // its network device; "": the node has no PF for the rail
+  std::optional<bool> carrier;  // nullopt: its network device is not here; a pod may have it
+
+  bool operator==(const RailPort&) const = default;
+};
+
+// In the fabric's order. An error: there is no fabric, or it is wrong.
+Finding JudgeRails(const Result<std::vector<RailPort>>& rails);
+
+Finding JudgeCabling(const Result<std::optional<LeafReport>>& report,
+                     std::chrono::system_clock::time_point now);
+
+// What railheadd reaches by probing. nullopt: it does not probe, and nothing is said. A peer that is not
+// reached may be at fault itself: the node is when it reaches less than half of them.
+Finding JudgeReach(const Result<std::optional<ReachReport>>& report,
+                   std::chrono::system_clock::time_point now);
+
+// An error: no test could be begun. Slower than min_gbit (Gbit/s of payload) is unfit; 0: no speed is.
+Finding JudgeRdma(const Result<std::vector<rdmatest::TestRecord>>& records, double min_gbit = 0);
+
+}  // namespace railhead::precheck

@@ -1,0 +1,127 @@
+// railctl health: what railheadd has seen of every device, from its state file.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/recording.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/health_text.h"
+#include "deviceplugin/tools/railctl/print.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct HealthArguments {
+  bool json = false;
+  bool history = false;
+  bool recording = false;
+  std::string device;
+};
+
+void PrintDevices(const std::vector<DeviceHealth>& devices, bool as_json) {
+  if (as_json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const DeviceHealth& device : devices) list.push_back(DeviceAsJson(device));
+    PrintJson({{"devices", std::move(list)}});
+    return;
+  }
+  std::vector<Row> rows = {{"DEVICE", "PF", "STATE", "SINCE", "REASON"}};
+  rows.reserve(devices.size() + 1);
+  for (const DeviceHealth& device : devices) {
+    rows.push_back({device.id, device.pf_name.empty() ? device.pf : device.pf_name,
+                    HealthWord(device.healthy), FormatTime(device.since), TextOf(device.reasons)});
+  }
+  PrintTable(rows);
+}
+
+void PrintHistory(const std::vector<HealthRecord>& history, bool as_json) {
+  if (as_json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const HealthRecord& record : history) list.push_back(RecordAsJson(record));
+    PrintJson({{"changes", std::move(list)}});
+    return;
+  }
+  std::vector<Row> rows = {{"TIME", "DEVICE", "STATE", "REASON"}};
+  rows.reserve(history.size() + 1);
+  for (const HealthRecord& record : history) {
+    rows.push_back({FormatTime(record.time), WhoOf(record), HealthWord(record.healthy), WhatOf(record)});
+  }
+  PrintTable(rows);
+}
+
+// The device and, since its trouble is theirs, its PF in the history.
+Result<void> Select(const std::string& device, HealthState* state) {
+  const auto is_it = [&](const DeviceHealth& health) { return health.id == device; };
+  const auto found = std::find_if(state->devices.begin(), state->devices.end(), is_it);
+  if (found == state->devices.end()) {
+    return Fail(ErrorCode::kNotFound, "railheadd knows no device " + device,
+                "all that it knows: railctl health");
+  }
+  const std::string pf = found->pf;
+  std::erase_if(state->history, [&](const HealthRecord& record) {
+    return record.device != device && (record.device != pf || record.vfs == 0);
+  });
+  std::erase_if(state->devices, [&](const DeviceHealth& health) { return !is_it(health); });
+  return {};
+}
+
+int PrintRecording(const Root& root) {
+  const auto text = ReadOwnRecording(root);
+  if (!text) return Complain(text.error(), kFailed);
+  if (!*text) {
+    return Complain({ErrorCode::kNotFound, "there is no " + RecordingPath(root),
+                     "railheadd writes it when it runs with health rules: is it running?", 0},
+                    kFailed);
+  }
+  const bool written = std::fwrite((*text)->data(), 1, (*text)->size(), stdout) == (*text)->size();
+  return written && std::fflush(stdout) == 0 ? kDone : kFailed;
+}
+
+int RunHealth(const Root& root, const HealthArguments& options) {
+  if (options.recording) return PrintRecording(root);
+  auto state = ReadHealthState(root);
+  if (!state) return Complain(state.error(), kFailed);
+  if (!*state) {
+    return Complain({ErrorCode::kNotFound, "there is no " + HealthStatePath(root),
+                     "railheadd writes it when it runs with health rules: is it running?", 0},
+                    kFailed);
+  }
+  if (!options.device.empty()) {
+    if (auto selected = Select(options.device, &**state); !selected) {
+      return Complain(selected.error(), kFailed);
+    }
+  }
+  if (options.history) {
+    PrintHistory((*state)->history, options.json);
+    return kDone;
+  }
+  PrintDevices((*state)->devices, options.json);
+  const bool well = std::all_of((*state)->devices.begin(), (*state)->devices.end(),
+                                [](const DeviceHealth& device) { return device.healthy; });
+  return well ? kDone : kFailed;
+}
+
+}  // namespace
+
+void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
+  auto options = std::make_shared<HealthArguments>();
+  CLI::App* command = app->add_subcommand("health", "which devices are well, since when, and why not");
+  auto* json = command->add_flag("--json", options->json, "as JSON");
+  auto* history =
+      command->add_flag("--history", options->history, "the newest changes instead, oldest first");
+  auto* device = command->add_option("device", options->device, "only this one: 0000:43:10.0");
+  command
+      ->add_flag("--recording", options->recording,
+                 "instead all that was observed lately, line by line, for railctl replay")
+      ->excludes(json)
+      ->excludes(history)
+      ->excludes(device);
+  command->footer("Exit status 1 when a device is Unhealthy.");
+  command->callback([options, &root, status] { *status = RunHealth(root, *options); });
+}
+
+}  // namespace railhead::railctl

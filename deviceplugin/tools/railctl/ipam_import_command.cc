@@ -1,0 +1,109 @@
+// railctl ipam import: what another IPAM plugin has given becomes railhead-ipam's.
+#include <chrono>
+#include <cstdio>
+#include <memory>
+
+#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "ipam/store/import_state.h"
+#include "netns/base/files.h"
+
+namespace railhead::railctl {
+namespace {
+
+constexpr std::size_t kMaxFile = std::size_t{64} << 20;
+
+struct ImportOptions {
+  std::string network;
+  std::string directory = "/var/lib/cni/networks";
+  std::vector<std::string> subnets;
+  std::string file;
+  int away_hours = 168;
+};
+
+int Tell(const ImportOutcome& outcome, int away_hours) {
+  for (const Error& refused : outcome.refused) Complain(refused, kFailed);
+  (void)std::printf("%zu addresses are held by their pods", outcome.held);
+  if (outcome.kept_away > 0)
+    (void)std::printf(", %zu of other nodes are not given for %d hours", outcome.kept_away, away_hours);
+  (void)std::printf(", %zu refused\n", outcome.refused.size());
+  return outcome.refused.empty() ? kDone : kFailed;
+}
+
+Result<ImportOutcome> Take(const Root& root, const std::vector<ImportedAddress>& addresses,
+                           const std::function<bool(const ImportedAddress&)>& here, int away_hours) {
+  AddressStore store = RH_TRY(AddressStore::Open(root));
+  return Import(store, addresses, here, std::chrono::hours(away_hours));
+}
+
+Result<ImportOutcome> FromHostLocal(const Root& root, const ImportOptions& options) {
+  std::vector<IpPrefix> subnets;
+  for (const std::string& text : options.subnets) {
+    const auto subnet = IpPrefix::Parse(text);
+    if (!subnet)
+      return Fail(ErrorCode::kInvalid, "--subnet: '" + text + "' is no prefix", "such as 10.0.0.0/24");
+    subnets.push_back(*subnet);
+  }
+  const auto addresses =
+      RH_TRY(ReadHostLocal(root.Path(options.directory) + "/" + options.network, options.network, subnets));
+  return Take(
+      root, addresses, [](const ImportedAddress&) { return true; }, options.away_hours);
+}
+
+// Its pools are the whole cluster's.
+Result<ImportOutcome> FromWhereabouts(const Root& root, const ImportOptions& options) {
+  const auto text = RH_TRY(ReadFile(options.file, kMaxFile));
+  if (!text) return Fail(ErrorCode::kNotFound, "there is no file " + options.file);
+  const auto addresses = RH_TRY(ReadWhereabouts(*text, options.file, options.network));
+  const auto holders = RH_TRY(AddressHolders::Read(root));
+  const auto here = [&](const ImportedAddress& imported) {
+    AddressRecord record;
+    record.owner = imported.owner;
+    return holders.IsRemembered(record) || holders.Attachment(record) != nullptr;
+  };
+  return Take(root, addresses, here, options.away_hours);
+}
+
+using From = Result<ImportOutcome> (*)(const Root& root, const ImportOptions& options);
+
+void AddFrom(CLI::App* import, const char* name, const char* what, const Root& root, int* status, From from,
+             const std::function<void(CLI::App*, ImportOptions*)>& add_options) {
+  auto options = std::make_shared<ImportOptions>();
+  CLI::App* command = import->add_subcommand(name, what);
+  command->add_option("--network", options->network, "name of the CNI network, as it will be")->required();
+  add_options(command, options.get());
+  command->callback([options, &root, status, from] {
+    const auto outcome = from(root, *options);
+    *status = outcome ? Tell(*outcome, options->away_hours) : Complain(outcome.error(), kFailed);
+  });
+}
+
+}  // namespace
+
+void AddIpamImportCommand(CLI::App* ipam, const Root& root, int* status) {
+  CLI::App* import = ipam->add_subcommand("import", "takes over what another IPAM plugin has given");
+  import->require_subcommand(1);
+  import->footer(
+      "Run it after the configuration was changed and before pods are made; again, it changes nothing.");
+  AddFrom(
+      import, "host-local", "from its directory on this node", root, status, FromHostLocal,
+      [](CLI::App* command, ImportOptions* options) {
+        command->add_option("--subnet", options->subnets, "of the network's ranges; may be repeated")
+            ->required();
+        command->add_option("--directory", options->directory, "host-local's dataDir")->capture_default_str();
+      });
+  AddFrom(import, "whereabouts", "from its IPPools, as JSON", root, status, FromWhereabouts,
+          [](CLI::App* command, ImportOptions* options) {
+            command
+                ->add_option("file", options->file,
+                             "kubectl get ippools.whereabouts.cni.cncf.io -A -o json >FILE")
+                ->required();
+            command
+                ->add_option("--away-hours", options->away_hours,
+                             "how long addresses of pods on other nodes are not given")
+                ->check(CLI::Range(1, 24 * 365))
+                ->capture_default_str();
+          });
+}
+
+}  // namespace railhead::railctl

@@ -1,0 +1,248 @@
+// railctl journal: the attachments of this node as the journal has them, and the way out for one that cannot
+// be read.
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cni/attachment/device_locks.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/recover.h"
+#include "cni/attachment/release.h"
+#include "cni/protocol/pod_args.h"
+#include "cni/state/journal.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/linux_kernel.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct JournalArguments {
+  std::string which;
+  bool force = false;
+  bool json = false;
+};
+
+// One file of the journal, read or not.
+struct JournalFile {
+  std::string path;
+  AttachmentKey key;
+  std::string state;  // "attached", "unfinished", "earlier boot", "unreadable"
+  std::set<std::string> devices;
+  std::optional<JournalEntry> entry;
+  std::optional<UnreadableEntry> unreadable;
+};
+
+JournalFile FileOf(const Journal& journal, JournalEntry entry, const char* state) {
+  JournalFile file{journal.PathOf(entry.key), entry.key, state, DevicesOf(entry), std::nullopt, std::nullopt};
+  file.entry = std::move(entry);
+  return file;
+}
+
+Result<std::vector<JournalFile>> ReadFiles(const Root& root) {
+  const Journal journal(root);
+  auto scan = RH_TRY(journal.Scan());
+  std::vector<JournalFile> files;
+  for (JournalEntry& entry : scan.entries) {
+    const char* state = entry.phase == Phase::kDone ? "attached" : "unfinished";
+    files.push_back(FileOf(journal, std::move(entry), state));
+  }
+  for (JournalEntry& entry : scan.earlier) files.push_back(FileOf(journal, std::move(entry), "earlier boot"));
+  for (UnreadableEntry& entry : scan.unreadable) {
+    files.push_back({entry.path, entry.key, "unreadable", entry.devices, std::nullopt, std::nullopt});
+    files.back().unreadable = std::move(entry);
+  }
+  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  return files;
+}
+
+std::string PodOf(const JournalFile& file) {
+  return file.entry ? PodName(file.entry->cni_args) : std::string();
+}
+
+bool IsMeant(const JournalFile& file, const std::string& which) {
+  return file.path == which || file.devices.contains(which) || file.key.ToString() == which ||
+         (!which.empty() && (file.key.container_id.starts_with(which) || PodOf(file) == which));
+}
+
+// Those that are meant; at least one.
+Result<std::vector<JournalFile>> Meant(const Root& root, const std::string& which) {
+  auto files = RH_TRY(ReadFiles(root));
+  std::erase_if(files, [&](const JournalFile& file) { return !IsMeant(file, which); });
+  if (files.empty()) {
+    return Fail(
+        ErrorCode::kNotFound, "no attachment of this node is '" + which + "'",
+        "a device, a container's id or its beginning, NAMESPACE/POD, or a file of the journal; all: railctl "
+        "journal list");
+  }
+  return files;
+}
+
+nlohmann::json AsJson(const JournalFile& file) {
+  nlohmann::json json{{"path", file.path},
+                      {"network", file.key.network},
+                      {"container", file.key.container_id},
+                      {"interface", file.key.ifname},
+                      {"state", file.state},
+                      {"devices", file.devices},
+                      {"pod", PodOf(file)}};
+  if (file.unreadable) json["error"] = Describe(file.unreadable->error);
+  return json;
+}
+
+int List(const Root& root, const JournalArguments& arguments) {
+  const auto files = ReadFiles(root);
+  if (!files) return Complain(files.error(), kFailed);
+  const bool well = std::none_of(files->begin(), files->end(),
+                                 [](const JournalFile& file) { return file.unreadable.has_value(); });
+  if (arguments.json) {
+    nlohmann::json list = nlohmann::json::array();
+    for (const JournalFile& file : *files) list.push_back(AsJson(file));
+    PrintJson({{"attachments", std::move(list)}});
+    return well ? kDone : kFailed;
+  }
+  std::vector<Row> rows = {{"STATE", "POD", "CONTAINER", "NETWORK", "INTERFACE", "DEVICES"}};
+  for (const JournalFile& file : *files) {
+    const std::vector<std::string> devices(file.devices.begin(), file.devices.end());
+    const std::string pod = PodOf(file);
+    rows.push_back({file.state, pod.empty() ? "-" : pod, file.key.container_id.substr(0, 12),
+                    file.key.network, file.key.ifname, Join(devices, ",")});
+  }
+  PrintTable(rows);
+  return well ? kDone : kFailed;
+}
+
+int Show(const Root& root, const JournalArguments& arguments) {
+  const auto files = Meant(root, arguments.which);
+  if (!files) return Complain(files.error(), kFailed);
+  bool well = true;
+  for (const JournalFile& file : *files) {
+    const auto text = ReadFile(file.path);
+    if (!text) return Complain(text.error(), kFailed);
+    (void)std::printf("%s: %s\n%s", file.path.c_str(), file.state.c_str(),
+                      text->value_or("(gone)\n").c_str());
+    if (!file.unreadable) continue;
+    well = false;
+    (void)std::printf("\nit cannot be read: %s\nits devices: %s\n", Describe(file.unreadable->error).c_str(),
+                      Join({file.devices.begin(), file.devices.end()}, ", ").c_str());
+  }
+  return well ? kDone : kFailed;
+}
+
+void PrintLines(const char* what, const std::vector<std::string>& lines) {
+  for (const std::string& line : lines) (void)std::printf("%s: %s\n", what, line.c_str());
+}
+
+Result<bool> RestoreUnreadable(const Root& root, Kernel& kernel, const JournalFile& file,
+                               const JournalArguments& arguments) {
+  const auto recovery =
+      RH_TRY(RecoverAttachment(root, kernel, Journal(root), *file.unreadable, arguments.force));
+  if (arguments.json) {
+    nlohmann::json json = AsJson(file);
+    json["restored"] = recovery.restored;
+    json["reset"] = recovery.reset;
+    json["lost"] = recovery.lost;
+    json["ended"] = recovery.ended;
+    PrintJson(json);
+    return recovery.ended;
+  }
+  PrintLines("restored", recovery.restored);
+  PrintLines("reset to defaults", recovery.reset);
+  PrintLines("not restored", recovery.lost);
+  (void)std::printf("%s\n", recovery.ended
+                                ? "the entry is removed"
+                                : "the entry stays, and its devices are not given out: --force ends it");
+  return recovery.ended;
+}
+
+Result<bool> RestoreReadable(const Root& root, Kernel& kernel, const JournalFile& file,
+                             const JournalArguments& arguments) {
+  const auto pod = RH_TRY(OpenPodOf(kernel, *file.entry));
+  if (pod && !arguments.force && RH_TRY(kernel.HasProcesses(*pod))) {
+    return Fail(ErrorCode::kBusy, "the pod of " + file.key.ToString() + " is still running in " + pod->path(),
+                "delete the pod first; or take its NICs away: --force");
+  }
+  RH_TRY(ReleaseAttachment(root, kernel, Journal(root), CniRequest{}, *file.entry));
+  if (arguments.json) {
+    nlohmann::json json = AsJson(file);
+    json["restored"] = file.devices;
+    json["ended"] = true;
+    PrintJson(json);
+  } else {
+    PrintLines("restored", {file.devices.begin(), file.devices.end()});
+    (void)std::puts("the entry is removed");
+  }
+  return true;
+}
+
+int Restore(const Root& root, const JournalArguments& arguments) {
+  const auto files = Meant(root, arguments.which);
+  if (!files) return Complain(files.error(), kFailed);
+  if (files->size() > 1) {
+    return Complain(
+        {ErrorCode::kInvalid, std::to_string(files->size()) + " attachments are '" + arguments.which + "'",
+         "name one by a device or by its file: railctl journal list", 0},
+        kFailed);
+  }
+  const JournalFile& file = files->front();
+  LinuxKernel kernel(root);
+  const auto restore = [&]() -> Result<bool> {
+    const auto locks = RH_TRY(DeviceLocks::Acquire(root, file.devices, kLockLimit));
+    return file.unreadable ? RestoreUnreadable(root, kernel, file, arguments)
+                           : RestoreReadable(root, kernel, file, arguments);
+  };
+  const auto ended = restore();
+  if (!ended) return Complain(ended.error(), kFailed);
+  return *ended ? kDone : kFailed;
+}
+
+using Action = int (*)(const Root& root, const JournalArguments& arguments);
+
+CLI::App* AddAction(CLI::App* journal, const char* name, const char* help, Action action,
+                    const std::shared_ptr<JournalArguments>& arguments, const Root& root, int* status) {
+  CLI::App* command = journal->add_subcommand(name, help);
+  command->callback([&root, status, arguments, action] { *status = action(root, *arguments); });
+  return command;
+}
+
+void AddWhich(CLI::App* command, JournalArguments* arguments) {
+  command
+      ->add_option("ATTACHMENT", arguments->which,
+                   "a device, a container's id or its beginning, NAMESPACE/POD, or a file of the journal")
+      ->required();
+}
+
+}  // namespace
+
+void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
+  CLI::App* journal = app->add_subcommand("journal", "the attachments of this node, and what they restore");
+  journal->require_subcommand(1);
+  auto arguments = std::make_shared<JournalArguments>();
+  CLI::App* list = AddAction(journal, "list", "all attachments; exit status 1: one cannot be read", List,
+                             arguments, root, status);
+  list->add_flag("--json", arguments->json, "for scripts");
+  AddWhich(AddAction(journal, "show", "the entry as it is on record; exit status 1: it cannot be read", Show,
+                     arguments, root, status),
+           arguments.get());
+  CLI::App* restore =
+      AddAction(journal, "restore", "bring the devices of an attachment back to the host and end it", Restore,
+                arguments, root, status);
+  AddWhich(restore, arguments.get());
+  restore->add_flag(
+      "--force", arguments->force,
+      "also while its pod runs; and of an entry that cannot be read: give the devices whose settings "
+      "are lost their defaults, and remove the entry");
+  restore->add_flag("--json", arguments->json, "for scripts");
+  restore->footer(
+      "Exit status: 0 the attachment is over; 1 it is not: something was not restored, or its pod runs.");
+}
+
+}  // namespace railhead::railctl

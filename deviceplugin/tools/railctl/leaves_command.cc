@@ -1,0 +1,79 @@
+// railctl leaves: which switch port each rail hangs on, from railheadd's file.
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/print.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct LeavesOptions {
+  bool json = false;
+  bool strict = false;
+};
+
+std::string CablingOf(const RailLeaf& rail) {
+  std::string text(NameOf(rail.cabling));
+  if (!rail.because.empty()) text += ": " + rail.because;
+  if (rail.neighbour && !rail.carrier) text += " (no carrier)";
+  for (const std::string& other : rail.others) text += "; also heard: " + other;
+  return text;
+}
+
+void PrintRails(const LeafReport& report) {
+  std::vector<Row> rows = {{"RAIL", "PF", "LEAF", "PORT", "AGE", "CABLING"}};
+  for (const RailLeaf& rail : report.rails) {
+    const auto& heard = rail.neighbour;
+    rows.push_back({rail.rail, rail.pf.empty() ? "-" : rail.pf, heard ? heard->neighbour.Leaf() : "-",
+                    heard ? heard->neighbour.Port() : "-", heard ? AgeOf(heard->heard) : "-",
+                    CablingOf(rail)});
+  }
+  PrintTable(rows);
+}
+
+int ShowLeaves(const Root& root, const LeavesOptions& options) {
+  const auto report = ReadLeafReport(root);
+  if (!report) return Complain(report.error(), kFailed);
+  if (!*report) {
+    return Complain({ErrorCode::kNotFound, "there is no " + LeafReportPath(root),
+                     "railheadd writes it when it runs with a fabric.json: is it running?", 0},
+                    kFailed);
+  }
+  const bool old = std::chrono::system_clock::now() - (*report)->time > kLeafReportLife;
+  if (old)
+    (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
+                       FormatTime((*report)->time).c_str());
+  if (options.json) {
+    PrintJson(LeafReportAsJson(**report));
+  } else {
+    PrintRails(**report);
+  }
+  const auto is_bad = [&](const RailLeaf& rail) {
+    return rail.cabling == Cabling::kWrong || (options.strict && rail.cabling == Cabling::kUnknown);
+  };
+  const bool bad = std::any_of((*report)->rails.begin(), (*report)->rails.end(), is_bad);
+  return old || bad ? kFailed : kDone;
+}
+
+}  // namespace
+
+void AddLeavesCommand(CLI::App* app, const Root& root, int* status) {
+  auto options = std::make_shared<LeavesOptions>();
+  CLI::App* command = app->add_subcommand(
+      "leaves", "which switch port each rail hangs on, and whether that is the right switch");
+  command->add_flag("--json", options->json, "as JSON");
+  command->add_flag("--strict", options->strict, "a rail whose switch is not known counts as wrong");
+  command->footer(
+      "Exit status 1 when a rail hangs on a wrong switch, or railheadd does not run or has no fabric.json.");
+  command->callback([&root, status, options] { *status = ShowLeaves(root, *options); });
+}
+
+}  // namespace railhead::railctl

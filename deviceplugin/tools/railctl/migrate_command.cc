@@ -1,0 +1,137 @@
+// railctl migrate: from the configuration of the SR-IOV suite to Railhead's.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/tools/migrate/migration.h"
+#include "deviceplugin/tools/migrate/read_documents.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/config_errors.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "netns/base/files.h"
+
+namespace railhead::railctl {
+namespace {
+
+constexpr mode_t kOutputMode = 0644;
+
+struct MigrateArguments {
+  std::vector<std::string> from;
+  std::string output;
+  std::string store;
+  migrate::Options options;
+  bool force = false;
+  bool json = false;
+};
+
+int StatusOfRefusal(const Error& error) {
+  switch (error.code) {
+    case ErrorCode::kMalformed:
+    case ErrorCode::kInvalid:
+    case ErrorCode::kConflict:
+    case ErrorCode::kUnsupported:
+    case ErrorCode::kNotFound:
+      return kBadConfig;
+    default:
+      return kFailed;
+  }
+}
+
+Result<migrate::Outcome> MigrateAll(const Root& root, const MigrateArguments& arguments) {
+  std::vector<std::string> paths;
+  for (const std::string& path : arguments.from) paths.push_back(root.Path(path));
+  const auto documents = RH_TRY(migrate::ReadDocuments(paths));
+  return migrate::Migrate(documents, arguments.options);
+}
+
+// What `railctl config check` would say of it on any node.
+std::vector<Error> ErrorsInOutcome(const migrate::Outcome& outcome) {
+  for (const migrate::OutputFile& file : outcome.files) {
+    if (file.name == "fabric.json") return ErrorsInFabric(file.content, "the fabric.json made of it");
+  }
+  return {};
+}
+
+Result<void> WriteFiles(const std::string& directory, const migrate::Outcome& outcome, bool force) {
+  std::vector<FileContent> contents;
+  for (const migrate::OutputFile& file : outcome.files) {
+    const std::string path = std::string(directory).append("/").append(file.name);
+    const auto there = RH_TRY(ReadFile(path));
+    if (there && *there != file.content && !force) {
+      return Fail(ErrorCode::kExists, path + " is there already, with another content",
+                  "name an empty directory, or write over it with --force");
+    }
+    contents.push_back({path, file.content});
+  }
+  RH_TRY(MakeDirectories(directory));
+  return WriteAllAtomic(std::move(contents), Sync::kDurable, kOutputMode);
+}
+
+void PrintOutcome(const migrate::Outcome& outcome, bool as_json) {
+  if (!as_json) {
+    (void)std::printf("%s", migrate::ReportAsMarkdown(outcome.report).c_str());
+    return;
+  }
+  nlohmann::ordered_json json = {{"ok", true}};
+  json.update(migrate::ReportAsJson(outcome.report));
+  json["files"] = nlohmann::ordered_json::array();
+  for (const migrate::OutputFile& file : outcome.files) json["files"].push_back(file.name);
+  // Documents may have any bytes.
+  (void)std::printf("%s\n",
+                    json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
+}
+
+int RunMigrate(const Root& root, const MigrateArguments& arguments) {
+  const auto outcome = MigrateAll(root, arguments);
+  if (!outcome) return Refuse({outcome.error()}, arguments.json, StatusOfRefusal(outcome.error()));
+  if (const auto errors = ErrorsInOutcome(*outcome); !errors.empty())
+    return Refuse(errors, arguments.json, kBadConfig);
+  if (!arguments.output.empty()) {
+    const auto written = WriteFiles(root.Path(arguments.output), *outcome, arguments.force);
+    if (!written) return Refuse({written.error()}, arguments.json, kFailed);
+  }
+  PrintOutcome(*outcome, arguments.json);
+  return outcome->report.NeedsDecision() ? kChangesNeeded : kDone;
+}
+
+}  // namespace
+
+void AddMigrateCommand(CLI::App* app, const Root& root, int* status) {
+  const auto arguments = std::make_shared<MigrateArguments>();
+  arguments->options.resource_prefix = kSriovdpPrefix;
+  CLI::App* command = app->add_subcommand(
+      "migrate", "Make Railhead's configuration of the SR-IOV suite's, and say what became of each key");
+  command
+      ->add_option("--from", arguments->from,
+                   "Files and directories: the device plugin's config.json or ConfigMap, "
+                   "NetworkAttachmentDefinitions (JSON or YAML, as kubectl prints them), host-local's state")
+      ->required();
+  command->add_option(
+      "--output", arguments->output,
+      "Directory for fabric.json, the networks and the report; without it nothing is written");
+  command->add_option("--node", arguments->options.node,
+                      "The node that host-local's ranges are for, and whose entry of a ConfigMap counts");
+  command
+      ->add_option("--store", arguments->store,
+                   "Have nodes lease blocks of whereabouts' ranges, by this store")
+      ->check(CLI::IsMember({"kubernetes"}));
+  command
+      ->add_option("--resource-prefix", arguments->options.resource_prefix,
+                   "Prefix of resources without resourcePrefix")
+      ->capture_default_str();
+  command->add_flag("--force", arguments->force, "Write over files that are there");
+  command->add_flag("--json", arguments->json, "Print JSON");
+  command->footer(
+      "Exit status: 0 all is carried over; 1 it could not be written; 3 a document is missing or wrong, and "
+      "nothing was written; 4 something needs a decision.");
+  command->callback([&root, status, arguments] {
+    arguments->options.lease_blocks = !arguments->store.empty();
+    *status = RunMigrate(root, *arguments);
+  });
+}
+
+}  // namespace railhead::railctl

@@ -1,0 +1,189 @@
+// railctl precheck: is this node fit to join?
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <functional>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cni/fabric/fabric.h"
+#include "cni/state/journal.h"
+#include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/report.h"
+#include "deviceplugin/tools/precheck/judges.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/rdma_test/test_runner.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct PrecheckOptions {
+  std::vector<std::string> skip;
+  std::string fabric = kFabricPath;
+  std::string peer;
+  std::string device;
+  std::string key_file;
+  double min_gbit = 0;
+  bool json = false;
+};
+
+struct NodeCheck {
+  std::string name;
+  std::function<precheck::Finding()> run;
+};
+
+std::optional<bool> CarrierOf(const Root& root, const std::string& netdev) {
+  const auto text = ReadAttribute(root.Path("/sys/class/net/" + netdev + "/carrier"));
+  // As the kernel says "administratively down".
+  if (!text) return text.error().sys_errno == EINVAL ? std::optional(false) : std::nullopt;
+  if (!*text) return std::nullopt;
+  return **text == "1";
+}
+
+Result<std::vector<precheck::RailPort>> RailPorts(const Root& root, const std::string& path) {
+  const auto fabric = RH_TRY(ReadFabric(root, path));
+  if (!fabric) {
+    return Fail(ErrorCode::kNotFound, "there is no " + root.Path(path),
+                "railctl install config puts it there");
+  }
+  const auto inventory = RH_TRY(Discover(root, HostNetwork{}));
+  const auto pfs = PfsOfRails(*fabric, *inventory);
+  std::vector<precheck::RailPort> ports;
+  for (const Rail& rail : fabric->rails) {
+    precheck::RailPort port;
+    port.rail = rail.name;
+    const auto pf = pfs.find(rail.name);
+    const NicFunction* function = pf == pfs.end() ? nullptr : inventory->Find(pf->second);
+    if (function != nullptr) {
+      port.pf = function->pf_name.empty() ? function->id : function->pf_name;
+      port.carrier = CarrierOf(root, function->pf_name);
+    }
+    ports.push_back(std::move(port));
+  }
+  return ports;
+}
+
+Result<std::vector<rdmatest::TestRecord>> TestAgainst(const Root& root, const PrecheckOptions& options) {
+  const auto journal = RH_TRY(Journal(root).Scan()).entries;
+  std::vector<rdmatest::TestEnd> ends;
+  for (const std::string& said : {std::string("host"), options.peer})
+    ends.push_back(RH_TRY(rdmatest::ResolveEnd(said, journal, std::nullopt)));
+  rdmatest::PlanOptions plan;
+  // A pod of this node has its own.
+  if (!ends[1].remote.empty()) plan.device = options.device;
+  rdmatest::TestParameters parameters;
+  parameters.seconds = 1;
+  parameters.keys = RH_TRY(rdmatest::ReadKeys(options.key_file));
+  const auto tests = RH_TRY(rdmatest::PlanTests(ends, plan));
+  const auto interrupts = RH_TRY(rdmatest::Interrupts::Catch());
+  std::vector<rdmatest::TestRecord> records;
+  for (const auto& test : tests) {
+    auto outcome = rdmatest::RunTest(ends[0], ends[1], test, parameters, interrupts);
+    if (!outcome && outcome.error().message == rdmatest::kInterrupted)
+      return Fail(std::move(outcome.error()));
+    records.push_back({"host", options.peer, test.from_rail.rail, 1, std::move(outcome)});
+  }
+  return records;
+}
+
+// In the order in which they are shown. What else a node has to prove goes here.
+std::vector<NodeCheck> ChecksOf(const Root& root, const PrecheckOptions& options,
+                                const std::vector<const doctor::Check*>& of_doctor) {
+  std::vector<NodeCheck> checks = {
+      {"doctor",
+       [&root, &of_doctor] {
+         const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root), doctor::FactsFor(of_doctor));
+         return precheck::JudgeDoctor(doctor::RunChecks(facts, of_doctor));
+       }},
+      {"health", [&root] { return precheck::JudgeHealth(ReadHealthState(root)); }},
+      {"drained", [&root] { return precheck::JudgeDrains(ReadDrains(root)); }},
+      {"rails", [&root, &options] { return precheck::JudgeRails(RailPorts(root, options.fabric)); }},
+      {"cabling",
+       [&root] { return precheck::JudgeCabling(ReadLeafReport(root), std::chrono::system_clock::now()); }},
+      {"reach",
+       [&root] { return precheck::JudgeReach(ReadReachReport(root), std::chrono::system_clock::now()); }},
+  };
+  if (!options.peer.empty())
+    checks.push_back({"rdma-test", [&root, &options] {
+                        return precheck::JudgeRdma(TestAgainst(root, options), options.min_gbit);
+                      }});
+  return checks;
+}
+
+int StatusOf(precheck::Fitness fitness) {
+  if (fitness == precheck::Fitness::kFit) return kDone;
+  return fitness == precheck::Fitness::kUnfit ? kFailed : kNotJudged;
+}
+
+// Ours out of `skip`; the rest is the doctor's.
+std::vector<std::string> TakeOwn(std::vector<std::string>* skip) {
+  std::vector<std::string> own;
+  for (const char* name : {"doctor", "health", "drained", "rails", "cabling", "reach", "rdma-test"}) {
+    if (std::erase(*skip, name) != 0) own.emplace_back(name);
+  }
+  return own;
+}
+
+int RunPrecheck(const Root& root, const PrecheckOptions& options) {
+  if (options.peer.empty() && (!options.device.empty() || options.min_gbit > 0)) {
+    const std::string option = options.device.empty() ? "--min-gbit" : "--device";
+    return Complain({ErrorCode::kInvalid, option + " is for a test with --peer", "", 0}, kUsage);
+  }
+  std::vector<std::string> of_doctor = options.skip;
+  const auto own = TakeOwn(&of_doctor);
+  const auto selected = doctor::SelectChecks({}, of_doctor);
+  if (!selected) return Complain(selected.error(), kUsage);
+  precheck::Report report;
+  report.node = NodeName(root).value_or("?");
+  for (const NodeCheck& check : ChecksOf(root, options, *selected)) {
+    const bool skipped = std::find(own.begin(), own.end(), check.name) != own.end();
+    report.findings.push_back(skipped ? precheck::Finding{check.name, precheck::Fitness::kSkipped, {}, ""}
+                                      : check.run());
+  }
+  if (options.json) {
+    PrintJson(precheck::ReportAsJson(report));
+  } else {
+    (void)std::fputs(precheck::ReportAsText(report).c_str(), stdout);
+  }
+  return StatusOf(report.Verdict());
+}
+
+}  // namespace
+
+void AddPrecheckCommand(CLI::App* app, const Root& root, int* status) {
+  auto options = std::make_shared<PrecheckOptions>();
+  CLI::App* command = app->add_subcommand("precheck", "is this node fit to join: all checks of it at once");
+  command
+      ->add_option("--skip", options->skip,
+                   "not these: doctor, health, drained, rails, cabling, reach, rdma-test, or checks of the "
+                   "doctor: pci.acs")
+      ->type_name("ID");
+  command->add_option(
+      "--peer", options->peer,
+      "also test RDMA against it: ADDRESS:PORT of railctl rdma-test --listen on a neighbour, or "
+      "a pod of this node");
+  command->add_option("--device", options->device, "with --peer on another node: RDMA device of this one");
+  command->add_option("--key-file", options->key_file,
+                      "with --peer on another node: keys that both nodes have");
+  command
+      ->add_option("--min-gbit", options->min_gbit,
+                   "with --peer: a rail that writes less is slow, and the node unfit (Gbit/s; 0: no matter)")
+      ->check(CLI::Range(0.0, 10000.0))
+      ->capture_default_str();
+  command->add_option("--fabric", options->fabric, "fabric.json, for rails")->capture_default_str();
+  command->add_flag("--json", options->json, "as JSON");
+  command->footer(
+      "Exit status: 0 fit; 1 unfit; 2 wrong command line; 5 something could not be judged, and nothing is "
+      "unfit. Changes nothing. Run it as root on the host.");
+  command->callback([options, &root, status] { *status = RunPrecheck(root, *options); });
+}
+
+}  // namespace railhead::railctl

@@ -1,0 +1,171 @@
+// railctl rdma-test: what RDMA between pods, host and other nodes really does.
+#include <algorithm>
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cni/state/journal.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/rdma_test/report.h"
+#include "deviceplugin/tools/rdma_test/test_runner.h"
+
+namespace railhead::railctl {
+namespace {
+
+using rdmatest::Interrupts;
+using rdmatest::TestEnd;
+using rdmatest::TestRecord;
+
+struct RdmaTestOptions {
+  std::vector<std::string> ends;
+  rdmatest::TestParameters parameters;
+  rdmatest::PlanOptions plan;
+  std::string listen;
+  std::string key_file;
+  int wait = 60;
+  bool json = false;
+};
+
+Result<std::vector<TestEnd>> ResolveEnds(const Root& root, const std::vector<std::string>& said) {
+  const std::vector<JournalEntry> journal = RH_TRY(Journal(root).Scan()).entries;
+  std::vector<TestEnd> ends;
+  for (const std::string& one : said) {
+    std::optional<std::uint64_t> inode;
+    if (one.starts_with('/')) inode = RH_TRY(NetNs::Open(one.substr(0, one.rfind('@')))).inode();
+    ends.push_back(RH_TRY(rdmatest::ResolveEnd(one, journal, inode)));
+  }
+  return ends;
+}
+
+bool IsHost(const TestEnd& end) {
+  return end.netns.empty() && end.remote.empty();
+}
+
+// A line for each test as it ends, since a matrix takes its time; the table comes at the end.
+void TellProgress(const TestRecord& record) {
+  if (record.outcome) {
+    (void)std::fprintf(stderr, "%s -> %s %s\n", record.from.c_str(), record.to.c_str(), record.rail.c_str());
+  } else {
+    (void)Complain(record.outcome.error(), kFailed);
+  }
+}
+
+int Test(const Root& root, RdmaTestOptions& options) {
+  auto keys = rdmatest::ReadKeys(options.key_file);
+  if (!keys) return Complain(keys.error(), kFailed);
+  options.parameters.keys = *std::move(keys);
+  const auto ends = ResolveEnds(root, options.ends);
+  if (!ends) return Complain(ends.error(), kFailed);
+  const auto tests = rdmatest::PlanTests(*ends, options.plan);
+  if (!tests) return Complain(tests.error(), kFailed);
+  const auto interrupts = Interrupts::Catch();
+  if (!interrupts) return Complain(interrupts.error(), kFailed);
+  std::vector<TestRecord> records;
+  bool interrupted = false;
+  for (const auto& test : *tests) {
+    const TestEnd& from = (*ends)[test.from];
+    const TestEnd& to = (*ends)[test.to];
+    auto outcome = rdmatest::RunTest(from, to, test, options.parameters, *interrupts);
+    interrupted = !outcome && outcome.error().message == rdmatest::kInterrupted;
+    if (interrupted) break;
+    const int host_ends = static_cast<int>(IsHost(from)) + static_cast<int>(IsHost(to));
+    records.push_back({from.name, to.name, test.from_rail.rail, host_ends, std::move(outcome)});
+    TellProgress(records.back());
+  }
+  if (options.json) {
+    PrintJson(rdmatest::ReportAsJson(records, options.parameters, interrupted));
+  } else {
+    PrintTable(rdmatest::ReportRows(records));
+  }
+  if (interrupted)
+    (void)std::fprintf(stderr, "railctl: interrupted: %zu of %zu tests\n", records.size(), tests->size());
+  const bool well = !interrupted && std::all_of(records.begin(), records.end(), [](const TestRecord& record) {
+    return record.outcome.has_value();
+  });
+  return well ? kDone : kFailed;
+}
+
+int Serve(const Root& root, const RdmaTestOptions& options) {
+  if (options.ends.size() != 1) {
+    return Complain({ErrorCode::kInvalid, "--listen answers with one end of this node", "", 0}, kUsage);
+  }
+  rdmatest::ListenOptions listening;
+  const auto address = ParseHttpAddress(options.listen);
+  if (!address) return Complain(address.error(), kUsage);
+  const auto ends = ResolveEnds(root, options.ends);
+  if (!ends) return Complain(ends.error(), kFailed);
+  if (!ends->front().remote.empty()) {
+    return Complain({ErrorCode::kInvalid, "--listen answers with an end of this node", "", 0}, kUsage);
+  }
+  auto keys = rdmatest::ReadKeys(options.key_file);
+  if (!keys) return Complain(keys.error(), kFailed);
+  listening.keys = *std::move(keys);
+  const auto interrupts = Interrupts::Catch();
+  if (!interrupts) return Complain(interrupts.error(), kFailed);
+  listening.address = *address;
+  listening.plan = options.plan;
+  listening.wait = std::chrono::seconds(options.wait);
+  const auto served = Listen(ends->front(), listening, *interrupts, [](const Result<void>& test) {
+    if (!test) (void)Complain(test.error(), kFailed);
+  });
+  if (!served) return Complain(served.error(), kFailed);
+  (void)std::printf("%d tests, %d failed\n", served->tests, served->failed);
+  return served->tests > 0 && served->failed == 0 ? kDone : kFailed;
+}
+
+void AddRanges(CLI::App* command, RdmaTestOptions* options) {
+  command->add_option("--size", options->parameters.size, "bytes of one write of the bandwidth run")
+      ->check(CLI::Range(rdmatest::kMinSize, rdmatest::kMaxSize))
+      ->capture_default_str();
+  command->add_option("--depth", options->parameters.depth, "writes in flight")
+      ->check(CLI::Range(1, rdmatest::kMaxDepth))
+      ->capture_default_str();
+  command->add_option("--duration", options->parameters.seconds, "seconds of each of the three runs")
+      ->check(CLI::Range(1, rdmatest::kMaxSeconds))
+      ->capture_default_str();
+  command
+      ->add_option("--timeout", options->parameters.timeout,
+                   "of the queue pairs: a retry after 4.096 us * 2^N, 7 times")
+      ->check(CLI::Range(1, rdmatest::kMaxTimeout))
+      ->capture_default_str();
+  command->add_option("--gid-index", options->plan.gid_index, "instead of what the handoff says")
+      ->check(CLI::Range(0, 255));
+  command->add_option("--traffic-class", options->plan.traffic_class, "instead of the rail's")
+      ->check(CLI::Range(0, 255));
+  command->add_option("--service-level", options->plan.service_level, "instead of the rail's")
+      ->check(CLI::Range(0, rdmatest::kMaxServiceLevel));
+}
+
+}  // namespace
+
+void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
+  auto options = std::make_shared<RdmaTestOptions>();
+  CLI::App* command =
+      app->add_subcommand("rdma-test", "RDMA bandwidth and latency between pods, host and other nodes");
+  command
+      ->add_option("ends", options->ends,
+                   "two or more, each with each: host, a network namespace's path, a container id, "
+                   "NAMESPACE/NAME of a "
+                   "pod; with @DEVICE: this one; ADDRESS:PORT: --listen on another node")
+      ->required();
+  AddRanges(command, options.get());
+  command->add_option("--rail", options->plan.rail, "this rail only");
+  command->add_option("--device", options->plan.device, "RDMA device of the only end on this node");
+  command->add_flag("--both-ways", options->plan.both_ways, "each pair in both directions");
+  command->add_option("--listen", options->listen, "answer tests of other nodes, at ADDRESS:PORT");
+  command->add_option("--wait", options->wait, "with --listen: seconds without a test until it ends")
+      ->check(CLI::Range(1, 86400))
+      ->capture_default_str();
+  command->add_option("--key-file", options->key_file,
+                      "keys that both nodes have: who has none is not answered (docs/rdma-test.md)");
+  command->add_flag("--json", options->json, "as JSON");
+  command->footer("Exit status 1 when a test failed.");
+  command->callback([options, &root, status] {
+    *status = options->listen.empty() ? Test(root, *options) : Serve(root, *options);
+  });
+}
+
+}  // namespace railhead::railctl

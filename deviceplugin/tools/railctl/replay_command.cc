@@ -1,0 +1,239 @@
+// railctl replay: what rules of health make, or would have made, of what railheadd has recorded.
+#include <cstdio>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "deviceplugin/services/health/compare.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/recording.h"
+#include "deviceplugin/services/health/replay.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/health_text.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "netns/base/files.h"
+#include "netns/json/json_reader.h"
+
+namespace railhead::railctl {
+namespace {
+
+using std::chrono::milliseconds;
+
+struct ReplayArguments {
+  std::string file;
+  std::string health;
+  bool compare = false;
+  bool json = false;
+};
+
+// "0:10:05", and milliseconds where there are any.
+std::string After(milliseconds at) {
+  const auto seconds = at.count() / 1000;
+  char text[48];
+  (void)std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", static_cast<long long>(seconds / 3600),
+                      static_cast<long long>(seconds / 60 % 60), static_cast<long long>(seconds % 60));
+  std::string after = text;
+  if (at.count() % 1000 == 0) return after;
+  (void)std::snprintf(text, sizeof text, ".%03d", static_cast<int>(at.count() % 1000));
+  return after + text;
+}
+
+// The object `health` itself, a file that is it, or a fabric.json that has it.
+Result<HealthRules> RulesOf(const std::string& given) {
+  if (given.starts_with('{') || given == "false") return ParseHealthRules(given, "--health");
+  const auto text = RH_TRY(ReadFile(given));
+  if (!text)
+    return Fail(ErrorCode::kNotFound, "there is no " + given, "--health takes a file or the object itself");
+  const auto document = RH_TRY(JsonDocument::Parse(*text, given));
+  JsonReader reader = document.Root();
+  RH_TRY(reader.status());
+  if (!reader.Has("health") && !reader.Has("version")) return ParseHealthRules(*text, given);
+  HealthRules rules = ReadHealthRules(reader, "health");
+  RH_TRY(reader.status());
+  return rules;
+}
+
+Result<Recording> ReadIt(const Root& root, const std::string& file) {
+  const std::string what = file.empty() ? RecordingPath(root) : file;
+  const auto text = RH_TRY(file.empty() ? ReadOwnRecording(root) : ReadFile(file, kMaxRecording));
+  if (!text) {
+    return Fail(ErrorCode::kNotFound, "there is no " + what,
+                file.empty() ? "railheadd writes it when it runs with health rules: is it running?" : "");
+  }
+  return ParseRecording(*text, what);
+}
+
+const RecordedHeader& FirstHeader(const Recording& recording) {
+  return recording.segments.front().header;
+}
+
+std::vector<Row> TimelineRows(const Replayed& replayed) {
+  std::vector<Row> rows = {{"AFTER", "TIME", "DEVICE", "STATE", "REASON"}};
+  for (const DeviceHealth& device : replayed.begin) {
+    if (device.healthy) continue;
+    rows.push_back(
+        {"before", FormatTime(device.since), device.id, HealthWord(false), TextOf(device.reasons)});
+  }
+  for (const ReplayedRound& round : replayed.rounds) {
+    for (const HealthRecord& record : RecordsOf(round.changes)) {
+      rows.push_back({After(round.at), FormatTime(record.time), WhoOf(record), HealthWord(record.healthy),
+                      WhatOf(record)});
+    }
+  }
+  return rows;
+}
+
+nlohmann::json TimelineJson(const Recording& recording, const Replayed& replayed) {
+  nlohmann::json changes = nlohmann::json::array();
+  for (const ReplayedRound& round : replayed.rounds) {
+    for (const HealthRecord& record : RecordsOf(round.changes)) {
+      auto json = RecordAsJson(record);
+      json["afterMs"] = round.at.count();
+      changes.push_back(std::move(json));
+    }
+  }
+  nlohmann::json before = nlohmann::json::array();
+  for (const DeviceHealth& device : replayed.begin) {
+    if (!device.healthy) before.push_back(DeviceAsJson(device));
+  }
+  nlohmann::json devices = nlohmann::json::array();
+  for (const DeviceHealth& device : replayed.end) devices.push_back(DeviceAsJson(device));
+  return {{"node", FirstHeader(recording).node},   {"time", FormatMillis(FirstHeader(recording).time)},
+          {"durationMs", replayed.lasted.count()}, {"looks", replayed.looks},
+          {"before", std::move(before)},           {"changes", std::move(changes)},
+          {"devices", std::move(devices)}};
+}
+
+void PrintHeading(const Recording& recording, const Replayed& replayed) {
+  const RecordedHeader& header = FirstHeader(recording);
+  (void)std::printf("%s, %s in %zu looks from %s\n", header.node.empty() ? "a node" : header.node.c_str(),
+                    After(replayed.lasted).c_str(), replayed.looks, FormatMillis(header.time).c_str());
+}
+
+void PrintNotes(const std::vector<std::string>& notes) {
+  for (const std::string& note : notes) (void)std::printf("note: %s\n", note.c_str());
+}
+
+void PrintTimeline(const Recording& recording, const Replayed& replayed) {
+  PrintHeading(recording, replayed);
+  const auto rows = TimelineRows(replayed);
+  if (rows.size() > 1) {
+    PrintTable(rows);
+  } else {
+    (void)std::printf("no device was Unhealthy\n");
+  }
+}
+
+std::string SpanText(const std::optional<UnhealthySpan>& span) {
+  if (!span) return "Healthy";
+  return After(span->from) + " - " + (span->to ? After(*span->to) : "end");
+}
+
+std::string Shift(milliseconds before, milliseconds after) {
+  return After(after < before ? before - after : after - before) + (after < before ? " earlier" : " later");
+}
+
+std::string DifferenceText(const SpanDifference& difference) {
+  const auto& [before, after] = std::pair(difference.before, difference.after);
+  if (!after) return "kept quiet: " + TextOf(before->reasons);
+  if (!before) return "acted: " + TextOf(after->reasons);
+  std::string text;
+  if (before->from != after->from) text = "Unhealthy " + Shift(before->from, after->from);
+  if (before->to == after->to) return text;
+  if (!text.empty()) text += ", ";
+  if (!after->to) return text + "still Unhealthy at the end";
+  if (!before->to) return text + "Healthy again before the end";
+  return text + "Healthy " + Shift(*before->to, *after->to);
+}
+
+nlohmann::json SpanJson(const std::optional<UnhealthySpan>& span) {
+  if (!span) return nullptr;
+  nlohmann::json reasons = nlohmann::json::array();
+  for (const HealthReason& reason : span->reasons)
+    reasons.push_back({{"rule", NameOf(reason.rule)}, {"device", reason.device}, {"text", reason.text}});
+  return {{"fromMs", span->from.count()},
+          {"toMs", span->to ? nlohmann::json(span->to->count()) : nlohmann::json(nullptr)},
+          {"reasons", std::move(reasons)}};
+}
+
+nlohmann::json DifferencesJson(const std::vector<SpanDifference>& differences) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const SpanDifference& difference : differences) {
+    list.push_back({{"device", difference.device},
+                    {"itself", difference.itself},
+                    {"vfs", difference.vfs},
+                    {"recorded", SpanJson(difference.before)},
+                    {"asked", SpanJson(difference.after)},
+                    {"text", DifferenceText(difference)}});
+  }
+  return list;
+}
+
+void PrintDifferences(const std::vector<SpanDifference>& differences) {
+  if (differences.empty()) {
+    (void)std::printf("both settings say the same\n");
+    return;
+  }
+  std::vector<Row> rows = {{"DEVICE", "AS RECORDED", "AS ASKED", "DIFFERENCE"}};
+  for (const SpanDifference& difference : differences) {
+    HealthRecord who;
+    who.device = difference.device;
+    who.itself = difference.itself;
+    who.vfs = difference.vfs;
+    rows.push_back(
+        {WhoOf(who), SpanText(difference.before), SpanText(difference.after), DifferenceText(difference)});
+  }
+  PrintTable(rows);
+}
+
+int RunReplay(const Root& root, const ReplayArguments& arguments) {
+  std::optional<HealthRules> rules;
+  if (!arguments.health.empty()) {
+    auto given = RulesOf(arguments.health);
+    if (!given) return Complain(given.error(), kBadConfig);
+    rules = *std::move(given);
+  }
+  const auto recording = ReadIt(root, arguments.file);
+  if (!recording) return Complain(recording.error(), kFailed);
+  const Replayed replayed = Replay(*recording, rules);
+  const auto notes = rules ? Missing(*recording, *rules) : std::vector<std::string>{};
+  std::vector<SpanDifference> differences;
+  if (arguments.compare) differences = Compare(Replay(*recording, std::nullopt), replayed);
+  if (arguments.json) {
+    nlohmann::json json = TimelineJson(*recording, replayed);
+    json["notes"] = notes;
+    if (arguments.compare) json["differences"] = DifferencesJson(differences);
+    PrintJson(json);
+  } else if (arguments.compare) {
+    PrintHeading(*recording, replayed);
+    PrintDifferences(differences);
+    PrintNotes(notes);
+  } else {
+    PrintTimeline(*recording, replayed);
+    PrintNotes(notes);
+  }
+  return differences.empty() ? kDone : kChangesNeeded;
+}
+
+}  // namespace
+
+void AddReplayCommand(CLI::App* app, const Root& root, int* status) {
+  auto options = std::make_shared<ReplayArguments>();
+  CLI::App* command = app->add_subcommand("replay", "what rules of health make of a recorded incident");
+  command->add_option("file", options->file,
+                      "what railctl health --recording printed; default: of this node, now");
+  auto* health = command->add_option("--health", options->health,
+                                     "by these rules: the object health, or a file of it, or a fabric.json");
+  command
+      ->add_flag("--compare", options->compare, "only what differs from what the recorded rules make of it")
+      ->needs(health);
+  command->add_flag("--json", options->json, "as JSON");
+  command->footer(
+      "Exit status 0 whoever was Unhealthy; 1 the recording cannot be read; 3 the rules are wrong; "
+      "4 --compare: something differs.");
+  command->callback([options, &root, status] { *status = RunReplay(root, *options); });
+}
+
+}  // namespace railhead::railctl

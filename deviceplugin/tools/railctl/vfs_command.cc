@@ -1,0 +1,86 @@
+// railctl vfs plan, railctl vfs apply.
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/provision/report.h"
+#include "deviceplugin/tools/railctl/commands.h"
+#include "netns/linux_kernel.h"
+
+namespace railhead::railctl {
+namespace {
+
+struct VfsArguments {
+  std::string fabric = kFabricPath;
+  std::optional<std::string> rail;
+  bool json = false;
+};
+
+// What fabric.json says, or the status to exit with.
+std::optional<Provision> Read(const Root& root, const VfsArguments& arguments, int* status) {
+  auto provision = ReadProvision(root, arguments.fabric);
+  if (!provision) {
+    *status = Complain(provision.error(), kBadConfig);
+    return std::nullopt;
+  }
+  if (!*provision) {
+    *status = Complain({ErrorCode::kNotFound, arguments.fabric + " says nothing of VFs to be made",
+                        "it needs an object \"provision\": see docs/provisioning.md", 0},
+                       kBadConfig);
+    return std::nullopt;
+  }
+  return **std::move(provision);
+}
+
+int Plan(const Root& root, const VfsArguments& arguments) {
+  int status = kDone;
+  const auto provision = Read(root, arguments, &status);
+  if (!provision) return status;
+  LinuxKernel kernel(root);
+  const auto plan = PlanVfs(root, kernel, *provision, arguments.rail);
+  if (!plan) return Complain(plan.error(), kFailed);
+  (void)std::fputs((arguments.json ? PlanAsJson(*plan) : PlanAsText(*plan)).c_str(), stdout);
+  if (plan->Refused()) return kFailed;
+  return plan->NothingToDo() ? kDone : kChangesNeeded;
+}
+
+int Apply(const Root& root, const VfsArguments& arguments) {
+  int status = kDone;
+  const auto provision = Read(root, arguments, &status);
+  if (!provision) return status;
+  LinuxKernel kernel(root);
+  SysfsControl control(root);
+  const auto outcome = ApplyVfs(root, kernel, control, *provision, arguments.rail);
+  if (!outcome) return Complain(outcome.error(), kFailed);
+  (void)std::fputs((arguments.json ? OutcomeAsJson(*outcome) : OutcomeAsText(*outcome)).c_str(), stdout);
+  return outcome->Failed() ? kFailed : kDone;
+}
+
+void AddOptions(CLI::App* command, VfsArguments* arguments) {
+  command->add_option("--fabric", arguments->fabric, "fabric.json")->capture_default_str();
+  command->add_option("--rail", arguments->rail, "only the PF of this rail");
+  command->add_flag("--json", arguments->json, "Print JSON");
+}
+
+}  // namespace
+
+void AddVfsCommand(CLI::App* app, const Root& root, int* status) {
+  CLI::App* vfs = app->add_subcommand("vfs", "Bring the PFs to the VFs that fabric.json states");
+  vfs->require_subcommand(1);
+
+  const auto plan_arguments = std::make_shared<VfsArguments>();
+  CLI::App* plan = vfs->add_subcommand("plan", "Say what would be changed; touches nothing");
+  AddOptions(plan, plan_arguments.get());
+  plan->footer("Exit status: 0 nothing is to be done; 4 something is; 1 something is, and is refused.");
+  plan->callback([&root, status, plan_arguments] { *status = Plan(root, *plan_arguments); });
+
+  const auto apply_arguments = std::make_shared<VfsArguments>();
+  CLI::App* apply = vfs->add_subcommand("apply", "Do it, for every PF none of whose VFs is in use");
+  AddOptions(apply, apply_arguments.get());
+  apply->footer("Exit status: 0 all PFs are as stated; 1 one was refused or failed.");
+  apply->callback([&root, status, apply_arguments] { *status = Apply(root, *apply_arguments); });
+}
+
+}  // namespace railhead::railctl

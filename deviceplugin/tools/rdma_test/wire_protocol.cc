@@ -1,0 +1,240 @@
+#include "deviceplugin/tools/rdma_test/wire_protocol.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "deviceplugin/tools/rdma_test/bytes.h"
+
+namespace railhead::rdmatest {
+namespace {
+
+constexpr std::string_view kMagic = "RHRT";
+constexpr std::string_view kOtherEnd = "the other end";
+constexpr std::size_t kMaxName = 64;
+constexpr std::size_t kMaxText = 1024;
+constexpr std::uint32_t k24Bits = 0xffffff;
+
+// The kinds on the wire; the order is the variant's.
+enum class Kind : std::uint16_t { kHello = 1, kEndpoint, kRun, kReady, kDone, kEnd, kTrouble };
+
+void Put(ByteWriter& to, const Hello& hello) {
+  to.PutText(hello.rail);
+  to.PutGid(hello.gid);
+  to.Put(hello.size);
+  to.Put(hello.depth);
+  to.Put(hello.seconds);
+  to.Put(hello.timeout);
+  to.Put(hello.traffic_class);
+  to.Put(hello.service_level);
+}
+
+void Put(ByteWriter& to, const Endpoint& endpoint) {
+  const QueuePairAddress& pair = endpoint.queue_pair;
+  to.Put(pair.number);
+  to.Put(pair.psn);
+  to.PutGid(pair.gid);
+  to.Put(pair.key);
+  to.Put(pair.address);
+  to.Put(pair.bytes);
+  to.Put(static_cast<std::uint16_t>(pair.mtu));
+  to.PutText(endpoint.device);
+  to.Put(endpoint.gid_index);
+}
+
+void Put(ByteWriter& to, const Run& run) {
+  to.Put(static_cast<std::uint8_t>(run.kind));
+}
+
+void Put(ByteWriter& to, const Trouble& trouble) {
+  to.Put(trouble.code);
+  to.PutText(trouble.message.substr(0, kMaxText));
+  to.PutText(trouble.hint.substr(0, kMaxText));
+}
+
+template <typename Empty>
+void Put(ByteWriter&, const Empty&) {}
+
+Message GetHello(ByteReader& from) {
+  Hello hello;
+  hello.rail = from.GetText(kMaxName);
+  hello.gid = from.GetGid();
+  hello.size = from.Get<std::uint32_t>();
+  hello.depth = from.Get<std::uint16_t>();
+  hello.seconds = from.Get<std::uint16_t>();
+  hello.timeout = from.Get<std::uint8_t>();
+  hello.traffic_class = from.Get<std::uint8_t>();
+  hello.service_level = from.Get<std::uint8_t>();
+  return hello;
+}
+
+Message GetEndpoint(ByteReader& from) {
+  Endpoint endpoint;
+  QueuePairAddress& pair = endpoint.queue_pair;
+  pair.number = from.Get<std::uint32_t>();
+  pair.psn = from.Get<std::uint32_t>();
+  pair.gid = from.GetGid();
+  pair.key = from.Get<std::uint32_t>();
+  pair.address = from.Get<std::uint64_t>();
+  pair.bytes = from.Get<std::uint64_t>();
+  pair.mtu = from.Get<std::uint16_t>();
+  endpoint.device = from.GetText(kMaxName);
+  endpoint.gid_index = from.Get<std::uint8_t>();
+  return endpoint;
+}
+
+Message GetTrouble(ByteReader& from) {
+  Trouble trouble;
+  trouble.code = from.Get<std::uint8_t>();
+  trouble.message = from.GetText(kMaxText);
+  trouble.hint = from.GetText(kMaxText);
+  return trouble;
+}
+
+std::optional<Message> Get(Kind kind, ByteReader& from) {
+  switch (kind) {
+    case Kind::kHello:
+      return GetHello(from);
+    case Kind::kEndpoint:
+      return GetEndpoint(from);
+    case Kind::kRun:
+      return Run{static_cast<RunKind>(from.Get<std::uint8_t>())};
+    case Kind::kReady:
+      return Ready{};
+    case Kind::kDone:
+      return Done{};
+    case Kind::kEnd:
+      return End{};
+    case Kind::kTrouble:
+      return GetTrouble(from);
+  }
+  return std::nullopt;
+}
+
+tl::unexpected<Error> Malformed(const std::string& why) {
+  return Fail(ErrorCode::kMalformed, "the other end of the test sent " + why,
+              "is it railctl rdma-test that answers there?");
+}
+
+bool IsUsableGid(const IpAddress& gid) {
+  return gid.IsV6() && !gid.IsUnspecified() && !gid.IsMulticast();
+}
+
+bool IsV4Mapped(const IpAddress& gid) {
+  return gid.Masked(96) == IpAddress::Parse("::ffff:0.0.0.0");
+}
+
+}  // namespace
+
+std::string EncodeMessage(const Message& message) {
+  ByteWriter payload;
+  std::visit([&payload](const auto& one) { Put(payload, one); }, message);
+  ByteWriter header;
+  for (const char letter : kMagic) header.Put(letter);
+  header.Put(kProtocolVersion);
+  header.Put(static_cast<std::uint16_t>(message.index() + 1));
+  header.Put(static_cast<std::uint32_t>(payload.bytes().size()));
+  return header.bytes() + payload.bytes();
+}
+
+std::string AsSealedFrame(std::string frame) {
+  ByteReader from(std::string_view(frame).substr(kMagic.size(), kFrameHeader - kMagic.size()));
+  (void)from.Get<std::uint16_t>();
+  ByteWriter header;
+  for (const char letter : kMagic) header.Put(letter);
+  header.Put(kSealedVersion);
+  header.Put(from.Get<std::uint16_t>());
+  header.Put(static_cast<std::uint32_t>(from.Get<std::uint32_t>() + kFrameSeal));
+  return frame.replace(0, kFrameHeader, header.bytes());
+}
+
+Result<FrameHeader> DecodeHeader(std::string_view bytes) {
+  if (bytes.size() != kFrameHeader || !bytes.starts_with(kMagic))
+    return Malformed("what is no frame of ours");
+  ByteReader from(bytes.substr(kMagic.size()));
+  const auto version = from.Get<std::uint16_t>();
+  if (version != kProtocolVersion && version != kSealedVersion) {
+    return Fail(ErrorCode::kUnsupported,
+                "the other end of the test speaks version " + std::to_string(version) + ", this one " +
+                    std::to_string(kProtocolVersion),
+                "use the same railctl on both nodes");
+  }
+  FrameHeader header;
+  header.sealed = version == kSealedVersion;
+  header.kind = from.Get<std::uint16_t>();
+  header.length = from.Get<std::uint32_t>();
+  if (header.length > kMaxPayload + (header.sealed ? kFrameSeal : 0))
+    return Malformed("a frame of " + std::to_string(header.length) + " bytes");
+  return header;
+}
+
+Result<Message> DecodePayload(const FrameHeader& header, std::string_view payload) {
+  ByteReader from(payload);
+  auto message = Get(static_cast<Kind>(header.kind), from);
+  if (!message) return Malformed("a frame of unknown kind " + std::to_string(header.kind));
+  if (payload.size() + (header.sealed ? kFrameSeal : 0) != header.length || !from.Whole()) {
+    return Malformed("a frame of kind " + std::to_string(header.kind) + " with wrong lengths");
+  }
+  if (const Run* run = std::get_if<Run>(&*message);
+      run != nullptr && (run->kind < RunKind::kWriteBandwidth || run->kind > RunKind::kSendLatency)) {
+    return Malformed("an unknown kind of run");
+  }
+  return *std::move(message);
+}
+
+bool IsTrouble(const FrameHeader& header) {
+  return static_cast<Kind>(header.kind) == Kind::kTrouble;
+}
+
+Result<void> CheckHello(const Hello& hello) {
+  if (!IsUsableGid(hello.gid)) return Malformed("a hello with GID " + hello.gid.ToString());
+  if (hello.size < kMinSize || hello.size > kMaxSize) {
+    return Malformed("a size of " + std::to_string(hello.size) + " bytes");
+  }
+  if (hello.depth < 1 || hello.depth > kMaxDepth)
+    return Malformed("a depth of " + std::to_string(hello.depth));
+  if (hello.seconds < 1 || hello.seconds > kMaxSeconds) {
+    return Malformed("a duration of " + std::to_string(hello.seconds) + " s");
+  }
+  if (hello.timeout < 1 || hello.timeout > kMaxTimeout) {
+    return Malformed("a queue pair timeout of " + std::to_string(hello.timeout));
+  }
+  if (hello.service_level > kMaxServiceLevel)
+    return Malformed("a service level of " + std::to_string(hello.service_level));
+  return {};
+}
+
+Result<void> CheckEndpoint(const Endpoint& endpoint, const IpAddress& own_gid, std::uint64_t bytes) {
+  const QueuePairAddress& pair = endpoint.queue_pair;
+  if (pair.number == 0 || pair.number > k24Bits)
+    return Malformed("queue pair " + std::to_string(pair.number));
+  if (pair.psn > k24Bits) return Malformed("packet number " + std::to_string(pair.psn));
+  if (!IsUsableGid(pair.gid)) return Malformed("GID " + pair.gid.ToString());
+  if (pair.mtu < 256 || pair.mtu > 4096) return Malformed("an MTU of " + std::to_string(pair.mtu));
+  if (pair.bytes < bytes || pair.address > std::numeric_limits<std::uint64_t>::max() - pair.bytes) {
+    return Malformed("a buffer of " + std::to_string(pair.bytes) + " bytes");
+  }
+  if (IsV4Mapped(pair.gid) != IsV4Mapped(own_gid)) {
+    return Fail(ErrorCode::kConflict,
+                "one end has GID " + own_gid.ToString() + ", the other one " + pair.gid.ToString() +
+                    ": IPv4 and IPv6 cannot reach each other",
+                "choose entries of one family with --gid-index");
+  }
+  return {};
+}
+
+Trouble TroubleOf(const Error& error) {
+  return {static_cast<std::uint8_t>(error.code), error.message, error.hint};
+}
+
+Error ErrorOf(const Trouble& trouble) {
+  const bool known = trouble.code <= static_cast<std::uint8_t>(ErrorCode::kLimited);
+  return {known ? static_cast<ErrorCode>(trouble.code) : ErrorCode::kInternal,
+          std::string(kOtherEnd) + ": " + trouble.message, trouble.hint, 0};
+}
+
+bool IsSecondHand(const Error& error) {
+  return error.message.starts_with(kOtherEnd);
+}
+
+}  // namespace railhead::rdmatest

@@ -1,0 +1,43 @@
+// What is common to the faults of a matrix: few sentences for many pairs that do not reach each other.
+//
+// On each rail: is it the whole rail; else which nodes have a fault with all others; else, between which two
+// sets of nodes, the largest first, until every bad pair has its place. Finding the fewest such sets is hard
+// (a cover by bicliques); taking the largest that can be grown comes near. What is the same on several rails
+// is said once. Threads: pure functions.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/tools/reach_view/reach_matrix.h"
+
+namespace railhead {
+
+struct ReachFault {
+  enum class Kind : std::uint8_t {
+    kRail,     // no pair of `nodes` is well
+    kNode,     // each of `nodes` has a fault with all others
+    kBetween,  // each of `nodes` with each of `others`
+    kGateway,  // it does not answer `nodes`
+  };
+  Kind kind = Kind::kRail;
+  std::vector<std::string> rails;
+  std::vector<std::string> nodes;
+  std::vector<std::string> others;         // of kBetween
+  std::map<PeerState, std::size_t> pairs;  // (from, to), as `from` says; of all rails
+  bool all_rails = false;                  // of a matrix with several
+  bool all_nodes = false;                  // of kGateway: all that have one
+
+  bool operator==(const ReachFault&) const = default;
+};
+
+std::vector<ReachFault> ExplainFaults(const ReachMatrix& matrix);
+
+// "rail5: gpu-017 reaches nobody (silent 78)"
+std::string TextOf(const ReachFault& fault);
+nlohmann::json ReachFaultAsJson(const ReachFault& fault);
+
+}  // namespace railhead
