@@ -19,7 +19,7 @@ namespace {
 static_assert(MDB_VERSION_MAJOR == 0 && MDB_VERSION_MINOR == 9, "another file format");
 static_assert(sizeof(std::size_t) == sizeof(std::uint64_t), "page numbers are size_t");
 
-constexpr std::uint32_t kMagic = 0xBEEFC0DE;
+constexpr std::uint32_t kLmdbMagic = 0xBEEFC0DE;
 constexpr std::uint32_t kDataVersion = 1;
 constexpr std::uint64_t kNoPage = ~std::uint64_t{0};
 constexpr std::uint64_t kFirstDataPage = 2;
@@ -104,7 +104,7 @@ Result<Meta> ReadMeta(int fd, std::uint64_t page, std::uint64_t page_size) {
   if (bytes.size() != kHeaderSize + sizeof(Meta)) return Fail(Wrong(page, "is missing"));
   const auto header = At<PageHeader>(bytes, 0);
   const auto meta = At<Meta>(bytes, kHeaderSize);
-  if (header.number != page || (header.kind & kMeta) == 0 || meta.magic != kMagic ||
+  if (header.number != page || (header.kind & kMeta) == 0 || meta.magic != kLmdbMagic ||
       meta.version != kDataVersion)
     return Fail(Wrong(page, "is no meta page of this format"));
   const std::uint64_t size = meta.free_list.pad;

@@ -1,6 +1,9 @@
 // The direction of dependencies holds in all sources, and the check would notice.
 #include <gtest/gtest.h>
 
+#include <iostream>
+#include <set>
+
 #include "tests/cni/temp_root.h"
 #include "tests/dependencies/include_rules.h"
 
@@ -12,6 +15,84 @@ TEST(DependenciesTest, AllSourcesKeepTheDirection) {
   EXPECT_GT(check.files, 100) << "the sources were not found";
   EXPECT_GT(check.includes, 500);
   for (const auto& violation : check.violations) ADD_FAILURE() << violation;
+}
+
+// One line of the order for each: what is further on includes what is before, never the reverse.
+const std::vector<std::vector<std::string>>& Chains() {
+  static const std::vector<std::vector<std::string>> chains = {
+      {"netns/base", "netns/json", "cni/protocol", "cni/fabric", "cni/state", "cni/nccl", "cni/attachment",
+       "cni/plugin"},
+      {"netns/base", "netns/ns", "netns/nl", "netns", "cni/state"},
+      {"netns/base", "netns/gid", "netns/verbs", "cni/state"},
+      {"netns/base", "netns/ns", "netns/packet", "netns", "cni/state"},
+      {"netns/base", "netns/sys", "netns", "cni/state"},
+      {"netns/json", "ipam/store", "ipam/lease", "deviceplugin/services/address_leasing"},
+      {"cni/fabric", "ipam/plugin", "deviceplugin/tools/migrate", "tests"},
+      {"ipam/store", "ipam/plugin", "tests"},
+      {"netns", "deviceplugin/support/http", "deviceplugin/support/kubernetes",
+       "deviceplugin/services/node_status", "deviceplugin/daemon", "tests"},
+      {"cni/nccl", "deviceplugin/node/inventory", "deviceplugin/node/resources",
+       "deviceplugin/services/kubelet", "deviceplugin/services/late_binding", "deviceplugin/daemon", "bench"},
+      {"deviceplugin/support/metrics", "deviceplugin/node/topology", "deviceplugin/services/lldp",
+       "deviceplugin/tools/doctor", "tests"},
+      {"deviceplugin/services/health", "deviceplugin/services/reachability", "deviceplugin/daemon"},
+  };
+  return chains;
+}
+
+TEST(DependenciesTest, APartIncludesOnlyWhatIsBeforeItInItsChain) {
+  for (const auto& chain : Chains()) {
+    for (std::size_t low = 0; low < chain.size(); ++low) {
+      for (std::size_t high = low + 1; high < chain.size(); ++high) {
+        EXPECT_NE(IncludeViolation(chain[low] + "/a.cc", "#include \"" + chain[high] + "/b.h\""),
+                  std::nullopt)
+            << chain[low] << " includes " << chain[high];
+        if (chain[low] == "netns/json" || chain[high] == "bench") continue;
+        if (high != low + 1) continue;
+        EXPECT_EQ(IncludeViolation(chain[high] + "/a.cc", "#include \"" + chain[low] + "/b.h\""),
+                  std::nullopt)
+            << chain[high] << " includes " << chain[low];
+      }
+    }
+  }
+}
+
+TEST(DependenciesTest, TheDaemonTheToolsAndTheServicesStayApart) {
+  const std::vector<std::pair<std::string, std::string>> planted = {
+      {"deviceplugin/daemon", "deviceplugin/tools/doctor"},
+      {"deviceplugin/tools/railctl", "deviceplugin/daemon"},
+      {"deviceplugin/services/lldp", "deviceplugin/services/health"},
+      {"deviceplugin/services/health", "deviceplugin/services/kubelet"},
+      {"deviceplugin/services/health", "deviceplugin/daemon"},
+      {"deviceplugin/services/reconcile", "deviceplugin/tools/railctl"},
+      {"deviceplugin/support/log", "deviceplugin/support/metrics"},
+      {"deviceplugin/support/metrics", "cni/state"},
+      {"deviceplugin/services/kubelet", "cni/plugin"},
+      {"deviceplugin/daemon", "ipam/plugin"},
+  };
+  for (const auto& [file, included] : planted) {
+    EXPECT_NE(IncludeViolation(file + "/a.cc", "#include \"" + included + "/b.h\""), std::nullopt)
+        << file << " includes " << included;
+  }
+}
+
+// Printed for whoever wants to see the house.
+TEST(DependenciesTest, GroupsAndArrows) {
+  const IncludeCheck check = CheckIncludes(SOURCE_DIR);
+  std::set<std::string> groups{"manifests"};
+  for (const auto& [arrow, count] : check.arrows) {
+    groups.insert(arrow.first);
+    groups.insert(arrow.second);
+    std::cout << arrow.first << " -> " << arrow.second << ": " << count << " includes\n";
+    EXPECT_EQ(check.arrows.count({arrow.second, arrow.first}), 0U) << "a circle";
+  }
+  std::cout << groups.size() << " groups, " << check.arrows.size() << " arrows\n";
+  for (const auto& [service, other] : check.service_arrows) std::cout << service << " -> " << other << "\n";
+  std::cout << check.service_arrows.size() << " arrows among services\n";
+  EXPECT_LE(groups.size(), 10U);
+  EXPECT_LE(check.arrows.size(), 31U);
+  EXPECT_LE(check.service_arrows.size(), 6U);
+  EXPECT_GE(check.arrows.size(), 10U) << "the includes were not found";
 }
 
 struct Planted {
@@ -37,7 +118,6 @@ INSTANTIATE_TEST_SUITE_P(
                       Planted{"cni/protocol/cni_result.cc", "#include \"netns/kernel.h\""},
                       Planted{"cni/fabric/fabric.cc", "#include \"cni/state/journal.h\""},
                       Planted{"cni/state/journal.cc", "#include \"cni/attachment/attach_plan.h\""},
-                      Planted{"cni/nccl/topology_file.cc", "#include \"cni/fabric/fabric.h\""},
                       Planted{"cni/state/journal.cc", "#include \"cni/nccl/nccl_files.h\""},
                       Planted{"cni/nccl/topology_file.cc",
                               "#include \"deviceplugin/node/topology/topology_config.h\""},

@@ -9,6 +9,25 @@ namespace railhead::testing {
 namespace fs = std::filesystem;
 namespace {
 
+using Paths = std::vector<std::string_view>;
+
+Paths Joined(Paths paths, const Paths& others) {
+  paths.insert(paths.end(), others.begin(), others.end());
+  return paths;
+}
+
+Paths Node(const Paths& others) {
+  return Joined(
+      {"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/", "deviceplugin/support/"}, others);
+}
+
+// The verbs of the plugins are theirs; their libraries are everybody's.
+Paths Service(const Paths& others) {
+  return Joined({"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/", "cni/attachment/",
+                 "ipam/store/", "ipam/lease/", "deviceplugin/support/", "deviceplugin/node/"},
+                others);
+}
+
 struct Part {
   std::string_view path;
   std::vector<std::string_view> may_use;  // beside itself
@@ -18,20 +37,47 @@ struct Part {
 const std::vector<Part>& Parts() {
   static const std::vector<Part> parts = {
       {"netns/base/", {}},
+      {"netns/json/", {"netns/base/"}},
       {"netns/sys/", {"netns/base/"}},
-      {"netns/nl/", {"netns/base/", "netns/ns/", "netns/kernel.h", "netns/gid/"}},
       {"netns/ns/", {"netns/base/"}},
-      {"netns/gid/", {"netns/base/", "netns/ns/"}},
+      {"netns/gid/", {"netns/base/"}},
+      {"netns/nl/", {"netns/base/", "netns/ns/", "netns/kernel.h"}},
       {"netns/packet/", {"netns/base/", "netns/ns/"}},
       {"netns/verbs/", {"netns/base/", "netns/gid/"}},
-      {"netns/", {}},
-      {"cni/protocol/", {"netns/base/"}},
-      {"cni/fabric/", {"netns/base/", "cni/protocol/"}},
+      {"netns/", {"netns/"}},
+      {"cni/protocol/", {"netns/base/", "netns/json/"}},
+      {"cni/fabric/", {"netns/base/", "netns/json/", "cni/protocol/"}},
       {"cni/state/", {"netns/", "cni/protocol/", "cni/fabric/"}},
-      {"cni/nccl/", {"netns/", "cni/protocol/", "cni/state/"}},
-      {"cni/plugin/", {"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/"}},
-      {"ipam/", {"netns/", "cni/protocol/", "cni/fabric/"}},
-      {"deviceplugin/", {"netns/", "cni/", "ipam/"}},
+      {"cni/nccl/", {"netns/", "cni/protocol/", "cni/fabric/", "cni/state/"}},
+      {"cni/attachment/", {"netns/", "cni/protocol/", "cni/fabric/", "cni/state/", "cni/nccl/"}},
+      {"cni/plugin/", {"netns/", "cni/"}},
+      {"ipam/store/", {"netns/base/", "netns/json/"}},
+      {"ipam/lease/", {"netns/base/", "netns/json/", "ipam/store/"}},
+      {"ipam/plugin/", {"netns/base/", "netns/json/", "cni/protocol/", "cni/fabric/", "ipam/store/"}},
+      {"deviceplugin/support/http/", {"netns/"}},
+      {"deviceplugin/support/keys/", {"netns/"}},
+      {"deviceplugin/support/kubernetes/", {"netns/", "deviceplugin/support/http/"}},
+      {"deviceplugin/support/log/", {"netns/"}},
+      {"deviceplugin/support/metrics/", {"netns/"}},
+      {"deviceplugin/support/worker/", {"netns/"}},
+      {"deviceplugin/node/inventory/", Node({})},
+      {"deviceplugin/node/resources/", Node({"deviceplugin/node/inventory/"})},
+      {"deviceplugin/node/topology/", Node({"deviceplugin/node/inventory/"})},
+      {"deviceplugin/services/address_leasing/", Service({})},
+      {"deviceplugin/services/health/", Service({})},
+      {"deviceplugin/services/kubelet/", Service({})},
+      {"deviceplugin/services/late_binding/", Service({"deviceplugin/services/kubelet/"})},
+      {"deviceplugin/services/lldp/", Service({})},
+      {"deviceplugin/services/nic_metrics/",
+       Service({"deviceplugin/services/kubelet/", "deviceplugin/services/health/"})},
+      {"deviceplugin/services/node_status/", Service({"deviceplugin/services/health/"})},
+      {"deviceplugin/services/provision/", Service({})},
+      {"deviceplugin/services/reachability/", Service({"deviceplugin/services/health/"})},
+      {"deviceplugin/services/reconcile/", Service({})},
+      {"deviceplugin/daemon/", Service({"deviceplugin/services/"})},
+      {"deviceplugin/tools/", Service({"deviceplugin/services/", "deviceplugin/tools/migrate/"})},
+      // What it has translated is checked by the plugin's own reader.
+      {"deviceplugin/tools/migrate/", Service({"ipam/plugin/"})},
       {"bench/", {"netns/", "cni/", "ipam/", "deviceplugin/", "tests/"}},
       {"tests/", {"netns/", "cni/", "ipam/", "deviceplugin/", "bench/"}},
   };
@@ -47,17 +93,17 @@ const std::vector<Library>& Libraries() {
   static const std::vector<Library> libraries = {
       {"grpc", {"deviceplugin/", "tests/", "bench/"}},
       {"google/protobuf", {"deviceplugin/", "tests/", "bench/"}},
-      {"boost/", {"deviceplugin/services/address_leasing/"}},
-      {"openssl/", {"deviceplugin/support/keys/", "deviceplugin/services/address_leasing/"}},
-      {"yaml-cpp/", {"deviceplugin/services/address_leasing/"}},
+      {"boost/", {"deviceplugin/support/http/"}},
+      {"openssl/", {"deviceplugin/support/http/", "deviceplugin/support/keys/"}},
+      {"yaml-cpp/", {"deviceplugin/support/kubernetes/"}},
       {"prometheus/", {"deviceplugin/", "tests/"}},
       {"hwloc", {"deviceplugin/", "tests/"}},
       {"CLI/", {"deviceplugin/", "tests/", "bench/"}},
-      {"spdlog/", {"deviceplugin/", "tests/"}},
+      {"spdlog/", {"deviceplugin/support/log/"}},
       {"netlink/", {"netns/"}},
       {"infiniband/", {"netns/verbs/", "tests/netns/"}},
       {"lmdb.h", {"ipam/", "tests/"}},
-      {"nlohmann/", {"cni/", "ipam/", "deviceplugin/", "tests/", "bench/"}},
+      {"nlohmann/", {"netns/json/", "cni/", "ipam/", "deviceplugin/", "tests/", "bench/"}},
       {"gtest/", {"tests/"}},
       {"gmock/", {"tests/"}},
       {"benchmark/", {"bench/"}},
@@ -89,8 +135,7 @@ std::optional<std::string> CheckOwn(const Part& part, const std::string& include
     if (included.ends_with(".pb.h")) return std::nullopt;  // generated; its library is checked above
     return "\"" + included + "\" is not named from the repository's root";
   }
-  // Within netns/ the top (kernel.h, linux_kernel.*) may use all below it.
-  if (other == &part || (part.path == "netns/" && included.starts_with("netns/"))) return std::nullopt;
+  if (other == &part) return std::nullopt;
   if (StartsWithAny(included, part.may_use)) return std::nullopt;
   return std::string(part.path) + " must not use " + included;
 }
@@ -105,6 +150,33 @@ std::optional<std::string> CheckLibrary(const std::string& file, const std::stri
     }
   }
   return std::nullopt;
+}
+
+// "cni", "deviceplugin/node".
+std::string GroupOf(std::string_view file) {
+  const std::size_t top = file.find('/');
+  const std::size_t below = file.substr(0, top) == "deviceplugin" ? file.find('/', top + 1) : top;
+  return std::string(file.substr(0, below));
+}
+
+// "" for what is part of no service.
+std::string ServiceOf(std::string_view file) {
+  constexpr std::string_view kServices = "deviceplugin/services/";
+  if (!file.starts_with(kServices)) return {};
+  file.remove_prefix(kServices.size());
+  return std::string(file.substr(0, file.find('/')));
+}
+
+// An include of another group or service is an arrow.
+void Count(const std::string& file, const std::string& line, IncludeCheck* check) {
+  constexpr std::string_view kStart = "#include \"";
+  if (!line.starts_with(kStart) || file.starts_with("tests/")) return;
+  const std::string included = line.substr(kStart.size(), line.find('"', kStart.size()) - kStart.size());
+  if (PartOf(included) == nullptr || included.starts_with("tests/")) return;
+  if (GroupOf(file) != GroupOf(included)) ++check->arrows[{GroupOf(file), GroupOf(included)}];
+  const std::string service = ServiceOf(file);
+  const std::string other = ServiceOf(included);
+  if (!service.empty() && !other.empty() && service != other) check->service_arrows.insert({service, other});
 }
 
 }  // namespace
@@ -145,6 +217,7 @@ IncludeCheck CheckIncludes(const std::string& root) {
       for (int number = 1; std::getline(stream, line); ++number) {
         if (line.find("include") != std::string::npos && line.find('#') != std::string::npos)
           ++check.includes;
+        Count(file, line, &check);
         const auto wrong = IncludeViolation(file, line);
         if (wrong) check.violations.push_back(file + ":" + std::to_string(number) + ": " + *wrong);
       }

@@ -1,13 +1,20 @@
-// Which part of the project may include which: the direction of dependencies.
+// Which part of the project may include which. Dependencies point one way:
 //
-// netns/base <- netns/{sys,nl,ns,gid,packet} <- cni/protocol <- cni/fabric <- cni/state
-// <- cni/nccl <- cni/plugin; ipam stands beside cni/state; deviceplugin may use all of these,
-// nothing uses it. gRPC and its kin only in deviceplugin, libnl only below netns.
+//   netns/{base, json, sys, ns, nl, gid, packet, verbs}
+//     <- cni/{protocol <- fabric <- state <- nccl <- attachment <- plugin}
+//     <- ipam/{store <- lease, store <- plugin}
+//     <- deviceplugin/{support, node} <- deviceplugin/services/* <- deviceplugin/{daemon, tools}
+//
+// daemon and tools never include each other. Services include each other only where the list in
+// include_rules.cc says so. gRPC and its kin only in deviceplugin, libnl only below netns.
 // Threads: pure functions over the file system.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace railhead::testing {
@@ -20,6 +27,9 @@ struct IncludeCheck {
   int files = 0;
   int includes = 0;
   std::vector<std::string> violations;  // "FILE:LINE: why"
+  // Of the product: which group includes which, and how often; which service includes which.
+  std::map<std::pair<std::string, std::string>, int> arrows;
+  std::set<std::pair<std::string, std::string>> service_arrows;
 };
 
 // All C++ sources below `root`'s parts (netns, cni, ipam, deviceplugin, bench, tests).

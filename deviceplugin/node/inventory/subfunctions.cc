@@ -8,7 +8,6 @@
 
 #include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/function_facts.h"
-#include "deviceplugin/node/resources/selector.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
@@ -90,6 +89,15 @@ Result<std::vector<NicFunction>> ListSubfunctions(const Root& root, const HostCa
     if (parent != nullptr) subfunctions.push_back(RH_TRY(Describe(root, host, name, *parent)));
   }
   return subfunctions;
+}
+
+std::string_view AuxTypeOf(std::string_view id) {
+  const auto first = id.find('.');
+  const auto last = id.rfind('.');
+  if (first == std::string_view::npos || first == 0 || last == first) return {};
+  const std::string_view type = id.substr(first + 1, last - first - 1);
+  if (type.find('.') != std::string_view::npos || !ParseInt(id.substr(last + 1))) return {};
+  return type;
 }
 
 }  // namespace railhead

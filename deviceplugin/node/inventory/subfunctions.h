@@ -8,6 +8,7 @@
 // Threads: thread-safe. Errors: kIo, kConflict.
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "deviceplugin/node/inventory/function_facts.h"
@@ -16,6 +17,9 @@
 #include "netns/base/root.h"
 
 namespace railhead {
+
+// "sf" of "mlx5_core.sf.2"; "" for what is no name of an auxiliary device.
+std::string_view AuxTypeOf(std::string_view id);
 
 // Those below one of `functions`, from which they have vendor, device, driver, NUMA node
 // and PF. Sorted by id.

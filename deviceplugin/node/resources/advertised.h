@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/inventory/ddp.h"
+#include "deviceplugin/node/resources/ddp.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/result.h"

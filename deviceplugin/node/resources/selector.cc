@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <climits>
 
+#include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -83,15 +84,6 @@ bool Selector::Names(const NicFunction& pf) const {
   return std::any_of(pf_names.begin(), pf_names.end(), [&](const PfRange& range) {
     return range.vfs.empty() && !pf.pf_name.empty() && ToLower(range.pf) == ToLower(pf.pf_name);
   });
-}
-
-std::string_view AuxTypeOf(std::string_view id) {
-  const auto first = id.find('.');
-  const auto last = id.rfind('.');
-  if (first == std::string_view::npos || first == 0 || last == first) return {};
-  const std::string_view type = id.substr(first + 1, last - first - 1);
-  if (type.find('.') != std::string_view::npos || !ParseInt(id.substr(last + 1))) return {};
-  return type;
 }
 
 }  // namespace railhead

@@ -54,7 +54,4 @@ struct Selector {
   [[nodiscard]] bool Names(const NicFunction& pf) const;
 };
 
-// "sf" of "mlx5_core.sf.2"; "" for what is no name of an auxiliary device.
-std::string_view AuxTypeOf(std::string_view id);
-
 }  // namespace railhead

@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "deviceplugin/node/inventory/subfunctions.h"
 #include "deviceplugin/node/resources/sriovdp_selectors.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"

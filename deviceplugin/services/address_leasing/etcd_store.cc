@@ -18,7 +18,7 @@ using Json = nlohmann::json;
 
 constexpr std::string_view kBlocks = "/v1/blocks/";
 constexpr std::string_view kNodes = "/v1/nodes/";
-constexpr std::size_t kIndexDigits = 20;  // of 2^64 - 1
+constexpr std::size_t kKeyDigits = 20;  // of 2^64 - 1
 
 Result<std::string> PoolKey(const std::string& pool) {
   const auto prefix = IpPrefix::Parse(pool);
@@ -32,7 +32,7 @@ Result<std::string> PoolKey(const std::string& pool) {
 
 std::string Digits(std::uint64_t index) {
   const std::string digits = std::to_string(index);
-  return std::string(kIndexDigits - digits.size(), '0') + digits;
+  return std::string(kKeyDigits - digits.size(), '0') + digits;
 }
 
 // Behind every key that begins with `prefix`, which ends with '/'.
@@ -42,7 +42,7 @@ std::string EndOf(std::string prefix) {
 }
 
 std::optional<std::uint64_t> ParseDigits(std::string_view text) {
-  if (text.size() != kIndexDigits) return std::nullopt;
+  if (text.size() != kKeyDigits) return std::nullopt;
   std::uint64_t number = 0;
   for (const char c : text) {
     if (c < '0' || c > '9') return std::nullopt;
@@ -53,7 +53,7 @@ std::optional<std::uint64_t> ParseDigits(std::string_view text) {
   return number;
 }
 
-Error Malformed(const std::string& why) {
+Error MalformedEtcd(const std::string& why) {
   return {ErrorCode::kMalformed, "etcd's answer: " + why,
           "see whether something else writes below the prefix, or answers for etcd", 0};
 }
@@ -66,7 +66,7 @@ class EtcdStore : public ClusterStore {
     const std::string bytes = RH_TRY(Key(key));
     auto found = RH_TRY_WRAP(Range(Json{{"key", EncodeBase64(bytes)}}, 1), "reading " + bytes);
     if (found.empty()) return std::nullopt;
-    if (found[0].key != key) return Fail(Malformed("it has another key than " + bytes));
+    if (found[0].key != key) return Fail(MalformedEtcd("it has another key than " + bytes));
     return std::move(found[0]);
   }
 
@@ -132,8 +132,8 @@ class EtcdStore : public ClusterStore {
     const bool succeeded = reader.Bool("succeeded").value_or(false);
     std::string revision;
     if (auto header = reader.Object("header")) revision = header->RequiredString("revision");
-    if (!reader.status()) return Fail(Malformed(reader.status().error().message));
-    if (revision.empty()) return Fail(Malformed("it has no revision"));
+    if (!reader.status()) return Fail(MalformedEtcd(reader.status().error().message));
+    if (revision.empty()) return Fail(MalformedEtcd("it has no revision"));
     if (!succeeded) return Fail(ErrorCode::kConflict, otherwise);
     return revision;
   }
@@ -145,7 +145,7 @@ class EtcdStore : public ClusterStore {
     const auto document = RH_TRY(api_.Call("/v3/kv/range", body.dump(), true));
     JsonReader reader = document.Root();
     // Without its header it is the answer of something else, and not of no entries.
-    if (!reader.Object("header")) return Fail(Malformed("it has no header"));
+    if (!reader.Object("header")) return Fail(MalformedEtcd("it has no header"));
     for (JsonReader& one : reader.Objects("kvs")) {
       const auto key = DecodeBase64(one.RequiredString("key"));
       const auto value = DecodeBase64(one.String("value").value_or(""));
@@ -153,11 +153,11 @@ class EtcdStore : public ClusterStore {
       if (!one.status()) break;
       auto parsed = key ? ParseKey(*key) : std::nullopt;
       if (!parsed || !value)
-        return Fail(Malformed("'" + key.value_or("") + "' is no key of ours, or its value no base64"));
+        return Fail(MalformedEtcd("'" + key.value_or("") + "' is no key of ours, or its value no base64"));
       entries.push_back({std::move(*parsed), *value, revision});
     }
-    if (!reader.status()) return Fail(Malformed(reader.status().error().message));
-    if (entries.size() > limit) return Fail(Malformed("it has more entries than were asked for"));
+    if (!reader.status()) return Fail(MalformedEtcd(reader.status().error().message));
+    if (entries.size() > limit) return Fail(MalformedEtcd("it has more entries than were asked for"));
     return entries;
   }
 

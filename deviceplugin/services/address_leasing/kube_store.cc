@@ -23,7 +23,7 @@ std::string ResourcePath(Kind kind) {
   return std::string(kGroupPath) + (kind == Kind::kBlock ? "addressblocks" : "nodeaddresses");
 }
 
-Error Malformed(const std::string& why) {
+Error MalformedObject(const std::string& why) {
   return {ErrorCode::kMalformed, "the Kubernetes API's answer: " + why,
           "see that manifests/components/kubernetes-store of this version is applied, and that nothing else "
           "writes its "
@@ -62,10 +62,10 @@ Result<LeaseEntry> ParseObject(Kind kind, JsonReader object) {
         metadata->RequiredString("uid") + kRevisionSeparator + metadata->RequiredString("resourceVersion");
   }
   const Json* spec = object.Raw("spec");
-  if (!object.status()) return Fail(Malformed(object.status().error().message));
+  if (!object.status()) return Fail(MalformedObject(object.status().error().message));
   auto key = ParseKubeName(kind, name);
-  if (!key) return Fail(Malformed("'" + name + "' is no name of ours"));
-  if (spec == nullptr || !spec->is_object()) return Fail(Malformed("'" + name + "' has no spec"));
+  if (!key) return Fail(MalformedObject("'" + name + "' is no name of ours"));
+  if (spec == nullptr || !spec->is_object()) return Fail(MalformedObject("'" + name + "' has no spec"));
   entry.key = std::move(*key);
   entry.value = Dump(*spec);
   return entry;
@@ -84,9 +84,10 @@ class KubeStore : public ClusterStore {
     const std::string name = RH_TRY(KubeNameOf(key));
     const KubeAnswer answer = RH_TRY_WRAP(api_.Call("GET", PathOf(key.kind, name)), "reading " + name);
     if (answer.status == KubeAnswer::Status::kNotFound) return std::nullopt;
-    if (answer.status == KubeAnswer::Status::kExpired) return Fail(Malformed("an object that is too old"));
+    if (answer.status == KubeAnswer::Status::kExpired)
+      return Fail(MalformedObject("an object that is too old"));
     LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
-    if (entry.key != key) return Fail(Malformed("it is another object than " + name));
+    if (entry.key != key) return Fail(MalformedObject("it is another object than " + name));
     return entry;
   }
 
@@ -163,9 +164,9 @@ class KubeStore : public ClusterStore {
     const KubeAnswer answer = RH_TRY(api_.Call(method, path, Dump(object)));
     if (answer.status != KubeAnswer::Status::kDone) return Fail(Conflict("it is gone"));
     LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
-    if (entry.key != key) return Fail(Malformed("it is another object than was sent"));
+    if (entry.key != key) return Fail(MalformedObject("it is another object than was sent"));
     if (entry.value != Dump(object["spec"])) {
-      return Fail(Malformed("the server has kept something else than was sent: " + entry.value));
+      return Fail(MalformedObject("the server has kept something else than was sent: " + entry.value));
     }
     return entry;
   }
@@ -188,13 +189,13 @@ class KubeStore : public ClusterStore {
         next = metadata->String("continue").value_or("");
         metadata->RequiredString("resourceVersion");
       } else {
-        return Fail(Malformed("it is no list"));
+        return Fail(MalformedObject("it is no list"));
       }
       for (JsonReader& item : reader.Objects("items")) {
         entries.push_back(RH_TRY(ParseObject(kind, std::move(item))));
       }
-      if (!reader.status()) return Fail(Malformed(reader.status().error().message));
-      if (entries.size() > limit) return Fail(Malformed("it has more objects than were asked for"));
+      if (!reader.status()) return Fail(MalformedObject(reader.status().error().message));
+      if (entries.size() > limit) return Fail(MalformedObject("it has more objects than were asked for"));
       if (next.empty()) break;
       token = std::move(next);
     }

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <chrono>
 #include <optional>
-#include <set>
 
 #include "cni/attachment/device_locks.h"
 #include "cni/attachment/pod_network.h"
+#include "cni/attachment/release.h"
 #include "cni/attachment/verify.h"
 #include "netns/base/text.h"
 
@@ -17,12 +17,6 @@ bool IsHandedOver(const JournalEntry& entry) {
   return entry.phase == Phase::kDone &&
          std::any_of(entry.links.begin(), entry.links.end(),
                      [](const auto& link) { return link.handoff && link.gid_index; });
-}
-
-std::set<std::string> DevicesOf(const JournalEntry& entry) {
-  std::set<std::string> devices;
-  for (const auto& link : entry.links) devices.insert(link.device);
-  return devices;
 }
 
 }  // namespace

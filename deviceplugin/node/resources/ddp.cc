@@ -1,4 +1,4 @@
-#include "deviceplugin/node/inventory/ddp.h"
+#include "deviceplugin/node/resources/ddp.h"
 
 #include <algorithm>
 #include <map>
