@@ -14,7 +14,7 @@
 #include "bench/rtnl_report.h"
 #include "bench/rtnl_work.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "deviceplugin/services/nic_metrics/pause_counters.h"
 #include "netns/base/node.h"

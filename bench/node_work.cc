@@ -13,7 +13,7 @@
 #include "bench/fsync_time.h"
 #include "bench/node_series.h"
 #include "bench/report.h"
-#include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/topology/topology.h"

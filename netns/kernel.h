@@ -100,7 +100,7 @@ class RouteApi {
   virtual Result<void> SetNeighbour(const Neighbour& neighbour) = 0;
   virtual Result<bool> DeleteNeighbour(const Neighbour& neighbour) = 0;
   // Has the kernel resolve the address on the link as if there were traffic
-  // (NTF_USE, and for IPv6 a solicitation of our own: netns/nl/solicit.h); does
+  // (NTF_USE, and for IPv6 a solicitation of our own: netns/nl/neighbours.h); does
   // not wait.
   virtual Result<void> ResolveNeighbour(int index, const IpAddress& address) = 0;
   // Waits by neighbour events until it is resolved, and asks again every second where

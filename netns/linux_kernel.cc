@@ -5,11 +5,11 @@
 #include <utility>
 
 #include "netns/base/poll_pause.h"
-#include "netns/nl/gratuitous_arp.h"
+#include "netns/nl/neighbours.h"
 #include "netns/nl/netlink_device.h"
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/netlink_route.h"
-#include "netns/ns/processes.h"
+#include "netns/ns/netns.h"
 #include "netns/ns/run_in.h"
 #include "netns/ns/sysctl.h"
 #include "netns/packet/announce.h"

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "cni/attachment/device_locks.h"
+#include "cni/attachment/acquire.h"
 #include "cni/attachment/release.h"
 #include "cni/state/paths.h"
 #include "netns/base/close_descriptors.h"

@@ -3,12 +3,11 @@
 #include <algorithm>
 #include <utility>
 
-#include "cni/attachment/host_device.h"
+#include "cni/attachment/acquire.h"
+#include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
-#include "cni/attachment/rebind.h"
-#include "cni/attachment/rivals.h"
-#include "cni/attachment/vf_reset.h"
-#include "cni/state/rival_claims.h"
+#include "cni/attachment/reset.h"
+#include "cni/state/tenants.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 

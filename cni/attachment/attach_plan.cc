@@ -6,7 +6,7 @@
 #include <tuple>
 
 #include "cni/attachment/device_use.h"
-#include "cni/attachment/host_device.h"
+#include "cni/attachment/devices.h"
 #include "cni/attachment/mac_owners.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/displaced_names.h"

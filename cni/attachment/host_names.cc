@@ -4,7 +4,7 @@
 #include <chrono>
 #include <vector>
 
-#include "cni/attachment/device_locks.h"
+#include "cni/attachment/acquire.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"

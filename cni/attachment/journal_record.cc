@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "cni/attachment/ipam_delegate.h"
-#include "cni/attachment/rdma_mode.h"
+#include "cni/attachment/rdma.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cni/fabric/station_mac.h"
+#include "cni/fabric/fabric.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/link_tuning.h"
@@ -67,5 +68,12 @@ struct PluginConfig {
 };
 
 Result<PluginConfig> ReadPluginConfig(const CniRequest& request);
+
+// Whether the author of a network, and the pod that asks, may have what ADD is asked for. What depends on the
+// device itself is asked where that is known: the devices in devices.h, the rail and the MAC in plan.h.
+// Errors: kPermission, with the key and where root allows it. Threads: pure.
+
+Result<void> CheckPermissions(const CallPermissions& may, const CniRequest& request,
+                              const PluginConfig& config);
 
 }  // namespace railhead

@@ -3,6 +3,7 @@
 // Threads: as Kernel.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "cni/state/journal.h"
@@ -34,5 +35,21 @@ struct RdmaReady {
 // kTimeout with the table in the message otherwise.
 Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
                            const IpAddress& address, Deadline deadline);
+
+// The node's RDMA namespace mode, which nobody may change under running pods.
+//
+// shared: every namespace sees every RDMA device; exclusive: a device moves with its
+// NIC. The mode is a setting of the whole node (`rdma system set netns`) that other
+// programs change too. The fabric's "rdmaMode" says what it must be; without one
+// it must stay what it was at this boot's first ADD (/run/railhead/rdma-mode).
+// Threads: as Kernel. Errors: kConflict when it is another one, with the way out.
+
+// The mode, agreed with what was demanded or with what is on record; puts it on
+// record when nothing is.
+Result<RdmaNetnsMode> AgreeOnRdmaMode(const Root& root, Kernel& kernel,
+                                      std::optional<RdmaNetnsMode> demanded);
+
+// The same without recording. Without an RDMA subsystem there is nothing to agree on.
+Result<void> CheckRdmaMode(const Root& root, Kernel& kernel, std::optional<RdmaNetnsMode> demanded);
 
 }  // namespace railhead

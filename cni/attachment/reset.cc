@@ -1,14 +1,18 @@
 #include "cni/attachment/reset.h"
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <ctime>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/device_use.h"
-#include "cni/attachment/host_device.h"
+#include "cni/attachment/devices.h"
 #include "cni/attachment/journal_record.h"
 #include "cni/attachment/restore.h"
 #include "cni/state/attach_log.h"
@@ -144,6 +148,119 @@ Result<ResetOutcome> ResetDevice(const Root& root, Kernel& kernel, const Journal
   const bool by_program = IsForUserSpace(*function);
   DeviceReset reset(root, kernel, journal, *std::move(function), why);
   return by_program ? reset.OfFunction() : reset.OfDriver();
+}
+
+namespace {
+
+constexpr auto kRebindLimit = std::chrono::seconds(10);
+
+}  // namespace
+
+bool NeedsRebindForMac(const std::string& driver) {
+  static constexpr std::array<std::string_view, 2> kDrivers = {"igbvf", "ixgbevf"};
+  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
+}
+
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedLink& link) {
+  const auto pf_address = PciAddress::Parse(link.pf);
+  const auto name = pf_address ? RH_TRY(UplinkNetdev(root, *pf_address)) : std::nullopt;
+  const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
+  const auto address = PciAddress::Parse(link.device);
+  if (pf || !address || !RH_TRY(FindPciDevice(root, *address))) return pf;
+  return Fail(ErrorCode::kNotFound,
+              "restoring VF " + std::to_string(link.vf) + ": its PF " + link.pf + " is not on the host");
+}
+
+// Such a driver takes the PF's MAC, which can differ from the one it had. So the PF gives the host's MAC for
+// the time of the rebind.
+Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedLink& link) {
+  const auto address = PciAddress::Parse(link.device);
+  if (!address) return Fail(ErrorCode::kInvalid, "device " + link.device + " has no PCI address");
+  const bool differs = link.host_vf && !link.host_vf->mac.IsZero() && link.host_vf->mac != link.host_mac;
+  const auto pf =
+      differs && NeedsRebindForMac(link.driver) ? RH_TRY(FindPfOnHost(root, host, link)) : std::nullopt;
+  VfChange change;
+  change.mac = link.host_mac;
+  if (pf) RH_TRY(host.SetVf(pf->index, link.vf, change));
+  auto bound = RebindAndAwait(root, kernel, host, *address);
+  if (!pf) return bound;
+  // Also of a driver that cannot be rebound.
+  change.mac = link.host_vf->mac;
+  const auto restored = host.SetVf(pf->index, link.vf, change);
+  if (bound && !restored) return Fail(restored.error());
+  return bound;
+}
+
+Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, const PciAddress& device) {
+  const std::string bdf = device.ToString();
+  RH_TRY(kernel.RebindDriver(bdf));
+  const auto deadline = std::chrono::steady_clock::now() + kRebindLimit;
+  for (PollPause pause;;) {
+    for (const auto& name : RH_TRY(OwnNetdevsOf(root, device))) {
+      if (auto found = RH_TRY(host.FindLink(name)); found) return *found;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return Fail(ErrorCode::kTimeout,
+                  "device " + bdf + " has no interface after its driver was bound again");
+    }
+    std::this_thread::sleep_for(pause.Next());
+  }
+}
+
+namespace {
+
+std::string WhyReset(const Tenant& last) {
+  return last.left.empty() ? Describe(last) + " had it before" : last.left;
+}
+
+// Of a device that stays as it is.
+Result<void> RequireFree(const Root& root, Kernel& kernel, const Journal& journal, const LinkPlan& link,
+                         const Tenant& last, const std::string& why) {
+  const auto on_host = link.user_space ? std::nullopt : std::optional<Link>(link.host_link);
+  auto unused = RequireUnused(root, kernel, journal, link.device, on_host);
+  if (unused) return {};
+  Error error = std::move(unused.error());
+  error.hint +=
+      (error.hint.empty() ? "" : "; ") + Describe(last) + " had it before, and it was not reset: " + why;
+  return Fail(std::move(error));
+}
+
+Result<bool> MakeReady(const Root& root, Kernel& kernel, const Journal& journal, const Tenant& tenant,
+                       ResetPolicy policy, const LinkPlan& link) {
+  const auto last = RH_TRY(ReadTenant(root, link.bdf));
+  if (!last) return false;
+  const bool due = last->pod_namespace != tenant.pod_namespace || !last->left.empty();
+  if (policy == ResetPolicy::kNever) {
+    if (due) RH_TRY(RequireFree(root, kernel, journal, link, *last, "policy.reset is never"));
+    return false;
+  }
+  if (!due && policy == ResetPolicy::kTenant) return false;
+  const ResetOutcome outcome = RH_TRY(ResetDevice(root, kernel, journal, link.bdf, WhyReset(*last)));
+  if (outcome.impossible.empty()) return true;
+  if (due) RH_TRY(RequireFree(root, kernel, journal, link, *last, outcome.impossible));
+  return false;
+}
+
+}  // namespace
+
+Result<bool> MakeReadyFor(const Root& root, Kernel& kernel, const Journal& journal, const Tenant& tenant,
+                          ResetPolicy policy, const AttachPlan& plan) {
+  bool changed = false;
+  for (const LinkPlan& link : plan.links)
+    changed = RH_TRY(MakeReady(root, kernel, journal, tenant, policy, link)) || changed;
+  return changed;
+}
+
+Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& plan) {
+  for (const LinkPlan& link : plan.links) {
+    const auto last = RH_TRY(ReadTenant(root, link.bdf));
+    Tenant now = tenant;
+    // What could not be reset is still there.
+    if (last) now.left = last->left;
+    if (last == now) continue;
+    RH_TRY_WRAP(WriteTenant(root, link.bdf, now), "recording who gets device " + link.bdf);
+  }
+  return {};
 }
 
 }  // namespace railhead

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/pod_args.h"
+#include "cni/protocol/request.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 
 #include "netns/base/files.h"
+#include "netns/base/hash.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -84,6 +86,17 @@ Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& pa
   const auto text = RH_TRY(ReadRootFile(root.Path(path)));
   if (!text) return std::nullopt;
   return RH_TRY(ParseFabric(*text, path));
+}
+
+MacAddress StationMac(const std::string& node, const std::string& rail) {
+  std::uint64_t hash = Fnv1a64(node + "\n" + rail);
+  MacAddress mac;
+  for (auto& byte : mac.bytes) {
+    byte = static_cast<std::uint8_t>(hash & 0xffU);
+    hash >>= 8U;
+  }
+  mac.bytes[0] = static_cast<std::uint8_t>((mac.bytes[0] & 0xfcU) | 0x02U);
+  return mac;
 }
 
 }  // namespace railhead

@@ -18,6 +18,7 @@
 
 #include "cni/fabric/policy.h"
 #include "netns/base/ip_address.h"
+#include "netns/base/mac_address.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 
@@ -137,5 +138,13 @@ Result<Fabric> ParseFabric(const std::string& text, const std::string& what,
                            std::vector<Error>* all = nullptr);
 // nullopt when the file does not exist. `path` is taken below `root`.
 Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& path = kFabricPath);
+
+// The MAC address of a node's station on a rail (deviceplugin/services/reachability/probe_endpoint.h): where
+// the rail has no VLAN the station is a macvlan, and its MAC follows from the names of node and rail. So it
+// is the same one after every start, no switch and no peer has to learn it anew, and every node can compute
+// those of the others. Threads: pure.
+
+// Locally administered.
+MacAddress StationMac(const std::string& node, const std::string& rail);
 
 }  // namespace railhead

@@ -1,13 +1,20 @@
 #include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
 
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/pod_network.h"
+#include "cni/attachment/rdma.h"
 #include "cni/attachment/verify.h"
 #include "cni/plugin/plugin.h"
 #include "cni/protocol/cni_result.h"
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {
@@ -48,6 +55,62 @@ Result<void> RailheadPlugin::Check(const CniRequest& request) {
                 "delete the pod to attach anew");
   }
   return IpamCheck(request, *entry);
+}
+
+namespace {
+
+constexpr std::chrono::seconds kWriteLimit{1};
+
+tl::unexpected<Error> Unavailable(Error error) {
+  error.code = ErrorCode::kUnavailable;
+  return Fail(std::move(error));
+}
+
+// A node whose rails are all without carrier cannot carry a job. One dead rail is no
+// reason to refuse every pod of the node: its devices' health tells that. A node
+// without any of the rails has nothing to attach and lets all pods pass.
+Result<void> CheckRails(const Root& root, Kernel& kernel, const Fabric& fabric) {
+  const NetNs host_ns = RH_TRY(kernel.HostNetns());
+  const auto host = RH_TRY(kernel.OpenRoute(host_ns));
+  const auto pfs = RH_TRY(ListRailPfs(root));
+  std::vector<std::string> in_order;
+  in_order.reserve(pfs.size());
+  for (const auto& pf : pfs) in_order.push_back(pf.address.ToString());
+  std::vector<std::string> dead;
+  for (const auto& pf : pfs) {
+    const auto name = RH_TRY(UplinkNetdev(root, pf.address));
+    const auto link = name ? RH_TRY(host->FindLink(*name)) : std::nullopt;
+    const Rail* rail = link ? fabric.RailOfPf(*name, pf.address.ToString(), in_order) : nullptr;
+    if (rail == nullptr) continue;
+    if (link->carrier) return {};
+    dead.push_back(rail->name + " (" + *name + ")");
+  }
+  if (dead.empty()) return {};
+  return Fail(ErrorCode::kLimited, "no rail of this node has carrier: " + Join(dead, ", "),
+              "bring the PFs up; check cables and switch ports");
+}
+
+}  // namespace
+
+Result<void> RailheadPlugin::Status(const CniRequest& request) {
+  const PluginConfig config = RH_TRY(ReadPluginConfig(request));
+  if (const auto safe = CheckStateFolders(root_); !safe) return Unavailable(safe.error());
+  const auto fabric = ReadFabric(root_, config.fabric_path);
+  if (!fabric) return Unavailable(fabric.error());
+  if (const auto lock = FileLock::Acquire(paths::Lock(root_, "status"), kWriteLimit); !lock) {
+    // Held by another STATUS: then it can be written.
+    if (lock.error().code != ErrorCode::kTimeout) return Unavailable(lock.error());
+  }
+  std::optional<RdmaNetnsMode> demanded;
+  if (*fabric && (*fabric)->rdma_exclusive) {
+    demanded = *(*fabric)->rdma_exclusive ? RdmaNetnsMode::kExclusive : RdmaNetnsMode::kShared;
+  }
+  if (const auto mode = CheckRdmaMode(root_, kernel_, demanded); !mode) return Unavailable(mode.error());
+  if (*fabric) RH_TRY(CheckRails(root_, kernel_, **fabric));
+  auto ipam = IpamForward(request, config, "STATUS");
+  // That it is not installed, for one.
+  if (!ipam && ipam.error().code != ErrorCode::kLimited) return Unavailable(std::move(ipam.error()));
+  return ipam;
 }
 
 }  // namespace railhead

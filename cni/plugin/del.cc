@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <chrono>
+#include <nlohmann/json.hpp>
+#include <string>
 
-#include "cni/attachment/device_locks.h"
+#include "cni/attachment/acquire.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/release.h"
 #include "cni/plugin/plugin.h"
@@ -55,6 +57,73 @@ Result<void> RailheadPlugin::Del(const CniRequest& request) {
   // well would keep the sandbox from being removed.
   const auto config = ReadPluginConfig(request);
   return config ? IpamDelUnknown(root_, request, *config) : Result<void>();
+}
+
+namespace {
+
+bool IsValid(const std::vector<ValidAttachment>& valid, const AttachmentKey& key) {
+  return std::any_of(valid.begin(), valid.end(), [&](const ValidAttachment& attachment) {
+    return attachment.container_id == key.container_id && attachment.ifname == key.ifname;
+  });
+}
+
+// Another call holds a device, or a dying namespace has not given it back yet.
+bool MayPass(const Error& error) {
+  return error.code == ErrorCode::kTimeout || error.code == ErrorCode::kBusy;
+}
+
+// A plugin that was asked for each link of an attachment knows these by their own
+// names, of which the runtime says nothing: to it all would be garbage.
+CniRequest WithLinksOf(const CniRequest& request, const std::vector<JournalEntry>& kept) {
+  CniRequest its = request;
+  auto json = nlohmann::json::parse(request.config, nullptr, false);
+  for (const auto& entry : kept) {
+    for (const auto& call : entry.ipam_calls) {
+      if (call.ifname == entry.key.ifname) continue;
+      json["cni.dev/valid-attachments"].push_back(
+          {{"containerID", entry.key.container_id}, {"ifname", call.ifname}});
+    }
+  }
+  its.config = json.dump();
+  return its;
+}
+
+}  // namespace
+
+// Of this network only: what the runtime does not know as valid is released as by DEL.
+// The runtime starts no ADD and no DEL meanwhile, so all waits share one deadline, and what needs none
+// comes first. DEL and railheadd go on with what is still stuck then. The first failure is the answer.
+Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) {
+  RH_TRY(CheckStateFolders(root_));
+  const PluginConfig config = RH_TRY(ReadPluginConfig(request));
+  const JournalScan scan = RH_TRY(journal_.Scan());
+  const Deadline now = std::chrono::steady_clock::now();
+  const Deadline until = now + std::chrono::seconds(config.home_wait_seconds);
+  std::optional<Error> first;
+  for (const UnreadableEntry& entry : scan.unreadable) {
+    const bool ours = entry.key.network == request.network && !IsValid(valid, entry.key);
+    if (ours && !first) first = Wrap(entry.error, "GC of " + entry.key.ToString());
+  }
+  std::vector<JournalEntry> kept;
+  std::vector<AttachmentKey> waiting;
+  for (const auto& entry : scan.entries) {
+    if (entry.key.network != request.network) continue;
+    if (IsValid(valid, entry.key)) {
+      kept.push_back(entry);
+    } else if (auto released = Release(request, entry.key, now); !released && MayPass(released.error())) {
+      waiting.push_back(entry.key);
+    } else if (!released && !first) {
+      first = Wrap(released.error(), "GC of " + entry.key.ToString());
+    }
+  }
+  for (const AttachmentKey& key : waiting) {
+    auto released = Release(request, key, until);
+    if (!released && !first) first = Wrap(released.error(), "GC of " + key.ToString());
+  }
+  auto forwarded = IpamForward(WithLinksOf(request, kept), config, "GC");
+  if (!forwarded && !first) first = forwarded.error();
+  if (first) return Fail(*first);
+  return {};
 }
 
 }  // namespace railhead

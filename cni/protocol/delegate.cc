@@ -15,7 +15,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 

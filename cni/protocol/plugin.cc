@@ -8,7 +8,6 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "cni/protocol/cni_error.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/protocol/request.h"
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -32,5 +33,15 @@ tl::expected<void, CniFailure> ReadConfiguration(const std::string& config, CniR
 // pointer when it is not there (null included) or an entry is no attachment: what
 // cannot be read must never look like "none is valid".
 Result<std::vector<ValidAttachment>> ReadValidAttachments(const std::string& config);
+
+// Whose pod it is: what Kubernetes' runtimes say in CNI_ARGS.
+// Threads: pure functions. All are "" where the runtime did not say.
+
+using CniArgs = std::map<std::string, std::string>;
+
+// "namespace/name"
+std::string PodName(const CniArgs& args);
+std::string PodNamespace(const CniArgs& args);
+std::string PodUid(const CniArgs& args);
 
 }  // namespace railhead

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "netns/json/json_reader.h"
 #include "netns/sys/pci_address.h"
 

@@ -24,8 +24,8 @@
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/reconcile/drift_watch.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
-#include "deviceplugin/support/metrics/counter.h"
-#include "deviceplugin/support/worker/heartbeat.h"
+#include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/worker/worker.h"
 #include "netns/base/result.h"
 
 namespace railhead {

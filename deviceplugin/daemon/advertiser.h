@@ -24,14 +24,14 @@
 #include <vector>
 
 #include "deviceplugin/daemon/activity.h"
-#include "deviceplugin/daemon/node_plan.h"
+#include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/services/health/ongoing_resets.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/late_binding/binder.h"
-#include "deviceplugin/support/worker/node_events.h"
+#include "deviceplugin/support/worker/worker.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"

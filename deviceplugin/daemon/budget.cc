@@ -5,9 +5,8 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/services/address_leasing/lease_check.h"
-#include "deviceplugin/services/address_leasing/lease_plan.h"
-#include "deviceplugin/services/address_leasing/store_factory.h"
+#include "deviceplugin/services/address_leasing/leasing_loop.h"
+#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/rules_json.h"
 #include "deviceplugin/services/node_status/node_status_settings.h"
 

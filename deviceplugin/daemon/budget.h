@@ -25,7 +25,7 @@
 #include "deviceplugin/support/kubernetes/kube_config.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
-#include "deviceplugin/support/worker/pass_loop.h"
+#include "deviceplugin/support/worker/worker.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 

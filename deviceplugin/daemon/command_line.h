@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/support/http/http_address.h"
+#include "deviceplugin/support/http/http_server.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "deviceplugin/support/log/log.h"
 
@@ -38,5 +38,21 @@ struct CommandLine {
 
 // Fills `line`, or returns the status to exit with.
 std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line);
+
+// The command line of sriov-network-device-plugin, and of its image's entry point, in ours.
+//
+// A DaemonSet that is moved over keeps its arguments. Go's flag package takes one dash or
+// two, "-name value" and "-name=value", and a boolean's value only behind "="; its
+// underscores are glog's. What only steers glog is dropped: railheadd logs to stderr alone.
+// Source: its cmd/sriovdp/main.go and images/entrypoint.sh; pkg.go.dev/flag; glog's glog_file.go.
+// Threads: pure function.
+
+struct ForeignArguments {
+  std::vector<std::string> arguments;  // as railheadd's own
+  std::vector<std::string> dropped;    // as they were given
+};
+
+// `arguments`: without the program's name. What is not theirs stays as it is.
+ForeignArguments TranslateGoFlags(const std::vector<std::string>& arguments);
 
 }  // namespace railhead

@@ -11,8 +11,8 @@
 #include <utility>
 
 #include "deviceplugin/daemon/metrics_page.h"
-#include "deviceplugin/daemon/probes.h"
-#include "deviceplugin/node/resources/double_allocation.h"
+#include "deviceplugin/daemon/pages.h"
+#include "deviceplugin/node/resources/grant.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/unready_devices.h"
 #include "deviceplugin/services/reachability/reachability_service.h"

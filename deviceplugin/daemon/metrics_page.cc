@@ -10,7 +10,7 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/services/lldp/lldp_service.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
-#include "deviceplugin/support/metrics/process_facts.h"
+#include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/files.h"
 
 namespace railhead {

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "deviceplugin/daemon/activity.h"
-#include "deviceplugin/daemon/attach_counts.h"
 #include "deviceplugin/daemon/budget.h"
+#include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/observation.h"
-#include "deviceplugin/services/kubelet/resource_stats.h"
+#include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/node_status/node_status_service.h"
 #include "deviceplugin/services/reachability/reach_report.h"

@@ -1,5 +1,7 @@
 #include "deviceplugin/daemon/pages.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 
@@ -40,6 +42,101 @@ void Pages::Stop() {
 
 bool Pages::AwaitEnd(std::chrono::milliseconds limit) {
   return !server_ || server_->AwaitEnd(limit);
+}
+
+namespace {
+
+constexpr int kGood = 200;
+constexpr int kBad = 503;
+
+HttpResponse JsonAnswer(int status, const nlohmann::ordered_json& json) {
+  HttpResponse response;
+  response.status = status;
+  response.content_type = "application/json";
+  // What is not UTF-8 is replaced, not refused.
+  response.body = json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+  return response;
+}
+
+std::string WhyNotRegistered(const ResourceActivity& resource) {
+  std::string problem = resource.problem();
+  if (!problem.empty()) return problem;
+  return resource.serving ? "kubelet's socket is not there, or kubelet has dropped the resource just now"
+                          : "it is not served yet";
+}
+
+}  // namespace
+
+std::vector<std::string_view> StuckParts(const Heartbeats& beats) {
+  std::vector<std::string_view> stuck;
+  if (beats.advertiser.IsLate()) stuck.emplace_back("advertiser");
+  if (beats.registrar.IsLate()) stuck.emplace_back("registrar");
+  if (beats.reconciler.IsLate()) stuck.emplace_back("reconciler");
+  if (beats.binder.IsLate()) stuck.emplace_back("binder");
+  if (beats.provisioner.IsLate()) stuck.emplace_back("provisioner");
+  return stuck;
+}
+
+Readiness ReadinessOf(const Activity& activity, const ResourceActivities& resources) {
+  Readiness readiness;
+  if (!activity.node.follows_hardware) {
+    readiness.warnings.emplace_back(
+        "the kernel's device events cannot be followed: the hardware is looked at every ten seconds");
+  }
+  if (!activity.serving) {
+    readiness.missing.push_back({"", "the first look for what has no pod any more is not over"});
+    return readiness;
+  }
+  for (const auto& resource : resources) {
+    if (resource->registered) {
+      ++readiness.registered;
+    } else if (resource->standing_by) {
+      ++readiness.standing_by;
+    } else {
+      readiness.missing.push_back({resource->resource, WhyNotRegistered(*resource)});
+    }
+  }
+  return readiness;
+}
+
+bool StandsBy(const ResourceActivities& resources) {
+  return !resources.empty() && std::all_of(resources.begin(), resources.end(),
+                                           [](const auto& resource) { return resource->standing_by.load(); });
+}
+
+std::string StatusLine(const Readiness& readiness) {
+  const std::size_t all = readiness.registered + readiness.standing_by + readiness.missing.size();
+  if (!readiness.ready()) {
+    const Readiness::Missing& first = readiness.missing.front();
+    return first.resource.empty() ? "Not ready: " + first.because
+                                  : "Not registered with kubelet: " + first.resource + ": " + first.because;
+  }
+  if (readiness.standing_by > 0 && readiness.registered == 0) return "Standing by for a newer railheadd";
+  return std::to_string(readiness.registered) + " of " + std::to_string(all) +
+         " resources are registered with kubelet";
+}
+
+HttpResponse HealthzAnswer(const Heartbeats& beats) {
+  const auto stuck = StuckParts(beats);
+  if (stuck.empty()) return JsonAnswer(kGood, {{"status", "alive"}});
+  return JsonAnswer(kBad, {{"status", "stuck"}, {"parts", stuck}});
+}
+
+HttpResponse ReadyzAnswer(const Readiness& readiness) {
+  nlohmann::ordered_json json{{"status", readiness.ready() ? "ready" : "not ready"},
+                              {"registered", readiness.registered},
+                              {"standingBy", readiness.standing_by}};
+  if (!readiness.warnings.empty()) json["warnings"] = readiness.warnings;
+  if (readiness.ready()) return JsonAnswer(kGood, json);
+  auto missing = nlohmann::ordered_json::array();
+  for (const Readiness::Missing& one : readiness.missing) {
+    nlohmann::ordered_json entry;
+    if (!one.resource.empty()) entry["resource"] = one.resource;
+    entry["because"] = one.because;
+    missing.push_back(std::move(entry));
+  }
+  json["missing"] = std::move(missing);
+  return JsonAnswer(kBad, json);
 }
 
 }  // namespace railhead

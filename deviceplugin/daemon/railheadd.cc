@@ -9,25 +9,31 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "cni/state/attach_log.h"
 #include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/daemon.h"
 #include "deviceplugin/daemon/events_log.h"
-#include "deviceplugin/daemon/node_plan.h"
 #include "deviceplugin/daemon/notify.h"
 #include "deviceplugin/daemon/pages.h"
-#include "deviceplugin/daemon/provision_at_start.h"
 #include "deviceplugin/daemon/starting.h"
-#include "deviceplugin/node/resources/restore.h"
+#include "deviceplugin/node/resources/grant.h"
+#include "deviceplugin/services/address_leasing/leasing_service.h"
+#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/services/provision/report.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
-#include "deviceplugin/services/reconcile/timings.h"
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 #include "netns/linux_kernel.h"
-#include "netns/ns/propagation.h"
+#include "netns/ns/netns.h"
 
 namespace railhead {
 namespace {
@@ -162,6 +168,97 @@ int RunRailheadd(int argc, char** argv) {
   if (line.timings) return ShowTimings(root, &log);
   if (line.list) return List(root, kernel, line, &log);
   return Serve(root, kernel, line, &log);
+}
+
+namespace {
+
+Result<HostNetwork> AskHostNetwork(Kernel& kernel) {
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  const auto route = RH_TRY(kernel.OpenRoute(host));
+  return ReadHostNetwork(*route);
+}
+
+Result<bool> IsExclusive(Kernel& kernel) {
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  const auto rdma = kernel.OpenRdma(host);
+  if (!rdma) return false;  // no RDMA, no mode
+  return RH_TRY((*rdma)->NetnsMode()) == RdmaNetnsMode::kExclusive;
+}
+
+// Device nodes are named in Allocate, before the move that can change their numbers. That is how
+// the users of config.json run it, with rdma-cni, and in a namespace of its own the kernel opens
+// no other pod's nodes; a fabric says what it wants, and has a way that works.
+Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, Plan* plan) {
+  std::vector<std::string> resources;
+  for (const auto& pool : plan->pools) {
+    if (pool->spec.rdma_nodes != RdmaNodes::kNone) resources.push_back(pool->spec.resource);
+  }
+  if (resources.empty() || !RH_TRY(IsExclusive(kernel))) return {};
+  const std::string gives = plan->config_path + ": " + Join(resources, ", ") +
+                            " gives out plain RDMA device nodes, but the node's RDMA mode is exclusive";
+  if (plan->of_fabric) {
+    return Fail(ErrorCode::kInvalid, gives, R"(use "delivery": "cdi", or: rdma system set netns shared)");
+  }
+  plan->warnings.push_back({ErrorCode::kInvalid, gives + ": the nodes may have other numbers after the move",
+                            "a pool of fabric.json with \"delivery\": \"cdi\" names them after it", 0});
+  return {};
+}
+
+Result<void> CheckIsolation(const Root& root, const std::string& path) {
+  const auto fabric = RH_TRY(ReadFabric(root, path));
+  if (fabric) RH_TRY(ParseIsolation(fabric->isolation, path, fabric->rails.size()));
+  return {};
+}
+
+}  // namespace
+
+Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source,
+                          const DdpLookup& ddp) {
+  const HostNetwork host = RH_TRY_WRAP(AskHostNetwork(kernel), "asking which NICs the host itself needs");
+  Plan plan = RH_TRY(MakePlan(root, source, host, ddp));
+  RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
+  HealthRules health = RH_TRY(ParseHealthRules(plan.health, plan.config_path));
+  // Others carry these out, some at start only; but a mistake is to be told now.
+  if (plan.of_fabric) {
+    RH_TRY(ReadProvision(root, plan.config_path));
+    RH_TRY(CheckLeasing(root, plan.config_path));
+    RH_TRY(ReadConnectivity(root, plan.config_path));
+    RH_TRY(CheckIsolation(root, plan.config_path));
+  }
+  return NodePlan{std::move(plan), std::move(health)};
+}
+
+namespace {
+
+void LogOutcome(const PfOutcome& pf, Log* log) {
+  const PfActual& actual = pf.plan.actual;
+  const std::string device = actual.address.ToString();
+  const std::string steps = Join(StepsOf(pf.plan), "; ");
+  if (pf.error) {
+    log->Warning(pf.plan.refused ? "the PF's VFs are not as the fabric states, and are not changed"
+                                 : "the PF's VFs could not be made as the fabric states",
+                 *pf.error, {{"pf", device}, {"rail", actual.rail}, {"steps", steps}});
+  } else if (pf.Changed()) {
+    log->Info("made the PF's VFs as the fabric states",
+              {{"pf", device}, {"rail", actual.rail}, {"steps", steps}});
+  }
+}
+
+}  // namespace
+
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
+                              const ApplyWatch& watch, Log* log) {
+  if (source.sriovdp) return {};
+  const auto provision = RH_TRY(ReadProvision(root, source.fabric.value_or(kFabricPath)));
+  if (!provision || !provision->settings.at_start) return {};
+  SysfsControl control(root);
+  const auto outcome = ApplyVfs(root, kernel, control, *provision, std::nullopt, kProvisionLimit, watch);
+  if (!outcome) {
+    log->Warning("cannot make VFs as the fabric states", outcome.error());
+    return {};
+  }
+  for (const PfOutcome& pf : outcome->pfs) LogOutcome(pf, log);
+  return {};
 }
 
 }  // namespace railhead

@@ -6,8 +6,47 @@
 // Threads: once per process, on its first thread.
 #pragma once
 
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/health/rules.h"
+#include "deviceplugin/services/provision/provisioner.h"
+#include "deviceplugin/support/log/log.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/kernel.h"
+
 namespace railhead {
 
 int RunRailheadd(int argc, char** argv);
+
+// What this node shall advertise now: its configuration applied to its hardware and to what
+// the host itself needs. At start, and whenever one of these may have changed.
+// Threads: thread-safe.
+
+struct NodePlan {
+  Plan plan;
+  HealthRules health;
+};
+
+// Errors: those of MakePlan for the configuration; kInvalid also for pools of fabric.json that
+// deliver RDMA device nodes by "mount" while the node is in exclusive mode. Resources of a
+// config.json do so there as well, as their users know it: that is a warning. Others say that the host
+// could not be asked: without that a NIC that the node lives on could be given to a pod.
+Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source, const DdpLookup& ddp);
+// With drivers as they answer now.
+inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source) {
+  return PlanNode(root, kernel, source, DdpOfKernel(root));
+}
+
+// The VFs that fabric.json states, before the first look at what the node has.
+//
+// Logs what was changed, and as warnings what was refused or failed: what is there is
+// served all the same. Where nothing is to be done this is one look at the PFs.
+// `watch` hears what is done as soon as something is, and may stop it.
+// Threads: as Kernel. Errors: only those of the configuration.
+
+// Does nothing when the daemon serves sriov-network-device-plugin's configuration, and
+// when the fabric does not ask for it.
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
+                              const ApplyWatch& watch, Log* log);
 
 }  // namespace railhead

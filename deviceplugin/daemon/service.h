@@ -14,7 +14,7 @@
 
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/notify.h"
-#include "deviceplugin/daemon/probes.h"
+#include "deviceplugin/daemon/pages.h"
 
 namespace railhead {
 

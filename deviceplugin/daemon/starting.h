@@ -18,10 +18,9 @@
 
 #include "deviceplugin/daemon/notify.h"
 #include "deviceplugin/daemon/pages.h"
-#include "deviceplugin/daemon/probes.h"
-#include "deviceplugin/services/provision/apply_progress.h"
+#include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/support/log/log.h"
-#include "deviceplugin/support/worker/heartbeat.h"
+#include "deviceplugin/support/worker/worker.h"
 
 namespace railhead {
 

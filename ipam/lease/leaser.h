@@ -30,7 +30,6 @@
 #include "ipam/lease/context.h"
 #include "ipam/lease/dead_nodes.h"
 #include "ipam/lease/node_sign.h"
-#include "ipam/lease/returns.h"
 
 namespace railhead {
 

@@ -13,9 +13,8 @@
 #include <vector>
 
 #include "cni/protocol/cni_result.h"
+#include "ipam/plugin/ipam_plugin.h"
 #include "ipam/plugin/peer_fields.h"
-#include "ipam/plugin/range_fields.h"
-#include "ipam/plugin/requests.h"
 #include "ipam/store/range.h"
 #include "netns/base/ip_address.h"
 #include "netns/base/result.h"

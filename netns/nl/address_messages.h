@@ -7,6 +7,7 @@
 
 #include "netns/base/ip_address.h"
 #include "netns/nl/message.h"
+#include "netns/nl/route.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::nl {
@@ -24,5 +25,26 @@ struct LinkAddress {
   IpPrefix address;
 };
 std::optional<LinkAddress> ParseAddress(const Received& received);
+
+// rtnetlink neighbour messages: bytes only. Internal to netns/nl.
+// Source: include/uapi/linux/neighbour.h; net/core/neighbour.c.
+// Threads: pure functions. Parsers take any bytes.
+
+// Replaces what is there.
+Message SetNeighbourMessage(const Neighbour& neighbour);
+// The kernel asks the link for the address at once.
+Message ResolveNeighbourMessage(const Neighbour& neighbour);
+Message DeleteNeighbourMessage(const Neighbour& neighbour);
+// Of one link, filtered by the kernel (strict checking).
+Message DumpNeighboursMessage(int index);
+
+// Of RTM_NEWNEIGH, asked for or as an event.
+std::optional<Neighbour> ParseNeighbour(const Received& received);
+
+// The kernel sends to its MAC now (NUD_VALID in include/net/neighbour.h), which is one
+// station's: in a namespace without IPv4 addresses every address counts as broadcast.
+bool IsResolved(const Neighbour& neighbour);
+// The kernel gave up asking (NUD_FAILED).
+bool HasFailed(const Neighbour& neighbour);
 
 }  // namespace railhead::nl

@@ -12,7 +12,7 @@
 #include <limits>
 
 #include "netns/base/text.h"
-#include "netns/nl/device_attributes.h"
+#include "netns/nl/device_messages.h"
 
 namespace railhead {
 namespace {

@@ -11,13 +11,11 @@
 #include <utility>
 
 #include "netns/nl/address_messages.h"
-#include "netns/nl/event_waits.h"
 #include "netns/nl/link_messages.h"
-#include "netns/nl/neighbour_messages.h"
+#include "netns/nl/neighbours.h"
 #include "netns/nl/route_messages.h"
-#include "netns/nl/rule_messages.h"
 #include "netns/nl/socket.h"
-#include "netns/nl/solicit.h"
+#include "netns/nl/uevents.h"
 #include "netns/nl/vf_messages.h"
 
 namespace railhead {

@@ -22,4 +22,16 @@ Message DumpRoutesMessage(int family, std::uint32_t table);
 // gateway.
 std::optional<Route> ParseRoute(const Received& received);
 
+// rtnetlink routing rules: bytes only. Internal to netns/nl.
+// Source: include/uapi/linux/fib_rules.h; net/core/fib_rules.c.
+// Threads: pure functions. Parsers take any bytes.
+
+Message AddRuleMessage(const Rule& rule);
+Message DeleteRuleMessage(const Rule& rule);
+Message DumpRulesMessage(int family);
+
+// nullopt for rules that Rule cannot express: another action than "lookup", or
+// a selector beside source prefix and outgoing interface (mark, destination, ...).
+std::optional<Rule> ParseRule(const Received& received);
+
 }  // namespace railhead::nl

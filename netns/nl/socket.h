@@ -20,7 +20,6 @@
 
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
-#include "netns/nl/attributes.h"
 #include "netns/nl/message.h"
 
 namespace railhead::nl {

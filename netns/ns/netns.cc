@@ -9,10 +9,20 @@
 #include <sys/vfs.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
+#include <vector>
+
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/base/unique_fd.h"
 
 namespace railhead {
 namespace {
@@ -92,6 +102,111 @@ Result<void> OpenSocketsIn(const NetNs& ns, const std::function<Result<void>()>&
     std::abort();
   }
   return opened;
+}
+
+namespace {
+
+// PROC_PID_INIT_INO of include/linux/proc_ns.h. In another PID namespace process 1 is not the host's.
+constexpr const char* kFirstPidNamespace = "pid:[4026531836]";
+constexpr std::size_t kMountPoint = 4;
+constexpr std::size_t kFirstTag = 6;
+
+bool IsBelow(const std::string& path, const std::string& mount_point) {
+  return mount_point == "/" || path == mount_point || path.starts_with(mount_point + "/");
+}
+
+// Without links, as mountinfo has it.
+std::string Resolved(const Root& root, const std::string& path) {
+  const std::string full = root.Path(path);
+  const std::unique_ptr<char, void (*)(void*)> real(::realpath(full.c_str(), nullptr), std::free);
+  if (!real) return path;
+  const std::string resolved(real.get());
+  const std::string& prefix = root.prefix();
+  return !prefix.empty() && resolved.starts_with(prefix) ? resolved.substr(prefix.size()) : resolved;
+}
+
+Result<bool> IsWithProcessOne(const Root& root) {
+  const auto pids = RH_TRY(ReadLink(root.Path("/proc/self/ns/pid")));
+  const auto own = RH_TRY(ReadLink(root.Path("/proc/self/ns/mnt")));
+  const auto first = RH_TRY(ReadLink(root.Path("/proc/1/ns/mnt")));
+  return pids == kFirstPidNamespace && own && own == first;
+}
+
+}  // namespace
+
+bool PropagatesTo(std::string_view mountinfo, const std::string& directory) {
+  std::string nearest;
+  bool propagates = true;
+  for (const std::string& line : Split(mountinfo, '\n')) {
+    const auto fields = Split(line, ' ');
+    if (fields.size() <= kFirstTag || !IsBelow(directory, fields[kMountPoint])) continue;
+    // A later mount of the same place hides the earlier one.
+    if (fields[kMountPoint].size() < nearest.size()) continue;
+    nearest = fields[kMountPoint];
+    propagates = false;
+    for (std::size_t i = kFirstTag; i < fields.size() && fields[i] != "-"; ++i)
+      propagates = propagates || fields[i].starts_with("shared:") || fields[i].starts_with("master:");
+  }
+  return propagates;
+}
+
+Result<bool> SeesMountsOfHost(const Root& root, const std::string& directory) {
+  const auto text = RH_TRY(ReadFile(root.Path("/proc/self/mountinfo")));
+  if (!text || PropagatesTo(*text, Resolved(root, directory))) return true;
+  return IsWithProcessOne(root).value_or(false);
+}
+
+namespace {
+
+Result<ino_t> InodeOfNamespace(const NetNs& ns) {
+  UniqueFd fd;
+  const auto open_file = [&]() -> Result<void> {
+    fd.Reset(open("/proc/thread-self/net/dev", O_PATH | O_CLOEXEC));
+    if (!fd.valid()) return FailSys(errno, "opening its net/dev");
+    return {};
+  };
+  RH_TRY(OpenSocketsIn(ns, open_file));
+  struct stat status {};
+  if (fstat(fd.get(), &status) != 0) return FailSys(errno, "looking at its net/dev");
+  return status.st_ino;
+}
+
+// Those: it ended meanwhile, or is a zombie.
+bool HasEnded(int error) {
+  return error == ENOENT || error == ESRCH || error == EINVAL;
+}
+
+Result<std::vector<pid_t>> Look(const NetNs& ns, bool one_is_enough) {
+  const std::string what = "looking for processes in network namespace " + ns.path();
+  const ino_t wanted = RH_TRY_WRAP(InodeOfNamespace(ns), what);
+  const auto names = RH_TRY_WRAP(ListDirectory("/proc"), what);
+  if (!names) return Fail(ErrorCode::kNotFound, what + ": there is no /proc", "mount it");
+  std::vector<pid_t> found;
+  for (const std::string& name : *names) {
+    pid_t pid = 0;
+    const auto [end, bad] = std::from_chars(name.data(), name.data() + name.size(), pid);
+    if (bad != std::errc() || end != name.data() + name.size()) continue;
+    const std::string path = "/proc/" + name + "/net/dev";
+    struct stat status {};
+    if (stat(path.c_str(), &status) != 0) {
+      if (HasEnded(errno)) continue;
+      return Fail(Wrap(SysError(errno, path), what));
+    }
+    if (status.st_ino != wanted) continue;
+    found.push_back(pid);
+    if (one_is_enough) break;
+  }
+  return found;
+}
+
+}  // namespace
+
+Result<bool> HasProcesses(const NetNs& ns) {
+  return !RH_TRY(Look(ns, true)).empty();
+}
+
+Result<std::vector<pid_t>> ProcessesIn(const NetNs& ns) {
+  return Look(ns, false);
 }
 
 }  // namespace railhead

@@ -8,10 +8,15 @@
 // Threads: a handle is a value; OpenSocketIn may be used from any thread.
 #pragma once
 
+#include <sys/types.h>
+
 #include <functional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {
@@ -52,5 +57,37 @@ class NetNs {
 // /proc/sys/net, which are that namespace's then. If the way back fails the
 // process aborts: going on in the wrong namespace would change the wrong node.
 Result<void> OpenSocketsIn(const NetNs& ns, const std::function<Result<void>()>& open);
+
+// Whether mounts that the host makes later show in this process: a namespace that a runtime makes is a mount
+// below /run/netns, and a container sees it only with mount propagation (HostToContainer).
+//
+// Without it the file is there, as the directory is the host's, but it looks like what is left of a namespace
+// that was deleted. Source: Documentation/filesystems/sharedsubtree.rst; proc(5), mountinfo. Threads:
+// thread-safe. Errors: those of reading /proc.
+
+// Where runtimes have namespaces; /var/run is the same directory on most hosts.
+inline constexpr const char* kNetnsDirectories[] = {"/run/netns", "/var/run/netns"};
+
+// Whether the mount that has `directory` gets the host's mounts, by the text of /proc/self/mountinfo: its
+// line is shared or a slave. True when no mount has it.
+bool PropagatesTo(std::string_view mountinfo, const std::string& directory);
+
+// The same of this process; also true in the mount namespace of process 1, where the host makes its mounts.
+Result<bool> SeesMountsOfHost(const Root& root, const std::string& directory);
+
+// Which processes a network namespace has.
+//
+// Looks at every process that /proc shows (one stat(2) each); threads that are elsewhere than their
+// process are not looked at. A namespace that is only held, by a descriptor or a mount, has none.
+//
+// Namespaces are told apart by the inode number of their file net/dev in procfs, which
+// each has one of its own (proc_register in fs/proc/generic.c), not by /proc/PID/ns/net:
+// that may be seen only of processes that one may trace, this of all.
+// Needs the node's /proc: a private PID namespace shows less. Threads: any.
+
+// Looks until there is one.
+Result<bool> HasProcesses(const NetNs& ns);
+// In the order of /proc. Each may have ended since.
+Result<std::vector<pid_t>> ProcessesIn(const NetNs& ns);
 
 }  // namespace railhead

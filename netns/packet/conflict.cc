@@ -15,7 +15,6 @@
 
 #include "netns/base/unique_fd.h"
 #include "netns/packet/announce.h"
-#include "netns/packet/received.h"
 
 namespace railhead {
 namespace {

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cni/state/attach_log_tail.h"
 #include "netns/base/text.h"
 #include "tests/cni/temp_root.h"
 

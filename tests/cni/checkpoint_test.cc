@@ -1,10 +1,9 @@
 // kubelet's device checkpoint.
-#include "cni/state/checkpoint.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
+#include "cni/state/allocation.h"
 #include "tests/cni/temp_root.h"
 
 namespace railhead::testing {

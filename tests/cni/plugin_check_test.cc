@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "tests/cni/rails_fixture.h"
 
 namespace railhead::testing {

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "cni/attachment/nccl_step.h"
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "tests/cni/locked_kernel.h"

@@ -2,7 +2,7 @@
 #include <cerrno>
 #include <cstdio>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "tests/cni/faults_fixture.h"
 
 namespace railhead::testing {

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "cni/state/journal.h"
 #include "tests/cni/rails_fixture.h"
 

@@ -2,9 +2,9 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/rivals.h"
-#include "cni/protocol/cni_error.h"
-#include "cni/state/rival_claims.h"
+#include "cni/attachment/acquire.h"
+#include "cni/protocol/cni_result.h"
+#include "cni/state/tenants.h"
 #include "ipam/store/store.h"
 #include "tests/cni/plugin_fixture.h"
 

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "cni/state/allocation.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"

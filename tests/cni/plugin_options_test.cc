@@ -1,6 +1,6 @@
 // sriov-cni's options, under its names and with its meaning: its configurations work with
 // nothing but "type" changed. Absent differs from 0.
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {

@@ -7,8 +7,8 @@
 #include <map>
 #include <set>
 
-#include "cni/fabric/station_mac.h"
-#include "cni/protocol/cni_error.h"
+#include "cni/fabric/fabric.h"
+#include "cni/protocol/cni_result.h"
 #include "cni/state/allocation.h"
 #include "netns/base/text.h"
 #include "tests/cni/rails_fixture.h"

@@ -1,7 +1,7 @@
 // Attachments whose journal entry cannot be read: the way out that railctl journal restore takes.
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/recover.h"
+#include "cni/attachment/release.h"
 #include "tests/cni/rails_fixture.h"
 
 namespace railhead::testing {

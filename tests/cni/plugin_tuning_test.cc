@@ -2,7 +2,7 @@
 // names, which stand in the way of renaming.
 #include <algorithm>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {

@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 #include "tests/cni/plugin_fixture.h"
 
 namespace railhead::testing {

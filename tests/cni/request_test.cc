@@ -4,7 +4,7 @@
 
 #include <map>
 
-#include "cni/protocol/cni_error.h"
+#include "cni/protocol/cni_result.h"
 
 namespace railhead {
 namespace {

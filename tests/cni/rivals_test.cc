@@ -1,6 +1,4 @@
 // Which answers to address probes are conflicts, and what of them stays on record.
-#include "cni/attachment/rivals.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -8,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "cni/attachment/acquire.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/files.h"
 #include "tests/cni/temp_root.h"

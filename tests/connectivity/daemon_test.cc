@@ -4,7 +4,7 @@
 
 #include <atomic>
 
-#include "deviceplugin/services/address_leasing/store_factory.h"
+#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "tests/cni/process.h"
 #include "tests/cni/temp_root.h"
 #include "tests/connectivity/fake_switch.h"

@@ -11,7 +11,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "netns/packet/received.h"
+#include "netns/packet/announce.h"
 
 namespace railhead::testing {
 namespace {

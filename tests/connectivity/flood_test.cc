@@ -11,7 +11,7 @@
 #include <cstdio>
 #include <ostream>
 
-#include "cni/fabric/station_mac.h"
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/services/reachability/rail_prober.h"
 #include "netns/linux_kernel.h"
 #include "netns/nl/message.h"

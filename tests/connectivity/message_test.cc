@@ -3,7 +3,6 @@
 #include <rapidcheck.h>
 
 #include "cni/fabric/fabric.h"
-#include "cni/fabric/station_mac.h"
 #include "deviceplugin/services/reachability/echo_request.h"
 #include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"

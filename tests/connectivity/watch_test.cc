@@ -4,7 +4,7 @@
 
 #include <filesystem>
 
-#include "cni/fabric/station_mac.h"
+#include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/services/reachability/reach_watch.h"
 #include "netns/base/node.h"

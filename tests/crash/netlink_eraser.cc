@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "netns/nl/attributes.h"
+#include "netns/nl/message.h"
 
 namespace railhead::crash {
 namespace {

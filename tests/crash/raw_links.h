@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "netns/nl/attributes.h"
+#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::crash {

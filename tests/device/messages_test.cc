@@ -9,9 +9,8 @@
 #include <cstring>
 
 #include "netns/base/text.h"
-#include "netns/nl/device_attributes.h"
 #include "netns/nl/device_messages.h"
-#include "netns/nl/ethtool_messages.h"
+#include "netns/nl/ethtool.h"
 #include "tests/device/random_settings.h"
 
 namespace railhead::testing {

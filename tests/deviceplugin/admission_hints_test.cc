@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "tests/sysfs/machines.h"
 

@@ -19,7 +19,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/slots.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"

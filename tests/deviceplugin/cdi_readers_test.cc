@@ -1,7 +1,5 @@
 // A container runtime's memory of CDI specs is behind /run/cdi by as long as its threads wait for a CPU.
 // PreStartContainer answers when it has caught up.
-#include "deviceplugin/services/kubelet/cdi_readers.h"
-
 #include <poll.h>
 #include <sys/inotify.h>
 #include <unistd.h>

@@ -1,6 +1,5 @@
-#include "deviceplugin/node/resources/config_check.h"
-
-#include "deviceplugin/tools/migrate/sriovdp_to_fabric.h"
+#include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/tools/migrate/resources.h"
 #include "tests/deviceplugin/other_devices.h"
 #include "tests/deviceplugin/two_rails.h"
 

@@ -5,9 +5,8 @@
 
 #include <algorithm>
 
-#include "cni/attachment/device_locks.h"
-#include "deviceplugin/tools/railctl/handoff_report.h"
-#include "deviceplugin/tools/railctl/overrides.h"
+#include "cni/attachment/acquire.h"
+#include "deviceplugin/tools/railctl/handoff_command.h"
 #include "tests/deviceplugin/reconciler_fixture.h"
 
 namespace railhead::testing {

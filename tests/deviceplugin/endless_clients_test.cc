@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/support/http/http_address.h"
+#include "deviceplugin/support/http/http_server.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/deviceplugin/daemon_process.h"

@@ -1,6 +1,6 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/allocate.h"
-#include "deviceplugin/services/kubelet/prestart_gate.h"
+#include "deviceplugin/services/kubelet/handlers.h"
 #include "netns/base/node.h"
 #include "tests/deviceplugin/two_rails.h"
 

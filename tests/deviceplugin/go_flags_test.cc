@@ -1,7 +1,7 @@
 // The arguments that DaemonSets of sriov-network-device-plugin carry.
-#include "deviceplugin/daemon/go_flags.h"
-
 #include <gtest/gtest.h>
+
+#include "deviceplugin/daemon/command_line.h"
 
 namespace railhead {
 namespace {

@@ -1,9 +1,9 @@
 // What Allocate gives beyond RDMA nodes, and the device-info files.
+#include "deviceplugin/node/resources/grant.h"
+
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/node/resources/allocate.h"
-#include "deviceplugin/node/resources/cdi_grant.h"
-#include "deviceplugin/node/resources/restore.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "tests/deviceplugin/other_devices.h"

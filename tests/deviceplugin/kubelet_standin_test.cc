@@ -2,7 +2,7 @@
 // and the CNI plugin rely on is there.
 #include <nlohmann/json.hpp>
 
-#include "cni/state/checkpoint.h"
+#include "cni/state/allocation.h"
 #include "netns/base/files.h"
 #include "tests/deviceplugin/restart_node.h"
 #include "tests/kubelet/checkpoint_file.h"

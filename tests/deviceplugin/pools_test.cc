@@ -1,4 +1,4 @@
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "tests/deviceplugin/two_rails.h"
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "cni/state/rival_claims.h"
+#include "cni/state/tenants.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/release_stale.h"
 #include "ipam/store/store.h"

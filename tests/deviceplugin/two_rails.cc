@@ -1,7 +1,7 @@
 #include "tests/deviceplugin/two_rails.h"
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 
 namespace railhead::testing {
 

@@ -1,6 +1,5 @@
 // kubelet's device checkpoint: another program's file.
-#include "cni/state/checkpoint.h"
-
+#include "cni/state/allocation.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

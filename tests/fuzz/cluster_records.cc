@@ -1,7 +1,6 @@
 // Records of a cluster store, which other nodes and people write. The first byte says of what kind.
-#include "ipam/lease/cluster_records.h"
-
-#include "deviceplugin/services/address_leasing/kube_names.h"
+#include "deviceplugin/services/address_leasing/kube_store.h"
+#include "ipam/lease/cluster_store.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

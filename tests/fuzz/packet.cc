@@ -1,6 +1,6 @@
 // Ethernet frames that anybody may have sent: ARP and neighbour discovery.
+#include "netns/packet/announce.h"
 #include "netns/packet/conflict.h"
-#include "netns/packet/received.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -3,7 +3,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
-#include "deviceplugin/tools/migrate/sriovdp_to_fabric.h"
+#include "deviceplugin/tools/migrate/resources.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {

@@ -1,11 +1,11 @@
 // devlink's messages as bytes, and what the running kernel answers.
+#include "netns/nl/devlink.h"
+
 #include <gtest/gtest.h>
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
 
 #include "deviceplugin/services/health/driver_source.h"
-#include "netns/nl/devlink_health.h"
-#include "netns/nl/devlink_info.h"
 #include "netns/nl/devlink_messages.h"
 
 namespace railhead::testing {

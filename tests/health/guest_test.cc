@@ -6,7 +6,7 @@
 
 #include "deviceplugin/services/health/watch.h"
 #include "netns/base/files.h"
-#include "netns/nl/devlink_health.h"
+#include "netns/nl/devlink.h"
 #include "netns/sys/pci.h"
 #include "tests/netns/guest_fixture.h"
 

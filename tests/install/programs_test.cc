@@ -1,5 +1,3 @@
-#include "deviceplugin/tools/install/programs.h"
-
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,6 +6,7 @@
 #include <map>
 #include <thread>
 
+#include "deviceplugin/tools/install/install.h"
 #include "netns/base/files.h"
 #include "tests/cni/temp_root.h"
 

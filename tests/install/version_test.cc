@@ -1,8 +1,7 @@
-#include "deviceplugin/tools/install/version.h"
-
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include "deviceplugin/tools/install/install.h"
 #include "netns/base/files.h"
 #include "tests/cni/temp_root.h"
 

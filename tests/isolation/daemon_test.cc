@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/services/health/drains.h"
-#include "deviceplugin/services/node_status/taints.h"
+#include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/deviceplugin/daemon_process.h"
 #include "tests/kubelet/device_manager.h"
 #include "tests/leasing/kube_server.h"

@@ -1,11 +1,9 @@
 // Which events there are between two looks, and how many of them are told.
-#include "deviceplugin/services/node_status/health_events.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/node_status/event_object.h"
+#include "deviceplugin/services/node_status/events.h"
 #include "tests/isolation/support.h"
 
 namespace railhead::testing {

@@ -6,7 +6,7 @@
 
 #include "deviceplugin/services/node_status/node_status_loop.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
-#include "deviceplugin/services/node_status/taints.h"
+#include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/isolation/support.h"
 #include "tests/leasing/kube_server.h"
 

@@ -1,9 +1,9 @@
 // Our taint among those of others.
-#include "deviceplugin/services/node_status/taints.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+
+#include "deviceplugin/services/node_status/rail_states.h"
 
 namespace railhead::testing {
 namespace {

@@ -12,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/services/address_leasing/lease_plan.h"
 #include "ipam/store/store.h"
 #include "tests/ipam/support.h"
 #include "tests/lease/memory_store.h"

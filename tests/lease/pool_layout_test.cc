@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "ipam/lease/cluster_records.h"
+#include "ipam/lease/cluster_store.h"
 #include "tests/ipam/support.h"
 
 namespace railhead {

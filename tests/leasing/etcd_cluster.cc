@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
-#include "deviceplugin/services/address_leasing/etcd_api.h"
+#include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "deviceplugin/support/http/base64.h"
 #include "netns/base/root.h"
 #include "tests/cni/temp_root.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/address_leasing/etcd_config.h"
+#include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "tests/leasing/server_process.h"
 
 namespace railhead::testing {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "deviceplugin/services/address_leasing/store_factory.h"
+#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/support/http/base64.h"
 #include "tests/cni/temp_root.h"
 

@@ -6,9 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "deviceplugin/services/address_leasing/kube_names.h"
 #include "deviceplugin/services/address_leasing/kube_store.h"
-#include "ipam/lease/cluster_records.h"
+#include "ipam/lease/cluster_store.h"
 #include "tests/leasing/kube_server.h"
 #include "tests/leasing/scripted_server.h"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/lease/settings.h"
+#include "ipam/lease/context.h"
 
 namespace railhead::testing {
 

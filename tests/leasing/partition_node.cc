@@ -25,7 +25,7 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/services/address_leasing/store_factory.h"
+#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "ipam/lease/leaser.h"
 #include "ipam/store/store.h"
 #include "netns/base/unique_fd.h"

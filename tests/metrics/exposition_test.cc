@@ -11,7 +11,6 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/support/metrics/process_facts.h"
 #include "tests/metrics/metrics_parser.h"
 
 namespace railhead::testing {

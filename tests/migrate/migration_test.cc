@@ -1,7 +1,7 @@
 // A whole suite: what it becomes, that it can be read, and that each key is reported once.
 #include "deviceplugin/tools/migrate/migration.h"
 
-#include "cni/attachment/permissions.h"
+#include "cni/attachment/plugin_config.h"
 #include "cni/fabric/fabric.h"
 #include "tests/migrate/suite.h"
 

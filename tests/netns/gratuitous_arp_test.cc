@@ -1,10 +1,9 @@
 // Announcements as LinuxKernel sends them: by the kernel where it can, else by a packet
 // socket; always the same frame, once.
-#include "netns/nl/gratuitous_arp.h"
-
 #include <gtest/gtest.h>
 
 #include "netns/linux_kernel.h"
+#include "netns/nl/neighbours.h"
 #include "netns/packet/announce.h"
 #include "tests/netns/stand_in.h"
 

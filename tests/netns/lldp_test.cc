@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <random>
 
-#include "netns/packet/lldp_listener.h"
 #include "tests/netns/lldp_frame.h"
 #include "tests/netns/stand_in.h"
 

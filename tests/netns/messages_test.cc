@@ -12,10 +12,8 @@
 
 #include "netns/nl/address_messages.h"
 #include "netns/nl/link_messages.h"
-#include "netns/nl/neighbour_messages.h"
 #include "netns/nl/rdma_messages.h"
 #include "netns/nl/route_messages.h"
-#include "netns/nl/rule_messages.h"
 #include "netns/nl/vf_messages.h"
 
 namespace railhead::nl {

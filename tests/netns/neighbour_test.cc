@@ -10,8 +10,8 @@
 #include <cstring>
 #include <thread>
 
-#include "netns/nl/neighbour_messages.h"
-#include "netns/nl/neighbour_queue.h"
+#include "netns/nl/address_messages.h"
+#include "netns/nl/neighbours.h"
 #include "netns/ns/sysctl.h"
 #include "tests/netns/stand_in.h"
 

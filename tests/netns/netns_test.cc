@@ -26,7 +26,6 @@
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
-#include "netns/ns/propagation.h"
 #include "netns/ns/run_in.h"
 #include "tests/netns/stand_in.h"
 

@@ -1,7 +1,5 @@
 // ARP and neighbour discovery out of frames: what is whole, what is refused, and that
 // nothing reads beyond a frame.
-#include "netns/packet/received.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -10,7 +10,7 @@
 #include <csignal>
 
 #include "netns/linux_kernel.h"
-#include "netns/ns/processes.h"
+#include "netns/ns/netns.h"
 #include "tests/netns/stand_in.h"
 
 namespace railhead::testing {

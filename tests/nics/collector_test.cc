@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "tests/deviceplugin/reconciler_fixture.h"
 
 namespace railhead::testing {

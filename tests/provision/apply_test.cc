@@ -3,7 +3,7 @@
 #include <cerrno>
 
 #include "deviceplugin/services/provision/report.h"
-#include "deviceplugin/services/provision/vf_mac.h"
+#include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/text.h"
 #include "tests/provision/fixture.h"
 

@@ -1,7 +1,7 @@
 // Runs that were killed, or told to stop, and what the next one makes of what they left.
 #include <atomic>
 
-#include "cni/attachment/device_locks.h"
+#include "cni/attachment/acquire.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/provision/report.h"
 #include "netns/base/file_lock.h"

@@ -1,8 +1,7 @@
 // What the node's RDMA mode says to resources that give out plain device nodes.
-#include "deviceplugin/daemon/node_plan.h"
-
 #include <gtest/gtest.h>
 
+#include "deviceplugin/daemon/railheadd.h"
 #include "tests/deviceplugin/two_rails.h"
 #include "tests/fake/fake_kernel.h"
 

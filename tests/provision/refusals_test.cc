@@ -3,7 +3,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/device_locks.h"
+#include "cni/attachment/acquire.h"
 #include "deviceplugin/services/provision/report.h"
 #include "netns/base/files.h"
 #include "tests/provision/fixture.h"

@@ -1,12 +1,12 @@
 // Derived MACs: what they promise, by vectors and by property.
-#include "deviceplugin/services/provision/vf_mac.h"
-
 #include <gtest/gtest.h>
 
 #include <cstdint>
 #include <random>
 #include <set>
 #include <string>
+
+#include "deviceplugin/services/provision/vf_control.h"
 
 namespace railhead::testing {
 namespace {

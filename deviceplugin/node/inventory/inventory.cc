@@ -13,7 +13,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/kernel.h"
-#include "netns/nl/host_use.h"
+#include "netns/nl/link_queries.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/user_space.h"
 

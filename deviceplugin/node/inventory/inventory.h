@@ -25,7 +25,7 @@ namespace railhead {
 
 class RouteApi;
 
-// The network devices that the node itself uses, by addresses, routes or rules (netns/nl/host_use.h). ADD
+// The network devices that the node itself uses, by addresses, routes or rules (netns/nl/link_queries.h). ADD
 // refuses to move them, since the kernel drops these with the move.
 struct HostNetwork {
   std::set<std::string> netdevs;

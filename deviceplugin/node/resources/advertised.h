@@ -5,14 +5,16 @@
 // kNotFound when there is none.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/resources/ddp.h"
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/resources/ddp.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
@@ -56,5 +58,22 @@ std::vector<LeftOut> NotAdvertised(const Plan& plan);
 // For people and scripts: resources with their devices, and every function that is in
 // none with the reason.
 std::string PlanAsJson(const Plan& plan);
+
+// Resources out of fabric.json: rails become the PFs that this node has for them.
+//
+// Threads: pure functions. Errors: kInvalid with the JSON pointer for what the fabric
+// asks and railheadd cannot do.
+
+struct FabricResources {
+  std::vector<ResourceSpec> specs;
+  // Rails of some pool for which this node has no PF: worth a warning.
+  std::vector<std::string> absent_rails;
+};
+
+// Rail name -> address of this node's PF on it: of several alternatives the first. Rails that the node
+// lacks are not there.
+std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const Inventory& inventory);
+
+Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory& inventory);
 
 }  // namespace railhead

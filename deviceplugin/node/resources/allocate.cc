@@ -8,8 +8,10 @@
 #include "cni/nccl/nccl_files.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
-#include "deviceplugin/node/resources/cdi_grant.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/node/inventory/vdpa.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
 namespace railhead {
@@ -118,6 +120,109 @@ Result<void> Allocator::WriteRecords(const ResourcePool& pool, const std::vector
   }
   RH_TRY_WRAP(WriteAllocations(root_, records), "recording the allocation of " + Join(ids, ", "));
   return {};
+}
+
+namespace {
+
+std::string KindOf(const ResourceSpec& spec) {
+  const std::string prefix = spec.resource.substr(0, spec.resource.find('/'));
+  switch (spec.kind) {
+    case FunctionKind::kAccelerator:
+      return prefix + "/net-accel";
+    case FunctionKind::kAuxiliary:
+      return prefix + "/net-sf";
+    case FunctionKind::kNetwork:
+      break;
+  }
+  return prefix + "/net-pci";
+}
+
+}  // namespace
+
+std::string CdiGrantName(const ResourceSpec& spec, const std::string& device_id) {
+  return KindOf(spec) + "=" + device_id;
+}
+
+// No name that the reconciler takes for one of an attachment, or that a cleaning
+// sriov-network-device-plugin takes for its own.
+std::string CdiGrantPath(const Root& root, const std::string& device_id) {
+  return paths::CdiDirectory(root) + "/railheadd-" + device_id + ".json";
+}
+
+Result<void> WriteCdiGrant(const Root& root, const ResourceSpec& spec, const PoolMember& member,
+                           const Grant& grant) {
+  CdiDevice device;
+  device.name = member.function.id;
+  for (const DeviceNode& node : grant.nodes) {
+    if (node.host_path == node.container_path) {
+      device.device_nodes.push_back(node.host_path);
+    } else {
+      device.renamed_nodes.push_back({node.host_path, node.container_path});
+    }
+  }
+  const bool rdma = RdmaNodesOf(spec, member) != RdmaNodes::kNone;
+  if (rdma && HostHasNode(root, kRdmaCm)) device.device_nodes.emplace_back(kRdmaCm);
+  return WriteCdiSpec(root, CdiGrantPath(root, device.name), KindOf(spec), device);
+}
+
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr const char* kVersion = "1.1.0";
+
+OrderedJson PciInfo(const NicFunction& function) {
+  OrderedJson json;
+  json["type"] = "pci";
+  json["version"] = kVersion;
+  json["pci"]["pci-address"] = function.address.ToString();  // of a slot, the id is another
+  if (!function.rdma_device.empty()) json["pci"]["rdma-device"] = function.rdma_device;
+  if (function.is_vf) json["pci"]["pf-pci-address"] = function.pf.ToString();
+  return json;
+}
+
+Result<OrderedJson> VdpaInfo(const Root& root, const NicFunction& function, VdpaType type) {
+  const auto devices = RH_TRY(ListVdpaDevices(root));
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const VdpaDevice& device) {
+    return device.parent == function.id && device.type == type;
+  });
+  if (found == devices.end()) {
+    return Fail(ErrorCode::kConflict,
+                "describing " + function.id + " for Multus: it has no vDPA device of type " + NameOf(type),
+                "compare `vdpa dev show`");
+  }
+  OrderedJson json;
+  json["type"] = "vdpa";
+  json["version"] = kVersion;
+  json["vdpa"]["parent-device"] = found->name;
+  json["vdpa"]["driver"] = NameOf(type);
+  if (!found->node.empty()) json["vdpa"]["path"] = found->node;
+  json["vdpa"]["pci-address"] = function.id;
+  if (function.is_vf) json["vdpa"]["pf-pci-address"] = function.pf.ToString();
+  return json;
+}
+
+}  // namespace
+
+std::string DeviceInfoPath(const Root& root, const std::string& resource, const std::string& device_id) {
+  std::string name = resource + "-" + device_id;
+  std::replace(name.begin(), name.end(), '/', '-');
+  return paths::DeviceInfos(root) + "/" + name + "-device.json";
+}
+
+Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const PoolMember& member) {
+  const NicFunction& function = member.function;
+  if (function.kind != FunctionKind::kNetwork) return {};
+  const VdpaType vdpa =
+      member.selector < spec.selectors.size() ? spec.selectors[member.selector].vdpa : VdpaType::kNone;
+  const OrderedJson json =
+      vdpa == VdpaType::kNone ? PciInfo(function) : RH_TRY(VdpaInfo(root, function, vdpa));
+  const std::string path = DeviceInfoPath(root, spec.resource, function.id);
+  const std::string content = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
+  const auto before = ReadFile(path);
+  if (before && *before == content) return {};
+  RH_TRY(MakeStateFolderOf(root, path));
+  return WriteAtomic(path, content, Sync::kVolatile, 0444);
 }
 
 }  // namespace railhead

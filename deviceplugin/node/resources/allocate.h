@@ -15,17 +15,31 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <vector>
 
-#include "deviceplugin/node/resources/device_info.h"
 #include "deviceplugin/node/resources/grant.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 
 namespace railhead {
+
+// Device-info files: what Multus passes on to CNI plugins about an allocated device.
+// Source: k8snetworkplumbingwg/device-info-spec 1.1.0, types pci and vdpa.
+//
+// Written at Allocate, one per resource and device, mode 0444, below /var/run, which is
+// empty after a reboot: restore.h writes what is missing then. Files of devices with an
+// allocation record are never removed: a sandbox can be made again without another
+// Allocate.
+// Threads: thread-safe. Errors: kIo.
+
+std::string DeviceInfoPath(const Root& root, const std::string& resource, const std::string& device_id);
+
+// Nothing for accelerators and subfunctions: the specification has no type for them.
+Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const PoolMember& member);
 
 struct AllocateAnswer {
   struct Mount {
@@ -53,5 +67,20 @@ class Allocator {
   Root root_;
   std::mutex records_;  // reading a generation and writing the next one
 };
+
+// CDI specs of what Allocate gives, for resources of a config.json with --use-cdi.
+//
+// The names are those of sriov-network-device-plugin: kind PREFIX/net-pci, PREFIX/net-accel or
+// PREFIX/net-sf, and the device id. Unlike there, a spec is one allocated device's, written
+// before Allocate is answered, and again when the daemon starts (restore.h): device nodes have
+// other numbers after a reboot, and kubelet does not allocate again.
+// Threads: thread-safe. Errors: kIo; kConflict of GrantOf().
+
+// "intel.com/net-pci=0000:03:02.0"
+std::string CdiGrantName(const ResourceSpec& spec, const std::string& device_id);
+std::string CdiGrantPath(const Root& root, const std::string& device_id);
+
+Result<void> WriteCdiGrant(const Root& root, const ResourceSpec& spec, const PoolMember& member,
+                           const Grant& grant);
 
 }  // namespace railhead

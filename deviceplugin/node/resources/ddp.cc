@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "netns/nl/devlink_info.h"
+#include "netns/nl/devlink.h"
 
 namespace railhead {
 namespace {

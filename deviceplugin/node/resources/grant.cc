@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <utility>
 
+#include "cni/state/allocation.h"
+#include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/vdpa.h"
+#include "deviceplugin/node/resources/allocate.h"
 #include "netns/base/files.h"
 #include "netns/sys/rdma_sysfs.h"
 #include "netns/sys/user_space.h"
@@ -140,6 +144,56 @@ Result<Grant> GrantOf(const Root& root, const ResourceSpec& spec, const PoolMemb
   if (selector != nullptr && selector->need_vhost_net) AddVhostNet(root, &grant);
   AddExtra(spec, function, &grant);
   return grant;
+}
+
+std::set<std::string> GivenUnderOtherNames(const Root& root,
+                                           const std::vector<std::shared_ptr<const ResourcePool>>& pools) {
+  std::set<std::string> given;
+  const auto checkpoint = ReadCheckpoint(root);
+  if (!checkpoint) return given;
+  for (const ContainerDevices& container : *checkpoint) {
+    if (KubeletForgot(root, container.pod_uid)) continue;
+    for (const std::string& id : container.ids) {
+      for (const auto& pool : pools) {
+        if (pool->spec.resource != container.resource && pool->Find(id) != nullptr) given.insert(id);
+      }
+    }
+  }
+  return given;
+}
+
+namespace {
+
+constexpr std::string_view kRecordSuffix = ".json";
+
+Result<void> RestoreOne(const Root& root, const ResourceSpec& spec, const PoolMember& member) {
+  const auto record = ReadAllocation(root, member.function.id);
+  if (!record || !*record || (*record)->resource != spec.resource) return {};
+  auto described = WriteDeviceInfo(root, spec, member);
+  if (!spec.cdi_nodes) return described;
+  const Grant grant = RH_TRY(GrantOf(root, spec, member));
+  RH_TRY(WriteCdiGrant(root, spec, member, grant));
+  return described;
+}
+
+}  // namespace
+
+Result<void> RestoreAllocated(const Root& root,
+                              const std::vector<std::shared_ptr<const ResourcePool>>& pools) {
+  const auto records = RH_TRY(ListDirectory(paths::Allocations(root)));
+  if (!records) return {};
+  Result<void> first_error;
+  for (const std::string& file : *records) {
+    if (file.size() <= kRecordSuffix.size()) continue;
+    const std::string id = file.substr(0, file.size() - kRecordSuffix.size());
+    for (const auto& pool : pools) {
+      const PoolMember* member = pool->Find(id);
+      if (member == nullptr) continue;
+      auto restored = RestoreOne(root, pool->spec, *member);
+      if (!restored && first_error) first_error = std::move(restored);
+    }
+  }
+  return first_error;
 }
 
 }  // namespace railhead

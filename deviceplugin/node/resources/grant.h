@@ -9,6 +9,8 @@
 #pragma once
 
 #include <map>
+#include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -41,5 +43,32 @@ Result<Grant> GrantOf(const Root& root, const ResourceSpec& spec, const PoolMemb
 
 // Which RDMA nodes the member gets: the spec's, if the selector that took it asks for any.
 RdmaNodes RdmaNodesOf(const ResourceSpec& spec, const PoolMember& member);
+
+// Devices that a pod has under the name of another resource than the one that they are in now.
+//
+// A changed configuration can move a device from one resource to another, and kubelet keeps its
+// books by resource: it would give the device out once more. It is told as unhealthy instead for
+// as long as the pod is there.
+// Source: kubelet's checkpoint (cni/state/allocation.h), which keeps pods that have ended until its next
+// allocation; a pod's directory goes with the pod.
+// Threads: thread-safe. Errors: none; without a checkpoint that can be read nothing is known.
+
+// Ids of devices, of slots none.
+std::set<std::string> GivenUnderOtherNames(const Root& root,
+                                           const std::vector<std::shared_ptr<const ResourcePool>>& pools);
+
+// What Allocate wrote into directories that a reboot empties, made again.
+//
+// kubelet keeps its checkpoint over a reboot and does not allocate again; the allocation
+// records are kept too. Before kubelet is served, and
+// after every look at the node (VFs may be made after railheadd has started, and drivers bound
+// again), every device with a record of its pool gets its
+// device-info file and, with --use-cdi, its CDI spec again where they are missing or
+// outdated.
+// Threads: thread-safe. Errors: the first one, after all have been tried. Damaged records are
+// passed over: they are the CNI plugin's to report, and the next Allocate replaces them.
+
+Result<void> RestoreAllocated(const Root& root,
+                              const std::vector<std::shared_ptr<const ResourcePool>>& pools);
 
 }  // namespace railhead

@@ -1,3 +1,69 @@
+// Calls of etcd's v3 API over its JSON gateway, with who we are.
+//
+// With a user, a token is asked for at the first call and again when a member does not know it
+// (any more): members say so before they do anything, so that such a call is made once more.
+// The gateway knows no users by client certificate: that is etcd's own rule.
+// Source: etcd 3.4's rpc.proto and its grpc-gateway.
+// Threads: one at a time; sent() from any.
+// Errors: those of HttpClient; kPermission, kInvalid with what etcd said; kMalformed.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/support/http/connection.h"
+#include "deviceplugin/support/http/http_client.h"
+#include "ipam/lease/cluster_store.h"
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "netns/json/json_reader.h"
+
+namespace railhead {
+
+// How etcd is reached: the object `etcd` of a cluster store's configuration.
+//
+//   {"endpoints": ["https://etcd0:2379"], "prefix": "/railhead", "caFile": PATH,
+//    "certFile": PATH, "keyFile": PATH, "userFile": PATH, "passwordFile": PATH,
+//    "timeoutSeconds": 5}
+//
+// Only `endpoints` is required; with https:// `caFile` too. Files are read when they are used,
+// so that new ones count; of userFile and passwordFile the first line.
+// Threads: values. Errors stick to the reader, with their JSON pointers.
+
+struct EtcdConfig {
+  std::vector<HttpEndpoint> endpoints;
+  std::string prefix = "/railhead";  // before all keys; without a '/' at its end
+  std::string ca_file;
+  std::string cert_file;
+  std::string key_file;
+  std::string user_file;
+  std::string password_file;
+  std::chrono::seconds timeout{5};  // of one call, all endpoints together
+};
+
+EtcdConfig ReadEtcdConfig(JsonReader& reader);
+
+class EtcdApi {
+ public:
+  // Files are taken below `root`.
+  EtcdApi(const Root& root, const EtcdConfig& config);
+
+  // POST of `body` to `path` ("/v3/kv/range"). `repeatable`: it changes nothing.
+  Result<JsonDocument> Call(const std::string& path, const std::string& body, bool repeatable);
+  [[nodiscard]] std::uint64_t sent() const { return client_.sent(); }
+
+ private:
+  Result<void> Authenticate();
+
+  HttpClient client_;
+  const std::string user_file_;
+  const std::string password_file_;
+  std::string token_;
+};
+
 // ClusterStore on etcd v3.
 //
 // Keys: PREFIX/v1/blocks/POOL/INDEX, where POOL is the subnet with '_' for '/' and INDEX has 20
@@ -5,15 +71,6 @@
 // A revision is the key's mod_revision. Reads are linearizable (etcd's default); every change is
 // one transaction with one comparison.
 // Threads and errors: as ClusterStore says.
-#pragma once
-
-#include <memory>
-
-#include "deviceplugin/services/address_leasing/etcd_config.h"
-#include "ipam/lease/cluster_store.h"
-#include "netns/base/root.h"
-
-namespace railhead {
 
 std::unique_ptr<ClusterStore> MakeEtcdStore(const Root& root, const EtcdConfig& config);
 

@@ -15,11 +15,15 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <thread>
 
-#include "deviceplugin/support/metrics/counter.h"
-#include "deviceplugin/support/worker/node_events.h"
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/support/metrics/exposition.h"
+#include "deviceplugin/support/worker/worker.h"
+#include "ipam/lease/context.h"
 #include "ipam/lease/leaser.h"
+#include "netns/base/result.h"
 #include "netns/base/root.h"
 
 namespace railhead {
@@ -74,5 +78,22 @@ class LeasingLoop {
   bool ended_ = false;
   std::thread thread_;  // last: it uses all of the others
 };
+
+// What this node is to lease, and from which kind of store: fabric.json's part of it.
+//
+// Every rail that the fabric leases (Fabric::Leases) is a pool: its subnet without gateway and
+// exclusions. Rails that give nodes ranges of their own are left alone.
+// Threads: pure functions over files. Errors: kInvalid, with the JSON pointer or the rail.
+
+struct LeasePlan {
+  LeaseSettings settings;
+  LeaseStoreConfig store;
+  std::string where;  // "FILE: /addresses/store", for messages
+};
+
+// nullopt: the fabric leases nothing, or there is none.
+Result<std::optional<LeasePlan>> PlanLeases(const Root& root, const std::string& fabric_path);
+// The same for a fabric that was read, without asking the node who it is.
+Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::string& fabric_path);
 
 }  // namespace railhead

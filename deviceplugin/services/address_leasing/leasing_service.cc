@@ -3,9 +3,10 @@
 #include <optional>
 #include <utility>
 
-#include "deviceplugin/services/address_leasing/lease_check.h"
-#include "deviceplugin/services/address_leasing/lease_plan.h"
-#include "deviceplugin/services/address_leasing/store_factory.h"
+#include "deviceplugin/services/address_leasing/etcd_store.h"
+#include "deviceplugin/services/address_leasing/kube_store.h"
+#include "deviceplugin/services/address_leasing/leasing_loop.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 namespace {
@@ -89,6 +90,64 @@ void AppendLeasing(Exposition* page, const LeasingLoop* leasing) {
     const auto event = static_cast<LeaseEvent::Kind>(kind);
     page->Sample({{"event", NameOf(event)}}, leasing->Events(event));
   }
+}
+
+std::pair<std::string, std::string> StoreOf(const LeaseStoreConfig& store) {
+  if (store.type == LeaseStoreType::kEtcd) return {"etcd", store.etcd};
+  return {"kubernetes", store.kubernetes};
+}
+
+Result<void> CheckLeasing(const Fabric& fabric, const std::string& what) {
+  const auto plan = RH_TRY(CheckLeases(fabric, what));
+  if (!plan) return {};
+  const auto [type, settings] = StoreOf(plan->store);
+  return CheckStoreSettings(type, settings, plan->where + "/" + type);
+}
+
+Result<void> CheckLeasing(const Root& root, const std::string& fabric_path) {
+  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
+  return fabric ? CheckLeasing(*fabric, fabric_path) : Result<void>();
+}
+
+namespace {
+
+struct Settings {
+  EtcdConfig etcd;
+  KubeConfig kubernetes;
+};
+
+Result<Settings> ReadSettings(const std::string& type, const std::string& text, const std::string& what) {
+  if (type != "etcd" && type != "kubernetes") {
+    return Fail(ErrorCode::kInvalid, what + ": '" + type + "' is no kind of cluster store",
+                "etcd or kubernetes");
+  }
+  const auto document = RH_TRY(JsonDocument::Parse(text.empty() ? "{}" : text, what));
+  JsonReader reader = document.Root();
+  Settings settings;
+  if (type == "etcd") {
+    settings.etcd = ReadEtcdConfig(reader);
+  } else {
+    settings.kubernetes = ReadKubeConfig(reader);
+  }
+  RH_TRY(reader.status());
+  return settings;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
+                                                       const std::string& settings, const std::string& what,
+                                                       const KubeService& service) {
+  const Settings read = RH_TRY(ReadSettings(type, settings, what));
+  if (type == "etcd") return MakeEtcdStore(root, read.etcd);
+  const KubeAccess access = RH_TRY(FindKubeAccess(root, read.kubernetes, service));
+  return MakeKubeStore(access, read.kubernetes.timeout);
+}
+
+Result<void> CheckStoreSettings(const std::string& type, const std::string& settings,
+                                const std::string& what) {
+  RH_TRY(ReadSettings(type, settings, what));
+  return {};
 }
 
 }  // namespace railhead

@@ -2,7 +2,7 @@
 
 #include <optional>
 
-#include "netns/nl/devlink_health.h"
+#include "netns/nl/devlink.h"
 #include "netns/sys/ethtool_stats.h"
 
 namespace railhead {

@@ -1,16 +1,64 @@
-// Offer: what kubelet is told, as a whole: the resources with their devices, and which of
-// these are unhealthy. Replaced, never changed.
-// Threads: value over immutable parts.
+// What goes on between kubelet and one resource: counted by the servers and the registrar,
+// read by whoever tells of it.
+// Ownership: shared by the registrar, its servers and the readers; it outlives the servers,
+// which come and go. Threads: thread-safe.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deviceplugin/node/resources/resource_pool.h"
+#include "deviceplugin/support/metrics/exposition.h"
 
 namespace railhead {
+
+struct CallActivity {
+  Counter answered;
+  Counter refused;
+  LatencyHistogram duration;  // from the request's arrival to its answer
+};
+
+class ResourceActivity {
+ public:
+  explicit ResourceActivity(std::string name) : resource(std::move(name)) {}
+
+  const std::string resource;
+  CallActivity allocate;
+  CallActivity preferred;
+  CallActivity pre_start;
+  Counter lists_sent;
+  Counter specs_rewritten;  // CDI specs that PreStartContainer found missing or changed
+  Counter specs_unread;     // calls of PreStartContainer for which no runtime read the CDI specs in time
+  Counter registrations;
+  Counter registration_failures;
+  std::atomic<int> streams{0};
+  std::atomic<bool> serving{false};
+  std::atomic<bool> registered{false};
+  std::atomic<bool> standing_by{false};
+
+  // Why it is not served or not registered; "" when it is.
+  [[nodiscard]] std::string problem() const {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return problem_;
+  }
+  void set_problem(std::string problem) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    problem_ = std::move(problem);
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::string problem_;
+};
+
+// Offer: what kubelet is told, as a whole: the resources with their devices, and which of
+// these are unhealthy. Replaced, never changed.
+// Threads: value over immutable parts.
 
 struct Offer {
   std::vector<std::shared_ptr<const ResourcePool>> pools;

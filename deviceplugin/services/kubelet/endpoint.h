@@ -11,9 +11,9 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/services/kubelet/other_daemons.h"
+#include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
-#include "deviceplugin/services/kubelet/resource_stats.h"
+#include "deviceplugin/services/kubelet/plugin_sockets.h"
 
 namespace railhead {
 

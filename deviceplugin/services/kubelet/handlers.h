@@ -61,4 +61,37 @@ Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
                             const v1beta1::PreStartContainerRequest& request, const ContainerReport& report,
                             std::chrono::milliseconds reader_limit = kCdiReaderLimit);
 
+// The gate before a container starts.
+//
+// kubelet calls PreStartContainer after the sandbox and its networks are up. A pod
+// that asks for N devices but names fewer networks would start without its NICs, or
+// with a handoff that lacks some, and NCCL would quietly use TCP. So in pools that
+// require a handoff the container starts only when all devices of its request are in
+// one and the same sandbox.
+// The container runtime reads the devices' CDI specs next. One that somebody has removed or changed is
+// written again here, or no container of the pod would ever start. Threads: pure functions over the file
+// system.
+
+// `ids`: what kubelet names, the devices of one container. Passes for pools without
+// a required handoff. Errors: kConflict with the missing id, kInvalid for ids that
+// are no devices of the pool.
+Result<void> CheckAttached(const Root& root, const ResourcePool& pool, const std::vector<std::string>& ids);
+
+// Writes missing and different CDI specs of the devices again; the ids of those. A device on which an ADD or
+// DEL is at work is left alone.
+Result<std::vector<std::string>> RepairCdiSpecs(const Root& root, const std::vector<std::string>& ids);
+
+// Waits until the container runtime knows a device's CDI spec.
+//
+// A runtime keeps all specs in memory and reads them again when inotify tells it of a change in /run/cdi.
+// CreateContainer does not read them: it fails for a spec that is newer than the runtime's last reading
+// (cncf-tags/container-device-interface, pkg/cdi/cache.go, versions 0.7.2 to 1.1.0). So PreStartContainer
+// renames the spec over itself, which makes an event, and waits until somebody opens it. The runtime does so
+// under the lock of its memory, and keeps that lock until it has read all specs. Threads: thread-safe.
+
+// Of the first of `ids` that has a spec and that no ADD or DEL is at work on: one reading covers all specs
+// that were there before it. false: nobody opened it within `limit`.
+Result<bool> AwaitCdiReader(const Root& root, const std::vector<std::string>& ids,
+                            std::chrono::milliseconds limit);
+
 }  // namespace railhead

@@ -8,6 +8,8 @@
 // the message).
 #pragma once
 
+#include <grpcpp/grpcpp.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -15,6 +17,7 @@
 #include <vector>
 
 #include "netns/base/result.h"
+#include "netns/base/root.h"
 
 namespace railhead {
 
@@ -38,6 +41,45 @@ class KubeletClient {
                                      std::chrono::milliseconds limit);
   // Ends a Register in progress, and all later ones, with kTimeout.
   void Cancel();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// How kubelet's sockets are dialled. Internal to deviceplugin/services/kubelet.
+// Threads: thread-safe.
+
+// Connects when it is first used; does not wait before it tries a socket that is new.
+std::shared_ptr<grpc::Channel> DialUnix(const std::string& socket_path);
+
+// PodResources: which devices kubelet has given to which pods, by its pod-resources API.
+//
+// Also of DRA drivers, which the device manager's checkpoint (cni/state/allocation.h) does not
+// know; since Kubernetes 1.34 also of a pod that is being admitted. kubelet answers from
+// memory, but may be busy: every call has a limit.
+// Source: k8s.io/kubelet pkg/apis/podresources/v1.
+// Ownership: one connection, made at the first call and made anew after an error.
+// Threads: thread-safe. Errors: kTimeout, kIo; kNotFound when kubelet does not serve it.
+
+inline constexpr const char* kPodResourcesSocket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+
+// What one container has of one resource, or of one DRA driver.
+struct GivenDevices {
+  std::string pod;  // NAMESPACE/NAME
+  std::string container;
+  std::string resource;  // of DRA: the driver's name
+  std::vector<std::string> ids;
+};
+
+class PodResources {
+ public:
+  explicit PodResources(const Root& root);
+  ~PodResources();
+  PodResources(const PodResources&) = delete;
+  PodResources& operator=(const PodResources&) = delete;
+
+  Result<std::vector<GivenDevices>> List(std::chrono::milliseconds limit);
 
  private:
   class Impl;

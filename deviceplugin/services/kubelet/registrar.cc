@@ -7,7 +7,7 @@
 
 #include "deviceplugin/services/kubelet/endpoints.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
-#include "deviceplugin/services/kubelet/socket_watch.h"
+#include "deviceplugin/services/kubelet/plugin_sockets.h"
 #include "netns/base/files.h"
 
 namespace railhead {

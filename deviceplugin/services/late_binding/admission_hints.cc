@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "deviceplugin/services/late_binding/pci_distances.h"
+#include "deviceplugin/services/late_binding/binder.h"
 
 namespace railhead {
 namespace {

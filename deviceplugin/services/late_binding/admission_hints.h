@@ -20,7 +20,7 @@
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"
 #include "deviceplugin/node/topology/topology.h"
-#include "deviceplugin/services/kubelet/pod_resources.h"
+#include "deviceplugin/services/kubelet/kubelet_client.h"
 #include "netns/base/result.h"
 #include "netns/sys/pci_address.h"
 #include "netns/sys/pci_path.h"

@@ -5,8 +5,7 @@
 
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
-#include "deviceplugin/node/resources/device_info.h"
-#include "deviceplugin/services/late_binding/pci_distances.h"
+#include "deviceplugin/node/resources/allocate.h"
 
 namespace railhead {
 namespace {
@@ -208,6 +207,20 @@ Result<void> Binder::WriteInfos(const Look& look, const Bindings& bindings) cons
     }
   }
   return {};
+}
+
+std::map<PciAddress, std::vector<PciPath>> PathsTo(const ResourcePool& pool, const Topology& topology,
+                                                   const std::vector<PciAddress>& accelerators) {
+  std::map<PciAddress, std::vector<PciPath>> all;
+  if (accelerators.empty()) return all;
+  for (const PoolMember& member : pool.members) {
+    auto& paths = all[member.function.pf];
+    if (!paths.empty()) continue;
+    paths.reserve(accelerators.size());
+    for (const PciAddress& accelerator : accelerators)
+      paths.push_back(topology.Between(member.function.address, accelerator).value_or(PciPath::kSys));
+  }
+  return all;
 }
 
 }  // namespace railhead

@@ -29,16 +29,18 @@
 #include <string>
 #include <vector>
 
+#include "cni/state/allocation.h"
 #include "cni/state/bind_protocol.h"
-#include "cni/state/checkpoint.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"
 #include "deviceplugin/node/topology/topology.h"
-#include "deviceplugin/services/kubelet/pod_resources.h"
-#include "deviceplugin/services/late_binding/shared_answer.h"
+#include "deviceplugin/services/kubelet/kubelet_client.h"
+#include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
+#include "netns/sys/pci_address.h"
+#include "netns/sys/pci_path.h"
 
 namespace railhead {
 
@@ -108,5 +110,12 @@ class Binder {
   std::map<std::string, Reservation> reserved_;  // by slot
   std::uint64_t reservations_ = 0;               // so far
 };
+
+// How near a pool's NICs are to some accelerators, as Prefer() wants to know it.
+// Threads: pure function.
+
+// By PF, in the order of `accelerators`. Empty without accelerators.
+std::map<PciAddress, std::vector<PciPath>> PathsTo(const ResourcePool& pool, const Topology& topology,
+                                                   const std::vector<PciAddress>& accelerators);
 
 }  // namespace railhead

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/lldp/cabling.h"
 #include "netns/base/node.h"
 #include "netns/sys/netdev_sysfs.h"

@@ -1,5 +1,5 @@
 // LeafWatch: the thread of railheadd that learns where the node's rails hang, from the LLDP frames of their
-// switches (netns/packet/lldp_listener.h).
+// switches (netns/packet/lldp.h).
 //
 // It listens at the PF of each rail of the fabric that is in the host's namespace, follows PFs that come,
 // go, are renamed, go into pods and come back, and judges the cabling. What it has found is in Report() and
@@ -29,7 +29,7 @@
 #include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 #include "netns/kernel.h"
-#include "netns/packet/lldp_listener.h"
+#include "netns/packet/lldp.h"
 
 namespace railhead {
 

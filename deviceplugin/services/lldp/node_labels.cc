@@ -10,7 +10,7 @@
 #include <set>
 #include <vector>
 
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/files.h"
 #include "netns/base/hash.h"
 

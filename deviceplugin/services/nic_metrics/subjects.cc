@@ -1,6 +1,6 @@
 #include "deviceplugin/services/nic_metrics/subjects.h"
 
-#include "cni/protocol/pod_args.h"
+#include "cni/protocol/request.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci_address.h"
 

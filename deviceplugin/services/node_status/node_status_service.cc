@@ -3,8 +3,8 @@
 #include <random>
 #include <utility>
 
-#include "cni/protocol/pod_args.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "cni/protocol/request.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/node.h"
 
 namespace railhead {

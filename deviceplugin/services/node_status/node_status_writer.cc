@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "deviceplugin/services/node_status/taints.h"
+#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/node_status/events.h"
+#include "deviceplugin/services/node_status/rail_states.h"
 
 namespace railhead {
 namespace {
@@ -131,6 +133,86 @@ milliseconds Isolator::Jittered(milliseconds time) {
 
 IsolationCounts Isolator::Counts() const {
   return {api_->sent(), failed_steps_.value(), told_.value(), limited_.value(), failed_.value()};
+}
+
+namespace {
+
+using NodeJson = nlohmann::json;
+
+constexpr const char* kMergePatch = "application/merge-patch+json";
+// Of a list like the conditions it changes the one entry of the same type.
+constexpr const char* kStrategicPatch = "application/strategic-merge-patch+json";
+
+std::string Text(const NodeJson& json) {
+  return json.dump(-1, ' ', false, NodeJson::error_handler_t::replace);
+}
+
+}  // namespace
+
+NodeApi::NodeApi(const KubeAccess& access, std::chrono::milliseconds timeout, std::string node)
+    : api_(access, timeout, {"manifests/components/node-conditions", "railhead-node-conditions"}),
+      node_(std::move(node)),
+      path_("/api/v1/nodes/" + EscapeForQuery(node_)) {}
+
+Result<NodeObject> NodeApi::Read() {
+  const KubeAnswer answer = RH_TRY_WRAP(api_.Call("GET", path_), "reading node " + node_);
+  if (answer.status != KubeAnswer::Status::kDone) {
+    return Fail(ErrorCode::kNotFound, "the cluster has no node " + node_,
+                "/etc/railhead/node-name has to be the node's name in Kubernetes");
+  }
+  NodeObject node;
+  JsonReader root = answer.document.Root();
+  if (auto metadata = root.Object("metadata"))
+    node.resource_version = metadata->RequiredString("resourceVersion");
+  if (auto spec = root.Object("spec")) {
+    if (const NodeJson* taints = spec->Raw("taints")) node.taints = *taints;
+  }
+  if (auto status = root.Object("status")) {
+    for (JsonReader& condition : status->Objects("conditions")) {
+      if (condition.String("type") == kRailsReady) node.condition = condition.String("status");
+    }
+  }
+  RH_TRY_WRAP(root.status(), "reading node " + node_);
+  return node;
+}
+
+Result<KubeAnswer> NodeApi::Patch(const std::string& target, const NodeJson& patch, const std::string& type) {
+  KubeAnswer answer = RH_TRY(api_.Call("PATCH", target, Text(patch), type));
+  if (answer.status != KubeAnswer::Status::kDone)
+    return Fail(ErrorCode::kNotFound, "the cluster has no node " + node_ + " any more");
+  return answer;
+}
+
+Result<void> NodeApi::WriteTaints(const NodeObject& seen, const NodeJson& taints) {
+  // The list is one value: without the version, what another one added meanwhile would be lost.
+  const NodeJson patch = {{"metadata", {{"resourceVersion", seen.resource_version}}},
+                          {"spec", {{"taints", taints.empty() ? NodeJson() : taints}}}};
+  RH_TRY_WRAP(Patch(path_, patch, kMergePatch), "changing the taints of node " + node_);
+  return {};
+}
+
+Result<void> NodeApi::WriteCondition(const RailsCondition& condition,
+                                     std::chrono::system_clock::time_point now, bool changed) {
+  NodeJson entry = {{"type", kRailsReady},
+                    {"status", condition.ready ? "True" : "False"},
+                    {"reason", condition.reason},
+                    {"message", condition.message},
+                    {"lastHeartbeatTime", FormatTime(now)}};
+  if (changed) entry["lastTransitionTime"] = FormatTime(now);
+  const NodeJson patch = {{"status", {{"conditions", NodeJson::array({std::move(entry)})}}}};
+  RH_TRY_WRAP(Patch(path_ + "/status", patch, kStrategicPatch),
+              std::string("writing the condition ") + kRailsReady + " of node " + node_);
+  return {};
+}
+
+Result<void> NodeApi::Create(const HealthEvent& event, std::chrono::system_clock::time_point now) {
+  const auto ns = now.time_since_epoch() / std::chrono::nanoseconds(1);
+  // Two of the same nanosecond, or of a clock that was set back.
+  unique_ = std::max(unique_ + 1, static_cast<std::uint64_t>(ns));
+  const std::string path = "/api/v1/namespaces/" + EscapeForQuery(NamespaceOf(event)) + "/events";
+  RH_TRY_WRAP(api_.Call("POST", path, EventObject(event, node_, now, unique_)),
+              "telling of " + (event.pod.empty() ? "node " + node_ : event.pod_namespace + "/" + event.pod));
+  return {};
 }
 
 }  // namespace railhead

@@ -21,9 +21,9 @@
 #include <string>
 #include <vector>
 
-#include "cni/attachment/device_locks.h"
-#include "deviceplugin/services/provision/apply_progress.h"
+#include "cni/attachment/acquire.h"
 #include "deviceplugin/services/provision/pf_plan.h"
+#include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

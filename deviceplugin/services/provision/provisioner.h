@@ -8,21 +8,46 @@
 // its plan or outcome.
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/services/provision/apply_progress.h"
 #include "deviceplugin/services/provision/pf_plan.h"
-#include "deviceplugin/services/provision/provision_settings.h"
 #include "deviceplugin/services/provision/vf_control.h"
+#include "netns/base/error.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {
+
+// Who looks on while VFs are made, and may end it.
+//
+// What it says is for people. A stop is heard between two steps and while drivers, interfaces
+// or locks are waited for; a write to sysfs takes as long as the kernel needs.
+// Threads: `doing` is called by the thread that applies; `stop` is set by any.
+
+struct ApplyWatch {
+  // "provisioning PF pf0 (0000:43:00.0)": from now on, until the next.
+  std::function<void(const std::string& what)> doing = nullptr;
+  // nullptr: nobody stops it.
+  const std::atomic<bool>* stop = nullptr;
+
+  void Doing(const std::string& what) const {
+    if (doing) doing(what);
+  }
+  [[nodiscard]] bool Stopped() const { return stop != nullptr && stop->load(); }
+};
+
+// `what` was not ended.
+inline Error StoppedError(const std::string& what) {
+  return {ErrorCode::kUnavailable, what + ": stopped before it was done",
+          "start it again: it goes on, or begins again where something is half done", 0};
+}
 
 // From writing sriov_numvfs to the last netdev; a firmware may take a second for ten VFs.
 inline constexpr std::chrono::seconds kProvisionLimit{180};

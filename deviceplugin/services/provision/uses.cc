@@ -3,9 +3,9 @@
 #include <map>
 #include <utility>
 
-#include "cni/attachment/host_device.h"
-#include "cni/protocol/pod_args.h"
-#include "cni/state/checkpoint.h"
+#include "cni/attachment/devices.h"
+#include "cni/protocol/request.h"
+#include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/sys/device_nodes.h"

@@ -5,7 +5,7 @@
 #include <tuple>
 
 #include "cni/attachment/pod_network.h"
-#include "cni/protocol/pod_args.h"
+#include "cni/protocol/request.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <iterator>
 
-#include "cni/fabric/station_mac.h"
-#include "netns/nl/neighbour_queue.h"
+#include "cni/fabric/fabric.h"
+#include "netns/nl/link_queries.h"
+#include "netns/nl/neighbours.h"
 #include "netns/nl/netlink_route.h"
-#include "netns/nl/upper_link.h"
 
 namespace railhead {
 namespace {

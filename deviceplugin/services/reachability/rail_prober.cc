@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "cni/fabric/station_mac.h"
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/services/reachability/station_rdma.h"
 #include "netns/base/text.h"
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/sys/pci.h"

@@ -1,8 +1,14 @@
 #include "deviceplugin/services/reconcile/address_owners.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
+#include <vector>
 
 #include "cni/state/paths.h"
+#include "deviceplugin/services/reconcile/reconciler.h"
+#include "ipam/store/release_stale.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
@@ -39,6 +45,119 @@ bool AddressHolders::IsRemembered(const AddressRecord& record) const {
   return std::any_of(results_.begin(), results_.end(), [&](const std::string& name) {
     return name.find(record.owner.container) != std::string::npos;
   });
+}
+
+Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after) {
+  AddressFacts facts;
+  const auto store = RH_TRY(AddressStore::OpenExisting(root));
+  if (!store) return facts;
+  facts.store = RH_TRY(store->OwnCounters());
+  std::map<std::string, PoolFacts> pools;
+  const auto counters = RH_TRY(store->Counters());
+  for (const auto& [pool, counted] : counters) pools[pool].counters = counted;
+  const auto records = RH_TRY(store->List());
+  for (const AddressRecord& record : records) {
+    PoolFacts& pool = pools[record.pool];
+    ++(record.state == AddressState::kHeld      ? pool.held
+       : record.state == AddressState::kResting ? pool.resting
+                                                : pool.quarantined);
+  }
+  for (auto& [name, pool] : pools) {
+    pool.pool = name;
+    facts.pools.push_back(std::move(pool));
+  }
+  facts.events = RH_TRY(store->Events(after));
+  return facts;
+}
+
+std::string Sentence(const AddressEvent& event) {
+  const std::string address = event.address ? event.address->ToString() : "an address";
+  const std::string of = event.pool.empty() ? std::string() : " of " + event.pool;
+  const std::string seconds = std::to_string(event.ms / 1000) + " s";
+  switch (event.kind) {
+    case AddressEventKind::kRestShortened:
+      return address + of + " was given again after only " + seconds +
+             " of rest, because there was no other: widen the range, or peers may send to its former owner";
+    case AddressEventKind::kExhausted:
+      return "there was no address left" + of + ", " + std::to_string(event.count) +
+             " times: widen the range or delete pods";
+    case AddressEventKind::kQuarantined:
+      return address + of + " is in use by another machine and is not given for " + seconds +
+             ": find that machine, or exclude the address";
+    case AddressEventKind::kNewBoot:
+      return std::to_string(event.count) + " addresses of earlier boots rest now";
+    case AddressEventKind::kExtended:
+      return "the address store's file was " + std::to_string(event.count) +
+             " pages shorter than it counts; every page in use was there, and it was extended: nothing is "
+             "lost";
+  }
+  return std::string(NameOf(event.kind));
+}
+
+// Addresses of railhead-ipam that nobody can have any more (holders.h). Where there is no way to
+// tell, nothing is released.
+
+namespace {
+
+constexpr const char* kAddress = "address";
+
+std::string Shown(const AddressRecord& record) {
+  return record.address.ToString() + " of " + record.owner.container + "/" + record.owner.network + "@" +
+         record.owner.ifname;
+}
+
+class Orphans {
+ public:
+  Orphans(const ReconcilePass& pass, StoreMoment now) : pass_(pass), now_(std::move(now)) {}
+
+  [[nodiscard]] bool Includes(const AddressRecord& record, const AddressHolders& holders) const {
+    return record.boot_id == now_.clocks.boot_id && now_.AgeOf(record) >= pass_.options.address_age &&
+           !holders.IsRemembered(record) && holders.Attachment(record) == nullptr;
+  }
+
+ private:
+  const ReconcilePass& pass_;
+  StoreMoment now_;
+};
+
+// Decided again with the store locked: who asks for the address after that gets another,
+// and who asked before has written its journal entry before it.
+Result<std::vector<AddressRecord>> Release(const ReconcilePass& pass) {
+  auto store = RH_TRY(AddressStore::OpenExisting(pass.root));
+  if (!store) return std::vector<AddressRecord>{};
+  const auto holders = RH_TRY(AddressHolders::Read(pass.root));
+  if (!holders.complete()) return std::vector<AddressRecord>{};
+  const Orphans orphans(pass, RH_TRY(store->Now()));
+  return store->ReleaseWhere([&](const AddressRecord& record) { return orphans.Includes(record, holders); });
+}
+
+Result<std::vector<AddressRecord>> ReleaseOrphans(const ReconcilePass& pass, const JournalScan& scan) {
+  const auto held = RH_TRY(ListHeld(pass.root));
+  if (held.records.empty()) return std::vector<AddressRecord>{};
+  const auto holders = RH_TRY(AddressHolders::Read(pass.root, scan));
+  if (!holders.complete()) return std::vector<AddressRecord>{};
+  const Orphans orphans(pass, held.now);
+  const bool any = std::any_of(held.records.begin(), held.records.end(), [&](const AddressRecord& record) {
+    return orphans.Includes(record, holders);
+  });
+  return any ? Release(pass) : std::vector<AddressRecord>{};
+}
+
+void Report(ReconcilePass& pass, const char* reason, const Result<std::vector<AddressRecord>>& released) {
+  if (!released) return pass.Add(kAddress, "", reason, Fail(released.error()));
+  for (const auto& record : *released) pass.Add(kAddress, Shown(record), reason, true);
+}
+
+}  // namespace
+
+void ReconcileAddresses(ReconcilePass& pass, const JournalScan& scan, bool& earlier_boots) {
+  if (pass.stopped) return;
+  if (earlier_boots) {
+    const auto released = ReleaseEarlierBoots(pass.root);
+    earlier_boots = !released;
+    Report(pass, "is of an earlier boot", released);
+  }
+  Report(pass, "no attachment has it, and no runtime remembers its container", ReleaseOrphans(pass, scan));
 }
 
 }  // namespace railhead

@@ -1,15 +1,25 @@
 // Attachments that are over.
+#include <algorithm>
+#include <chrono>
+#include <set>
+#include <string_view>
 #include <utility>
 
+#include "cni/attachment/host_names.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/release.h"
 #include "cni/attachment/reset.h"
+#include "cni/fabric/fabric.h"
 #include "cni/protocol/plugin.h"
-#include "cni/state/checkpoint.h"
-#include "deviceplugin/services/reconcile/pass.h"
+#include "cni/state/allocation.h"
+#include "cni/state/displaced_names.h"
+#include "deviceplugin/services/reconcile/reconciler.h"
 #include "netns/base/files.h"
-#include "netns/ns/propagation.h"
+#include "netns/base/text.h"
+#include "netns/ns/netns.h"
+#include "netns/sys/pci.h"
+#include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {
 namespace {
@@ -111,6 +121,161 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
   for (const auto& entry : scan.earlier) {
     if (pass.stopped) return;
     pass.Add(kAttachment, entry.key.ToString(), "is of an earlier boot", EndEarlier(pass, entry));
+  }
+}
+
+// Devices that are on the host under a substitute name (cni/state/displaced_names.h).
+
+void ReconcileNames(ReconcilePass& pass) {
+  if (pass.stopped) return;
+  const auto devices = ListDisplacedDevices(pass.root);
+  if (!devices) return pass.Add("name", "", "cannot be listed", Fail(devices.error()));
+  for (const std::string& device : *devices) {
+    const auto give_back = [&]() -> Result<bool> {
+      const auto locks = RH_TRY(TryLock(pass.root, {device}));
+      if (!locks) return false;
+      const NetNs host_ns = RH_TRY(pass.kernel.HostNetns());
+      const auto host = RH_TRY(pass.kernel.OpenRoute(host_ns));
+      return ReturnOwnNames(pass.root, *host, device);
+    };
+    pass.Add("name", device, "its own name is free again", give_back());
+  }
+  if (const auto left = ListDisplacedDevices(pass.root); left) pass.report.displaced = left->size();
+}
+
+// Soft RoCE devices of a VF that is back on the host.
+//
+// ADD names them after the VF ("rxe_pf0v3", cni/attachment/attach_plan.cc). One that was made on
+// the host itself, or has another name, is someone else's.
+
+namespace {
+
+constexpr std::string_view kPrefix = "rxe_";
+
+struct Candidate {
+  std::string name;
+  std::string device;  // BDF of the VF
+  std::string netdev;  // its name on the host
+};
+
+bool IsOfEntry(const JournalScan& scan, const std::string& name) {
+  return std::any_of(scan.entries.begin(), scan.entries.end(), [&](const JournalEntry& entry) {
+    return std::any_of(entry.links.begin(), entry.links.end(),
+                       [&](const AttachedLink& link) { return link.rdma_device == name; });
+  });
+}
+
+// The VF that the name says, if it is on the host and the device hangs on it.
+Result<std::optional<Candidate>> CandidateOf(const Root& root, const std::string& name) {
+  const auto split = name.rfind('v');
+  if (!name.starts_with(kPrefix) || split == std::string::npos || split <= kPrefix.size())
+    return std::nullopt;
+  const auto number = ParseInt(name.substr(split + 1));
+  const auto pf = RH_TRY(PciAddressOfNetdev(root, name.substr(kPrefix.size(), split - kPrefix.size())));
+  if (!pf || !number || *number < 0) return std::nullopt;
+  const auto vfs = RH_TRY(VfsOf(root, *pf));
+  if (static_cast<std::size_t>(*number) >= vfs.size()) return std::nullopt;
+  const PciAddress& vf = vfs[static_cast<std::size_t>(*number)];
+  const auto parent = RH_TRY(RxeParentOf(root, name));
+  const auto netdevs = RH_TRY(NetdevsOf(root, vf));
+  if (!parent || std::find(netdevs.begin(), netdevs.end(), *parent) == netdevs.end()) return std::nullopt;
+  return Candidate{name, vf.ToString(), *parent};
+}
+
+Result<bool> Remove(const ReconcilePass& pass, const Candidate& candidate) {
+  const auto locks = RH_TRY(TryLock(pass.root, {candidate.device}));
+  if (!locks || RH_TRY(pass.journal.HoldsDevice(candidate.device))) return false;
+  const NetNs host = RH_TRY(pass.kernel.HostNetns());
+  const auto rdma = RH_TRY(pass.kernel.OpenRdma(host));
+  // sysfs names the parent as its own namespace does; netlink shows only the host's.
+  const auto devices = RH_TRY(rdma->ListDevices());
+  const bool on_host = std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) {
+    return device.name == candidate.name && device.netdev_index != 0 && device.netdev == candidate.netdev;
+  });
+  return on_host ? RH_TRY(rdma->DeleteRxe(candidate.name)) : false;
+}
+
+}  // namespace
+
+void ReconcileSoftRoce(ReconcilePass& pass, const JournalScan& scan) {
+  const auto names = ListRdmaDevices(pass.root);
+  if (!names) return pass.Add("soft-roce", "", "cannot be listed", Fail(names.error()));
+  for (const auto& name : *names) {
+    if (pass.stopped) return;
+    if (!name.starts_with(kPrefix) || IsOfEntry(scan, name)) continue;
+    const auto candidate = CandidateOf(pass.root, name);
+    if (!candidate) {
+      pass.Add("soft-roce", name, "cannot be judged", Fail(candidate.error()));
+    } else if (*candidate) {
+      pass.Add("soft-roce", name, "its VF is on the host and no attachment has it",
+               Remove(pass, **candidate));
+    }
+  }
+}
+
+// Devices that wait for their next pod: reset now, so that an ADD of another tenant need not.
+//
+// A device has to be idle for a while, and in two passes: a pod that is started again at once gets its
+// devices as they are, and finds none of them in a reset. Devices that kubelet has given out are not idle:
+// their ADD may be on its way. An ADD that meets a reset all the same waits for the device's lock.
+
+namespace {
+
+// Others wait for the rest of the pass; no pod waits for these resets.
+constexpr std::chrono::seconds kLongestShare{5};
+
+// Held by an attachment, or given out by kubelet.
+Result<std::set<std::string>> DevicesInUse(const Root& root, const JournalScan& scan) {
+  std::set<std::string> devices = scan.loose;
+  for (const auto* entries : {&scan.entries, &scan.earlier})
+    for (const JournalEntry& entry : *entries) devices.merge(DevicesOf(entry));
+  for (const UnreadableEntry& entry : scan.unreadable)
+    devices.insert(entry.devices.begin(), entry.devices.end());
+  for (const ContainerDevices& container : RH_TRY(ReadCheckpoint(root)))
+    devices.insert(container.ids.begin(), container.ids.end());
+  return devices;
+}
+
+// Without a policy that can be read nobody knows whether devices may be reset; ADD reports that.
+bool MayReset(const Root& root) {
+  const auto fabric = ReadFabric(root);
+  return fabric && (!*fabric || (*fabric)->policy.reset != ResetPolicy::kNever);
+}
+
+// false: it is somebody's by now.
+Result<bool> Reset(const ReconcilePass& pass, const std::string& device, IdleDevice* idle) {
+  const auto locks = RH_TRY(TryLock(pass.root, {device}));
+  if (!locks || RH_TRY(pass.journal.HoldsDevice(device))) return false;
+  if (RH_TRY(ReadTenant(pass.root, device)) != idle->last) return false;
+  const ResetOutcome outcome = RH_TRY(
+      ResetDevice(pass.root, pass.kernel, pass.journal, device, Describe(idle->last) + " had it before"));
+  idle->cannot_be_reset = !outcome.impossible.empty();
+  return !idle->cannot_be_reset;
+}
+
+}  // namespace
+
+void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
+                      std::map<std::string, IdleDevice>& idle) {
+  if (pass.stopped || !pass.options.repeated) return;
+  const auto before = std::exchange(idle, {});
+  const auto devices = ListTenantDevices(pass.root);
+  if (!devices) return pass.Add("reset", "", "devices cannot be listed", Fail(devices.error()));
+  if (devices->empty() || !MayReset(pass.root)) return;
+  const auto in_use = DevicesInUse(pass.root, scan);
+  if (!in_use) return pass.Add("reset", "", "kubelet's checkpoint cannot be read", Fail(in_use.error()));
+  const auto until = std::chrono::steady_clock::now() + kLongestShare;
+  for (const std::string& device : *devices) {
+    if (in_use->contains(device)) continue;
+    const auto last = ReadTenant(pass.root, device);
+    if (!last || !*last) continue;  // an ADD replaces what cannot be read
+    IdleDevice& one = idle[device] = {**last, now, false};
+    const auto known = before.find(device);
+    if (known == before.end() || known->second.last != one.last) continue;
+    one = known->second;
+    if (one.cannot_be_reset || now - one.since < pass.options.idle) continue;
+    if (pass.stopped || std::chrono::steady_clock::now() >= until) continue;
+    pass.Add("reset", device, Describe(one.last) + " had it", Reset(pass, device, &one));
   }
 }
 

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <optional>
 
-#include "cni/attachment/device_locks.h"
+#include "cni/attachment/acquire.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/release.h"
 #include "cni/attachment/verify.h"

@@ -10,15 +10,35 @@
 // (who the server or the client is was not proved); kInvalid (files that are none).
 #pragma once
 
+#include <sys/socket.h>
+
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
-#include "deviceplugin/support/http/name_lookup.h"
 #include "netns/base/result.h"
 
 namespace railhead {
+
+// Addresses of a host, not later than a deadline.
+//
+// getaddrinfo(3) cannot be interrupted and waits as long as resolv.conf says, so it runs in a
+// thread of its own, which may outlive the call: then its answer is thrown away. Numeric
+// addresses need no thread.
+// Threads: thread-safe. Errors: kTimeout, kUnavailable (the name is not known now).
+
+using Deadline = std::chrono::steady_clock::time_point;
+
+struct SocketAddress {
+  sockaddr_storage address{};
+  socklen_t length = 0;
+};
+
+Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::string& port,
+                                          Deadline deadline);
 
 // PEM in a file or as it is; neither: none.
 struct Pem {

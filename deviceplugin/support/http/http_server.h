@@ -10,6 +10,8 @@
 // too; Stop(), Want() and AwaitEnd() from any. Errors: kIo when it has no descriptors.
 #pragma once
 
+#include <sys/socket.h>
+
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -20,13 +22,28 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/support/http/http_address.h"
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/http/slow_lane.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {
+
+// Where HTTP is served: a numeric IP address and a port.
+//
+//   127.0.0.1:9917   [::1]:9917   [::]:9917 (IPv4, too)   0.0.0.0:9917
+//
+// Names are not looked up: what they stand for may change, and who listens should not.
+// Threads: values and pure functions. Errors: kInvalid.
+
+struct HttpAddress {
+  sockaddr_storage address{};
+  socklen_t length = 0;
+};
+
+Result<HttpAddress> ParseHttpAddress(const std::string& text);
+// As ParseHttpAddress() takes it.
+std::string ToString(const HttpAddress& address);
 
 class HttpServer {
  public:

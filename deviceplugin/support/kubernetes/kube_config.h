@@ -11,6 +11,7 @@
 
 #include <chrono>
 #include <string>
+#include <vector>
 
 #include "deviceplugin/support/http/connection.h"
 #include "netns/base/result.h"
@@ -45,5 +46,14 @@ struct KubeAccess {
 
 // Files are taken below `root`.
 Result<KubeAccess> FindKubeAccess(const Root& root, const KubeConfig& config, const KubeService& service);
+
+// YAML as JSON text, for the kinds of YAML that are read here: kubeconfig files and Kubernetes'
+// objects. What is neither true, false nor null stays text, also numbers. JSON is YAML, too.
+// Threads: pure functions. Errors: kMalformed, with `what` and the line.
+
+Result<std::string> YamlToJson(const std::string& yaml, const std::string& what);
+
+// The documents of a stream, between lines of "---".
+Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, const std::string& what);
 
 }  // namespace railhead

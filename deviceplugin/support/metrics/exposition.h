@@ -13,14 +13,59 @@
 // Ownership: a value. Threads: one.
 #pragma once
 
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <string>
 #include <string_view>
 
-#include "deviceplugin/support/metrics/counter.h"
-
 namespace railhead {
+
+// Counter and LatencyHistogram: what happens is counted where it happens, and read when
+// somebody asks.
+//
+// To count is one relaxed atomic addition, to observe a duration two: neither locks,
+// allocates nor waits. What is read is at most some nanoseconds old, and a histogram's sum
+// may be by one observation ahead of its counts.
+// Threads: thread-safe.
+
+class Counter {
+ public:
+  void Add(std::uint64_t n = 1) { value_.fetch_add(n, std::memory_order_relaxed); }
+  [[nodiscard]] std::uint64_t value() const { return value_.load(std::memory_order_relaxed); }
+
+ private:
+  std::atomic<std::uint64_t> value_{0};
+};
+
+class LatencyHistogram {
+ public:
+  // Allocate's own work is tens of microseconds, beside a durable write of some hundred to
+  // some ten thousand; kubelet gives up after ten seconds at the earliest.
+  static constexpr std::array<std::uint64_t, 14> kBoundsUs = {
+      10, 25, 50, 100, 250, 500, 1'000, 2'500, 5'000, 10'000, 25'000, 100'000, 1'000'000, 10'000'000};
+
+  void Observe(std::chrono::nanoseconds duration) {
+    const auto ns = duration.count() < 0 ? 0 : static_cast<std::uint64_t>(duration.count());
+    std::size_t bucket = 0;
+    while (bucket < kBoundsUs.size() && ns > kBoundsUs[bucket] * 1000) ++bucket;
+    buckets_[bucket].fetch_add(1, std::memory_order_relaxed);
+    sum_ns_.fetch_add(ns, std::memory_order_relaxed);
+  }
+
+  // Within the bound of this index and above the one before; behind the last: above all.
+  [[nodiscard]] std::uint64_t InBucket(std::size_t index) const {
+    return buckets_[index].load(std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::uint64_t sum_ns() const { return sum_ns_.load(std::memory_order_relaxed); }
+
+ private:
+  std::array<std::atomic<std::uint64_t>, kBoundsUs.size() + 1> buckets_{};
+  std::atomic<std::uint64_t> sum_ns_{0};
+};
 
 enum class ExpositionFormat : std::uint8_t { kText, kOpenMetrics };
 enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram, kUnknown };
@@ -70,5 +115,11 @@ class Exposition {
 // By the Accept header of the request; "" is kText.
 ExpositionFormat FormatAccepted(std::string_view accept);
 std::string_view ContentTypeOf(ExpositionFormat format);
+
+// What every Prometheus client tells of its own process, under the names that all use.
+// Source: prometheus.io/docs/instrumenting/writing_clientlibs (process metrics); proc(5).
+// Threads: thread-safe. What cannot be read is left out.
+
+void AppendProcessMetrics(Exposition* page);
 
 }  // namespace railhead

@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 
-#include "deviceplugin/tools/doctor/fact_kinds.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/doctor/finding.h"
 

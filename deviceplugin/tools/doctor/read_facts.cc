@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "cni/protocol/pod_args.h"
+#include "cni/protocol/request.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
@@ -12,9 +12,9 @@
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
-#include "netns/nl/devlink_info.h"
-#include "netns/nl/rdma_order.h"
-#include "netns/nl/vf_list.h"
+#include "netns/nl/devlink.h"
+#include "netns/nl/link_queries.h"
+#include "netns/nl/rdma.h"
 
 namespace railhead::doctor {
 namespace {

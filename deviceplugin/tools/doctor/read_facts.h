@@ -11,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/tools/doctor/fact_kinds.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/result.h"
 #include "netns/base/root.h"

@@ -4,10 +4,15 @@
 #include <algorithm>
 #include <array>
 #include <set>
+#include <string_view>
 
+#include "cni/state/paths.h"
+#include "deviceplugin/tools/doctor/containerd_config.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/json_reader.h"
+#include "netns/ns/netns.h"
 
 namespace railhead::doctor {
 namespace {
@@ -136,6 +141,153 @@ void ReadGpuDriver(const Root& root, NodeFacts* facts) {
   } else {
     facts->gpu.open = (*text)->find("Open Kernel Module") != std::string::npos;
   }
+}
+
+// Whether the directories that other programs own are theirs where railheadd looks for them.
+
+namespace {
+
+constexpr const char* kDefaultKubeletRoot = "/var/lib/kubelet";
+constexpr std::string_view kRootDir = "--root-dir";
+
+// Of its command line: the option is in no configuration file (cmd/kubelet/app/options).
+std::string RootDirOf(const std::string& command_line) {
+  std::string root_dir = kDefaultKubeletRoot;
+  const auto words = Split(command_line, '\0');
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    std::string_view word = words[i];
+    if (word.starts_with("--root-dir=")) root_dir = word.substr(kRootDir.size() + 1);
+    if (word == kRootDir && i + 1 < words.size()) root_dir = words[i + 1];
+  }
+  while (root_dir.size() > 1 && root_dir.ends_with('/')) root_dir.pop_back();
+  return root_dir;
+}
+
+Result<bool> IsSameDirectory(const std::string& ours, const std::string& theirs) {
+  struct stat one {};
+  struct stat other {};
+  if (::stat(theirs.c_str(), &other) != 0) return FailSys(errno, "looking at " + theirs);
+  if (::stat(ours.c_str(), &one) != 0) return false;
+  return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+}  // namespace
+
+Fact<KubeletFacts> ReadKubelet(const Root& root) {
+  const std::string proc = root.Path("/proc/");
+  const auto names = ListDirectory(proc);
+  if (!names) return Fact<KubeletFacts>::Unknown(Describe(names.error()));
+  for (const std::string& name : names->value_or(std::vector<std::string>{})) {
+    if (!ParseInt(name)) continue;
+    const auto command = ReadAttribute(proc + name + "/comm");
+    if (!command || *command != "kubelet") continue;
+    const auto line = ReadFile(proc + name + "/cmdline");
+    if (!line) return Fact<KubeletFacts>::Unknown(Describe(line.error()));
+    KubeletFacts facts;
+    facts.root_dir = RootDirOf(line->value_or(""));
+    facts.has_our_pods = Fact<bool>::Of(
+        IsSameDirectory(paths::KubeletPods(root), proc + name + "/root" + facts.root_dir + "/pods"));
+    return facts;
+  }
+  return Fact<KubeletFacts>::Unknown("no process called kubelet is seen");
+}
+
+Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root) {
+  std::vector<std::string> hidden;
+  for (const char* directory : kNetnsDirectories) {
+    if (!Exists(root.Path(directory))) continue;
+    const auto sees = SeesMountsOfHost(root, directory);
+    if (!sees) return Fact<std::vector<std::string>>::Unknown(Describe(sees.error()));
+    if (!*sees) hidden.emplace_back(directory);
+  }
+  return hidden;
+}
+
+// The container runtime's configuration, and other users of the node's devices.
+
+namespace {
+
+constexpr const char* kSocketDirectory = "/var/lib/kubelet/device-plugins";
+constexpr const char* kRegistryDirectory = "/var/lib/kubelet/plugins_registry";
+constexpr const char* kCniDirectory = "/etc/cni/net.d";
+
+// How plugins name a device in their configuration: host-device, sriov-cni, macvlan, ipvlan.
+constexpr std::array kDeviceFields = {"device", "pciBusID", "deviceID", "master"};
+
+Fact<std::vector<std::string>> ReadSockets(const Root& root) {
+  using Names = Fact<std::vector<std::string>>;
+  std::vector<std::string> sockets;
+  bool any = false;
+  for (const char* directory : {kSocketDirectory, kRegistryDirectory}) {
+    const auto names = ListDirectory(root.Path(directory));
+    if (!names) return Names::Unknown(Describe(names.error()));
+    if (!*names) continue;
+    any = true;
+    for (const std::string& name : **names) {
+      const bool ours = name == "kubelet.sock" || name.starts_with("railhead-");
+      if (name.ends_with(".sock") && !ours) sockets.push_back(name);
+    }
+  }
+  if (!any) return Names::Unknown(std::string("there is no ") + kSocketDirectory);
+  return sockets;
+}
+
+CniUse UseOf(const std::string& file, JsonReader plugin) {
+  CniUse use;
+  use.file = file;
+  use.type = plugin.String("type").value_or("");
+  for (const char* field : kDeviceFields) {
+    if (auto device = plugin.String(field)) use.devices.push_back(*std::move(device));
+  }
+  return use;
+}
+
+// A file that is no CNI configuration is the runtime's to complain about.
+void AddUses(const std::string& file, const std::string& text, std::vector<CniUse>* uses) {
+  const auto document = JsonDocument::Parse(text, file);
+  if (!document) return;
+  JsonReader reader = document->Root();
+  if (!reader.status()) return;
+  if (!reader.Has("plugins")) {
+    uses->push_back(UseOf(file, reader));
+    return;
+  }
+  for (const JsonReader& plugin : reader.Objects("plugins")) uses->push_back(UseOf(file, plugin));
+}
+
+bool IsConfiguration(const std::string& name) {
+  return name.ends_with(".conf") || name.ends_with(".conflist") || name.ends_with(".json");
+}
+
+Fact<std::vector<CniUse>> ReadCni(const Root& root) {
+  using Uses = Fact<std::vector<CniUse>>;
+  const auto names = ListDirectory(root.Path(kCniDirectory));
+  if (!names) return Uses::Unknown(Describe(names.error()));
+  if (!*names) return Uses::Unknown(std::string("there is no ") + kCniDirectory);
+  std::vector<CniUse> uses;
+  for (const std::string& name : **names) {
+    if (!IsConfiguration(name)) continue;
+    const auto text = ReadFile(root.Path(kCniDirectory) + "/" + name);
+    if (!text) return Uses::Unknown(Describe(text.error()));
+    if (*text) AddUses(name, **text, &uses);
+  }
+  return uses;
+}
+
+}  // namespace
+
+void ReadRuntime(const Root& root, FactKinds kinds, NodeFacts* facts) {
+  if (kinds.Has(FactKind::kCdi)) {
+    std::vector<std::string> running;
+    if (facts->runtimes) {
+      for (const ProcessFacts& process : *facts->runtimes) running.push_back(process.name);
+    }
+    facts->cdi = ReadCdiSwitch(root, running);
+  }
+  if (kinds.Has(FactKind::kSockets)) facts->plugin_sockets = ReadSockets(root);
+  if (kinds.Has(FactKind::kCni)) facts->cni = ReadCni(root);
+  if (kinds.Has(FactKind::kKubelet)) facts->kubelet = ReadKubelet(root);
+  if (kinds.Has(FactKind::kNetns)) facts->hidden_netns = ReadHiddenDirectories(root);
 }
 
 }  // namespace railhead::doctor

@@ -7,9 +7,11 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/network.h"
-#include "deviceplugin/tools/migrate/section.h"
+#include "deviceplugin/tools/migrate/report.h"
 #include "netns/base/result.h"
 
 namespace railhead::migrate {
@@ -18,5 +20,12 @@ namespace railhead::migrate {
 Result<void> TranslateIpam(const Section& ipam, const Options& options, Network* network);
 // Has the rail at `rail` ("/rails/0") say what the network's ipam said.
 void MoveAddressesToRail(const std::string& rail, const Options& options, Network* network);
+
+// The addresses that host-local has given on a node: how they stay their pods'.
+// Threads: pure function.
+
+// Adds to `imports` what is to be run on the node.
+DocumentReport ReportHeld(const HeldAddresses& held, const std::vector<Network>& networks,
+                          std::vector<std::string>* imports);
 
 }  // namespace railhead::migrate

@@ -6,8 +6,8 @@
 // Threads: pure functions.
 #pragma once
 
+#include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/network.h"
-#include "deviceplugin/tools/migrate/section.h"
 
 namespace railhead::migrate {
 

@@ -6,11 +6,9 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/tools/migrate/held_addresses.h"
-#include "deviceplugin/tools/migrate/policy.h"
-#include "deviceplugin/tools/migrate/rails.h"
+#include "deviceplugin/tools/migrate/addresses.h"
+#include "deviceplugin/tools/migrate/network.h"
 #include "deviceplugin/tools/migrate/resources.h"
-#include "deviceplugin/tools/migrate/sriovdp_to_fabric.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 

@@ -72,4 +72,21 @@ Result<void> CheckNetwork(const Network& network);
 // As `kubectl apply -f` takes it.
 std::string NetworkAsText(const Network& network);
 
+// What migrated networks need of fabric.json's `policy`: sriov-cni let their authors say everything, railhead
+// asks root. What the networks said so far goes on being allowed to them, and to no others.
+// Threads: pure function. Errors: those of reading the networks' configurations.
+
+// Adds `policy` to the fabric if a network needs it, with one entry for each, and a remark to the network.
+Result<void> AddPolicy(OrderedJson* fabric, std::vector<Network>* networks);
+
+// What the networks of one rail have in common becomes the rail's.
+//
+// A rail says VLAN, MTU and addresses for all its devices, whatever network they are attached by. So
+// they move there only when the rail's networks all say the same, and name a resource that is of this rail
+// alone; otherwise each network goes on saying it by itself, which comes to the same.
+// Threads: pure function.
+
+// `fabric`: rails and pools. Changes those and the networks; says so in their ledgers.
+void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Network>* networks);
+
 }  // namespace railhead::migrate

@@ -4,9 +4,12 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "deviceplugin/services/health/drains.h"
@@ -14,11 +17,46 @@
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/tools/doctor/report.h"
-#include "deviceplugin/tools/precheck/report.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "netns/base/result.h"
 
 namespace railhead::precheck {
+
+// What `railctl precheck` found: is this node fit to join?
+//
+// Threads: values and pure functions.
+
+// In the order of severity.
+enum class Fitness : std::uint8_t {
+  kSkipped,  // by the command line
+  kFit,
+  kUnknown,  // it could not be judged
+  kUnfit,
+};
+
+// "skipped", "fit", "unknown", "unfit"
+std::string_view NameOf(Fitness fitness);
+
+struct Finding {
+  std::string check;
+  Fitness fitness = Fitness::kUnknown;
+  std::vector<std::string> details;  // what was seen
+  std::string fix;                   // what to do about it; "" where nothing is to be done
+
+  bool operator==(const Finding&) const = default;
+};
+
+struct Report {
+  std::string node;
+  std::vector<Finding> findings;  // in the order of the checks
+
+  // The worst; kUnknown when nothing was checked.
+  [[nodiscard]] Fitness Verdict() const;
+};
+
+nlohmann::json ReportAsJson(const Report& report);
+// The verdict comes last, where people look.
+std::string ReportAsText(const Report& report);
 
 // As with `railctl doctor --strict`: warnings count. What doctor skips, it does for a reason, and is well.
 Finding JudgeDoctor(const doctor::Report& report);

@@ -10,7 +10,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/health_json.h"
 #include "deviceplugin/services/health/state_file.h"

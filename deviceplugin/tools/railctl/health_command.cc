@@ -1,4 +1,6 @@
 // railctl health: what railheadd has seen of every device, from its state file.
+#include "deviceplugin/tools/railctl/health_command.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <memory>
@@ -7,9 +9,9 @@
 
 #include "deviceplugin/services/health/health_json.h"
 #include "deviceplugin/services/health/recording.h"
+#include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/health_text.h"
 #include "deviceplugin/tools/railctl/print.h"
 
 namespace railhead::railctl {
@@ -122,6 +124,29 @@ void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
       ->excludes(device);
   command->footer("Exit status 1 when a device is Unhealthy.");
   command->callback([options, &root, status] { *status = RunHealth(root, *options); });
+}
+
+std::string TextOf(const std::vector<HealthReason>& reasons) {
+  std::string text;
+  for (const HealthReason& reason : reasons) {
+    if (!text.empty()) text += "; ";
+    text.append(NameOf(reason.rule)).append(": ").append(reason.text);
+  }
+  return text;
+}
+
+std::string WhoOf(const HealthRecord& record) {
+  const std::string vfs =
+      record.vfs == 0 ? "" : std::to_string(record.vfs) + (record.vfs == 1 ? " VF" : " VFs");
+  if (vfs.empty()) return record.device;
+  return record.itself ? record.device + " and " + vfs : vfs + " of " + record.device;
+}
+
+std::string WhatOf(const HealthRecord& record) {
+  std::string text = TextOf(record.started);
+  if (!record.ended.empty())
+    text.append(text.empty() ? "" : "; ").append("over: ").append(TextOf(record.ended));
+  return text;
 }
 
 }  // namespace railhead::railctl

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "deviceplugin/node/topology/topology_config.h"
-#include "deviceplugin/tools/install/programs.h"
+#include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/config_errors.h"
+#include "deviceplugin/tools/railctl/config_command.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 

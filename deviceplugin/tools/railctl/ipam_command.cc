@@ -1,14 +1,21 @@
 // railctl ipam: the node's addresses.
+#include "deviceplugin/tools/railctl/ipam_command.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
+#include "cni/protocol/request.h"
 #include "deviceplugin/services/health/health_json.h"
-#include "deviceplugin/services/reconcile/address_facts.h"
+#include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/ipam_report.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
+#include "netns/base/node.h"
 
 namespace railhead::railctl {
 namespace {
@@ -178,6 +185,176 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
                            });
   release.first->add_option("address", release.second->which, "10.100.0.17")->required();
   release.first->add_flag("--force", release.second->force, "also when it may be in use");
+}
+
+namespace {
+
+std::string LeakOf(const AddressRecord& record, const AddressHolders& holders, const std::string& boot_id) {
+  if (record.state != AddressState::kHeld) return {};
+  if (record.boot_id != boot_id) return "it was given before this boot, which no container survived";
+  if (!holders.complete() || holders.Attachment(record) != nullptr || holders.IsRemembered(record)) return {};
+  return "no attachment of railhead has it, and no runtime remembers its container: its DEL never came";
+}
+
+std::string Since(const AddressRecord& record) {
+  return FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(record.wall_seconds)));
+}
+
+const char* StateWord(AddressState state) {
+  switch (state) {
+    case AddressState::kHeld:
+      return "held";
+    case AddressState::kResting:
+      return "resting";
+    case AddressState::kQuarantined:
+      return "quarantined";
+  }
+  return "unknown";
+}
+
+}  // namespace
+
+Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
+  AddressReport report;
+  std::vector<AddressRecord> records;
+  {
+    const auto store = RH_TRY(AddressStore::OpenExisting(root));
+    if (!store) return std::nullopt;
+    records = RH_TRY(store->List());
+    report.damage = RH_TRY(store->Verify());
+  }
+  // After the store: whoever is in it by then has written its journal entry before.
+  const auto holders = RH_TRY(AddressHolders::Read(root));
+  const std::string boot_id = RH_TRY(BootId(root));
+  report.complete = holders.complete();
+  for (AddressRecord& record : records) {
+    KnownAddress known;
+    const JournalEntry* entry = record.state == AddressState::kHeld ? holders.Attachment(record) : nullptr;
+    known.attached = entry != nullptr;
+    if (entry != nullptr) known.pod = PodName(entry->cni_args);
+    known.leak = LeakOf(record, holders, boot_id);
+    known.record = std::move(record);
+    report.addresses.push_back(std::move(known));
+  }
+  std::sort(report.addresses.begin(), report.addresses.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.record.pool, a.record.address) < std::tie(b.record.pool, b.record.address);
+  });
+  return report;
+}
+
+std::vector<Row> AsRows(const std::vector<KnownAddress>& addresses) {
+  std::vector<Row> rows = {{"ADDRESS", "POOL", "STATE", "SINCE", "CONTAINER", "INTERFACE", "NETWORK", "POD"}};
+  rows.reserve(addresses.size() + 1);
+  for (const KnownAddress& known : addresses) {
+    const AddressRecord& record = known.record;
+    rows.push_back({record.address.ToString(), record.pool,
+                    known.leak.empty() ? StateWord(record.state) : "leaked", Since(record),
+                    record.owner.container, record.owner.ifname, record.owner.network, known.pod});
+  }
+  return rows;
+}
+
+nlohmann::json AsJson(const KnownAddress& known) {
+  const AddressRecord& record = known.record;
+  nlohmann::json json = {{"address", record.address.ToString()},
+                         {"pool", record.pool},
+                         {"state", StateWord(record.state)},
+                         {"since", Since(record)},
+                         {"container", record.owner.container},
+                         {"interface", std::string(AttachmentIfname(record.owner))},
+                         {"network", record.owner.network},
+                         {"bootId", record.boot_id},
+                         {"attached", known.attached}};
+  if (!LinkName(record.owner).empty()) json["link"] = std::string(LinkName(record.owner));
+  if (!known.pod.empty()) json["pod"] = known.pod;
+  if (!known.leak.empty()) json["leak"] = known.leak;
+  return json;
+}
+
+// railctl ipam blocks: what this node leases of the rails' subnets.
+
+namespace {
+
+struct Lease {
+  std::optional<NodeLease> node;
+  std::vector<NodeBlock> blocks;
+  std::vector<std::size_t> in_use;  // of each block: addresses that are not free
+  std::string invalid;              // why nothing is given from them; empty: it is
+};
+
+std::size_t InUse(const NodeBlock& block, const std::vector<AddressRecord>& records) {
+  std::size_t count = 0;
+  for (const AddressRecord& record : records) {
+    if (record.pool == block.pool && block.range.Contains(record.address)) ++count;
+  }
+  return count;
+}
+
+Result<Lease> ReadLease(const Root& root) {
+  Lease lease;
+  auto store = RH_TRY(AddressStore::OpenExisting(root));
+  if (!store) return lease;
+  const auto read = store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
+    lease.node = RH_TRY(ReadNodeLease(txn));
+    const auto valid = lease.node ? lease.node->CheckValid(now) : Result<void>();
+    if (!valid) lease.invalid = valid.error().message;
+    lease.blocks = RH_TRY(ReadAllNodeBlocks(txn));
+    return false;  // nothing to write
+  });
+  if (!read) return Fail(read.error());
+  const auto records = RH_TRY(store->List());
+  for (const NodeBlock& block : lease.blocks) lease.in_use.push_back(InUse(block, records));
+  return lease;
+}
+
+void PrintLease(const Lease& lease) {
+  if (!lease.node) {
+    (void)std::printf(
+        "this node leases nothing: its rails have ranges of their own, or railheadd has not run yet\n");
+    return;
+  }
+  std::vector<Row> rows = {{"BLOCK", "POOL", "NUMBER", "STATE", "IN USE"}};
+  for (std::size_t i = 0; i < lease.blocks.size(); ++i) {
+    const NodeBlock& block = lease.blocks[i];
+    rows.push_back({block.range.ToString(), block.pool, std::to_string(block.index),
+                    std::string(NameOf(block.state)), std::to_string(lease.in_use[i])});
+  }
+  PrintTable(rows);
+  if (!lease.invalid.empty()) (void)std::printf("nothing is given from them: %s\n", lease.invalid.c_str());
+}
+
+void PrintAsJson(const Lease& lease) {
+  nlohmann::json blocks = nlohmann::json::array();
+  for (std::size_t i = 0; i < lease.blocks.size(); ++i) {
+    const NodeBlock& block = lease.blocks[i];
+    blocks.push_back({{"pool", block.pool},
+                      {"number", block.index},
+                      {"first", block.range.first.ToString()},
+                      {"last", block.range.last.ToString()},
+                      {"state", std::string(NameOf(block.state))},
+                      {"inUse", lease.in_use[i]}});
+  }
+  nlohmann::json json = {{"blocks", std::move(blocks)}, {"given", lease.node && lease.invalid.empty()}};
+  if (lease.node) json["node"] = lease.node->node;
+  if (!lease.invalid.empty()) json["because"] = lease.invalid;
+  PrintJson(json);
+}
+
+int RunBlocks(const Root& root, bool as_json) {
+  const auto lease = ReadLease(root);
+  if (!lease) return Complain(lease.error(), kFailed);
+  as_json ? PrintAsJson(*lease) : PrintLease(*lease);
+  return lease->invalid.empty() ? kDone : kFailed;
+}
+
+}  // namespace
+
+void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status) {
+  auto as_json = std::make_shared<bool>(false);
+  CLI::App* blocks = ipam->add_subcommand("blocks", "what this node leases of the rails' subnets");
+  blocks->add_flag("--json", *as_json, "as JSON");
+  blocks->footer("Exit status 1 when nothing may be given from them now.");
+  blocks->callback([as_json, &root, status] { *status = RunBlocks(root, *as_json); });
 }
 
 }  // namespace railhead::railctl

@@ -10,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include "cni/attachment/device_locks.h"
+#include "cni/attachment/acquire.h"
 #include "cni/attachment/pod_network.h"
-#include "cni/attachment/recover.h"
 #include "cni/attachment/release.h"
-#include "cni/protocol/pod_args.h"
+#include "cni/protocol/request.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"

@@ -7,10 +7,10 @@
 #include <vector>
 
 #include "deviceplugin/node/resources/sriovdp_config.h"
+#include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/migration.h"
-#include "deviceplugin/tools/migrate/read_documents.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/config_errors.h"
+#include "deviceplugin/tools/railctl/config_command.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 

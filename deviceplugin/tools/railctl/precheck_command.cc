@@ -12,7 +12,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
-#include "deviceplugin/node/resources/fabric_pools.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
 #include "deviceplugin/tools/doctor/report.h"
 #include "deviceplugin/tools/precheck/judges.h"

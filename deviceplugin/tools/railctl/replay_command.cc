@@ -11,7 +11,7 @@
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/replay.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/health_text.h"
+#include "deviceplugin/tools/railctl/health_command.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 #include "netns/json/json_reader.h"

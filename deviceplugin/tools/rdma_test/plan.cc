@@ -4,8 +4,8 @@
 #include <set>
 #include <utility>
 
-#include "cni/protocol/pod_args.h"
-#include "deviceplugin/support/http/http_address.h"
+#include "cni/protocol/request.h"
+#include "deviceplugin/support/http/http_server.h"
 #include "netns/base/text.h"
 
 namespace railhead::rdmatest {

@@ -10,7 +10,7 @@
 #include <memory>
 #include <string>
 
-#include "deviceplugin/support/http/http_address.h"
+#include "deviceplugin/support/http/http_server.h"
 #include "deviceplugin/tools/rdma_test/end_process.h"
 #include "deviceplugin/tools/rdma_test/session.h"
 

@@ -17,14 +17,14 @@ DEFAULTS = {
     ("fabric.md", "`addresses`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
     ("fabric.md", "`addresses`", "conflictProbeMs"): ("cni/fabric/fabric.h", r"kDefaultConflictProbeMs = (\d+)"),
     ("fabric.md", "`addresses.store`", "type"): ("ipam/lease/settings.cc", r'"type"\)\.value_or\("(\w+)"\)'),
-    ("fabric.md", "`addresses.store`", "blockSize"): ("ipam/lease/settings.h", r"block_size = (\d+);"),
-    ("fabric.md", "`addresses.store`", "renewSeconds"): ("ipam/lease/settings.h", r"renew = std::chrono::(\w+\(\d+\))"),
-    ("fabric.md", "`addresses.store`", "fenceSeconds"): ("ipam/lease/settings.h", r"fence = std::chrono::(\w+\(\d+\))"),
+    ("fabric.md", "`addresses.store`", "blockSize"): ("ipam/lease/context.h", r"block_size = (\d+);"),
+    ("fabric.md", "`addresses.store`", "renewSeconds"): ("ipam/lease/context.h", r"renew = std::chrono::(\w+\(\d+\))"),
+    ("fabric.md", "`addresses.store`", "fenceSeconds"): ("ipam/lease/context.h", r"fence = std::chrono::(\w+\(\d+\))"),
     ("fabric.md", "`addresses.store`", "reclaimSeconds"):
-        ("ipam/lease/settings.h", r"reclaim = std::chrono::(\w+\(\d+\))"),
-    ("fabric.md", "`addresses.store.etcd`", "prefix"): ("deviceplugin/services/address_leasing/etcd_config.h", r'prefix = "([^"]+)"'),
+        ("ipam/lease/context.h", r"reclaim = std::chrono::(\w+\(\d+\))"),
+    ("fabric.md", "`addresses.store.etcd`", "prefix"): ("deviceplugin/services/address_leasing/etcd_store.h", r'prefix = "([^"]+)"'),
     ("fabric.md", "`addresses.store.etcd`", "timeoutSeconds"):
-        ("deviceplugin/services/address_leasing/etcd_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+        ("deviceplugin/services/address_leasing/etcd_store.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("fabric.md", "`addresses.store.kubernetes`", "timeoutSeconds"):
         ("deviceplugin/support/kubernetes/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("fabric.md", "`handoff`", "topology"): ("cni/fabric/handoff_fields.cc", r'"topology"\)\.value_or\("(\w+)"\)'),
@@ -95,7 +95,7 @@ class Sources:
         return keys | ({"ips"} if self.all(r"(ReadIps\(\*runtime\))") else set())
 
     def error_codes(self):
-        return self.all(r"kCni\w+ = (\d+);", "cni/protocol/cni_error.h")
+        return self.all(r"kCni\w+ = (\d+);", "cni/protocol/cni_result.h")
 
     def paths(self):
         found = self.all(r'"((?:/run|/var/run|/var/lib|/opt|/etc)/[^" ]+)"')

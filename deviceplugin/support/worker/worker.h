@@ -1,0 +1,143 @@
+// Heartbeat: a thread's word on when it will be heard of again.
+//
+// Each time it begins to work or to wait it says within which time it will say so again. One
+// that has missed that hangs: in a system call, a lock, or a wake-up that never came.
+// Ownership: the thread borrows it. Threads: thread-safe.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/unique_fd.h"
+#include "netns/nl/uevents.h"
+
+namespace railhead {
+
+class Heartbeat {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  void Within(std::chrono::nanoseconds limit) { due_ = (Clock::now() + limit).time_since_epoch().count(); }
+  // There is nothing to wait for: until the next Within() it is never late.
+  void Rest() { due_ = kNever; }
+
+  [[nodiscard]] bool IsLate(Clock::time_point now = Clock::now()) const {
+    return now.time_since_epoch().count() > due_;
+  }
+
+ private:
+  static constexpr Clock::rep kNever = Clock::duration::max().count();
+  std::atomic<Clock::rep> due_{kNever};
+};
+
+// The threads without which railheadd is of no use.
+struct Heartbeats {
+  Heartbeat advertiser;
+  Heartbeat registrar;
+  Heartbeat reconciler;
+  Heartbeat binder;
+  Heartbeat provisioner;  // of a start that takes long
+};
+
+// NodeEvents: one thing to wait for, out of all that may change what this node offers.
+//
+//   hardware   the kernel's device events (netns/nl/uevents.h)
+//   files      something happened in the directory of a watched file. A ConfigMap is
+//              replaced by renaming a link beside the file, so all of the directory counts.
+//   woken      Wake() was called
+//
+// Events only say that it is worth looking; what has changed, who looks finds.
+// Ownership: owns its descriptors. Threads: one waits, any may call Wake().
+// Errors: kIo when there are no descriptors.
+
+class NodeEvents {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  struct Seen {
+    bool hardware = false;
+    bool files = false;
+    bool woken = false;
+    [[nodiscard]] bool Any() const { return hardware || files || woken; }
+  };
+
+  // Where the kernel gives no device events (no CAP, odd sandbox) blind() says why, and the
+  // caller has only its own clock. `open`: for tests.
+  using OpenUevents = std::function<Result<Uevents>()>;
+  static Result<NodeEvents> Open(OpenUevents open = &Uevents::Open);
+
+  [[nodiscard]] const std::optional<Error>& blind() const { return blind_; }
+  // Tries again to follow the hardware, if it is not followed.
+  void TryHardware();
+
+  // Watches the directories of these files, and no others any more. Directories that do not
+  // exist yet are looked for at each call.
+  void WatchFiles(const std::vector<std::string>& paths);
+  // Returns at the first event, or when `until` has come.
+  Seen Wait(Clock::time_point until);
+  void Wake() const;
+
+ private:
+  NodeEvents(OpenUevents open, UniqueFd files, UniqueFd wake)
+      : open_(std::move(open)), files_(std::move(files)), wake_(std::move(wake)) {}
+
+  OpenUevents open_;
+  std::optional<Uevents> hardware_;
+  std::optional<Error> blind_;
+  UniqueFd files_;
+  UniqueFd wake_;
+  std::map<std::string, int> watches_;  // directory -> inotify's number
+};
+
+// A thread of passes: one at once, then one every interval, give or take a fifth (so that the
+// nodes of a cluster do not do it all at the same moment).
+//
+// Threads: its own one calls `run`; Stop() and the waits from any other.
+
+class PassLoop {
+ public:
+  struct Pass {
+    std::function<void()> run;
+    std::function<void()> stop;  // a pass that runs ends before its next step, later ones at once
+  };
+
+  PassLoop(std::chrono::seconds interval, Pass pass);
+  // Ends the thread, however long its step takes.
+  ~PassLoop();
+  PassLoop(const PassLoop&) = delete;
+  PassLoop& operator=(const PassLoop&) = delete;
+
+  // true when the first pass is over, false at the limit or when stopped before.
+  bool AwaitFirst(std::chrono::milliseconds limit);
+  // The pass that runs ends before its next step.
+  void Stop();
+  // Whether the thread has ended.
+  bool AwaitEnd(std::chrono::milliseconds limit);
+
+ private:
+  void Loop();
+  std::chrono::milliseconds Pause();
+
+  const std::chrono::seconds interval_;
+  const Pass pass_;
+  std::minstd_rand random_;
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool first_over_ = false;
+  bool stopped_ = false;
+  bool ended_ = false;
+  std::thread thread_;  // last: it uses all of the others
+};
+
+}  // namespace railhead

@@ -1,0 +1,258 @@
+#include "deviceplugin/tools/install/install.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead {
+namespace {
+
+constexpr mode_t kModeBits = 07777;
+
+bool HasMode(const std::string& path, mode_t mode) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode) &&
+         (status.st_mode & kModeBits) == mode;
+}
+
+}  // namespace
+
+std::string_view NameOf(InstallOutcome outcome) {
+  switch (outcome) {
+    case InstallOutcome::kInstalled:
+      return "installed";
+    case InstallOutcome::kReplaced:
+      return "replaced";
+    case InstallOutcome::kUnchanged:
+      break;
+  }
+  return "unchanged";
+}
+
+Result<InstallDirectory> InstallDirectory::Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.valid()) {
+    Error error = SysError(errno, "opening directory " + path);
+    error.hint = "make the directory, or name the one that is meant";
+    return Fail(std::move(error));
+  }
+  while (::flock(fd.get(), LOCK_EX) != 0) {
+    if (errno != EINTR) return FailSys(errno, "locking directory " + path);
+  }
+  return InstallDirectory(path, std::move(fd));
+}
+
+std::string InstallDirectory::PathOf(std::string_view name) const {
+  return std::string(path_).append("/").append(name);
+}
+
+Result<InstallOutcome> InstallDirectory::Compare(const FileToInstall& file, mode_t mode) const {
+  const std::string path = PathOf(file.name);
+  const auto there = RH_TRY(ReadFile(path, kMaxInstalledSize));
+  if (!there) return InstallOutcome::kInstalled;
+  return *there == file.content && HasMode(path, mode) ? InstallOutcome::kUnchanged
+                                                       : InstallOutcome::kReplaced;
+}
+
+Result<std::vector<InstalledFile>> InstallDirectory::Put(const std::vector<FileToInstall>& files,
+                                                         mode_t mode) const {
+  std::vector<InstalledFile> done;
+  std::vector<FileContent> changed;
+  for (const FileToInstall& file : files) {
+    const auto outcome = RH_TRY(Compare(file, mode));
+    done.push_back({file.name, outcome});
+    if (done.back().outcome != InstallOutcome::kUnchanged) {
+      changed.push_back({PathOf(file.name), file.content});
+    } else {
+      // Of an installer that was killed: all others wait for us.
+      RH_TRY(RemoveFile(PathOf(file.name) + std::string(kTemporarySuffix)));
+    }
+  }
+  if (!changed.empty()) RH_TRY(WriteAllAtomic(std::move(changed), Sync::kDurable, mode));
+  return done;
+}
+
+namespace {
+
+// A program that prints its version needs milliseconds; a disk that has to spin up, seconds.
+constexpr std::chrono::seconds kAnswerWithin{30};
+constexpr mode_t kMode = 0755;
+
+Result<FileToInstall> ReadProgram(const std::string& path, const std::string& name) {
+  auto content = RH_TRY(ReadFile(path, kMaxInstalledSize));
+  if (!content) {
+    return Fail(ErrorCode::kNotFound, "there is no " + path,
+                "name the directory that has railhead and railhead-ipam with --from");
+  }
+  return FileToInstall{name, std::move(*content)};
+}
+
+// What does not run here would not run for the container runtime either.
+Result<std::string> OurVersion(const std::string& path, const std::string& name) {
+  auto version = AskVersion(path, name, kAnswerWithin);
+  if (!version) {
+    return Fail(ErrorCode::kInvalid, path + " does not tell its version: it is damaged, or no " + name,
+                "run " + path + " --version");
+  }
+  return std::move(*version);
+}
+
+Result<void> RefuseOlder(const InstalledProgram& program, const std::string& path) {
+  if (!program.previous || *ParseVersion(*program.previous) <= *ParseVersion(program.version)) return {};
+  return Fail(ErrorCode::kConflict,
+              path + " is version " + *program.previous + ", newer than " + program.version + "; it is kept",
+              "to go back to the older one: --force");
+}
+
+}  // namespace
+
+Result<std::vector<InstalledProgram>> InstallPrograms(const ProgramOrder& order) {
+  const InstallDirectory directory = RH_TRY(InstallDirectory::Open(order.to));
+  std::vector<FileToInstall> files;
+  std::vector<InstalledProgram> programs;
+  for (const std::string& name : order.names) {
+    const std::string ours = order.from + "/" + name;
+    const std::string hosts = directory.PathOf(name);
+    files.push_back(RH_TRY(ReadProgram(ours, name)));
+    const auto version = RH_TRY(OurVersion(ours, name));
+    InstalledProgram program{name, InstallOutcome::kUnchanged, version,
+                             AskVersion(hosts, name, kAnswerWithin)};
+    if (!order.force) RH_TRY(RefuseOlder(program, hosts));
+    programs.push_back(std::move(program));
+  }
+  const auto installed = RH_TRY(directory.Put(files, kMode));
+  for (std::size_t i = 0; i < programs.size(); ++i) programs[i].outcome = installed[i].outcome;
+  return programs;
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr std::size_t kMaxAnswer = 256;
+
+bool IsIdentifier(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
+  });
+}
+
+// Numbers before words, numbers by value, words by their bytes.
+std::weak_ordering CompareIdentifiers(const std::string& a, const std::string& b) {
+  const auto number_a = ParseInt(a);
+  const auto number_b = ParseInt(b);
+  if (number_a && number_b) return *number_a <=> *number_b;
+  if (number_a.has_value() != number_b.has_value()) {
+    return number_a ? std::weak_ordering::less : std::weak_ordering::greater;
+  }
+  return a <=> b;
+}
+
+// False when it has not ended by then.
+bool AwaitEnd(pid_t pid, std::chrono::milliseconds limit) {
+  const auto deadline = Clock::now() + limit;
+  const UniqueFd ended(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  for (;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd polled{ended.get(), POLLIN, 0};
+    const int ready =
+        ended.valid() && left.count() > 0 ? ::poll(&polled, 1, static_cast<int>(left.count())) : 0;
+    if (ready < 0 && errno == EINTR) continue;
+    return ready > 0;
+  }
+}
+
+// What is in the pipe by now; a program that has filled it has not ended.
+std::string ReadAnswer(int fd) {
+  (void)::fcntl(fd, F_SETFL, O_NONBLOCK);
+  std::array<char, kMaxAnswer> buffer{};
+  const ssize_t n = ::read(fd, buffer.data(), buffer.size());
+  return {buffer.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0))};
+}
+
+// Its output goes to `out`, what it says of errors nowhere. It gets no environment.
+std::optional<pid_t> Spawn(const std::string& path, int out) {
+  posix_spawn_file_actions_t actions;
+  ::posix_spawn_file_actions_init(&actions);
+  ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  std::string name = path;
+  std::string option = "--version";
+  const std::array<char*, 3> arguments{name.data(), option.data(), nullptr};
+  const std::array<char*, 1> environment{nullptr};
+  pid_t pid = 0;
+  const int error =
+      ::posix_spawn(&pid, path.c_str(), &actions, nullptr, arguments.data(), environment.data());
+  ::posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return std::nullopt;
+  return pid;
+}
+
+}  // namespace
+
+std::weak_ordering Version::operator<=>(const Version& other) const {
+  if (const auto order = numbers <=> other.numbers; order != 0) return order;
+  // A prerelease comes before its release.
+  if (prerelease.empty() != other.prerelease.empty()) {
+    return prerelease.empty() ? std::weak_ordering::greater : std::weak_ordering::less;
+  }
+  return std::lexicographical_compare_three_way(prerelease.begin(), prerelease.end(),
+                                                other.prerelease.begin(), other.prerelease.end(),
+                                                CompareIdentifiers);
+}
+
+std::optional<Version> ParseVersion(std::string_view text) {
+  text = text.substr(0, text.find('+'));
+  Version version;
+  if (const auto dash = text.find('-'); dash != std::string_view::npos) {
+    version.prerelease = Split(text.substr(dash + 1), '.');
+    if (!std::all_of(version.prerelease.begin(), version.prerelease.end(), IsIdentifier)) return std::nullopt;
+    text = text.substr(0, dash);
+  }
+  const auto parts = Split(text, '.');
+  if (parts.size() != version.numbers.size()) return std::nullopt;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    const auto number = ParseInt(parts[i]);
+    if (!number || *number < 0) return std::nullopt;
+    version.numbers.at(i) = *number;
+  }
+  return version;
+}
+
+std::optional<std::string> AskVersion(const std::string& path, std::string_view name,
+                                      std::chrono::milliseconds limit) {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  const UniqueFd in(ends[0]);
+  UniqueFd out(ends[1]);
+  const auto pid = Spawn(path, out.get());
+  out.Reset();
+  if (!pid) return std::nullopt;
+  const bool ended = AwaitEnd(*pid, limit);
+  if (!ended) (void)::kill(*pid, SIGKILL);
+  int status = 0;
+  while (::waitpid(*pid, &status, 0) < 0 && errno == EINTR) {
+  }
+  if (!ended || !WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
+  const std::string answer = ReadAnswer(in.get());
+  const auto words = Split(answer.substr(0, answer.find('\n')), ' ');
+  if (words.size() != 2 || words[0] != name || !ParseVersion(words[1])) return std::nullopt;
+  return words[1];
+}
+
+}  // namespace railhead

@@ -1,0 +1,392 @@
+#include "netns/nl/ethtool.h"
+
+#include <linux/ethtool.h>
+#include <linux/ethtool_netlink.h>
+#include <linux/genetlink.h>
+#include <linux/net_tstamp.h>
+#include <linux/sockios.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <vector>
+
+#include "netns/base/text.h"
+#include "netns/nl/device_messages.h"
+
+namespace railhead::nl {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+// The structure's type can be older than the kernel's: its last reserved byte but two is a field since 6.8.
+static_assert(offsetof(ethtool_rxfh, rsvd8) == offsetof(ethtool_rxfh, hfunc) + 1);
+std::uint8_t& Transformation(ethtool_rxfh& head) {
+  return head.rsvd8[0];
+}
+
+template <typename T>
+Bytes WithHead(const T& head, std::size_t behind) {
+  Bytes bytes(sizeof(T) + behind);
+  std::memcpy(bytes.data(), &head, sizeof(T));
+  return bytes;
+}
+
+// "LOCATION/SPECIFICATION/CONTEXT": the rule as the kernel has it, and for which RSS context.
+std::string RuleText(const ethtool_rxnfc& rule) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(&rule.fs);
+  const std::uint32_t context = (rule.fs.flow_type & FLOW_RSS) != 0 ? rule.rss_context : 0;
+  return std::to_string(rule.fs.location) + "/" + ToHex({bytes, sizeof(rule.fs)}) + "/" +
+         std::to_string(context);
+}
+
+std::optional<ethtool_rxnfc> RuleOf(const std::string& element) {
+  const auto parts = Split(element, '/');
+  const auto bytes = parts.size() == 3 ? FromHex(parts[1]) : std::nullopt;
+  if (!bytes || bytes->size() != sizeof(ethtool_rx_flow_spec)) return std::nullopt;
+  ethtool_rxnfc rule{};
+  std::memcpy(&rule.fs, bytes->data(), sizeof(rule.fs));
+  if ((rule.fs.flow_type & FLOW_RSS) != 0) rule.rss_context = static_cast<std::uint32_t>(NumberOf(parts[2]));
+  return rule;
+}
+
+// How the kernel spreads queues over a table that nobody has set (ethtool_rxfh_indir_default).
+bool IsDefaultTable(const Bytes& table, std::uint64_t queues) {
+  for (std::size_t i = 0; i < table.size() / sizeof(std::uint32_t); ++i) {
+    std::uint32_t queue = 0;
+    std::memcpy(&queue, table.data() + i * sizeof(queue), sizeof(queue));
+    if (queues == 0 || queue != i % queues) return false;
+  }
+  return true;
+}
+
+std::uint32_t TunableType(const DeviceField& field) {
+  return field.form == DeviceForm::kU16 ? ETHTOOL_TUNABLE_U16 : ETHTOOL_TUNABLE_U32;
+}
+std::uint32_t TunableSize(const DeviceField& field) {
+  return field.form == DeviceForm::kU16 ? sizeof(std::uint16_t) : sizeof(std::uint32_t);
+}
+
+}  // namespace
+
+Result<EthtoolIoctl> EthtoolIoctl::Open() {
+  UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd.valid()) return FailSys(errno, "opening a socket for ethtool");
+  return EthtoolIoctl(std::move(fd));
+}
+
+Result<void> EthtoolIoctl::Call(const std::string& netdev, unsigned long request, void* data) const {
+  ifreq call{};
+  if (netdev.empty() || netdev.size() >= sizeof(call.ifr_name)) return FailSys(ENODEV, netdev);
+  std::memcpy(call.ifr_name, netdev.data(), netdev.size());
+  call.ifr_data = static_cast<char*>(data);
+  int done = 0;
+  do {
+    done = ::ioctl(fd_.get(), request, &call);
+  } while (done != 0 && errno == EINTR);
+  if (done != 0) return FailSys(errno, netdev);
+  return {};
+}
+
+Result<std::uint64_t> EthtoolIoctl::CountQueues(const std::string& netdev) const {
+  ethtool_rxnfc command{};
+  command.cmd = ETHTOOL_GRXRINGS;
+  RH_TRY(Call(netdev, SIOCETHTOOL, &command));
+  return command.data;
+}
+
+void EthtoolIoctl::Read(const std::string& netdev, DeviceState& state) const {
+  // Drivers that do not know their receive queues have neither RSS nor rules.
+  if (CountQueues(netdev)) {
+    ReadRss(netdev, state);
+    if (auto rules = ReadRules(netdev)) SetValue(state, "rules.list", std::move(*rules));
+  }
+  ReadTunables(netdev, state);
+  hwtstamp_config config{};
+  if (Call(netdev, SIOCGHWTSTAMP, &config)) {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(&config);
+    SetValue(state, "timestamps.config", ToHex({bytes, sizeof(config)}));
+  }
+}
+
+void EthtoolIoctl::ReadRss(const std::string& netdev, DeviceState& state) const {
+  for (const DeviceField& field : DeviceFields()) {
+    if (field.source != DeviceSource::kRss || field.id <= 0) continue;
+    ethtool_rxnfc command{};
+    command.cmd = ETHTOOL_GRXFH;
+    command.flow_type = static_cast<std::uint32_t>(field.id);
+    if (Call(netdev, SIOCETHTOOL, &command)) SetValue(state, field.name, std::to_string(command.data));
+  }
+  ethtool_rxfh head{};
+  head.cmd = ETHTOOL_GRSSH;
+  if (!Call(netdev, SIOCETHTOOL, &head)) return;
+  const std::size_t table = head.indir_size * sizeof(std::uint32_t);
+  head.cmd = ETHTOOL_GRSSH;
+  Transformation(head) = 0;
+  Bytes bytes = WithHead(head, table + head.key_size);
+  if (!Call(netdev, SIOCETHTOOL, bytes.data())) return;
+  std::memcpy(&head, bytes.data(), sizeof(head));
+  const BytesView config = BytesView(bytes).subspan(sizeof(head));
+  if (table > 0) SetValue(state, "rss.table", ToHex(config.first(table)));
+  if (head.key_size > 0) SetValue(state, "rss.key", ToHex(config.subspan(table)));
+  SetValue(state, "rss.function", std::to_string(head.hfunc));
+  SetValue(state, "rss.transformation", std::to_string(Transformation(head)));
+}
+
+Result<std::string> EthtoolIoctl::ReadRules(const std::string& netdev) const {
+  // Rules that are added between the two calls do not fit, which the driver answers with EMSGSIZE.
+  constexpr std::uint32_t kSlack = 16;
+  ethtool_rxnfc command{};
+  command.cmd = ETHTOOL_GRXCLSRLCNT;
+  RH_TRY(Call(netdev, SIOCETHTOOL, &command));
+  if (command.rule_cnt == 0) return std::string();
+  const std::uint32_t room = command.rule_cnt + kSlack;
+  command = {};
+  command.cmd = ETHTOOL_GRXCLSRLALL;
+  command.rule_cnt = room;
+  Bytes bytes = WithHead(command, room * sizeof(std::uint32_t));
+  RH_TRY(Call(netdev, SIOCETHTOOL, bytes.data()));
+  std::memcpy(&command, bytes.data(), sizeof(command));
+  std::vector<std::string> elements;
+  for (std::uint32_t i = 0; i < std::min(command.rule_cnt, room); ++i) {
+    ethtool_rxnfc rule{};
+    rule.cmd = ETHTOOL_GRXCLSRULE;
+    std::memcpy(&rule.fs.location, bytes.data() + offsetof(ethtool_rxnfc, rule_locs) + i * sizeof(i),
+                sizeof(i));
+    RH_TRY(Call(netdev, SIOCETHTOOL, &rule));
+    elements.push_back(RuleText(rule));
+  }
+  return ListValue(std::move(elements));
+}
+
+void EthtoolIoctl::ReadTunables(const std::string& netdev, DeviceState& state) const {
+  for (const DeviceField& field : DeviceFields()) {
+    if (field.source != DeviceSource::kTunables) continue;
+    const ethtool_tunable head{ETHTOOL_GTUNABLE, static_cast<std::uint32_t>(field.id), TunableType(field),
+                               TunableSize(field)};
+    Bytes bytes = WithHead(head, sizeof(std::uint32_t));
+    if (Call(netdev, SIOCETHTOOL, bytes.data()))
+      StoreField(state, field, BytesView(bytes).subspan(sizeof(head), head.len));
+  }
+}
+
+Result<void> EthtoolIoctl::WriteRss(const std::string& netdev, const DeviceState& values) const {
+  RH_TRY(WriteRssTable(netdev, values));
+  for (const DeviceField& field : DeviceFields()) {
+    const bool flow = field.source == DeviceSource::kRss && field.id > 0;
+    const std::string* value = flow ? values.Find(field.name) : nullptr;
+    if (value == nullptr) continue;
+    ethtool_rxnfc command{};
+    command.cmd = ETHTOOL_SRXFH;
+    command.flow_type = static_cast<std::uint32_t>(field.id);
+    command.data = NumberOf(*value);
+    RH_TRY_WRAP(Call(netdev, SIOCETHTOOL, &command), std::string(field.name));
+  }
+  return {};
+}
+
+// One command has all of them; but where a kernel looks for the key behind a default table depends on its
+// version (ethtool_set_rxfh in 6.1 and in 6.8), so each comes alone.
+Result<void> EthtoolIoctl::WriteRssTable(const std::string& netdev, const DeviceState& values) const {
+  const std::string* table = values.Find("rss.table");
+  const std::string* key = values.Find("rss.key");
+  const std::string* function = values.Find("rss.function");
+  const std::string* transformation = values.Find("rss.transformation");
+  if (table == nullptr && key == nullptr && function == nullptr && transformation == nullptr) return {};
+  // Each command sets the transformation, so the present one has to be known.
+  ethtool_rxfh head{};
+  head.cmd = ETHTOOL_GRSSH;
+  RH_TRY(Call(netdev, SIOCETHTOOL, &head));
+  head.cmd = ETHTOOL_SRSSH;
+  if (transformation != nullptr) Transformation(head) = static_cast<std::uint8_t>(NumberOf(*transformation));
+  head.hfunc = 0;  // ETH_RSS_HASH_NO_CHANGE
+  head.key_size = 0;
+  if (table != nullptr) {
+    Bytes config = FromHex(*table).value_or(Bytes{});
+    // A size of 0 means the default, which follows the number of queues, unlike a table that was set.
+    if (IsDefaultTable(config, RH_TRY(CountQueues(netdev)))) config.clear();
+    head.indir_size = static_cast<std::uint32_t>(config.size() / sizeof(std::uint32_t));
+    RH_TRY_WRAP(SendRss(netdev, WithHead(head, 0), config), "rss.table");
+  }
+  head.indir_size = ETH_RXFH_INDIR_NO_CHANGE;
+  if (key != nullptr) {
+    const Bytes config = FromHex(*key).value_or(Bytes{});
+    head.key_size = static_cast<std::uint32_t>(config.size());
+    RH_TRY_WRAP(SendRss(netdev, WithHead(head, 0), config), "rss.key");
+    head.key_size = 0;
+  }
+  if (function == nullptr && transformation == nullptr) return {};
+  if (function != nullptr) head.hfunc = static_cast<std::uint8_t>(NumberOf(*function));
+  return WithContext(SendRss(netdev, WithHead(head, 0), {}), "rss.function");
+}
+
+Result<void> EthtoolIoctl::SendRss(const std::string& netdev, Bytes command, const Bytes& config) const {
+  command.insert(command.end(), config.begin(), config.end());
+  return Call(netdev, SIOCETHTOOL, command.data());
+}
+
+Result<void> EthtoolIoctl::WriteRules(const std::string& netdev, const std::string& wanted) const {
+  const auto present = ElementsOf(RH_TRY(ReadRules(netdev)));
+  const auto elements = ElementsOf(wanted);
+  for (const std::string& element : present) {
+    if (Contains(elements, element)) continue;
+    ethtool_rxnfc command{};
+    command.cmd = ETHTOOL_SRXCLSRLDEL;
+    command.fs.location = static_cast<std::uint32_t>(NumberOf(element.substr(0, element.find('/'))));
+    RH_TRY_WRAP(Call(netdev, SIOCETHTOOL, &command), "removing rule " + element);
+  }
+  for (const std::string& element : elements) {
+    if (!Contains(present, element)) RH_TRY(InsertRule(netdev, element));
+  }
+  return {};
+}
+
+Result<void> EthtoolIoctl::InsertRule(const std::string& netdev, const std::string& element) const {
+  auto rule = RuleOf(element);
+  if (!rule) return FailSys(EINVAL, "rule " + element);
+  rule->cmd = ETHTOOL_SRXCLSRLINS;
+  return WithContext(Call(netdev, SIOCETHTOOL, &*rule), "adding rule " + element);
+}
+
+Result<void> EthtoolIoctl::WriteTunables(const std::string& netdev, const DeviceState& values) const {
+  for (const DeviceField& field : DeviceFields()) {
+    const std::string* value = field.source == DeviceSource::kTunables ? values.Find(field.name) : nullptr;
+    if (value == nullptr) continue;
+    const ethtool_tunable head{ETHTOOL_STUNABLE, static_cast<std::uint32_t>(field.id), TunableType(field),
+                               TunableSize(field)};
+    Bytes bytes = WithHead(head, sizeof(std::uint32_t));
+    const auto number = static_cast<std::uint32_t>(NumberOf(*value));  // little-endian, also for 16 bits
+    std::memcpy(bytes.data() + sizeof(head), &number, sizeof(number));
+    RH_TRY_WRAP(Call(netdev, SIOCETHTOOL, bytes.data()), std::string(field.name));
+  }
+  return {};
+}
+
+Result<void> EthtoolIoctl::WriteTimestamps(const std::string& netdev, const std::string& config) const {
+  const auto bytes = FromHex(config);
+  hwtstamp_config wanted{};
+  if (!bytes || bytes->size() != sizeof(wanted)) return FailSys(EINVAL, "timestamps");
+  std::memcpy(&wanted, bytes->data(), sizeof(wanted));
+  return Call(netdev, SIOCSHWTSTAMP, &wanted);
+}
+
+namespace {
+
+// The header is the first attribute of each of them.
+constexpr int kEthtoolHeader = 1;
+static_assert(kEthtoolHeader == ETHTOOL_A_RINGS_HEADER && kEthtoolHeader == ETHTOOL_A_FEATURES_HEADER);
+
+struct Commands {
+  std::uint8_t get;
+  std::uint8_t set;
+};
+
+constexpr std::array kEthtoolSources = {
+    DeviceSource::kPrivateFlags, DeviceSource::kFeatures, DeviceSource::kChannels, DeviceSource::kRings,
+    DeviceSource::kCoalesce,     DeviceSource::kPause,    DeviceSource::kFec,      DeviceSource::kEee,
+    DeviceSource::kWakeOnLan,    DeviceSource::kDebug};
+
+Commands CommandsOf(DeviceSource source) {
+  switch (source) {
+    case DeviceSource::kPrivateFlags:
+      return {ETHTOOL_MSG_PRIVFLAGS_GET, ETHTOOL_MSG_PRIVFLAGS_SET};
+    case DeviceSource::kFeatures:
+      return {ETHTOOL_MSG_FEATURES_GET, ETHTOOL_MSG_FEATURES_SET};
+    case DeviceSource::kChannels:
+      return {ETHTOOL_MSG_CHANNELS_GET, ETHTOOL_MSG_CHANNELS_SET};
+    case DeviceSource::kRings:
+      return {ETHTOOL_MSG_RINGS_GET, ETHTOOL_MSG_RINGS_SET};
+    case DeviceSource::kCoalesce:
+      return {ETHTOOL_MSG_COALESCE_GET, ETHTOOL_MSG_COALESCE_SET};
+    case DeviceSource::kPause:
+      return {ETHTOOL_MSG_PAUSE_GET, ETHTOOL_MSG_PAUSE_SET};
+    case DeviceSource::kFec:
+      return {ETHTOOL_MSG_FEC_GET, ETHTOOL_MSG_FEC_SET};
+    case DeviceSource::kEee:
+      return {ETHTOOL_MSG_EEE_GET, ETHTOOL_MSG_EEE_SET};
+    case DeviceSource::kWakeOnLan:
+      return {ETHTOOL_MSG_WOL_GET, ETHTOOL_MSG_WOL_SET};
+    case DeviceSource::kDebug:
+      return {ETHTOOL_MSG_DEBUG_GET, ETHTOOL_MSG_DEBUG_SET};
+    default:
+      return {ETHTOOL_MSG_USER_NONE, ETHTOOL_MSG_USER_NONE};
+  }
+}
+
+Message BeginEthtool(std::uint16_t family, std::uint8_t command, int index, std::uint32_t flags) {
+  Message message(family, 0);
+  message.Header(genlmsghdr{command, ETHTOOL_GENL_VERSION, 0});
+  {
+    const Message::Nest header(message, kEthtoolHeader);
+    message.PutU32(ETHTOOL_A_HEADER_DEV_INDEX, static_cast<std::uint32_t>(index));
+    message.PutU32(ETHTOOL_A_HEADER_FLAGS, flags);
+  }
+  return message;
+}
+
+}  // namespace
+
+std::span<const DeviceSource> EthtoolSources() {
+  return kEthtoolSources;
+}
+
+Message GetEthtoolFamilyMessage() {
+  Message message(GENL_ID_CTRL, 0);
+  message.Header(genlmsghdr{CTRL_CMD_GETFAMILY, 1, 0});
+  message.PutString(CTRL_ATTR_FAMILY_NAME, ETHTOOL_GENL_NAME);
+  return message;
+}
+
+std::optional<std::uint16_t> ParseEthtoolFamily(const Received& received) {
+  BytesView rest = received.payload;
+  if (!TakeHeader<genlmsghdr>(rest)) return std::nullopt;
+  std::optional<std::uint16_t> family;
+  ForEachAttribute(rest, [&](int type, BytesView payload) {
+    if (type == CTRL_ATTR_FAMILY_ID) family = ReadStruct<std::uint16_t>(payload);
+  });
+  return family;
+}
+
+Message GetEthtoolMessage(std::uint16_t family, DeviceSource source, int index) {
+  return BeginEthtool(family, CommandsOf(source).get, index, ETHTOOL_FLAG_COMPACT_BITSETS);
+}
+
+void ParseEthtool(const Received& received, DeviceSource source, DeviceState& state) {
+  BytesView rest = received.payload;
+  if (!TakeHeader<genlmsghdr>(rest)) return;
+  const auto fields = DeviceFields();
+  ForEachAttribute(rest, [&](int type, BytesView payload) {
+    const auto field = std::find_if(fields.begin(), fields.end(), [&](const DeviceField& one) {
+      return one.source == source && one.id == type;
+    });
+    if (field != fields.end()) StoreField(state, *field, payload);
+  });
+}
+
+std::string ParseChangeableFeatures(const Received& received) {
+  std::string changeable;
+  BytesView rest = received.payload;
+  if (!TakeHeader<genlmsghdr>(rest)) return changeable;
+  const DeviceField& wanted = *FindDeviceField("features.wanted");
+  ForEachAttribute(rest, [&](int type, BytesView payload) {
+    if (type == ETHTOOL_A_FEATURES_HW) changeable = FieldValue(wanted, payload).value_or("");
+  });
+  return changeable;
+}
+
+Message SetEthtoolMessage(std::uint16_t family, DeviceSource source, int index, const DeviceState& values,
+                          std::string_view mask) {
+  // The answer to a change of features would come before the acknowledgement, and has nothing for us.
+  Message message = BeginEthtool(family, CommandsOf(source).set, index, ETHTOOL_FLAG_OMIT_REPLY);
+  for (const DeviceField& field : DeviceFields()) {
+    const std::string* value = field.source == source ? values.Find(field.name) : nullptr;
+    if (value != nullptr) PutField(message, field, *value, mask);
+  }
+  return message;
+}
+
+}  // namespace railhead::nl

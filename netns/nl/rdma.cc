@@ -1,0 +1,25 @@
+#include "netns/nl/rdma.h"
+
+#include <linux/netlink.h>
+
+#include <algorithm>
+
+#include "netns/nl/rdma_messages.h"
+#include "netns/nl/socket.h"
+
+namespace railhead {
+
+Result<std::vector<std::string>> RdmaDeviceOrder() {
+  constexpr const char* kWhat = "asking for the order of RDMA devices";
+  nl::Socket socket = RH_TRY_WRAP(nl::Socket::Open(NETLINK_RDMA), kWhat);
+  nl::Message message = nl::DumpRdmaDevicesMessage();
+  auto devices = RH_TRY_WRAP(socket.Dump<RdmaDevice>(message, nl::ParseRdmaDevice), kWhat);
+  std::sort(devices.begin(), devices.end(),
+            [](const RdmaDevice& a, const RdmaDevice& b) { return a.index < b.index; });
+  std::vector<std::string> names;
+  names.reserve(devices.size());
+  for (RdmaDevice& device : devices) names.push_back(std::move(device.name));
+  return names;
+}
+
+}  // namespace railhead
