@@ -5,7 +5,7 @@
 #include <ctime>
 #include <utility>
 
-#include "ipam/store/bytes.h"
+#include "netns/base/bytes.h"
 #include "ipam/store/lmdb.h"
 
 namespace railhead {

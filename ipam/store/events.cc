@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "ipam/store/bytes.h"
+#include "netns/base/bytes.h"
 
 namespace railhead {
 namespace {

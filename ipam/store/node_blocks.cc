@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ipam/store/bytes.h"
+#include "netns/base/bytes.h"
 #include "ipam/store/store.h"
 
 namespace railhead {

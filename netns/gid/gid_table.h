@@ -18,6 +18,8 @@
 
 namespace railhead {
 
+inline constexpr std::size_t kGidSize = 16;  // bytes
+
 enum class GidType : std::uint8_t { kRoceV1, kRoceV2, kInfiniband };
 
 struct GidEntry {

@@ -164,6 +164,7 @@ TEST(StationMacTest, IsTheSameAlwaysAndNobodyElses) {
   EXPECT_NE(mac, StationMac("node1", "rail0"));
   EXPECT_NE(mac, StationMac("node0", "rail1"));
   EXPECT_EQ(mac.bytes[0] & 3U, 2U) << "one station's, locally administered";
+  EXPECT_EQ(mac.ToString(), "7e:10:1a:33:e1:85") << "nodes of two releases answer each other";
 }
 
 }  // namespace

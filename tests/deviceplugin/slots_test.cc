@@ -41,6 +41,15 @@ TEST_F(SlotsTest, OneForEachDeviceOnItsNode) {
   EXPECT_EQ(IdsOf(*SlotPool(*devices, {})), IdsOf(*slots)) << "the same every time";
 }
 
+// kubelet's checkpoint keeps the names, so no release may change them. Computed by another program.
+TEST_F(SlotsTest, NamesAreThoseOfEarlierReleases) {
+  const auto devices = Devices();
+  ASSERT_EQ(devices->spec.resource, "railhead.io/roce");
+  const auto names = IdsOf(*SlotPool(*devices, {}));
+  EXPECT_EQ(names.front(), "slot-78ad8de3-n0-000");
+  EXPECT_EQ(names.back(), "slot-78ad8de3-n1-003");
+}
+
 TEST_F(SlotsTest, NamesOfTwoResourcesDiffer) {
   const auto pools = PoolsOf(TwoRailFabric(
       R"(, "pools": [{"resource": "a.io/roce", "rails": ["rail0"], "binding": "late"},

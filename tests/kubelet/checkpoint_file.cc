@@ -1,25 +1,16 @@
 #include "tests/kubelet/checkpoint_file.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "netns/base/files.h"
+#include "netns/base/hash.h"
 
 namespace railhead::testing {
 namespace {
 
 using Json = nlohmann::json;
-
-std::uint32_t Checksum(const std::string& text) {
-  std::uint32_t hash = 0x811c9dc5U;
-  for (const char c : text) {
-    hash ^= static_cast<unsigned char>(c);
-    hash *= 0x01000193U;
-  }
-  return hash;
-}
 
 Json AsJson(const PodDevicesEntry& entry) {
   Json ids = Json::object();
@@ -73,7 +64,7 @@ Result<void> WriteCheckpoint(const std::string& directory, const CheckpointData&
   Json entries = Json::array();
   for (const PodDevicesEntry& entry : data.pods) entries.push_back(AsJson(entry));
   const Json content{{"PodDeviceEntries", std::move(entries)}, {"RegisteredDevices", data.registered}};
-  const Json file{{"Data", content}, {"Checksum", Checksum(content.dump())}};
+  const Json file{{"Data", content}, {"Checksum", Fnv1a32(content.dump())}};
   return WriteAtomic(CheckpointPath(directory), file.dump(), Sync::kVolatile);
 }
 
@@ -82,7 +73,7 @@ Result<std::optional<CheckpointData>> ReadCheckpointFile(const std::string& dire
   if (!text) return std::optional<CheckpointData>();
   const Json file = Json::parse(*text, nullptr, false);
   if (!file.is_object() || !file.contains("Data") ||
-      file.value("Checksum", 0U) != Checksum(file["Data"].dump()))
+      file.value("Checksum", 0U) != Fnv1a32(file["Data"].dump()))
     return Fail(ErrorCode::kMalformed, CheckpointPath(directory) + " is corrupted");
   CheckpointData data;
   for (const Json& entry : file["Data"]["PodDeviceEntries"]) data.pods.push_back(EntryOf(entry));

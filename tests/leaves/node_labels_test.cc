@@ -31,7 +31,7 @@ TEST(LabelTextTest, WhatFitsIsLeftAlone) {
 }
 
 TEST(LabelTextTest, WhatDoesNotFitIsMadeFitAndStaysDifferent) {
-  EXPECT_EQ(KubernetesLabel("leaf 3"), "leaf-3-" + KubernetesLabel("leaf 3").substr(7));
+  EXPECT_EQ(KubernetesLabel("leaf 3"), "leaf-3-4bafe914") << "as in every release: schedulers match it";
   std::set<std::string> made;
   const std::vector<std::string> texts = {"leaf 3",
                                           "leaf/3",

@@ -1,30 +1,19 @@
 #include "deviceplugin/services/reachability/probe_message.h"
 
 #include <algorithm>
-#include <array>
 #include <string>
+#include <string_view>
+
+#include "netns/base/bytes.h"
 
 namespace railhead {
 namespace {
 
-constexpr std::array<std::uint8_t, 5> kBegin = {'R', 'H', 'r', 'p', 1};
+constexpr std::string_view kBegin = "RHrp\x01";
 constexpr std::uint8_t kProbe = 1;
 constexpr std::uint8_t kAnswer = 2;
-constexpr std::size_t kSessionAt = 8;
-constexpr std::size_t kTokenAt = 16;
-constexpr std::size_t kHeardAt = 24;
-constexpr std::size_t kQueuePairAt = 28;
+constexpr std::uint16_t kReserved = 0;
 constexpr std::uint32_t kQueuePairs = 0xffffff;
-
-void PutBig(std::vector<std::uint8_t>& bytes, std::size_t at, std::size_t size, std::uint64_t value) {
-  for (std::size_t i = size; i-- > 0; value >>= 8U) bytes[at + i] = static_cast<std::uint8_t>(value & 0xffU);
-}
-
-std::uint64_t GetBig(std::span<const std::uint8_t> bytes, std::size_t at, std::size_t size) {
-  std::uint64_t value = 0;
-  for (std::size_t i = 0; i < size; ++i) value = (value << 8U) | bytes[at + i];
-  return value;
-}
 
 std::string SignedPart(std::span<const std::uint8_t> payload, const ProbeEnds& ends) {
   std::string part(payload.begin(), payload.begin() + kProbeHeader);
@@ -34,27 +23,27 @@ std::string SignedPart(std::span<const std::uint8_t> payload, const ProbeEnds& e
 }  // namespace
 
 std::vector<std::uint8_t> BytesOf(const ProbeMessage& message, std::size_t size) {
-  std::vector<std::uint8_t> bytes(std::max(size, kProbeHeader));
-  std::copy(kBegin.begin(), kBegin.end(), bytes.begin());
-  bytes[kBegin.size()] = message.answer ? kAnswer : kProbe;
-  PutBig(bytes, kSessionAt, 8, message.session);
-  PutBig(bytes, kTokenAt, 8, message.token);
-  PutBig(bytes, kHeardAt, 4, message.heard);
-  PutBig(bytes, kQueuePairAt, 4, message.queue_pair);
+  bytes::Writer header;
+  header.PutRaw(kBegin).Put(message.answer ? kAnswer : kProbe).Put(kReserved);
+  header.Put(message.session).Put(message.token).Put(message.heard).Put(message.queue_pair);
+  std::vector<std::uint8_t> bytes(header.bytes().begin(), header.bytes().end());
+  bytes.resize(std::max(size, kProbeHeader));
   return bytes;
 }
 
 std::optional<ProbeMessage> ParseProbe(std::span<const std::uint8_t> payload) {
-  if (payload.size() < kProbeHeader || !std::equal(kBegin.begin(), kBegin.end(), payload.begin()))
-    return std::nullopt;
-  const std::uint8_t kind = payload[kBegin.size()];
+  if (payload.size() < kProbeHeader) return std::nullopt;
+  bytes::Reader from({reinterpret_cast<const char*>(payload.data()), payload.size()});
+  if (from.Take(kBegin.size()) != kBegin) return std::nullopt;
+  const auto kind = from.Number<std::uint8_t>();
   if (kind != kProbe && kind != kAnswer) return std::nullopt;
+  (void)from.Take(sizeof(kReserved));
   ProbeMessage message;
   message.answer = kind == kAnswer;
-  message.session = GetBig(payload, kSessionAt, 8);
-  message.token = GetBig(payload, kTokenAt, 8);
-  message.heard = static_cast<std::uint32_t>(GetBig(payload, kHeardAt, 4));
-  message.queue_pair = static_cast<std::uint32_t>(GetBig(payload, kQueuePairAt, 4)) & kQueuePairs;
+  message.session = from.Number();
+  message.token = from.Number();
+  message.heard = from.Number<std::uint32_t>();
+  message.queue_pair = from.Number<std::uint32_t>() & kQueuePairs;
   return message;
 }
 

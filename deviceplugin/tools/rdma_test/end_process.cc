@@ -12,40 +12,43 @@
 #include <string_view>
 #include <utility>
 
-#include "deviceplugin/tools/rdma_test/bytes.h"
+#include "netns/base/bytes.h"
 #include "netns/ns/run_in.h"
 
 namespace railhead::rdmatest {
 namespace {
 
+using railhead::bytes::Reader;
+using railhead::bytes::Writer;
+
 constexpr std::size_t kMaxReport = UINT16_MAX;
 
 std::string EncodeResult(const Result<std::string>& result) {
-  ByteWriter to;
+  Writer to;
   to.Put(static_cast<std::uint8_t>(result ? 1 : 0));
   if (result) {
-    to.PutText(*result);
+    to.PutText<std::uint16_t>(*result);
     return to.bytes();
   }
   to.Put(static_cast<std::uint8_t>(result.error().code));
   to.Put(static_cast<std::uint32_t>(result.error().sys_errno));
-  to.PutText(result.error().message);
-  to.PutText(result.error().hint);
+  to.PutText<std::uint16_t>(result.error().message);
+  to.PutText<std::uint16_t>(result.error().hint);
   return to.bytes();
 }
 
 Result<std::string> DecodeResult(const std::string& bytes) {
-  ByteReader from(bytes);
-  if (from.Get<std::uint8_t>() == 1) {
-    std::string value = from.GetText(kMaxReport);
-    if (from.Whole()) return value;
+  Reader from(bytes);
+  if (from.Number<std::uint8_t>() == 1) {
+    std::string value = from.Text<std::uint16_t>(kMaxReport);
+    if (from.Done()) return value;
   } else {
     Error error;
-    error.code = static_cast<ErrorCode>(from.Get<std::uint8_t>());
-    error.sys_errno = static_cast<int>(from.Get<std::uint32_t>());
-    error.message = from.GetText(kMaxReport);
-    error.hint = from.GetText(kMaxReport);
-    if (from.Whole()) return Fail(std::move(error));
+    error.code = static_cast<ErrorCode>(from.Number<std::uint8_t>());
+    error.sys_errno = static_cast<int>(from.Number<std::uint32_t>());
+    error.message = from.Text<std::uint16_t>(kMaxReport);
+    error.hint = from.Text<std::uint16_t>(kMaxReport);
+    if (from.Done()) return Fail(std::move(error));
   }
   return Fail(ErrorCode::kInternal, "the process of one end has died", "look at the kernel's log for it");
 }

@@ -5,7 +5,7 @@
 #include <span>
 #include <utility>
 
-#include "deviceplugin/tools/rdma_test/bytes.h"
+#include "netns/base/bytes.h"
 
 namespace railhead::rdmatest {
 namespace {
@@ -26,12 +26,10 @@ FrameSeal::FrameSeal(std::shared_ptr<const SharedKeys> keys, EndRole role)
 
 std::string FrameSeal::Signed(EndRole sender, std::uint64_t count, const Nonce& receiver,
                               const Nonce& sent_by, std::string_view frame) const {
-  ByteWriter text;
-  text.Put(static_cast<std::uint8_t>(sender));
-  text.Put(count);
-  std::string all = text.bytes();
-  all.append(receiver.begin(), receiver.end()).append(sent_by.begin(), sent_by.end()).append(frame);
-  return all;
+  bytes::Writer text;
+  text.Put(static_cast<std::uint8_t>(sender)).Put(count);
+  text.PutRaw({receiver.data(), receiver.size()}).PutRaw({sent_by.data(), sent_by.size()}).PutRaw(frame);
+  return text.bytes();
 }
 
 std::string FrameSeal::Seal(std::string frame) {

@@ -3,43 +3,47 @@
 #include <bit>
 #include <cstdint>
 
-#include "deviceplugin/tools/rdma_test/bytes.h"
+#include "netns/base/bytes.h"
+#include "netns/gid/gid_table.h"
 
 namespace railhead::rdmatest {
 namespace {
 
+using railhead::bytes::Reader;
+using railhead::bytes::Writer;
+
 constexpr std::size_t kMaxDeviceName = 64;
 
-void Put(ByteWriter& to, double number) {
+void Put(Writer& to, double number) {
   to.Put(std::bit_cast<std::uint64_t>(number));
 }
-double GetDouble(ByteReader& from) {
-  return std::bit_cast<double>(from.Get<std::uint64_t>());
+double GetDouble(Reader& from) {
+  return std::bit_cast<double>(from.Number<std::uint64_t>());
 }
 
-void Put(ByteWriter& to, const UsedEnd& end) {
-  to.PutText(end.device);
+void Put(Writer& to, const UsedEnd& end) {
+  to.PutText<std::uint16_t>(end.device);
   to.Put(static_cast<std::uint32_t>(end.gid_index));
-  to.PutGid(end.gid);
+  to.PutRaw(GidOf(end.gid));
 }
-UsedEnd GetEnd(ByteReader& from) {
+UsedEnd GetEnd(Reader& from) {
   UsedEnd end;
-  end.device = from.GetText(kMaxDeviceName);
-  end.gid_index = static_cast<int>(from.Get<std::uint32_t>());
-  end.gid = from.GetGid();
+  end.device = from.Text<std::uint16_t>(kMaxDeviceName);
+  end.gid_index = static_cast<int>(from.Number<std::uint32_t>());
+  end.gid = from.Address(kGidSize);
   return end;
 }
 
-void Put(ByteWriter& to, const Latency& latency) {
+void Put(Writer& to, const Latency& latency) {
   to.Put(latency.samples);
   Put(to, latency.min_us);
   Put(to, latency.median_us);
   Put(to, latency.p99_us);
   Put(to, latency.max_us);
 }
-Latency GetLatency(ByteReader& from) {
+Latency GetLatency(Reader& from) {
   Latency latency;
-  latency.samples = from.Get<std::uint64_t>();
+  latency.samples = from.Number<std::uint64_t>();
   latency.min_us = GetDouble(from);
   latency.median_us = GetDouble(from);
   latency.p99_us = GetDouble(from);
@@ -50,7 +54,7 @@ Latency GetLatency(ByteReader& from) {
 }  // namespace
 
 std::string EncodeOutcome(const Outcome& outcome) {
-  ByteWriter to;
+  Writer to;
   Put(to, outcome.from);
   Put(to, outcome.to);
   to.Put(static_cast<std::uint32_t>(outcome.mtu));
@@ -63,17 +67,17 @@ std::string EncodeOutcome(const Outcome& outcome) {
 }
 
 Result<Outcome> DecodeOutcome(const std::string& bytes) {
-  ByteReader from(bytes);
+  Reader from(bytes);
   Outcome outcome;
   outcome.from = GetEnd(from);
   outcome.to = GetEnd(from);
-  outcome.mtu = static_cast<int>(from.Get<std::uint32_t>());
-  outcome.traffic_class = static_cast<int>(from.Get<std::uint32_t>());
-  outcome.write.bytes = from.Get<std::uint64_t>();
+  outcome.mtu = static_cast<int>(from.Number<std::uint32_t>());
+  outcome.traffic_class = static_cast<int>(from.Number<std::uint32_t>());
+  outcome.write.bytes = from.Number<std::uint64_t>();
   outcome.write.seconds = GetDouble(from);
   outcome.write_latency = GetLatency(from);
   outcome.send_latency = GetLatency(from);
-  if (from.Whole()) return outcome;
+  if (from.Done()) return outcome;
   return Fail(ErrorCode::kMalformed, "the process of one end told no whole outcome");
 }
 

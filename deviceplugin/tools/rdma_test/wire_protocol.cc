@@ -4,10 +4,14 @@
 #include <limits>
 #include <optional>
 
-#include "deviceplugin/tools/rdma_test/bytes.h"
+#include "netns/base/bytes.h"
+#include "netns/gid/gid_table.h"
 
 namespace railhead::rdmatest {
 namespace {
+
+using railhead::bytes::Reader;
+using railhead::bytes::Writer;
 
 constexpr std::string_view kMagic = "RHRT";
 constexpr std::string_view kOtherEnd = "the other end";
@@ -18,9 +22,9 @@ constexpr std::uint32_t k24Bits = 0xffffff;
 // The kinds on the wire; the order is the variant's.
 enum class Kind : std::uint16_t { kHello = 1, kEndpoint, kRun, kReady, kDone, kEnd, kTrouble };
 
-void Put(ByteWriter& to, const Hello& hello) {
-  to.PutText(hello.rail);
-  to.PutGid(hello.gid);
+void Put(Writer& to, const Hello& hello) {
+  to.PutText<std::uint16_t>(hello.rail);
+  to.PutRaw(GidOf(hello.gid));
   to.Put(hello.size);
   to.Put(hello.depth);
   to.Put(hello.seconds);
@@ -29,76 +33,76 @@ void Put(ByteWriter& to, const Hello& hello) {
   to.Put(hello.service_level);
 }
 
-void Put(ByteWriter& to, const Endpoint& endpoint) {
+void Put(Writer& to, const Endpoint& endpoint) {
   const QueuePairAddress& pair = endpoint.queue_pair;
   to.Put(pair.number);
   to.Put(pair.psn);
-  to.PutGid(pair.gid);
+  to.PutRaw(GidOf(pair.gid));
   to.Put(pair.key);
   to.Put(pair.address);
   to.Put(pair.bytes);
   to.Put(static_cast<std::uint16_t>(pair.mtu));
-  to.PutText(endpoint.device);
+  to.PutText<std::uint16_t>(endpoint.device);
   to.Put(endpoint.gid_index);
 }
 
-void Put(ByteWriter& to, const Run& run) {
+void Put(Writer& to, const Run& run) {
   to.Put(static_cast<std::uint8_t>(run.kind));
 }
 
-void Put(ByteWriter& to, const Trouble& trouble) {
+void Put(Writer& to, const Trouble& trouble) {
   to.Put(trouble.code);
-  to.PutText(trouble.message.substr(0, kMaxText));
-  to.PutText(trouble.hint.substr(0, kMaxText));
+  to.PutText<std::uint16_t>(trouble.message.substr(0, kMaxText));
+  to.PutText<std::uint16_t>(trouble.hint.substr(0, kMaxText));
 }
 
 template <typename Empty>
-void Put(ByteWriter&, const Empty&) {}
+void Put(Writer&, const Empty&) {}
 
-Message GetHello(ByteReader& from) {
+Message GetHello(Reader& from) {
   Hello hello;
-  hello.rail = from.GetText(kMaxName);
-  hello.gid = from.GetGid();
-  hello.size = from.Get<std::uint32_t>();
-  hello.depth = from.Get<std::uint16_t>();
-  hello.seconds = from.Get<std::uint16_t>();
-  hello.timeout = from.Get<std::uint8_t>();
-  hello.traffic_class = from.Get<std::uint8_t>();
-  hello.service_level = from.Get<std::uint8_t>();
+  hello.rail = from.Text<std::uint16_t>(kMaxName);
+  hello.gid = from.Address(kGidSize);
+  hello.size = from.Number<std::uint32_t>();
+  hello.depth = from.Number<std::uint16_t>();
+  hello.seconds = from.Number<std::uint16_t>();
+  hello.timeout = from.Number<std::uint8_t>();
+  hello.traffic_class = from.Number<std::uint8_t>();
+  hello.service_level = from.Number<std::uint8_t>();
   return hello;
 }
 
-Message GetEndpoint(ByteReader& from) {
+Message GetEndpoint(Reader& from) {
   Endpoint endpoint;
   QueuePairAddress& pair = endpoint.queue_pair;
-  pair.number = from.Get<std::uint32_t>();
-  pair.psn = from.Get<std::uint32_t>();
-  pair.gid = from.GetGid();
-  pair.key = from.Get<std::uint32_t>();
-  pair.address = from.Get<std::uint64_t>();
-  pair.bytes = from.Get<std::uint64_t>();
-  pair.mtu = from.Get<std::uint16_t>();
-  endpoint.device = from.GetText(kMaxName);
-  endpoint.gid_index = from.Get<std::uint8_t>();
+  pair.number = from.Number<std::uint32_t>();
+  pair.psn = from.Number<std::uint32_t>();
+  pair.gid = from.Address(kGidSize);
+  pair.key = from.Number<std::uint32_t>();
+  pair.address = from.Number<std::uint64_t>();
+  pair.bytes = from.Number<std::uint64_t>();
+  pair.mtu = from.Number<std::uint16_t>();
+  endpoint.device = from.Text<std::uint16_t>(kMaxName);
+  endpoint.gid_index = from.Number<std::uint8_t>();
   return endpoint;
 }
 
-Message GetTrouble(ByteReader& from) {
+Message GetTrouble(Reader& from) {
   Trouble trouble;
-  trouble.code = from.Get<std::uint8_t>();
-  trouble.message = from.GetText(kMaxText);
-  trouble.hint = from.GetText(kMaxText);
+  trouble.code = from.Number<std::uint8_t>();
+  trouble.message = from.Text<std::uint16_t>(kMaxText);
+  trouble.hint = from.Text<std::uint16_t>(kMaxText);
   return trouble;
 }
 
-std::optional<Message> Get(Kind kind, ByteReader& from) {
+std::optional<Message> Get(Kind kind, Reader& from) {
   switch (kind) {
     case Kind::kHello:
       return GetHello(from);
     case Kind::kEndpoint:
       return GetEndpoint(from);
     case Kind::kRun:
-      return Run{static_cast<RunKind>(from.Get<std::uint8_t>())};
+      return Run{static_cast<RunKind>(from.Number<std::uint8_t>())};
     case Kind::kReady:
       return Ready{};
     case Kind::kDone:
@@ -127,32 +131,32 @@ bool IsV4Mapped(const IpAddress& gid) {
 }  // namespace
 
 std::string EncodeMessage(const Message& message) {
-  ByteWriter payload;
+  Writer payload;
   std::visit([&payload](const auto& one) { Put(payload, one); }, message);
-  ByteWriter header;
-  for (const char letter : kMagic) header.Put(letter);
-  header.Put(kProtocolVersion);
-  header.Put(static_cast<std::uint16_t>(message.index() + 1));
-  header.Put(static_cast<std::uint32_t>(payload.bytes().size()));
-  return header.bytes() + payload.bytes();
+  return Writer()
+      .PutRaw(kMagic)
+      .Put(kProtocolVersion)
+      .Put(static_cast<std::uint16_t>(message.index() + 1))
+      .Put(static_cast<std::uint32_t>(payload.bytes().size()))
+      .PutRaw(payload.bytes())
+      .bytes();
 }
 
 std::string AsSealedFrame(std::string frame) {
-  ByteReader from(std::string_view(frame).substr(kMagic.size(), kFrameHeader - kMagic.size()));
-  (void)from.Get<std::uint16_t>();
-  ByteWriter header;
-  for (const char letter : kMagic) header.Put(letter);
-  header.Put(kSealedVersion);
-  header.Put(from.Get<std::uint16_t>());
-  header.Put(static_cast<std::uint32_t>(from.Get<std::uint32_t>() + kFrameSeal));
+  Reader from(std::string_view(frame).substr(kMagic.size(), kFrameHeader - kMagic.size()));
+  (void)from.Number<std::uint16_t>();
+  Writer header;
+  header.PutRaw(kMagic).Put(kSealedVersion);
+  header.Put(from.Number<std::uint16_t>());
+  header.Put(static_cast<std::uint32_t>(from.Number<std::uint32_t>() + kFrameSeal));
   return frame.replace(0, kFrameHeader, header.bytes());
 }
 
 Result<FrameHeader> DecodeHeader(std::string_view bytes) {
   if (bytes.size() != kFrameHeader || !bytes.starts_with(kMagic))
     return Malformed("what is no frame of ours");
-  ByteReader from(bytes.substr(kMagic.size()));
-  const auto version = from.Get<std::uint16_t>();
+  Reader from(bytes.substr(kMagic.size()));
+  const auto version = from.Number<std::uint16_t>();
   if (version != kProtocolVersion && version != kSealedVersion) {
     return Fail(ErrorCode::kUnsupported,
                 "the other end of the test speaks version " + std::to_string(version) + ", this one " +
@@ -161,18 +165,18 @@ Result<FrameHeader> DecodeHeader(std::string_view bytes) {
   }
   FrameHeader header;
   header.sealed = version == kSealedVersion;
-  header.kind = from.Get<std::uint16_t>();
-  header.length = from.Get<std::uint32_t>();
+  header.kind = from.Number<std::uint16_t>();
+  header.length = from.Number<std::uint32_t>();
   if (header.length > kMaxPayload + (header.sealed ? kFrameSeal : 0))
     return Malformed("a frame of " + std::to_string(header.length) + " bytes");
   return header;
 }
 
 Result<Message> DecodePayload(const FrameHeader& header, std::string_view payload) {
-  ByteReader from(payload);
+  Reader from(payload);
   auto message = Get(static_cast<Kind>(header.kind), from);
   if (!message) return Malformed("a frame of unknown kind " + std::to_string(header.kind));
-  if (payload.size() + (header.sealed ? kFrameSeal : 0) != header.length || !from.Whole()) {
+  if (payload.size() + (header.sealed ? kFrameSeal : 0) != header.length || !from.Done()) {
     return Malformed("a frame of kind " + std::to_string(header.kind) + " with wrong lengths");
   }
   if (const Run* run = std::get_if<Run>(&*message);
