@@ -5,7 +5,7 @@
 
 #include "netns/base/files.h"
 #include "netns/sys/pci.h"
-#include "tests/sysfs/fake_sysfs.h"
+#include "tests/support/sysfs/fake_sysfs.h"
 
 namespace railhead::bench {
 namespace {

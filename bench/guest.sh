@@ -1,5 +1,5 @@
 #!/bin/bash
-# guest.sh - the part of the benchmarks on real VFs; runs in a guest of tests/vm.
+# guest.sh - the part of the benchmarks on real VFs; runs in a guest of tests/support/vm.
 # usage: guest.sh ROUNDS STARTUP_ROUNDS RAILS_ROUNDS     (bench/run.sh calls it)
 # The programs are copied to the guest's memory first: what is shared by the machine
 # outside is slow to read, and not what is to be measured.  Three VFs of pf0, one for
@@ -7,8 +7,8 @@
 # Then eight VFs for one pod, four of each PF, which all contenders use in turn.
 # Writes $OUT/lines.
 set -eu
-# shellcheck source=tests/vm/lib.sh
-. "$SRC/tests/vm/lib.sh"
+# shellcheck source=tests/support/vm/lib.sh
+. "$SRC/tests/support/vm/lib.sh"
 rounds=$1 startup_rounds=$2 rails_rounds=$3
 readonly VLAN=100
 

@@ -1,11 +1,11 @@
 #!/bin/bash
-# guest_before.sh - eight VFs of one pod by this build and by an earlier one, in turns; runs in a guest of tests/vm.
-# usage: tests/vm/run-guest.sh -b BUILD -s before=DIR -o JOB bench/guest_before.sh ROUNDS
+# guest_before.sh - eight VFs of one pod by this build and by an earlier one, in turns; runs in a guest of tests/support/vm.
+# usage: tests/support/vm/run-guest.sh -b BUILD -s before=DIR -o JOB bench/guest_before.sh ROUNDS
 #   DIR   has the earlier build's programs, railhead and railhead-ipam
 # Prints, for ADD and DEL, the medians in ms and that of the ratios of each round. Writes $OUT/lines.
 set -eu
-# shellcheck source=tests/vm/lib.sh
-. "$SRC/tests/vm/lib.sh"
+# shellcheck source=tests/support/vm/lib.sh
+. "$SRC/tests/support/vm/lib.sh"
 rounds=$1
 
 die() { echo "bench/guest_before.sh: $*" >&2; exit 1; }

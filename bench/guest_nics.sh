@@ -1,12 +1,12 @@
 #!/bin/bash
 # guest_nics.sh - how long others wait for the kernel while /metrics/nics is scraped, on real
-# PFs and VFs; runs in a guest of tests/vm.
+# PFs and VFs; runs in a guest of tests/support/vm.
 # usage: guest_nics.sh ROUNDS     (bench/run.sh calls it)
 # All VFs that igb makes, seven of each PF, each in a pod with soft RoCE.
 # Writes $OUT/lines.
 set -eu
-# shellcheck source=tests/vm/lib.sh
-. "$SRC/tests/vm/lib.sh"
+# shellcheck source=tests/support/vm/lib.sh
+. "$SRC/tests/support/vm/lib.sh"
 rounds=$1
 readonly VFS=7
 

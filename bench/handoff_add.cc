@@ -13,7 +13,7 @@
 #include "cni/protocol/request.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/files.h"
-#include "tests/fake/fake_kernel.h"
+#include "tests/support/fake_kernel/fake_kernel.h"
 
 namespace railhead::bench {
 namespace {

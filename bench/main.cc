@@ -14,7 +14,7 @@
 #include "bench/startup.h"
 #include "bench/verdict.h"
 #include "netns/base/text.h"
-#include "tests/sysfs/fake_sysfs.h"
+#include "tests/support/sysfs/fake_sysfs.h"
 
 namespace railhead::bench {
 namespace {

@@ -18,7 +18,7 @@
 #include "bench/process_facts.h"
 #include "bench/report.h"
 #include "netns/base/files.h"
-#include "tests/kubelet/device_manager.h"
+#include "tests/support/kubelet/device_manager.h"
 
 namespace railhead::bench {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "tests/sysfs/fake_sysfs.h"
-#include "tests/sysfs/machines.h"
+#include "tests/support/sysfs/fake_sysfs.h"
+#include "tests/support/sysfs/machines.h"
 
 namespace railhead::bench {
 namespace {

@@ -70,9 +70,9 @@ fi
 if [ -n "$guest" ]; then
     echo "bench: in the guest" >&2
     railhead_guest >/dev/null
-    "$here/../tests/vm/run-guest.sh" -t 900 -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -o "$work/job" \
+    "$here/../tests/support/vm/run-guest.sh" -t 900 -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -o "$work/job" \
         "$here/guest.sh" "$guest_rounds" "$guest_startup_rounds" "$rails_rounds"
-    "$here/../tests/vm/run-guest.sh" -t 600 -b "$RAILHEAD_BUILD" -o "$work/nics" "$here/guest_nics.sh" "$nics_rounds"
+    "$here/../tests/support/vm/run-guest.sh" -t 600 -b "$RAILHEAD_BUILD" -o "$work/nics" "$here/guest_nics.sh" "$nics_rounds"
     files+=("$work/job/lines" "$work/nics/lines")
 else
     options+=(--no-guest)

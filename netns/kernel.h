@@ -2,7 +2,7 @@
 //
 // RouteApi is rtnetlink in one network namespace, RdmaApi RDMA netlink in one,
 // DeviceApi the settings of devices in one, Kernel makes them and does what needs more than netlink.
-// LinuxKernel (netns/linux_kernel.h) is the real one; tests/fake/ has one that keeps state.
+// LinuxKernel (netns/linux_kernel.h) is the real one; tests/support/fake_kernel/ has one that keeps state.
 //
 // Ownership: handles returned are the caller's. Threads: one object, one thread
 // at a time; several objects may be used at once. Errors carry errno and the

@@ -64,7 +64,7 @@ rm -f "$out"/node[01]/results "$out"/late/{results,bound}
 
 say "package"
 rm -rf "$out/package"
-"$here/package/pack.sh" "$RAILHEAD_BUILD" "$out/package" >/dev/null || fail "the package could not be built"
+"$here/system/package/pack.sh" "$RAILHEAD_BUILD" "$out/package" >/dev/null || fail "the package could not be built"
 
 [ "$fault" = none ] || say "the fault '$fault' is planted"
 narrate() { while IFS= read -r line; do say "$line"; done; }
@@ -73,14 +73,14 @@ case $fault in vlan | gid | arp) late='' ;; topology) pair='' ;; esac
 # In the background, so that signals are taken at once.
 if [ -n "$pair" ]; then
     say "two nodes boot"
-    "$here/vm/run-pair.sh" -I -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -s "package=$out/package" -o "$out" \
-        "$here/demo/node.sh" "$fault" > >(narrate) 2>&1 &
+    "$here/support/vm/run-pair.sh" -I -t "$LIMIT" -m 640 -0 leaf -1 rail -b "$RAILHEAD_BUILD" -s cni=/usr/lib/cni -s "package=$out/package" -o "$out" \
+        "$here/system/demo/node.sh" "$fault" > >(narrate) 2>&1 &
     wait $! || say "the nodes ended with exit status $?"
 fi
 if [ -n "$late" ]; then
     say "a node with GPUs boots"
-    "$here/cri/run.sh" -D 1 -t "$LIMIT" -m 768 -T gpus -b "$RAILHEAD_BUILD" -o "$out/late" \
-        "$here/demo/late.sh" "$fault" > >(narrate) 2>&1 &
+    "$here/system/cri/run.sh" -D 1 -t "$LIMIT" -m 768 -T gpus -b "$RAILHEAD_BUILD" -o "$out/late" \
+        "$here/system/demo/late.sh" "$fault" > >(narrate) 2>&1 &
     wait $! || say "the node ended with exit status $?"
 fi
 

@@ -154,11 +154,11 @@ railhead_build() {
     }
 }
 
-# railhead_guest: the guest of tests/vm is in the cache; prints its directory.
+# railhead_guest: the guest of tests/support/vm is in the cache; prints its directory.
 railhead_guest() {
     # Its packages come by apt's lists, which a machine may have thrown away.
     [ -n "$(railhead_targets)" ] || railhead_apt update || return
-    "$RAILHEAD_REPO/tests/vm/build-guest.sh"
+    "$RAILHEAD_REPO/tests/support/vm/build-guest.sh"
 }
 
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then

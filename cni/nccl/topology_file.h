@@ -14,7 +14,7 @@
 // - `speed` is said only when all NICs are limited to the same rate. NCCL selects NICs by bandwidth
 //   before it looks at distance: with unequal ones a GPU goes to another rail's NIC.
 // The limits below are those at which NCCL stops or crashes. The tests hold all rules of the format against
-// what nodes of any shape make of it (tests/handoff/topology_rules.h).
+// what nodes of any shape make of it (tests/support/nccl/topology_rules.h).
 //
 // Reads below /sys and /proc of `root` at the call; writes nothing but the file asked for.
 // Threads: thread-safe for different files.

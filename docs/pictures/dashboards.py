@@ -3,8 +3,8 @@
 
 usage: docs/pictures/dashboards.py [NAME...]      default: all, as railhead-rails
 Every panel with what a real Prometheus answers to its queries. What it is asked about is made up: the sample pages of
-tests/alerts/scrape on four nodes, for two hours, in which rail1 is congested for half an hour. Grafana draws more
-beautifully, and has the same titles, places, queries and legends. tests/alerts/dashboards.py sees that no panel is missing.
+tests/system/alerts/scrape on four nodes, for two hours, in which rail1 is congested for half an hour. Grafana draws more
+beautifully, and has the same titles, places, queries and legends. tests/system/alerts/dashboards.py sees that no panel is missing.
 """
 import json
 import math
@@ -16,7 +16,7 @@ import zlib
 import yaml
 
 HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "tests/alerts"))
+sys.path.insert(0, str(HERE.parents[1] / "tests/system/alerts"))
 import prometheus  # noqa: E402
 import scrapes  # noqa: E402
 import sources  # noqa: E402

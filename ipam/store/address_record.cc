@@ -5,8 +5,8 @@
 #include <ctime>
 #include <utility>
 
-#include "netns/base/bytes.h"
 #include "ipam/store/lmdb.h"
+#include "netns/base/bytes.h"
 
 namespace railhead {
 namespace {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "netns/base/bytes.h"
 #include "ipam/store/store.h"
+#include "netns/base/bytes.h"
 
 namespace railhead {
 namespace {

@@ -4,8 +4,8 @@
 #include <iostream>
 #include <set>
 
-#include "tests/cni/temp_root.h"
 #include "tests/dependencies/include_rules.h"
+#include "tests/support/temp_root.h"
 
 namespace railhead::testing {
 namespace {
@@ -109,45 +109,45 @@ TEST_P(BadIncludeTest, IsCaught) {
 
 INSTANTIATE_TEST_SUITE_P(
     Planted, BadIncludeTest,
-    ::testing::Values(Planted{"netns/base/files.cc", "#include \"netns/sys/pci.h\""},
-                      Planted{"netns/base/files.h", "#include \"cni/protocol/cni_result.h\""},
-                      Planted{"netns/sys/pci.cc", "#include \"netns/nl/link.h\""},
-                      Planted{"netns/nl/socket.cc", "#include \"netns/sys/pci.h\""},
-                      Planted{"netns/kernel.h", "#include \"cni/protocol/cni_result.h\""},
-                      Planted{"cni/protocol/cni_result.cc", "#include \"cni/fabric/fabric.h\""},
-                      Planted{"cni/protocol/cni_result.cc", "#include \"netns/kernel.h\""},
-                      Planted{"cni/fabric/fabric.cc", "#include \"cni/state/journal.h\""},
-                      Planted{"cni/state/journal.cc", "#include \"cni/attachment/attach_plan.h\""},
-                      Planted{"cni/state/journal.cc", "#include \"cni/nccl/nccl_files.h\""},
-                      Planted{"cni/nccl/topology_file.cc",
-                              "#include \"deviceplugin/node/topology/topology_config.h\""},
-                      Planted{"cni/plugin/add.cc", "#include \"ipam/store/store.h\""},
-                      Planted{"cni/plugin/add.cc", "#include \"deviceplugin/node/inventory/inventory.h\""},
-                      Planted{"ipam/store/store.cc", "#include \"cni/state/journal.h\""},
-                      Planted{"ipam/store/store.cc", "#include \"cni/attachment/attach_plan.h\""},
-                      Planted{"ipam/store/store.cc", "#include \"deviceplugin/node/inventory/inventory.h\""},
-                      Planted{"deviceplugin/daemon/main.cc", "#include \"tests/fake/fake_kernel.h\""},
-                      Planted{"cni/protocol/cni_result.cc", "#include <cni/state/journal.h>"},
-                      Planted{"cni/protocol/cni_result.cc", "  #  include   \"cni/state/journal.h\""},
-                      Planted{"cni/protocol/cni_result.cc", "#include \"result.h\""},
-                      Planted{"cni/protocol/cni_result.cc", "#include \"../state/journal.h\""},
-                      Planted{"cni/protocol/cni_result.cc", "#include JOURNAL_HEADER"},
-                      Planted{"cni/plugin/add.cc", "#include <grpcpp/grpcpp.h>"},
-                      Planted{"ipam/store/store.cc", "#include <spdlog/spdlog.h>"},
-                      Planted{"deviceplugin/daemon/main.cc", "#include <openssl/ssl.h>"},
-                      Planted{"ipam/store/store.cc", "#include <boost/beast/http.hpp>"},
-                      Planted{"deviceplugin/node/resources/advertised.cc", "#include <yaml-cpp/yaml.h>"},
-                      Planted{"netns/sys/pci.cc", "#include <hwloc.h>"},
-                      Planted{"cni/plugin/add.cc", "#include <google/protobuf/message.h>"},
-                      Planted{"cni/plugin/add.cc", "#include <prometheus/counter.h>"},
-                      Planted{"ipam/plugin/ipam_main.cc", "#include <CLI/CLI.hpp>"},
-                      Planted{"cni/plugin/add.cc", "#include <netlink/msg.h>"},
-                      Planted{"netns/linux_kernel.h", "#include <netlink/msg.h>"},
-                      Planted{"deviceplugin/tools/rdma_test/runs.cc", "#include <infiniband/verbs.h>"},
-                      Planted{"netns/base/node.cc", "#include <nlohmann/json.hpp>"},
-                      Planted{"cni/state/journal.cc", "#include <lmdb.h>"},
-                      Planted{"cni/protocol/cni_result.cc", "#include <gtest/gtest.h>"},
-                      Planted{"elsewhere/x.cc", "#include <string>"}));
+    ::testing::Values(
+        Planted{"netns/base/files.cc", "#include \"netns/sys/pci.h\""},
+        Planted{"netns/base/files.h", "#include \"cni/protocol/cni_result.h\""},
+        Planted{"netns/sys/pci.cc", "#include \"netns/nl/link.h\""},
+        Planted{"netns/nl/socket.cc", "#include \"netns/sys/pci.h\""},
+        Planted{"netns/kernel.h", "#include \"cni/protocol/cni_result.h\""},
+        Planted{"cni/protocol/cni_result.cc", "#include \"cni/fabric/fabric.h\""},
+        Planted{"cni/protocol/cni_result.cc", "#include \"netns/kernel.h\""},
+        Planted{"cni/fabric/fabric.cc", "#include \"cni/state/journal.h\""},
+        Planted{"cni/state/journal.cc", "#include \"cni/attachment/attach_plan.h\""},
+        Planted{"cni/state/journal.cc", "#include \"cni/nccl/nccl_files.h\""},
+        Planted{"cni/nccl/topology_file.cc", "#include \"deviceplugin/node/topology/topology_config.h\""},
+        Planted{"cni/plugin/add.cc", "#include \"ipam/store/store.h\""},
+        Planted{"cni/plugin/add.cc", "#include \"deviceplugin/node/inventory/inventory.h\""},
+        Planted{"ipam/store/store.cc", "#include \"cni/state/journal.h\""},
+        Planted{"ipam/store/store.cc", "#include \"cni/attachment/attach_plan.h\""},
+        Planted{"ipam/store/store.cc", "#include \"deviceplugin/node/inventory/inventory.h\""},
+        Planted{"deviceplugin/daemon/main.cc", "#include \"tests/support/fake_kernel/fake_kernel.h\""},
+        Planted{"cni/protocol/cni_result.cc", "#include <cni/state/journal.h>"},
+        Planted{"cni/protocol/cni_result.cc", "  #  include   \"cni/state/journal.h\""},
+        Planted{"cni/protocol/cni_result.cc", "#include \"result.h\""},
+        Planted{"cni/protocol/cni_result.cc", "#include \"../state/journal.h\""},
+        Planted{"cni/protocol/cni_result.cc", "#include JOURNAL_HEADER"},
+        Planted{"cni/plugin/add.cc", "#include <grpcpp/grpcpp.h>"},
+        Planted{"ipam/store/store.cc", "#include <spdlog/spdlog.h>"},
+        Planted{"deviceplugin/daemon/main.cc", "#include <openssl/ssl.h>"},
+        Planted{"ipam/store/store.cc", "#include <boost/beast/http.hpp>"},
+        Planted{"deviceplugin/node/resources/advertised.cc", "#include <yaml-cpp/yaml.h>"},
+        Planted{"netns/sys/pci.cc", "#include <hwloc.h>"},
+        Planted{"cni/plugin/add.cc", "#include <google/protobuf/message.h>"},
+        Planted{"cni/plugin/add.cc", "#include <prometheus/counter.h>"},
+        Planted{"ipam/plugin/ipam_main.cc", "#include <CLI/CLI.hpp>"},
+        Planted{"cni/plugin/add.cc", "#include <netlink/msg.h>"},
+        Planted{"netns/linux_kernel.h", "#include <netlink/msg.h>"},
+        Planted{"deviceplugin/tools/rdma_test/runs.cc", "#include <infiniband/verbs.h>"},
+        Planted{"netns/base/node.cc", "#include <nlohmann/json.hpp>"},
+        Planted{"cni/state/journal.cc", "#include <lmdb.h>"},
+        Planted{"cni/protocol/cni_result.cc", "#include <gtest/gtest.h>"},
+        Planted{"elsewhere/x.cc", "#include <string>"}));
 
 TEST(DependenciesTest, GoodIncludesPass) {
   for (const Planted& good :

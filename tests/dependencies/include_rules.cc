@@ -101,7 +101,7 @@ const std::vector<Library>& Libraries() {
       {"CLI/", {"deviceplugin/", "tests/", "bench/"}},
       {"spdlog/", {"deviceplugin/support/log/"}},
       {"netlink/", {"netns/"}},
-      {"infiniband/", {"netns/verbs/", "tests/netns/"}},
+      {"infiniband/", {"netns/verbs/", "tests/guest/", "tests/support/"}},
       {"lmdb.h", {"ipam/", "tests/"}},
       {"nlohmann/", {"netns/json/", "cni/", "ipam/", "deviceplugin/", "tests/", "bench/"}},
       {"gtest/", {"tests/"}},

@@ -5,9 +5,9 @@
 
 #include "cni/plugin/plugin.h"
 #include "cni/state/journal.h"
-#include "tests/fake/fake_kernel.h"
 #include "tests/fuzz/fuzz.h"
-#include "tests/sysfs/fake_sysfs.h"
+#include "tests/support/fake_kernel/fake_kernel.h"
+#include "tests/support/sysfs/fake_sysfs.h"
 
 namespace railhead::fuzz {
 namespace {

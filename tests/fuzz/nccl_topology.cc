@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "tests/fuzz/fuzz.h"
-#include "tests/handoff/nccl_model.h"
-#include "tests/handoff/topology_parser.h"
-#include "tests/handoff/topology_rules.h"
+#include "tests/support/nccl/nccl_model.h"
+#include "tests/support/nccl/topology_parser.h"
+#include "tests/support/nccl/topology_rules.h"
 
 namespace railhead::fuzz {
 namespace {

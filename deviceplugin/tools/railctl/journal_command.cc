@@ -203,10 +203,11 @@ int Restore(const Root& root, const JournalArguments& arguments) {
   return *ended ? kDone : kFailed;
 }
 
-using Action = int (*)(const Root& root, const JournalArguments& arguments);
+using JournalAction = int (*)(const Root& root, const JournalArguments& arguments);
 
-CLI::App* AddAction(CLI::App* journal, const char* name, const char* help, Action action,
-                    const std::shared_ptr<JournalArguments>& arguments, const Root& root, int* status) {
+CLI::App* AddJournalAction(CLI::App* journal, const char* name, const char* help, JournalAction action,
+                           const std::shared_ptr<JournalArguments>& arguments, const Root& root,
+                           int* status) {
   CLI::App* command = journal->add_subcommand(name, help);
   command->callback([&root, status, arguments, action] { *status = action(root, *arguments); });
   return command;
@@ -225,15 +226,15 @@ void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* journal = app->add_subcommand("journal", "the attachments of this node, and what they restore");
   journal->require_subcommand(1);
   auto arguments = std::make_shared<JournalArguments>();
-  CLI::App* list = AddAction(journal, "list", "all attachments; exit status 1: one cannot be read", List,
-                             arguments, root, status);
+  CLI::App* list = AddJournalAction(journal, "list", "all attachments; exit status 1: one cannot be read",
+                                    List, arguments, root, status);
   list->add_flag("--json", arguments->json, "for scripts");
-  AddWhich(AddAction(journal, "show", "the entry as it is on record; exit status 1: it cannot be read", Show,
-                     arguments, root, status),
+  AddWhich(AddJournalAction(journal, "show", "the entry as it is on record; exit status 1: it cannot be read",
+                            Show, arguments, root, status),
            arguments.get());
   CLI::App* restore =
-      AddAction(journal, "restore", "bring the devices of an attachment back to the host and end it", Restore,
-                arguments, root, status);
+      AddJournalAction(journal, "restore", "bring the devices of an attachment back to the host and end it",
+                       Restore, arguments, root, status);
   AddWhich(restore, arguments.get());
   restore->add_flag(
       "--force", arguments->force,

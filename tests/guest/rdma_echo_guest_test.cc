@@ -1,0 +1,68 @@
+// Stations' RDMA on the real kernel: whom it answers, and when it says that it is of no use any more.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "deviceplugin/services/reachability/rdma_echo.h"
+#include "tests/support/netns/guest_fixture.h"
+#include "tests/support/netns/soft_roce_pair.h"
+
+namespace railhead::testing {
+namespace {
+
+using std::chrono::seconds;
+
+class RdmaEchoTest : public ::testing::Test {
+ protected:
+  RdmaEchoTest() { here_->SetPeers({there_->own().address}); }
+
+  std::unique_ptr<RdmaEcho> Start(Datagrams datagrams) {
+    return Must(RdmaEcho::Start(std::move(datagrams), [this] { ++lost_; }));
+  }
+  // One round from here.
+  RdmaEcho::Count Ask(seconds limit) {
+    here_->Ask(++session_, there_->own());
+    here_->Await(RdmaEcho::Clock::now() + limit);
+    return here_->Take()[session_];
+  }
+  bool IsAnswered() { return Ask(seconds(1)).answered == RdmaEcho::kQuestions; }
+
+  std::atomic<int> lost_ = 0;
+  std::uint64_t session_ = 0;
+  SoftRocePair pair_;
+  std::unique_ptr<RdmaEcho> here_ = Start(pair_.OpenHere());
+  std::unique_ptr<RdmaEcho> there_ = Start(pair_.OpenThere());
+};
+
+TEST_F(RdmaEchoTest, AnswersStationsAlone) {
+  EXPECT_EQ(Ask(seconds(1)).answered, 0U) << "it does not know of us yet";
+  there_->SetPeers({here_->own().address});
+  EXPECT_TRUE(WaitUntil([&] { return IsAnswered(); }));
+}
+
+// It may just have been told the queue pair, and would take this node for ill.
+TEST_F(RdmaEchoTest, AnswersAStationThatIsNoneAnyMoreForAWhile) {
+  // Again and again, for this machine may be too slow to ask within that while.
+  EXPECT_TRUE(WaitUntil([&] {
+    there_->SetPeers({here_->own().address});
+    there_->SetPeers({});
+    return IsAnswered();
+  }));
+  EXPECT_TRUE(WaitUntil([&] { return Ask(seconds(1)).answered == 0; })) << "it goes on";
+  there_->SetPeers({here_->own().address});
+  EXPECT_TRUE(WaitUntil([&] { return IsAnswered(); })) << "it is one again";
+}
+
+TEST_F(RdmaEchoTest, TellsOnceThatItIsLost) {
+  EXPECT_FALSE(here_->IsLost());
+  LinkChange down;
+  down.up = false;
+  Must(pair_.route().ChangeLink(pair_.link(), down));
+  EXPECT_TRUE(WaitUntil([&] { return here_->IsLost() && lost_ > 0; }));
+  EXPECT_EQ(Ask(seconds(1)).sent, 0U);
+  here_.reset();
+  EXPECT_LE(lost_, 2) << "at most once for each end of the pair";
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,244 @@
+// VF settings, moves and rebinding on real SR-IOV VFs (igb, igbvf).
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "netns/nl/counters.h"
+#include "tests/support/netns/guest_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+class VfTest : public GuestTest {
+ protected:
+  // Sets, checks what the kernel says afterwards, sets back.
+  void RoundTrip(const VfChange& change, const VfState& wanted, const VfChange& back) {
+    Must(route_->SetVf(pf_.index, 0, change));
+    EXPECT_EQ(VfSettings(), wanted);
+    Must(route_->SetVf(pf_.index, 0, back));
+    EXPECT_EQ(VfSettings(), vf_before_);
+  }
+  Error Refused(const VfChange& change, int vf = 0) {
+    auto result = route_->SetVf(pf_.index, vf, change);
+    EXPECT_FALSE(result);
+    return result ? Error{} : result.error();
+  }
+};
+
+TEST_F(VfTest, StateAsTheDriverReportsIt) {
+  EXPECT_EQ(vf_before_.vf, 0);
+  // igb reports the MAC that the VF driver has asked for, too.
+  EXPECT_TRUE(vf_before_.mac.IsZero()) << vf_before_.mac.ToString();
+  EXPECT_EQ(vf_before_.vlan, 0);
+  EXPECT_EQ(vf_before_.vlan_proto, 0x8100);
+  EXPECT_EQ(vf_before_.spoofchk, true);
+  EXPECT_EQ(vf_before_.trust, false);
+  EXPECT_EQ(vf_before_.max_tx_rate, 0U);
+  EXPECT_EQ(Must(route_->GetVf(pf_.index, 1)).value().vf, 1);
+  EXPECT_EQ(Must(route_->GetVf(pf_.index, 2)), std::nullopt);
+  EXPECT_EQ(Must(route_->GetVf(vf_.index, 0)), std::nullopt);
+}
+
+// igb counts for itself alone: its VFs are told with zeros.
+TEST_F(VfTest, CountersOfAPfComeWithItsVfs) {
+  LinkCounters counters = Must(LinkCounters::Open(host_));
+  const PfTraffic pf = Must(counters.Read(pf_.name)).value();
+  ASSERT_EQ(pf.vfs.size(), 2U);
+  EXPECT_EQ(pf.vfs[1].vf, 1);
+  EXPECT_GT(pf.traffic.tx_packets + pf.traffic.rx_packets, 0U);
+  EXPECT_TRUE(Must(counters.Read(vf_.name))->vfs.empty());
+}
+
+TEST_F(VfTest, VlanAndQos) {
+  VfChange change;
+  change.vlan = VfChange::Vlan{100, 3, 0x8100};
+  VfState wanted = vf_before_;
+  wanted.vlan = 100;
+  wanted.qos = 3;
+  VfChange back;
+  back.vlan = VfChange::Vlan{0, 0, 0x8100};
+  RoundTrip(change, wanted, back);
+}
+
+TEST_F(VfTest, Mac) {
+  VfChange change;
+  change.mac = *MacAddress::Parse("02:00:00:00:43:10");
+  VfState wanted = vf_before_;
+  wanted.mac = *change.mac;
+  VfChange back;
+  back.mac = vf_before_.mac;
+  RoundTrip(change, wanted, back);
+}
+
+// Or every test here depends on when the VF was reset last.
+TEST_F(VfTest, ItsOwnAddressIsNoSetting) {
+  VfChange none;
+  none.mac = MacAddress{};
+  Must(route_->SetVf(pf_.index, 0, none));
+  EXPECT_TRUE(Must(route_->GetVf(pf_.index, 0))->mac.IsZero());
+  EXPECT_EQ(VfSettings(), vf_before_);
+  BringUp(*route_, vf_.index);
+  LinkChange down;
+  down.up = false;
+  Must(route_->ChangeLink(vf_.index, down));  // igbvf_down resets the VF and asks anew
+  EXPECT_TRUE(WaitUntil([&] { return Must(route_->GetVf(pf_.index, 0))->mac == vf_.mac; }));
+  EXPECT_EQ(VfSettings(), vf_before_);
+}
+
+TEST_F(VfTest, SpoofCheckTrustAndRate) {
+  VfChange change;
+  change.spoofchk = false;
+  change.trust = true;
+  change.rate = VfChange::Rate{0, 200};
+  VfState wanted = vf_before_;
+  wanted.spoofchk = false;
+  wanted.trust = true;
+  wanted.max_tx_rate = 200;
+  VfChange back;
+  back.spoofchk = true;
+  back.trust = false;
+  back.rate = VfChange::Rate{0, 0};
+  RoundTrip(change, wanted, back);
+}
+
+TEST_F(VfTest, RefusalsNameTheSetting) {
+  VfChange service;
+  service.vlan = VfChange::Vlan{100, 0, 0x88a8};
+  Error error = Refused(service);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_EQ(error.sys_errno, EPROTONOSUPPORT);
+  EXPECT_EQ(error.message, "setting VLAN 100, QoS 0, 802.1ad on VF 0 of interface " +
+                               std::to_string(pf_.index) + ": Protocol not supported");
+  EXPECT_FALSE(error.hint.empty());
+
+  VfChange rate;
+  rate.rate = VfChange::Rate{10, 200};
+  error = Refused(rate);
+  EXPECT_EQ(error.code, ErrorCode::kInvalid);
+  EXPECT_NE(error.message.find("min_tx_rate 10, max_tx_rate 200"), std::string::npos) << error.message;
+
+  VfChange state;
+  state.link_state = VfLinkState::kEnable;
+  error = Refused(state);
+  EXPECT_EQ(error.code, ErrorCode::kUnsupported);
+  EXPECT_NE(error.message.find("link_state enable"), std::string::npos) << error.message;
+
+  VfChange mac;
+  mac.mac = *MacAddress::Parse("01:00:00:00:43:10");  // multicast
+  EXPECT_EQ(Refused(mac).code, ErrorCode::kInvalid);
+
+  VfChange vlan;
+  vlan.vlan = VfChange::Vlan{4096, 0, 0x8100};
+  EXPECT_EQ(Refused(vlan).code, ErrorCode::kInvalid);
+  vlan.vlan->id = 100;
+  EXPECT_EQ(Refused(vlan, 99).code, ErrorCode::kInvalid);
+}
+
+TEST_F(VfTest, StopsAtTheRefusedSettingAndLeavesTheRest) {
+  VfChange change;
+  change.vlan = VfChange::Vlan{100, 0, 0x8100};
+  change.link_state = VfLinkState::kDisable;  // refused, after the VLAN
+  change.rate = VfChange::Rate{0, 200};       // not reached
+  const Error error = Refused(change);
+  EXPECT_NE(error.message.find("link_state disable"), std::string::npos) << error.message;
+  VfState wanted = vf_before_;
+  wanted.vlan = 100;
+  EXPECT_EQ(VfSettings(), wanted);
+  VfChange back;
+  back.vlan = VfChange::Vlan{};
+  Must(route_->SetVf(pf_.index, 0, back));
+}
+
+TEST_F(VfTest, FoundByItsDeviceWhereverItIs) {
+  EXPECT_EQ(vf_.parent_device, kBdf);
+  const NetNs pod = MakeNetns();
+  auto pod_route = OpenRoute(pod);
+  EXPECT_EQ(Must(pod_route->FindLinkOfDevice(kBdf)), std::nullopt);
+  Must(route_->MoveLink(vf_.index, pod, "net1", 1400));
+  EXPECT_EQ(Must(route_->FindLinkOfDevice(kBdf)), std::nullopt);
+  const auto moved = Must(pod_route->FindLinkOfDevice(kBdf));
+  ASSERT_TRUE(moved);
+  EXPECT_EQ(moved->name, "net1");
+  EXPECT_EQ(moved->mtu, 1400);
+  EXPECT_EQ(moved->mac, vf_.mac);
+
+  Must(pod_route->MoveLink(moved->index, host_, vf_.name, vf_.mtu));
+  Link after = VfLink();
+  after.index = vf_.index;
+  EXPECT_EQ(after, vf_);
+}
+
+TEST_F(VfTest, FailedMovesLeaveItInOneOfBoth) {
+  const NetNs pod = MakeNetns();
+  auto pod_route = OpenRoute(pod);
+  AddVeth(pod, "net1", pod, "far1");
+  const auto taken = route_->MoveLink(vf_.index, pod, "net1", std::nullopt);
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ErrorCode::kExists);
+  if (const auto there = Must(pod_route->FindLinkOfDevice(kBdf))) {
+    Must(pod_route->MoveLink(there->index, host_, vf_.name, vf_.mtu));
+  }
+  const auto large = route_->MoveLink(VfLink().index, pod, "net2", 100'000);
+  ASSERT_FALSE(large);
+  EXPECT_EQ(large.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(large.error().message.find('('), std::string::npos) << large.error().message;
+  const auto there = Must(pod_route->FindLinkOfDevice(kBdf));
+  ASSERT_TRUE(there);
+  Must(pod_route->MoveLink(there->index, host_, vf_.name, vf_.mtu));
+  Link after = VfLink();
+  after.index = vf_.index;
+  EXPECT_EQ(after, vf_);
+}
+
+// The kernel gives a device back when its namespace ends: under the pod's name.
+TEST_F(VfTest, ComesBackWhenItsNamespaceEnds) {
+  {
+    const NetNs pod = MakeNetns();
+    Must(route_->MoveLink(vf_.index, pod, "net1", std::nullopt));
+  }
+  ASSERT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  EXPECT_EQ(VfLink().name, "net1");
+  LinkChange change;
+  change.name = vf_.name;
+  Must(route_->ChangeLink(VfLink().index, change));
+}
+
+TEST_F(VfTest, CarrierInAPodAndAnnouncement) {
+  const NetNs pod = MakeNetns();
+  auto pod_route = OpenRoute(pod);
+  Must(route_->MoveLink(vf_.index, pod, "net1", std::nullopt));
+  const Link link = GetLink(*pod_route, "net1");
+  BringPodUp(*pod_route, link.index, "10.100.0.10/24");
+  // pf1 hangs on the same hub; its own VFs and filters do not matter for broadcasts.
+  const Link far = GetLink(*route_, "pf1");
+  ASSERT_TRUE(Must(route_->WaitCarrier(far.index, NetDeadline())));
+  Capture capture(host_, far.index);
+  Must(kernel_.Announce(pod, link, {*IpAddress::Parse("10.100.0.10")}));
+  const auto frame = capture.Next(0x0806);
+  ASSERT_TRUE(frame);
+  EXPECT_TRUE(std::equal(link.mac.bytes.begin(), link.mac.bytes.end(), frame->begin() + 6));
+  LinkChange down;
+  down.up = false;
+  Must(pod_route->ChangeLink(link.index, down));
+  Must(pod_route->MoveLink(link.index, host_, vf_.name, std::nullopt));
+}
+
+TEST_F(VfTest, RebindTakesTheMacThatThePfSet) {
+  VfChange change;
+  change.mac = *MacAddress::Parse("02:00:00:00:43:10");
+  Must(route_->SetVf(pf_.index, 0, change));
+  EXPECT_NE(VfLink().mac, *change.mac);
+  Must(kernel_.RebindDriver(kBdf));
+  ASSERT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  EXPECT_EQ(VfLink().mac, *change.mac);
+  EXPECT_NE(VfLink().index, vf_.index);
+
+  change.mac = vf_before_.mac;
+  Must(route_->SetVf(pf_.index, 0, change));
+  Must(kernel_.RebindDriver(kBdf));
+  ASSERT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  vf_ = VfLink();  // with a random address again
+}
+
+}  // namespace
+}  // namespace railhead::testing

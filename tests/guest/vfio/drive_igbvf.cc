@@ -1,0 +1,153 @@
+// What a program in a container does with a VF of an Intel 82576 that it was given by VFIO: it asks the PF
+// who it is, and sends.
+//
+// usage: drive-igbvf BDF CONTROL GROUP
+//   prints the MAC address that the PF answers, sends one frame to everybody from it (EtherType 0x88b5, for
+//   experiments), says "sent", and holds the device until its standard input ends.
+// exit status: 0; 1, with the reason, for a device that cannot be used so; 2 for a wrong command line.
+// Source: Intel 82576 datasheet, 7.8.3 (mailbox), 7.2.2 (transmit descriptors); the kernel's igbvf driver.
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/guest/vfio/vfio_device.h"
+
+namespace railhead::testing {
+namespace {
+
+using Mac = std::array<std::uint8_t, 6>;
+
+constexpr std::size_t kCtrl = 0x0;
+constexpr std::uint32_t kCtrlReset = 1U << 26U;
+constexpr std::size_t kMailbox = 0xc40;
+constexpr std::uint32_t kRequest = 1;      // to the PF: a message is there
+constexpr std::uint32_t kAcknowledge = 2;  // to the PF: its message has been read
+constexpr std::uint32_t kOurBuffer = 4;    // the VF uses the buffer
+constexpr std::uint32_t kPfStatus = 0x10;  // the PF has written a message
+constexpr std::uint32_t kPfAcknowledge = 0x20;
+constexpr std::uint32_t kResetDone = 0xc0;  // the PF is back, or was not away
+constexpr std::size_t kMailboxMemory = 0x800;
+constexpr std::uint32_t kMessageReset = 1;
+constexpr std::uint32_t kMessageAnswered = 0x80000000U;
+
+constexpr std::size_t kRingLow = 0x3800;
+constexpr std::size_t kRingHigh = 0x3804;
+constexpr std::size_t kRingSize = 0x3808;
+constexpr std::size_t kRingHead = 0x3810;
+constexpr std::size_t kRingTail = 0x3818;
+constexpr std::size_t kRingControl = 0x3828;
+constexpr std::uint32_t kRingEnable = 1U << 25U;
+constexpr std::uint32_t kRingBytes = 128;  // the least: eight descriptors
+constexpr std::size_t kFrameAt = 0x1000;   // in the memory, behind the ring
+constexpr std::uint32_t kWholeFrame =
+    0x2b300000U;  // advanced data descriptor; end of packet, checksum, report
+constexpr std::size_t kFrameBytes = 64;
+
+void Await(const char* what, const std::function<bool()>& holds) {
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!holds()) {
+    errno = ETIMEDOUT;
+    if (std::chrono::steady_clock::now() > deadline) GiveUp(what);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+class Igbvf {
+ public:
+  explicit Igbvf(VfioDevice* device) : device_(*device) {}
+
+  // The PF takes a VF into service that has been reset, and tells it its address.
+  Mac Reset() {
+    device_.Write(kCtrl, device_.Read(kCtrl) | kCtrlReset);
+    Await("waiting for the PF", [&] { return Saw(kResetDone); });
+    TakeBuffer();
+    device_.Write(kMailboxMemory, kMessageReset);
+    device_.Write(kMailbox, kRequest);
+    Await("waiting for the PF's acknowledgement", [&] { return Saw(kPfAcknowledge); });
+    Await("waiting for the PF's answer", [&] { return Saw(kPfStatus); });
+    TakeBuffer();
+    std::array<std::uint32_t, 3> answer{};
+    for (std::size_t i = 0; i < answer.size(); ++i) answer[i] = device_.Read(kMailboxMemory + 4 * i);
+    device_.Write(kMailbox, kAcknowledge);
+    errno = EADDRNOTAVAIL;
+    if (answer[0] != (kMessageReset | kMessageAnswered)) GiveUp("the PF has no address for this VF");
+    Mac mac{};
+    for (std::size_t i = 0; i < mac.size(); ++i)
+      mac[i] = static_cast<std::uint8_t>(answer[1 + i / 4] >> 8U * (i % 4));
+    return mac;
+  }
+
+  void SendFrom(const Mac& mac) {
+    std::vector<std::uint8_t> frame(kFrameBytes, 0);
+    std::fill_n(frame.begin(), 6, std::uint8_t{0xff});
+    std::copy(mac.begin(), mac.end(), frame.begin() + 6);
+    frame[12] = 0x88;
+    frame[13] = 0xb5;
+    std::copy(frame.begin(), frame.end(), device_.memory() + kFrameAt);
+    auto* const descriptor = reinterpret_cast<volatile std::uint32_t*>(device_.memory());
+    descriptor[0] = VfioDevice::kMemoryAt + kFrameAt;
+    descriptor[1] = 0;
+    descriptor[2] = kWholeFrame | kFrameBytes;
+    descriptor[3] = kFrameBytes << 14U;
+    device_.Write(kRingControl, 0);
+    device_.Write(kRingSize, kRingBytes);
+    device_.Write(kRingLow, VfioDevice::kMemoryAt);
+    device_.Write(kRingHigh, 0);
+    device_.Write(kRingHead, 0);
+    device_.Write(kRingTail, 0);
+    device_.Write(kRingControl, kRingEnable);
+    device_.Write(kRingTail, 1);
+    Await("waiting for the frame to be sent", [&] { return (descriptor[3] & 1U) != 0; });
+  }
+
+ private:
+  // These bits are gone once they have been read.
+  bool Saw(std::uint32_t bits) {
+    seen_ |= device_.Read(kMailbox);
+    const bool saw = (seen_ & bits) != 0;
+    if (saw) seen_ &= ~bits;
+    return saw;
+  }
+  void TakeBuffer() {
+    Await("waiting for the mailbox", [&] {
+      device_.Write(kMailbox, kOurBuffer);
+      const std::uint32_t now = device_.Read(kMailbox);
+      seen_ |= now;
+      return (now & kOurBuffer) != 0;
+    });
+  }
+
+  VfioDevice& device_;
+  std::uint32_t seen_ = 0;
+};
+
+int Main(int argc, char** argv) {
+  if (argc != 4) {
+    (void)std::fprintf(stderr, "usage: drive-igbvf BDF CONTROL GROUP\n");
+    return 2;
+  }
+  VfioDevice device(argv[2], argv[3], argv[1]);
+  Igbvf vf(&device);
+  const Mac mac = vf.Reset();
+  std::printf("%02x:%02x:%02x:%02x:%02x:%02x\n", mac[0], mac[1], mac[2], mac[3], mac[4], mac[5]);
+  vf.SendFrom(mac);
+  std::printf("sent\n");
+  (void)std::fflush(stdout);
+  for (char byte = 0; ::read(STDIN_FILENO, &byte, 1) > 0;) continue;
+  return 0;
+}
+
+}  // namespace
+}  // namespace railhead::testing
+
+int main(int argc, char** argv) {
+  return railhead::testing::Main(argc, argv);
+}

@@ -1,0 +1,234 @@
+// LeafWatch on the real kernel: switches are namespaces that send LLDP frames, and lldpd.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "deviceplugin/services/lldp/lldp_watch.h"
+#include "netns/linux_kernel.h"
+#include "tests/support/netns/wires.h"
+#include "tests/support/sysfs/fake_sysfs.h"
+#include "tests/support/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kPf0 = "0000:43:00.0";
+constexpr const char* kPf1 = "0000:83:00.0";
+constexpr const char* kFabric = "/etc/railhead/fabric.json";
+
+class LeafWatchTest : public ::testing::Test {
+ protected:
+  LeafWatchTest() {
+    sysfs_.AddPf({.address = kPf0, .netdev = "pf0", .rdma = "mlx5_0"});
+    sysfs_.AddPf({.address = kPf1, .netdev = "pf1", .rdma = "mlx5_1"});
+    for (const char* pf : {"pf0", "pf1"}) Carrier(pf, true);
+    sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
+    sysfs_.Write(kFabric, R"({"version": 1, "rails": [
+      {"name": "rail0", "pf": "0000:43:00.0", "leaf": "leaf0*"},
+      {"name": "rail1", "pf": "0000:83:00.0", "leaf": ["other", "leaf1"]},
+      {"name": "rail2", "pf": "none"}]})");
+  }
+  ~LeafWatchTest() override { watch_.reset(); }
+
+  void Start() {
+    LeafWatch::Calls calls;
+    calls.changed = [this](const LeafReport&, const LeafReport&) { ++changes_; };
+    calls.failed = [](const std::string& what, const Error& error) {
+      ADD_FAILURE() << what << ": " << Describe(error);
+    };
+    watch_ = Must(LeafWatch::Start(sysfs_.root(), kernel_, std::move(calls)));
+    Update();
+  }
+  void Update() { watch_->Update(Must(Discover(sysfs_.root(), {})), kFabric); }
+  void Carrier(const std::string& pf, bool up) {
+    sysfs_.Write("/sys/class/net/" + pf + "/carrier", up ? "1\n" : "0\n");
+  }
+  RailLeaf Rail(const std::string& rail) {
+    const LeafReport report = watch_->Report();
+    const RailLeaf* found = report.Find(rail);
+    return found == nullptr ? RailLeaf{} : *found;
+  }
+  std::string LeafOf(const std::string& rail) {
+    const RailLeaf found = Rail(rail);
+    return found.neighbour ? found.neighbour->neighbour.Leaf() : "";
+  }
+  // The switch says it until it is heard: nobody waits for who begins to listen.
+  bool Says(int number, const std::string& leaf) {
+    return Holds([&] {
+      wires_.Send(number, LldpFrameOf(leaf, "Ethernet4"));
+      return LeafOf("rail" + std::to_string(number)) == leaf;
+    });
+  }
+
+  FakeSysfs sysfs_;
+  Wires wires_{2};
+  LinuxKernel kernel_{sysfs_.root()};
+  std::atomic<int> changes_{0};
+  std::unique_ptr<LeafWatch> watch_;
+};
+
+TEST_F(LeafWatchTest, LearnsWhereTheRailsHang) {
+  Start();
+  ASSERT_TRUE(Holds([&] { return watch_->Report().rails.size() == 3; }));
+  EXPECT_EQ(watch_->Report().node, "gpu-001");
+  EXPECT_EQ(Rail("rail0").cabling, Cabling::kUnknown);
+  EXPECT_EQ(Rail("rail2").because, "this node has no PF for it");
+  ASSERT_TRUE(Says(0, "leaf0"));
+  ASSERT_TRUE(Says(1, "leaf1"));
+  EXPECT_EQ(Rail("rail0").cabling, Cabling::kRight);
+  EXPECT_EQ(Rail("rail1").neighbour->neighbour.Port(), "Ethernet4");
+  EXPECT_EQ(Rail("rail1").pf, "pf1");
+  EXPECT_TRUE(Holds([&] { return changes_ >= 3; })) << "told behind what Report() says";
+  EXPECT_TRUE(Holds([&] {
+    const auto written = ReadLeafReport(sysfs_.root());
+    return written && *written && SaysTheSame(**written, watch_->Report());
+  }));
+}
+
+TEST_F(LeafWatchTest, FindsCablesThatChangedPlaces) {
+  Start();
+  ASSERT_TRUE(Says(0, "leaf1"));
+  ASSERT_TRUE(Says(1, "leaf0"));
+  EXPECT_TRUE(Holds([&] { return Rail("rail0").because == "swapped with rail1"; }));
+  EXPECT_EQ(Rail("rail1").cabling, Cabling::kWrong);
+  // The fabric was wrong, not the cables.
+  sysfs_.Write(kFabric, R"({"version": 1, "rails": [{"name": "rail0", "pf": "0000:43:00.0", "leaf": "leaf1"},
+                                                    {"name": "rail1", "pf": "0000:83:00.0"}]})");
+  Update();
+  EXPECT_TRUE(Holds([&] { return Rail("rail0").cabling == Cabling::kRight; }));
+  EXPECT_EQ(Rail("rail1").cabling, Cabling::kUnchecked);
+  EXPECT_EQ(watch_->Report().rails.size(), 2U);
+  sysfs_.Write(kFabric, "{");
+  Update();
+  ASSERT_TRUE(Says(1, "leaf0"));
+  EXPECT_EQ(watch_->Report().rails.size(), 2U) << "a fabric that is wrong changes nothing";
+}
+
+TEST_F(LeafWatchTest, ADeadRailKeepsItsLeafAndANewCableIsSeen) {
+  Start();
+  ASSERT_TRUE(Says(0, "leaf0"));
+  Carrier("pf0", false);
+  wires_.Unplug(0);
+  Update();
+  ASSERT_TRUE(Holds([&] { return !Rail("rail0").carrier; }));
+  EXPECT_EQ(LeafOf("rail0"), "leaf0");
+  wires_.Plug(0);  // another device of that name
+  Carrier("pf0", true);
+  ASSERT_TRUE(Says(0, "leaf7"));
+  EXPECT_EQ(Rail("rail0").others, std::vector<std::string>{});
+  EXPECT_EQ(Rail("rail0").cabling, Cabling::kWrong);
+}
+
+TEST_F(LeafWatchTest, FollowsAPfThatIsRenamed) {
+  Start();
+  ASSERT_TRUE(Says(0, "leaf0"));
+  LinkChange renamed;
+  renamed.up = false;
+  const auto route = OpenRoute(wires_.host());
+  const int index = wires_.Near(0);
+  Must(route->ChangeLink(index, renamed));
+  renamed.up.reset();
+  renamed.name = "ens1f0";
+  Must(route->ChangeLink(index, renamed));
+  BringUp(*route, index);
+  auto inventory = std::make_shared<Inventory>(*Must(Discover(sysfs_.root(), {})));
+  for (NicFunction& function : inventory->functions) {
+    if (function.id == kPf0) function.pf_name = "ens1f0";
+  }
+  sysfs_.Write("/sys/class/net/ens1f0/carrier", "1\n");
+  watch_->Update(inventory, kFabric);
+  ASSERT_TRUE(Says(0, "leaf00"));
+  EXPECT_EQ(Rail("rail0").pf, "ens1f0");
+}
+
+TEST_F(LeafWatchTest, TheNextStartKnowsItAtOnce) {
+  Start();
+  ASSERT_TRUE(Says(0, "leaf0"));
+  ASSERT_TRUE(Holds([&] {
+    const auto written = ReadLeafReport(sysfs_.root());
+    return written && *written && SaysTheSame(**written, watch_->Report());
+  }));
+  watch_.reset();
+  Start();
+  EXPECT_TRUE(Holds([&] { return LeafOf("rail0") == "leaf0"; })) << "without a frame";
+  // A PF that is not there any more is forgotten.
+  watch_->Update(std::make_shared<Inventory>(), kFabric);
+  EXPECT_TRUE(Holds([&] { return LeafOf("rail0").empty(); }));
+}
+
+// A flood of others' frames does not keep it from hearing the next rail's.
+TEST_F(LeafWatchTest, AFloodOnOneRailLeavesTheOtherHeard) {
+  Start();
+  std::atomic<bool> over{false};
+  std::thread flood([&] {
+    for (int i = 0; !over; ++i) wires_.Send(0, LldpFrameOf("flood" + std::to_string(i % 100), "p", 65535));
+  });
+  EXPECT_TRUE(Says(1, "leaf1"));
+  over = true;
+  flood.join();
+  EXPECT_LE(Rail("rail0").others.size(), NeighbourTable::kMost);
+}
+
+// Debian's lldpd as the switch.
+class Lldpd {
+ public:
+  Lldpd(const NetNs& ns, const std::string& configuration) : socket_(temp_.directory() + "/lldpd.socket") {
+    temp_.Write("/lldpd.conf", configuration);
+    // lldpd gives its privileges up.
+    std::filesystem::permissions(temp_.directory(), std::filesystem::perms(0755));
+    // Before fork(): a child may only do what is safe in signal handlers.
+    const std::vector<std::string> arguments = {
+        "/usr/sbin/lldpd", "-d", "-u", socket_, "-I", "swp0", "-O", temp_.directory() + "/lldpd.conf"};
+    std::vector<char*> argv;
+    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
+    argv.push_back(nullptr);
+    const UniqueFd log(::open((temp_.directory() + "/log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    pid_ = ::fork();
+    if (pid_ != 0) return;
+    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+    ::dup2(log.get(), STDOUT_FILENO);
+    ::dup2(log.get(), STDERR_FILENO);
+    if (::setns(ns.fd(), CLONE_NEWNET) == 0) ::execv(argv[0], argv.data());
+    ::_exit(127);
+  }
+  ~Lldpd() {
+    (void)::kill(pid_, SIGTERM);
+    (void)::waitpid(pid_, nullptr, 0);
+  }
+  Lldpd(const Lldpd&) = delete;
+  Lldpd& operator=(const Lldpd&) = delete;
+
+  [[nodiscard]] std::string log() const { return temp_.Read("/log"); }
+
+ private:
+  TempRoot temp_;
+  std::string socket_;
+  pid_t pid_ = -1;
+};
+
+TEST_F(LeafWatchTest, UnderstandsLldpd) {
+  Start();
+  // Before its first frame: a neighbour that calls itself otherwise later is another one until the first is
+  // over.
+  const Lldpd lldpd(wires_.the_switch(),
+                    "configure system hostname leaf0.dc1\n"
+                    "configure lldp tx-interval 1\n"
+                    "configure ports swp0 lldp portidsubtype local Ethernet4 description \"to gpu-001\"\n");
+  EXPECT_TRUE(Holds([&] { return LeafOf("rail0") == "leaf0.dc1"; })) << LeafOf("rail0") << lldpd.log();
+  const RailLeaf rail = Rail("rail0");
+  ASSERT_TRUE(rail.neighbour);
+  EXPECT_EQ(rail.neighbour->neighbour.port, "Ethernet4");
+  EXPECT_EQ(rail.neighbour->neighbour.port_description, "to gpu-001");
+  EXPECT_EQ(rail.neighbour->neighbour.ttl.count(), 4) << "four times the interval";
+  EXPECT_TRUE(MacAddress::Parse(rail.neighbour->neighbour.chassis)) << rail.neighbour->neighbour.chassis;
+  EXPECT_EQ(rail.cabling, Cabling::kRight);
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,299 @@
+// RouteApi's links on the real kernel, in private namespaces.
+#include <gtest/gtest.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+
+#include "netns/ns/run_in.h"
+#include "tests/support/netns/stand_in.h"
+
+namespace railhead::testing {
+namespace {
+
+class LinkTest : public ::testing::Test {
+ protected:
+  NetNs host_ = MakeNetns();
+  NetNs pod_ = MakeNetns();
+  std::unique_ptr<RouteApi> host_route_ = OpenRoute(host_);
+  std::unique_ptr<RouteApi> pod_route_ = OpenRoute(pod_);
+};
+
+TEST_F(LinkTest, FindsByNameAndIndex) {
+  const int index = AddVeth(host_, "nic0", host_, "far0");
+  const Link link = GetLink(*host_route_, "nic0");
+  EXPECT_EQ(link.index, index);
+  EXPECT_EQ(link.name, "nic0");
+  EXPECT_EQ(link.kind, "veth");
+  EXPECT_EQ(link.mtu, 1500);
+  EXPECT_FALSE(link.up);
+  EXPECT_FALSE(link.carrier);
+  EXPECT_FALSE(link.mac.IsZero());
+  EXPECT_EQ(link.master, 0);
+  EXPECT_EQ(link.parent_device, "");
+  EXPECT_EQ(GetLink(*host_route_, index), link);
+}
+
+TEST_F(LinkTest, AbsentLinksAreNoErrors) {
+  EXPECT_EQ(Must(host_route_->FindLink("nosuch")), std::nullopt);
+  EXPECT_EQ(Must(host_route_->FindLink("")), std::nullopt);
+  EXPECT_EQ(Must(host_route_->FindLink("a-name-longer-than-any-interface")), std::nullopt);
+  EXPECT_EQ(Must(host_route_->FindLink(4242)), std::nullopt);
+  EXPECT_EQ(Must(host_route_->FindLink(0)), std::nullopt);
+  EXPECT_EQ(Must(host_route_->FindLink(-1)), std::nullopt);
+  EXPECT_EQ(Must(host_route_->FindLinkOfDevice("0000:43:10.0")), std::nullopt);
+  EXPECT_EQ(Must(host_route_->FindLinkOfDevice("")), std::nullopt);
+}
+
+TEST_F(LinkTest, ListsAllLinksOfItsNamespaceOnly) {
+  for (int i = 0; i < 100; ++i) {
+    AddVeth(host_, "nic" + std::to_string(i), pod_, "far" + std::to_string(i));
+  }
+  const auto links = Must(host_route_->ListLinks());
+  EXPECT_EQ(links.size(), 101U);  // and lo
+  for (int i = 0; i < 100; ++i) {
+    const auto found = std::find_if(links.begin(), links.end(),
+                                    [&](const Link& link) { return link.name == "nic" + std::to_string(i); });
+    ASSERT_NE(found, links.end()) << i;
+    EXPECT_EQ(*found, GetLink(*host_route_, found->index));
+  }
+}
+
+TEST_F(LinkTest, ChangesNameMacMtuAndState) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  LinkChange change;
+  change.name = "nic1";
+  change.mac = *MacAddress::Parse("02:00:00:00:12:34");
+  change.mtu = 9000;
+  change.up = true;
+  Must(host_route_->ChangeLink(index, change));
+  const Link link = GetLink(*host_route_, index);
+  EXPECT_EQ(link.name, "nic1");
+  EXPECT_EQ(link.mac, change.mac);
+  EXPECT_EQ(link.mtu, 9000);
+  EXPECT_TRUE(link.up);
+
+  LinkChange down;
+  down.up = false;
+  Must(host_route_->ChangeLink(index, down));
+  EXPECT_FALSE(GetLink(*host_route_, index).up);
+}
+
+TEST_F(LinkTest, LeavesAloneWhatIsNotAsked) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  const Link before = GetLink(*host_route_, index);
+  LinkChange change;
+  change.mtu = 1400;
+  Must(host_route_->ChangeLink(index, change));
+  Link after = GetLink(*host_route_, index);
+  EXPECT_EQ(after.mtu, 1400);
+  after.mtu = before.mtu;
+  EXPECT_EQ(after, before);
+}
+
+TEST_F(LinkTest, RefusedMtuCarriesTheKernelsWords) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  LinkChange change;
+  change.mtu = 20;
+  const auto refused = host_route_->ChangeLink(index, change);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(refused.error().sys_errno, EINVAL);
+  EXPECT_EQ(refused.error().message, "changing interface " + std::to_string(index) +
+                                         ": Invalid argument (mtu less than device minimum)");
+}
+
+TEST_F(LinkTest, ChangingWhatIsGoneIsNotFound) {
+  LinkChange change;
+  change.up = true;
+  const auto refused = host_route_->ChangeLink(4242, change);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(LinkTest, SetsIpv4DeviceSettingsWithoutProc) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  LinkChange change;
+  change.ipv4 = {{Ipv4Conf::kArpAnnounce, 2}, {Ipv4Conf::kArpIgnore, 1},  {Ipv4Conf::kRpFilter, 2},
+                 {Ipv4Conf::kArpFilter, 1},   {Ipv4Conf::kForwarding, 1}, {Ipv4Conf::kArpNotify, 1}};
+  Must(host_route_->ChangeLink(index, change));
+  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_announce")), "2");
+  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_ignore")), "1");
+  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/rp_filter")), "2");
+  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_filter")), "1");
+  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/forwarding")), "1");
+  EXPECT_EQ(Must(ReadNetSysctl(host_, "ipv4/conf/nic0/arp_notify")), "1");
+}
+
+TEST_F(LinkTest, NoLinkLocalAddressWhenBroughtUpWithoutAddrGenMode) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  if (!GetLink(*host_route_, index).addr_gen_mode) GTEST_SKIP() << "this kernel has no IPv6";
+  LinkChange change;
+  change.addr_gen_mode = AddrGenMode::kNone;
+  change.ipv4 = {{Ipv4Conf::kArpIgnore, 1}};
+  change.up = true;
+  Must(host_route_->ChangeLink(index, change));
+  BringUp(*pod_route_, GetLink(*pod_route_, "far0").index);
+  ASSERT_TRUE(Must(host_route_->WaitCarrier(index, NetDeadline())));
+  const Link link = GetLink(*host_route_, index);
+  EXPECT_TRUE(link.up);
+  EXPECT_EQ(link.addr_gen_mode, AddrGenMode::kNone);
+  EXPECT_TRUE(Must(host_route_->ListAddresses(index)).empty());
+  // The peer, left alone, has one: the check above can fail.
+  EXPECT_FALSE(Must(pod_route_->ListAddresses(GetLink(*pod_route_, "far0").index)).empty());
+}
+
+TEST_F(LinkTest, MovesWithNameAndMtuInOneStep) {
+  const int index = AddVeth(host_, "nic0", host_, "far0");
+  const Link before = GetLink(*host_route_, index);
+  Must(host_route_->MoveLink(index, pod_, "net1", 4000));
+  EXPECT_EQ(Must(host_route_->FindLink("nic0")), std::nullopt);
+  const Link after = GetLink(*pod_route_, "net1");
+  EXPECT_EQ(after.mtu, 4000);
+  EXPECT_EQ(after.mac, before.mac);
+  EXPECT_FALSE(after.up);
+}
+
+TEST_F(LinkTest, MoveWithoutMtuKeepsIt) {
+  const int index = AddMacvlan(host_, "nic0", AddVeth(host_, "low0", host_, "far0"));
+  LinkChange change;
+  change.mtu = 1300;
+  Must(host_route_->ChangeLink(index, change));
+  Must(host_route_->MoveLink(index, pod_, "net1", std::nullopt));
+  EXPECT_EQ(GetLink(*pod_route_, "net1").mtu, 1300);
+  EXPECT_EQ(GetLink(*pod_route_, "net1").kind, "macvlan");
+}
+
+// After a failed move the device can be anywhere: exactly one of the two
+// namespaces has it, and its MAC tells it.
+int CountByMac(RouteApi& route, const MacAddress& mac) {
+  int count = 0;
+  for (const Link& link : Must(route.ListLinks())) count += link.mac == mac ? 1 : 0;
+  return count;
+}
+
+TEST_F(LinkTest, MoveToATakenNameFailsAndTheDeviceIsInOneOfBoth) {
+  const int index = AddVeth(host_, "nic0", host_, "far0");
+  const Link before = GetLink(*host_route_, index);
+  AddVeth(pod_, "net1", host_, "far1");
+  const auto refused = host_route_->MoveLink(index, pod_, "net1", std::nullopt);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kExists);
+  EXPECT_NE(refused.error().hint.find("net1"), std::string::npos) << refused.error().hint;
+  EXPECT_NE(refused.error().message.find("net1"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(CountByMac(*host_route_, before.mac) + CountByMac(*pod_route_, before.mac), 1);
+}
+
+TEST_F(LinkTest, MoveWithRefusedMtuLeavesTheDeviceInTheTarget) {
+  const int lower = AddVeth(host_, "low0", host_, "far0");
+  const int index = AddMacvlan(host_, "nic0", lower);
+  const Link before = GetLink(*host_route_, index);
+  // A macvlan's MTU cannot exceed that of the link below it.
+  const auto refused = host_route_->MoveLink(index, pod_, "net1", 9000);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(refused.error().message.find("MTU 9000"), std::string::npos) << refused.error().message;
+  EXPECT_EQ(CountByMac(*host_route_, before.mac), 0);
+  EXPECT_EQ(CountByMac(*pod_route_, before.mac), 1);
+}
+
+std::vector<std::string> NamesOf(const std::vector<Link>& links) {
+  std::vector<std::string> names;
+  names.reserve(links.size());
+  for (const Link& link : links) names.push_back(link.name);
+  return names;
+}
+
+// What the kernel does with a macvlan whose lower device it moves is why there is ListUppers().
+TEST_F(LinkTest, UppersStayWhereTheyAreWhenTheirLowerMoves) {
+  using Names = std::vector<std::string>;
+  const int nic = AddVeth(pod_, "net1", pod_, "peer");
+  AddMacvlan(pod_, "mv0", nic);
+  AddMacvlan(pod_, "mv1", nic);
+  AddMacvlan(pod_, "other", GetLink(*pod_route_, "peer").index);
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(nic, pod_))), (Names{"mv0", "mv1"}));
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(nic, host_))), Names{});
+
+  Must(pod_route_->MoveLink(nic, host_, "pf0v0", std::nullopt));
+  const int home = GetLink(*host_route_, "pf0v0").index;
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, host_))), (Names{"mv0", "mv1"}));
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, pod_))), Names{});
+  EXPECT_EQ(NamesOf(Must(host_route_->ListUppers(home, host_))), Names{}) << "of another namespace";
+  const NetNs third = MakeNetns();
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, third))), Names{}) << "the same index elsewhere";
+
+  const int upper = GetLink(*pod_route_, "mv0").index;
+  EXPECT_TRUE(Must(pod_route_->DeleteLink(upper)));
+  EXPECT_FALSE(Must(pod_route_->DeleteLink(upper)));
+  EXPECT_EQ(NamesOf(Must(pod_route_->ListUppers(home, host_))), Names{"mv1"});
+}
+
+TEST_F(LinkTest, WaitCarrierSeesThePeerComeUpLater) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  BringUp(*host_route_, index);
+  std::thread peer([&] {
+    auto route = OpenRoute(pod_);
+    // Other links' events come first.
+    for (int i = 0; i < 20; ++i) {
+      AddVeth(host_, "noise" + std::to_string(i), pod_, "noise" + std::to_string(i));
+    }
+    BringUp(*route, GetLink(*route, "far0").index);
+  });
+  const Deadline deadline = NetDeadline();
+  const auto waited = host_route_->WaitCarrier(index, deadline);
+  EXPECT_LT(std::chrono::steady_clock::now(), deadline);  // an event ended the wait
+  peer.join();
+  EXPECT_TRUE(Must(waited));
+  const Link link = GetLink(*host_route_, index);
+  EXPECT_TRUE(link.up);
+  EXPECT_TRUE(link.carrier);
+}
+
+TEST_F(LinkTest, WaitCarrierEndsAtTheDeadline) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  BringUp(*host_route_, index);
+  const auto soon = std::chrono::steady_clock::now() + std::chrono::milliseconds(50);
+  EXPECT_FALSE(Must(host_route_->WaitCarrier(index, soon)));
+  EXPECT_GE(std::chrono::steady_clock::now(), soon);
+  EXPECT_FALSE(Must(host_route_->WaitCarrier(index, soon)));  // one that has passed
+}
+
+TEST_F(LinkTest, WaitCarrierNoticesThatTheLinkIsGone) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  BringUp(*host_route_, index);
+  std::thread thief([&] { Must(OpenRoute(host_)->MoveLink(index, pod_, "net1", std::nullopt)); });
+  const auto waited = host_route_->WaitCarrier(index, NetDeadline());
+  thief.join();
+  ASSERT_FALSE(waited);
+  EXPECT_EQ(waited.error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(LinkTest, LookUpsGoOnAfterErrors) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  for (int i = 0; i < 50; ++i) {
+    LinkChange change;
+    change.mtu = 1;
+    EXPECT_FALSE(host_route_->ChangeLink(index, change));
+    EXPECT_EQ(Must(host_route_->FindLink("nosuch")), std::nullopt);
+    EXPECT_EQ(GetLink(*host_route_, index).name, "nic0");
+  }
+}
+
+TEST_F(LinkTest, VfsOfALinkThatHasNone) {
+  const int index = AddVeth(host_, "nic0", pod_, "far0");
+  EXPECT_EQ(Must(host_route_->GetVf(index, 0)), std::nullopt);
+  VfChange change;
+  change.vlan = VfChange::Vlan{100, 3, 0x8100};
+  const auto refused = host_route_->SetVf(index, 2, change);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(refused.error().message.find("setting VLAN 100, QoS 3 on VF 2"), std::string::npos)
+      << refused.error().message;
+  EXPECT_FALSE(refused.error().hint.empty());
+  EXPECT_EQ(host_route_->GetVf(4242, 0).error().code, ErrorCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace railhead::testing

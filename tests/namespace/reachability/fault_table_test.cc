@@ -1,0 +1,161 @@
+// Faults of a rail, one after the other: what is found, where, after how many rounds, what is not blamed, and
+// when it is well again. docs/connectivity.md has the table that this prints, which is compared with it.
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <fstream>
+#include <sstream>
+
+#include "tests/namespace/reachability/nodes.h"
+
+namespace railhead::testing {
+namespace {
+
+// So many rounds at most until it is found, and until it is forgotten again.
+constexpr int kFound = 4;
+constexpr int kWell = 5;
+
+struct Fault {
+  std::string what;
+  std::function<void(ReachCluster&)> begin;
+  std::function<void(ReachCluster&)> end;  // beside what Drop and Own do
+  // Node 0's word of node 1, node 1's of node 0, and of the rails: all others have to be reachable.
+  std::string of_1;
+  std::string of_0;
+  std::string rail_0;
+  std::string rail_1;
+};
+
+std::vector<Fault> Faults() {
+  const auto drop = [](auto rule) { return [rule](ReachCluster& cluster) { cluster.Switch().Drop(rule); }; };
+  const auto nothing = [](ReachCluster&) {};
+  return {
+      {"the cable of node1 is cut", [](ReachCluster& c) { c.Cable(1, false); },
+       [](ReachCluster& c) { c.Cable(1, true); }, "silent", "unknown", "degraded", "dead"},
+      {"one-way loss: what node1 sends to others is lost",
+       drop([](const Passing& f) { return f.from == 1 && f.source_port != 0; }), nothing, "silent", "oneWay",
+       "degraded", "degraded"},
+      {"MTU black hole: no more than 1,300 bytes to node1",
+       drop([](const Passing& f) { return f.to == 1 && f.size > 1314; }), nothing, "mtu", "reachable",
+       "degraded", "reachable"},
+      {"one of four paths to node1 is broken",
+       drop([](const Passing& f) { return f.to == 1 && f.to_port == 4795 && f.source_port % 4 == 1; }),
+       nothing, "paths", "reachable", "degraded", "reachable"},
+      {"a third of what is for node1 is lost",
+       [](ReachCluster& c) {
+         c.Switch().Drop([count = std::make_shared<int>(0)](const Passing& f) {
+           return f.to == 1 && f.to_port == 4795 && ++*count % 3 == 0;
+         });
+       },
+       nothing, "lossy", "reachable", "degraded", "reachable"},
+      {"the gateway is silent at node1",
+       [](ReachCluster& c) {
+         c.Switch().Own([](int port, int vlan, const IpAddress& address) {
+           return port != 1 && ReachCluster::IsGateway(port, vlan, address);
+         });
+       },
+       nothing, "reachable", "reachable", "reachable", "degraded"},
+      {"the port of node1 is in another VLAN",
+       drop([](const Passing& f) { return f.from == 1 || f.to == 1; }), nothing, "silent", "silent",
+       "degraded", "dead"},
+      {"what has RoCE's traffic class is lost at node1",
+       drop([](const Passing& f) { return f.traffic_class == 106 && (f.from == 1 || f.to == 1); }), nothing,
+       "silent", "silent", "degraded", "degraded"},
+  };
+}
+
+class FaultTable {
+ public:
+  // How many rounds it took until it was found, and until all was well.
+  void Run(const Fault& fault) {
+    fault.begin(cluster_);
+    const int found = RoundsUntil(kFound, [&] { return IsFound(fault); });
+    EXPECT_LE(found, kFound) << fault.what << ": " << Say();
+    cluster_.Switch().Drop(nullptr);
+    cluster_.Switch().Own(ReachCluster::IsGateway);
+    fault.end(cluster_);
+    const int well = RoundsUntil(kWell, [&] { return IsWell(); });
+    EXPECT_LE(well, kWell) << fault.what << ": " << Say();
+    rows_ << "| " << fault.what << " | node1 `" << fault.of_1 << "`, rail `" << fault.rail_0 << "` | node0 `"
+          << fault.of_0 << "`, rail `" << fault.rail_1 << "` |\n";
+    std::printf("%-55s found after %d rounds, well again after %d\n", fault.what.c_str(), found, well);
+  }
+  [[nodiscard]] std::string rows() const { return rows_.str(); }
+  bool IsWell() {
+    for (int node = 0; node < ReachCluster::kNodes; ++node) {
+      if (cluster_.Rail(node) != "reachable") return false;
+      for (int other = 0; other < ReachCluster::kNodes; ++other)
+        if (other != node && cluster_.State(node, other) != "reachable") return false;
+    }
+    return true;
+  }
+  int RoundsUntil(int most, const std::function<bool()>& holds) {
+    for (int round = 1; round <= most; ++round) {
+      cluster_.Rounds(1);
+      if (holds()) return round;
+    }
+    return most + 1;
+  }
+
+ private:
+  bool IsFound(const Fault& fault) {
+    return cluster_.State(0, 1) == fault.of_1 && cluster_.State(1, 0) == fault.of_0 &&
+           cluster_.Rail(0) == fault.rail_0 && cluster_.Rail(1) == fault.rail_1 &&
+           cluster_.State(0, 2) == "reachable" && cluster_.State(2, 0) == "reachable";
+  }
+  std::string Say() {
+    std::string all;
+    for (int node = 0; node < ReachCluster::kNodes; ++node)
+      all += "node" + std::to_string(node) + " " + cluster_.Rail(node) + ": " +
+             cluster_.Node(node).Reach().because + "\n";
+    return all;
+  }
+
+  ReachCluster cluster_;
+  std::ostringstream rows_;
+};
+
+TEST(FaultTableTest, IsWhatTheDocumentationSays) {
+  FaultTable table;
+  ASSERT_LE(table.RoundsUntil(kWell, [&] { return table.IsWell(); }), kWell);
+  for (const Fault& fault : Faults()) table.Run(fault);
+  std::ifstream file(DOCUMENTATION);
+  const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
+  EXPECT_NE(text.find(table.rows()), std::string::npos) << "docs/connectivity.md should have\n"
+                                                        << table.rows();
+}
+
+// Six hours of rounds without a fault, with a packet lost now and then: nobody is blamed at any time.
+TEST(FaultTableTest, QuietHoursHaveNoAlarm) {
+  std::map<std::string, IpAddress> nodes;
+  for (int i = 0; i < 200; ++i)
+    nodes["node" + std::to_string(i)] = IpAddress::V4(0x0a640001U + static_cast<unsigned>(i));
+  PeerTable table;
+  const auto now = PeerTable::Wall::now();
+  table.SetPeers(nodes, "node0", now);
+  std::mt19937_64 random(11);
+  std::bernoulli_distribution is_lost(1e-3);
+  std::vector<std::uint32_t> heard(table.size());
+  for (int round = 0; round < 2160; ++round) {
+    for (const std::size_t peer : table.Choose(4, random)) {
+      Visit visit;
+      visit.answered.assign(8, 0);
+      visit.sent = 17;
+      visit.large_sent = true;
+      for (auto& path : visit.answered) {
+        for (int i = 0; i < PeerTable::kPerPath; ++i) path += is_lost(random) ? 0 : 1;
+        visit.all_answered += path;
+      }
+      visit.large_answered = !is_lost(random);
+      visit.all_answered += visit.large_answered ? 1 : 0;
+      heard[peer] += visit.all_answered;
+      visit.heard = heard[peer];
+      (void)table.Take(peer, visit, now);
+      ASSERT_EQ(table.At(peer).state, PeerState::kReachable)
+          << "round " << round << ": " << table.At(peer).because;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,209 @@
+// Pods that flood a node's probe responder, on the real kernel: what other senders lose by it, and what it
+// costs.
+#include "tests/namespace/reachability/flood.h"
+
+#include <gtest/gtest.h>
+#include <linux/rtnetlink.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <ostream>
+
+#include "cni/fabric/fabric.h"
+#include "deviceplugin/services/reachability/rail_prober.h"
+#include "netns/linux_kernel.h"
+#include "netns/nl/message.h"
+#include "tests/support/netns/wires.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr int kPaths = 8;
+constexpr int kPeers = 40;
+constexpr std::uint32_t kPeersThatAreGone = 100;
+// More than the neighbour tables of all namespaces together have by default (gc_thresh3, 1,024).
+constexpr std::uint32_t kStrangers = 16'000;
+// More than a station's limit for strangers, and fewer than fill its receive buffer while it waits for a CPU.
+constexpr int kModest = 3'000;
+
+// The first addresses of a rail: the node's station, its peers' and those of peers that are gone. Strangers
+// have a prefix of their own.
+IpAddress AddressOf(int rail, std::uint32_t number) {
+  return IpAddress::V4(0x0a640001U + (static_cast<std::uint32_t>(rail) << 16U) + number);
+}
+const IpPrefix kStrangersPrefix = *IpPrefix::Parse("10.100.64.0/18");
+
+struct Attack {
+  const char* name;
+  IpAddress first;
+  std::uint32_t senders;
+  bool answers_arp;
+};
+
+void PrintTo(const Attack& attack, std::ostream* out) {
+  *out << attack.name;
+}
+
+// Two rails of one node, each a veth whose other end has the peers' addresses, and, on rail 0, the pod.
+class FloodTest : public ::testing::Test {
+ protected:
+  FloodTest() {
+    const auto far = OpenRoute(wires_.the_switch());
+    for (int rail = 0; rail < 2; ++rail) {
+      for (std::uint32_t peer = 1; peer <= kPeers; ++peer)
+        Must(far->AddAddress(wires_.Far(rail), IpPrefix{AddressOf(rail, peer), 16}));
+    }
+  }
+  void SetUp() override {
+    for (int rail = 0; rail < 2; ++rail) {
+      ASSERT_TRUE(OpenStation(rail));
+      ASSERT_EQ(Lost(rail, kPeers), 0U);
+    }
+  }
+
+  static UdpEnd Station(int rail) { return {AddressOf(rail, 0), ConnectivitySettings().port}; }
+  std::unique_ptr<RailProber>& Prober(int rail) { return probers_.at(static_cast<std::size_t>(rail)); }
+  bool OpenStation(int rail) {
+    RailPort port;
+    port.device = "0000:0" + std::to_string(rail) + ":00.0";
+    port.pf = "pf" + std::to_string(rail);
+    port.rail.name = "rail" + std::to_string(rail);
+    port.rail.subnet = IpPrefix{AddressOf(rail, 0).Masked(16), 16};
+    for (std::uint32_t node = 0; node <= kPeers + kPeersThatAreGone; ++node)
+      port.rail.stations["node" + std::to_string(node)] = AddressOf(rail, node);
+    Prober(rail) = std::make_unique<RailProber>(kernel_, *echo_, "node0");
+    Prober(rail)->Set(port, ConnectivitySettings());
+    const NetNs host = Must(kernel_.HostNetns());
+    return Holds([&] {
+      std::vector<Shot> shots;
+      Prober(rail)->Prepare(host);
+      Prober(rail)->AddShots(random_, &shots);
+      return !shots.empty();
+    });
+  }
+
+  // AnyIP: the pod has all of `prefix`, and answers ARP for it.
+  void GivePod(const IpPrefix& prefix) {
+    nl::Message message(RTM_NEWROUTE, NLM_F_CREATE);
+    rtmsg header{};
+    header.rtm_family = AF_INET;
+    header.rtm_dst_len = static_cast<std::uint8_t>(prefix.length);
+    header.rtm_table = RT_TABLE_LOCAL;
+    header.rtm_protocol = RTPROT_STATIC;
+    header.rtm_scope = RT_SCOPE_HOST;
+    header.rtm_type = RTN_LOCAL;
+    message.Header(header);
+    message.Put(RTA_DST, {prefix.address.Data(), prefix.address.Size()});
+    message.PutU32(RTA_OIF, 1);
+    Must(OpenRaw(wires_.the_switch()).Request(message));
+  }
+
+  // A peer's visit, as RailProber has them; how many of its probes were not answered.
+  std::size_t Lost(int rail, std::uint32_t peer) {
+    // Nodes know each other's stations on rails without a VLAN by their MAC addresses.
+    LinkChange peers;
+    peers.mac = StationMac("node" + std::to_string(peer), "rail" + std::to_string(rail));
+    Must(OpenRoute(wires_.the_switch())->ChangeLink(wires_.Far(rail), peers));
+    std::vector<UniqueFd> sockets;
+    std::vector<Shot> shots;
+    for (int path = 0; path < kPaths; ++path) {
+      const auto port = static_cast<std::uint16_t>(49'152 + path);
+      sockets.push_back(
+          Must(OpenUdp(wires_.the_switch(), "swp" + std::to_string(rail), {AddressOf(rail, peer), port}, 0)));
+      for (int i = 0; i < PeerTable::kPerPath; ++i) {
+        Shot& shot = shots.emplace_back();
+        shot.socket = sockets.back().get();
+        shot.to = Station(rail);
+        shot.session = peer;
+      }
+    }
+    Must(Fire(&shots, std::chrono::seconds(10)));
+    const auto lost = [](const Shot& shot) { return !shot.rtt; };
+    return static_cast<std::size_t>(std::count_if(shots.begin(), shots.end(), lost));
+  }
+  // Each peer visits twice while the flood sends `packets`.
+  void ExpectNothingLost(int rail, const Flood& flood, std::uint64_t packets) {
+    for (std::uint32_t visit = 0; visit < 2 * kPeers; ++visit) {
+      const std::uint64_t sent = flood.Sent() + packets / (2 * kPeers);
+      ASSERT_TRUE(Holds([&] { return flood.Sent() >= sent; }));
+      ASSERT_EQ(Lost(rail, 1 + visit % kPeers), 0U) << "visit " << visit << " of rail " << rail;
+    }
+  }
+
+  // CPU time of this process, which the flood is not part of, for one packet of it.
+  double MicrosecondsPerPacket(std::uint32_t senders) {
+    const Flood flood(wires_.the_switch(), {Station(0), kStrangersPrefix.First(), senders, 15'000});
+    const auto cpu = [] {
+      rusage usage{};
+      getrusage(RUSAGE_SELF, &usage);
+      return 1e6 * static_cast<double>(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+             static_cast<double>(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec);
+    };
+    // Once all have sent.
+    EXPECT_TRUE(Holds([&] { return flood.Sent() > kStrangers; }));
+    const double before = cpu();
+    const std::uint64_t first = flood.Sent();
+    const auto began = std::chrono::steady_clock::now();
+    EXPECT_TRUE(Holds([&] { return flood.Sent() > first + kStrangers; }));
+    const double spent = cpu() - before;
+    const auto packets = static_cast<double>(flood.Sent() - first);
+    const std::chrono::duration<double, std::micro> passed = std::chrono::steady_clock::now() - began;
+    std::printf("%u senders: %.2f us of a CPU for a packet, %.1f %% of it for %.0f packets/s\n", senders,
+                spent / packets, 100 * spent / passed.count(), packets / passed.count() * 1e6);
+    return spent / packets;
+  }
+
+  Wires wires_{2};
+  LinuxKernel kernel_{Root()};
+  std::mt19937_64 random_{1};
+  std::unique_ptr<EchoServer> echo_ = Must(EchoServer::Start());
+  std::array<std::unique_ptr<RailProber>, 2> probers_;
+};
+
+TEST_F(FloodTest, CostsNoMoreWithManySendersThanWithOne) {
+  const double one = MicrosecondsPerPacket(1);
+  const double many = MicrosecondsPerPacket(kStrangers);
+  EXPECT_GT(one, 0);
+  EXPECT_LT(many, 3 * one);
+}
+
+class FloodFromTest : public FloodTest, public ::testing::WithParamInterface<Attack> {
+ protected:
+  FloodFromTest() {
+    if (GetParam().answers_arp) GivePod(kStrangersPrefix);
+  }
+  std::unique_ptr<Flood> Begin(int per_second) {
+    const Attack& attack = GetParam();
+    auto flood = std::make_unique<Flood>(wires_.the_switch(),
+                                         FloodPlan{Station(0), attack.first, attack.senders, per_second});
+    // Whatever it can exhaust is exhausted: neighbour table, send buffer, limits.
+    EXPECT_TRUE(Holds([&] { return flood->Sent() > kModest; }));
+    return flood;
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Senders, FloodFromTest,
+    ::testing::Values(Attack{"OneAddress", kStrangersPrefix.First(), 1, false},
+                      Attack{"ManyAddresses", kStrangersPrefix.First(), kStrangers, false},
+                      Attack{"ManyAddressesThatAnswerArp", kStrangersPrefix.First(), kStrangers, true},
+                      Attack{"PeersThatAreGone", AddressOf(0, kPeers + 1), kPeersThatAreGone, false}),
+    [](const auto& attack) { return std::string(attack.param.name); });
+
+TEST_P(FloodFromTest, CostsAnotherRailNothing) {
+  const auto flood = Begin(0);
+  ExpectNothingLost(1, *flood, 100'000);
+  // Nor does it keep a rail's prober from its turn.
+  Prober(0).reset();
+  Prober(1).reset();
+}
+
+TEST_P(FloodFromTest, CostsPeersOfTheSameRailNothing) {
+  const auto flood = Begin(kModest);
+  ExpectNothingLost(0, *flood, 3 * kModest);
+}
+
+}  // namespace
+}  // namespace railhead::testing

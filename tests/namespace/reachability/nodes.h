@@ -1,0 +1,66 @@
+// Three nodes on one rail, each a PF of tests/support/netns/wires.h on one switch, and their rounds by hand:
+// nobody waits for intervals.
+#pragma once
+
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/reachability/rail_prober.h"
+#include "netns/linux_kernel.h"
+#include "tests/namespace/reachability/fake_switch.h"
+
+namespace railhead::testing {
+
+class ReachNode {
+ public:
+  // `v6`: on a rail of IPv6, without a gateway.
+  ReachNode(Kernel& kernel, int number, int nodes, int paths, bool v6);
+  void Round();
+  void Round(const std::vector<RailPort>& others);
+  [[nodiscard]] RailReach Reach() const { return rail_->Reach(); }
+  [[nodiscard]] PeerReach Peer(int number) const;
+  [[nodiscard]] const RailPort& port() const { return port_; }
+  RailProber& rail() { return *rail_; }
+  // Another description of the rail, from the next round on.
+  void Set(const RailPort& port);
+  // As a railheadd that is killed and started again.
+  void Restart();
+
+ private:
+  Kernel& kernel_;
+  const std::string name_;
+  const ConnectivitySettings settings_;
+  RailPort port_;
+  std::mt19937_64 random_{1};
+  std::unique_ptr<EchoServer> echo_;
+  std::unique_ptr<RailProber> rail_;  // it lets go of its station at the echo server
+};
+
+class ReachCluster {
+ public:
+  static constexpr int kNodes = 3;
+  explicit ReachCluster(bool v6 = false);
+  // Of all nodes, one after the other.
+  void Rounds(int count);
+  ReachNode& Node(int number) { return *nodes_[static_cast<std::size_t>(number)]; }
+  FakeSwitch& Switch() { return switch_; }
+  Wires& Cables() { return wires_; }
+  // Of a node, plugged in at the switch or not.
+  void Cable(int node, bool in);
+  Kernel& kernel() { return kernel_; }
+  // The switch is the rail's gateway, and nothing else.
+  static bool IsGateway(int port, int vlan, const IpAddress& address);
+  // Of node FROM, of node TO: state by name.
+  std::string State(int from, int to) { return std::string(NameOf(Node(from).Peer(to).state)); }
+  std::string Rail(int node) { return std::string(NameOf(Node(node).Reach().state)); }
+
+ private:
+  Wires wires_{kNodes};
+  LinuxKernel kernel_{Root()};
+  FakeSwitch switch_{wires_, kNodes};
+  std::vector<std::unique_ptr<ReachNode>> nodes_;
+};
+
+}  // namespace railhead::testing

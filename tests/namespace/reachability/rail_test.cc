@@ -1,0 +1,244 @@
+// Rails with faults, on the real kernel: what a node says of them, and that it says nothing of what is well.
+#include <gtest/gtest.h>
+
+#include <atomic>
+
+#include "deviceplugin/services/reachability/rail_verdicts.h"
+#include "tests/namespace/reachability/nodes.h"
+
+namespace railhead::testing {
+namespace {
+
+class RailProberTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    cluster_.Rounds(3);
+    for (int node = 0; node < ReachCluster::kNodes; ++node) {
+      ASSERT_EQ(cluster_.Rail(node), "reachable") << cluster_.Node(node).Reach().because;
+    }
+  }
+  // All of it, after some rounds more.
+  void ExpectWell(int rounds = 3) {
+    cluster_.Switch().Drop(nullptr);
+    cluster_.Rounds(rounds);
+    for (int node = 0; node < ReachCluster::kNodes; ++node)
+      EXPECT_EQ(cluster_.Rail(node), "reachable") << cluster_.Node(node).Reach().because;
+  }
+
+  ReachCluster cluster_;
+};
+
+TEST_F(RailProberTest, KnowsItsGatewayAndItsPeers) {
+  const RailReach reach = cluster_.Node(0).Reach();
+  EXPECT_EQ(reach.because, "");
+  EXPECT_TRUE(reach.probed);
+  ASSERT_TRUE(reach.gateway);
+  EXPECT_TRUE(reach.gateway->answers);
+  EXPECT_EQ(reach.gateway->mac, MacAddress::Parse("02:00:00:00:00:fe"));
+  EXPECT_EQ(reach.station, IpAddress::Parse("10.100.0.1"));
+  EXPECT_EQ(reach.Count(PeerState::kReachable), 2U);
+  EXPECT_GT(reach.peers[0].rtt.value_or(std::chrono::microseconds(0)).count(), 0);
+  EXPECT_EQ(reach.peers[0].paths, 8U);
+  // The others' stations were there before the last round.
+  cluster_.Rounds(1);
+  const RailReach next = cluster_.Node(0).Reach();
+  EXPECT_GT(next.probes, reach.probes);
+  EXPECT_EQ(next.probes - reach.probes, next.answers - reach.answers);
+}
+
+// Senders that are no peers share a limit, and pods are none: else all pods would ask the same two stations.
+TEST_F(RailProberTest, PodsAskTheStationsOfTheNextNodes) {
+  for (int node = 0; node < ReachCluster::kNodes; ++node) {
+    const auto station = [&](int steps) {
+      const std::string name = "node" + std::to_string((node + steps) % ReachCluster::kNodes);
+      return cluster_.Node(node).port().rail.stations.at(name);
+    };
+    EXPECT_EQ(cluster_.Node(node).rail().WellPeers(1), std::vector{station(1)});
+    EXPECT_EQ(cluster_.Node(node).rail().WellPeers(9), (std::vector{station(1), station(2)}));
+  }
+}
+
+TEST_F(RailProberTest, ANicThatIsGoneIsADeadRail) {
+  cluster_.Cables().Unplug(1);
+  cluster_.Rounds(3);
+  EXPECT_EQ(cluster_.Rail(1), "dead");
+  EXPECT_EQ(cluster_.Node(1).Reach().because, "its PF is not on the host");
+  EXPECT_EQ(cluster_.State(1, 0), "unknown") << "it cannot be probed";
+  EXPECT_EQ(cluster_.State(0, 1), "silent");
+  EXPECT_EQ(cluster_.State(0, 2), "reachable");
+  EXPECT_EQ(cluster_.Rail(0), "degraded");
+  EXPECT_EQ(cluster_.Node(0).Reach().because, "silent: node1");
+}
+
+TEST_F(RailProberTest, WhatOneNodeDoesWrongIsItsOwnFault) {
+  const auto verdict = [&](int node) {
+    RailVerdicts verdicts;
+    verdicts.Take({"node", {}, {cluster_.Node(node).Reach()}, {}});
+    return verdicts.Of(cluster_.Node(node).port().device).value().state;
+  };
+  EXPECT_EQ(verdict(1), ObservedRail::State::kAlive);
+  cluster_.Switch().Drop(
+      [](const Passing& passing) { return passing.from == 1 && passing.source_port != 0; });
+  cluster_.Rounds(4);
+  EXPECT_EQ(verdict(1), ObservedRail::State::kImpaired) << cluster_.Node(1).Reach().because;
+  EXPECT_EQ(verdict(0), ObservedRail::State::kAlive) << cluster_.Node(0).Reach().because;
+  EXPECT_EQ(verdict(2), ObservedRail::State::kAlive) << cluster_.Node(2).Reach().because;
+  ExpectWell(4);
+  EXPECT_EQ(verdict(1), ObservedRail::State::kAlive);
+}
+
+TEST_F(RailProberTest, OneLostAnswerOfTheGatewayIsNothing) {
+  cluster_.Switch().Own(nullptr);
+  cluster_.Rounds(1);
+  EXPECT_EQ(cluster_.Rail(0), "reachable") << "one ARP packet may be lost";
+  cluster_.Switch().Own(ReachCluster::IsGateway);
+  cluster_.Rounds(1);
+  EXPECT_EQ(cluster_.Rail(0), "reachable");
+}
+
+TEST_F(RailProberTest, DoesNotTakeAnAddressThatAnotherHas) {
+  cluster_.Switch().Own([](int port, int vlan, const IpAddress& address) {
+    return ReachCluster::IsGateway(port, vlan, address) || address == IpAddress::Parse("10.100.0.2");
+  });
+  cluster_.Node(1).Restart();
+  for (int round = 0; round < 2; ++round) cluster_.Node(1).Round();
+  const RailReach reach = cluster_.Node(1).Reach();
+  EXPECT_EQ(reach.state, ReachState::kDead);
+  EXPECT_EQ(reach.because, "the station's address 10.100.0.2 is in use by 02:00:00:00:00:fe");
+  EXPECT_FALSE(reach.probed) << "it says nothing of the fabric";
+  cluster_.Switch().Own(ReachCluster::IsGateway);
+  ExpectWell(4);
+}
+
+// The attack: somebody answers ARP for the other stations, before they do.
+TEST_F(RailProberTest, ForgedArpAnswersDoNotHideStations) {
+  cluster_.Switch().Own([](int port, int vlan, const IpAddress& address) {
+    const bool others =
+        address == IpAddress::Parse("10.100.0.2") || address == IpAddress::Parse("10.100.0.3");
+    return ReachCluster::IsGateway(port, vlan, address) || (port == 0 && others);
+  });
+  cluster_.Node(0).Restart();
+  cluster_.Rounds(4);
+  for (int node = 0; node < ReachCluster::kNodes; ++node) {
+    EXPECT_EQ(cluster_.Rail(node), "reachable") << node << ": " << cluster_.Node(node).Reach().because;
+  }
+}
+
+// A node that leaves the fabric and one that takes its address: entries follow.
+TEST_F(RailProberTest, KnownMacAddressesFollowTheFabric) {
+  RailPort port = cluster_.Node(0).port();
+  const RailPort before = port;
+  port.rail.stations.erase("node1");
+  port.rail.stations["nobody"] = *IpAddress::Parse("10.100.0.2");
+  cluster_.Node(0).Set(port);
+  for (int round = 0; round < 3; ++round) cluster_.Node(0).Round();
+  EXPECT_EQ(cluster_.Rail(0), "degraded") << "node1 has not the MAC address of `nobody`";
+  cluster_.Node(0).Set(before);
+  ExpectWell(4);
+}
+
+TEST_F(RailProberTest, ARestartTellsNobodyOfAFault) {
+  const RailReach before = cluster_.Node(1).Reach();
+  cluster_.Node(1).Restart();
+  cluster_.Node(1).rail().Restore(before);
+  EXPECT_EQ(cluster_.Node(1).Reach().state, ReachState::kReachable);
+  EXPECT_EQ(cluster_.State(1, 0), "reachable");
+  cluster_.Rounds(2);
+  for (int node = 0; node < ReachCluster::kNodes; ++node) EXPECT_EQ(cluster_.Rail(node), "reachable");
+}
+
+TEST_F(RailProberTest, NothingOfItIsLeftOnTheHost) {
+  const auto host = OpenRoute(Must(NetNs::Current()));
+  for (const Link& link : Must(host->ListLinks()))
+    EXPECT_TRUE(Must(host->ListAddresses(link.index)).empty() || link.name == "lo" ||
+                link.name.starts_with("pf"))
+        << link.name;
+  EXPECT_FALSE(Must(host->FindLink("station")));
+}
+
+TEST_F(RailProberTest, ARailWithoutStationsAsksTheGatewayOnly) {
+  RailPort port = cluster_.Node(0).port();
+  port.rail.stations.clear();
+  cluster_.Node(0).Set(port);
+  cluster_.Node(0).Round();
+  EXPECT_EQ(cluster_.Rail(0), "reachable");
+  EXPECT_TRUE(cluster_.Node(0).Reach().peers.empty());
+  cluster_.Switch().Own(nullptr);
+  cluster_.Node(0).Round();
+  cluster_.Node(0).Round();
+  EXPECT_EQ(cluster_.Rail(0), "dead");
+}
+
+TEST_F(RailProberTest, APfThatIsGivenToPodsHasNoStation) {
+  RailPort port = cluster_.Node(0).port();
+  port.whole = true;
+  cluster_.Node(0).Restart();
+  cluster_.Node(0).Set(port);
+  for (int round = 0; round < 2; ++round) cluster_.Node(0).Round();
+  EXPECT_EQ(cluster_.Node(0).Reach().because, "its PF is given to pods as a whole");
+}
+
+// So that what is done to RoCE on the way is done to probes and answers. The priority in a VLAN's tag:
+// tests/system/faults/faults_guest.sh.
+TEST(RailProberClassTest, SendsAsRoceDoes) {
+  for (const bool v6 : {false, true}) {
+    ReachCluster cluster(v6);
+    std::atomic<int> as_roce = 0;
+    std::atomic<int> answers = 0;
+    std::atomic<int> otherwise = 0;
+    cluster.Switch().Drop([&](const Passing& passing) {
+      if (passing.source_port == 0) return false;
+      ++(passing.traffic_class == 106 ? as_roce : otherwise);
+      if (passing.source_port == 4795) ++answers;
+      return false;
+    });
+    cluster.Rounds(3);
+    cluster.Switch().Drop(nullptr);
+    EXPECT_GT(answers, 0) << cluster.Node(0).Reach().because;
+    EXPECT_GT(as_roce, answers);
+    EXPECT_EQ(otherwise, 0) << (v6 ? "IPv6" : "IPv4");
+  }
+}
+
+TEST_F(RailProberTest, TakesUpAnotherTrafficClass) {
+  RailPort port = cluster_.Node(0).port();
+  port.rail.traffic_class = 0;
+  cluster_.Node(0).Set(port);
+  std::atomic<int> before = 0;
+  cluster_.Switch().Drop([&](const Passing& passing) {
+    if (passing.from == 0 && passing.source_port != 0 && passing.traffic_class != 0) ++before;
+    return false;
+  });
+  cluster_.Rounds(1);
+  EXPECT_EQ(before, 0);
+  ExpectWell();
+}
+
+// What differs is the kernel's part: neighbours, and addresses that it would look for itself.
+TEST(RailProberIpv6Test, KnowsItsPeersAndFindsAFault) {
+  ReachCluster cluster(true);
+  cluster.Rounds(3);
+  for (int node = 0; node < ReachCluster::kNodes; ++node)
+    ASSERT_EQ(cluster.Rail(node), "reachable") << cluster.Node(node).Reach().because;
+  EXPECT_EQ(cluster.Node(0).Reach().Count(PeerState::kReachable), 2U);
+  EXPECT_EQ(cluster.Node(0).Reach().station, IpAddress::Parse("fd00:100::1"));
+
+  cluster.Switch().Drop([](const Passing& passing) { return passing.size > 1300; });
+  cluster.Rounds(4);
+  EXPECT_EQ(cluster.State(0, 1), "mtu");
+  EXPECT_EQ(cluster.State(2, 1), "mtu");
+  cluster.Switch().Drop([](const Passing& passing) {
+    return passing.from == 0 && passing.to == 1 && passing.source_port != 0;
+  });
+  cluster.Rounds(4);
+  EXPECT_EQ(cluster.State(0, 1), "oneWay");
+  EXPECT_EQ(cluster.State(1, 0), "silent");
+  EXPECT_EQ(cluster.State(0, 2), "reachable");
+  cluster.Switch().Drop(nullptr);
+  cluster.Rounds(5);
+  for (int node = 0; node < ReachCluster::kNodes; ++node)
+    EXPECT_EQ(cluster.Rail(node), "reachable") << cluster.Node(node).Reach().because;
+}
+
+}  // namespace
+}  // namespace railhead::testing

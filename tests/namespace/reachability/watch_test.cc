@@ -1,0 +1,237 @@
+// ReachWatch on the real kernel: rounds by themselves, its file, its end, and pods.
+#include <gtest/gtest.h>
+#include <linux/neighbour.h>
+
+#include <filesystem>
+
+#include "cni/fabric/fabric.h"
+#include "cni/state/journal.h"
+#include "deviceplugin/services/reachability/reach_watch.h"
+#include "netns/base/node.h"
+#include "netns/linux_kernel.h"
+#include "tests/namespace/reachability/fake_switch.h"
+#include "tests/support/sysfs/fake_sysfs.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kFabric = "/etc/railhead/fabric.json";
+
+class ReachWatchTest : public ::testing::Test {
+ protected:
+  ReachWatchTest() {
+    sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .rdma = "mlx5_0"});
+    sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
+    Describe(R"({"intervalSeconds": 1, "podSeconds": 1})");
+    switch_.Own(
+        [](int, int, const IpAddress& address) { return address == IpAddress::Parse("10.100.0.254"); });
+  }
+  ~ReachWatchTest() override { watch_.reset(); }
+
+  void Describe(const std::string& connectivity, const std::string& other_stations = "") {
+    sysfs_.Write(kFabric, R"({"version": 1, "connectivity": )" + connectivity + R"(, "rails": [
+      {"name": "rail0", "pf": "0000:43:00.0", "subnet": "10.100.0.0/24", "gateway": "10.100.0.254",
+       "stations": {"gpu-001": "10.100.0.1")" +
+                              other_stations + R"(}}, {"name": "rail1", "pf": "none"}]})");
+  }
+  void Start() {
+    ReachWatch::Calls calls;
+    calls.looked = [this](const ReachReport&, const ReachReport&) { ++rounds_; };
+    calls.failed = [](const std::string& what, const Error& error) {
+      ADD_FAILURE() << what << ": " << railhead::Describe(error);
+    };
+    watch_ =
+        Must(ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
+    Update();
+  }
+  void Update() { watch_->Update(Must(Discover(sysfs_.root(), {})), kFabric); }
+  RailReach Rail(const std::string& rail) {
+    const ReachReport report = watch_->Report();
+    const RailReach* found = report.Find(rail);
+    return found == nullptr ? RailReach{} : *found;
+  }
+  bool Becomes(ReachState state) {
+    return Holds([&] { return Rail("rail0").state == state; });
+  }
+
+  FakeSysfs sysfs_;
+  Wires wires_{1};
+  LinuxKernel kernel_{sysfs_.root()};
+  FakeSwitch switch_{wires_, 1};
+  std::atomic<int> rounds_{0};
+  std::unique_ptr<ReachWatch> watch_;
+};
+
+TEST_F(ReachWatchTest, ProbesRoundByRoundAndWritesItDown) {
+  Start();
+  ASSERT_TRUE(Becomes(ReachState::kReachable)) << Rail("rail0").because;
+  EXPECT_TRUE(Holds([&] { return Rail("rail1").because == "this node has no PF for it"; }));
+  EXPECT_EQ(watch_->Report().node, "gpu-001");
+  switch_.Own(nullptr);
+  EXPECT_TRUE(Becomes(ReachState::kDead));
+  EXPECT_TRUE(Holds([&] {
+    const auto written = ReadReachReport(sysfs_.root());
+    return written && *written && (*written)->Find("rail0")->state == ReachState::kDead;
+  }));
+  EXPECT_GE(rounds_, 3);
+}
+
+TEST_F(ReachWatchTest, ARestartGoesOnWhereItWas) {
+  switch_.Own(nullptr);
+  Start();
+  ASSERT_TRUE(Becomes(ReachState::kDead));
+  const auto since = Rail("rail0").since;
+  ASSERT_TRUE(Holds([&] { return Must(ReadReachReport(sysfs_.root())).has_value(); }));
+  watch_.reset();
+  rounds_ = 0;
+  Start();
+  ASSERT_TRUE(Holds([&] { return rounds_ >= 2; }));
+  EXPECT_EQ(Rail("rail0").state, ReachState::kDead);
+  EXPECT_LE(Rail("rail0").since - since, std::chrono::seconds(1)) << "it has been so since then";
+}
+
+TEST_F(ReachWatchTest, IsOffUnlessTheFabricSaysSo) {
+  Start();
+  ASSERT_TRUE(Becomes(ReachState::kReachable));
+  ASSERT_TRUE(Holds([&] { return Must(ReadReachReport(sysfs_.root())).has_value(); }));
+  Describe("false");
+  Update();
+  EXPECT_TRUE(Holds([&] { return watch_->Report().rails.empty(); }));
+  EXPECT_FALSE(Must(ReadReachReport(sysfs_.root())).has_value()) << "an old word is none";
+}
+
+// Keys come and go while it runs, and a file that is wrong changes nothing.
+TEST_F(ReachWatchTest, TakesKeysBeforeEachRound) {
+  std::atomic<int> complaints{0};
+  ReachWatch::Calls calls;
+  calls.looked = [this](const ReachReport&, const ReachReport&) { ++rounds_; };
+  calls.failed = [&](const std::string& what, const Error&) {
+    if (what == "reading the keys of probes") ++complaints;
+  };
+  watch_ =
+      Must(ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
+  Update();
+  const auto becomes = [&](const std::string& keys, bool authentic) {
+    sysfs_.Write(kProbeKeysPath, keys);
+    return Holds([&] { return watch_->Report().authentic == authentic; });
+  };
+  ASSERT_TRUE(Becomes(ReachState::kReachable));
+  EXPECT_FALSE(watch_->Report().authentic);
+  const std::string key = "00112233445566778899aabbccddeeff\n";
+  EXPECT_TRUE(becomes(key, true));
+  EXPECT_TRUE(becomes(key + "unsigned\n", false));
+  EXPECT_TRUE(becomes(key, true));
+  sysfs_.Write(kProbeKeysPath, "no key\n");
+  EXPECT_TRUE(Holds([&] { return complaints == 1; }));
+  const int rounds = rounds_;
+  EXPECT_TRUE(Holds([&] { return rounds_ >= rounds + 2; }));
+  EXPECT_TRUE(watch_->Report().authentic) << "as before";
+  EXPECT_EQ(complaints, 1) << "once";
+  watch_.reset();
+}
+
+TEST_F(ReachWatchTest, EndsInTheMidstOfARound) {
+  switch_.Own(nullptr);
+  Start();
+  ASSERT_TRUE(Holds([&] { return rounds_ >= 1; }));
+  watch_->Stop();
+  EXPECT_TRUE(watch_->AwaitEnd(kLong));
+}
+
+// A pod is a namespace with a macvlan of the PF, as its VF would be.
+class ReachOfPodsTest : public ReachWatchTest {
+ protected:
+  ReachOfPodsTest() {
+    const NetNs host = Must(NetNs::Current());
+    const int device = AddMacvlan(host, "vf0", wires_.Near(0));
+    Must(OpenRoute(host)->MoveLink(device, pod_, "rail0", std::nullopt));
+    link_ = GetLink(*route_, "rail0").index;
+    BringUp(*route_, link_);
+    Must(route_->AddAddress(link_, *IpPrefix::Parse("10.100.0.50/24")));
+
+    JournalEntry entry;
+    entry.key = {"rails", "container", "rail0"};
+    entry.boot_id = Must(BootId(sysfs_.root()));
+    entry.phase = Phase::kDone;
+    entry.netns = "/proc/self/fd/" + std::to_string(pod_.fd());
+    entry.netns_inode = pod_.inode();
+    entry.cni_args = {{"K8S_POD_NAMESPACE", "ml"}, {"K8S_POD_NAME", "trainer-0"}};
+    AttachedLink attached;
+    attached.device = "0000:43:00.2";
+    attached.rail = "rail0";
+    attached.pod_name = "rail0";
+    attached.addresses = {*IpPrefix::Parse("10.100.0.50/24")};
+    entry.links = {attached};
+    Must(Journal(sysfs_.root()).Write(entry));
+    // A sandbox of the same pod that was before.
+    entry.key.container_id = "before";
+    Must(Journal(sysfs_.root()).Write(entry));
+  }
+  PodReach Pod() {
+    const auto pods = watch_->Report().pods;
+    return pods.empty() ? PodReach{} : pods.front();
+  }
+  bool PodBecomes(ReachState state) {
+    return Holds([&] { return Pod().state == state; });
+  }
+
+  NetNs pod_ = MakeNetns();
+  std::unique_ptr<RouteApi> route_ = OpenRoute(pod_);
+  int link_ = 0;
+};
+
+TEST_F(ReachOfPodsTest, AreLookedAtFromInside) {
+  Start();
+  ASSERT_TRUE(PodBecomes(ReachState::kReachable));
+  EXPECT_EQ(watch_->Report().pods.size(), 1U);
+  EXPECT_TRUE(Holds([&] { return Must(ReadReachReport(sysfs_.root())).has_value(); })) << "it can be read";
+  const PodReach reach = Pod();
+  EXPECT_EQ(reach.pod_namespace + "/" + reach.pod + " " + reach.interface, "ml/trainer-0 rail0");
+  EXPECT_EQ(reach.gateway_answers, true);
+  EXPECT_TRUE(reach.stale.empty()) << "that the gateway answers no echo request is no sign of that";
+  // The VF is silent, the node is well.
+  LinkChange down;
+  down.up = false;
+  Must(route_->ChangeLink(link_, down));
+  EXPECT_TRUE(PodBecomes(ReachState::kDead));
+  EXPECT_EQ(Rail("rail0").state, ReachState::kReachable);
+  BringUp(*route_, link_);
+  EXPECT_TRUE(PodBecomes(ReachState::kReachable));
+}
+
+// The gateway and another node are the switch's end of the cable. They take the pod's address for another
+// MAC address's, as when it was another pod's before: it is found, told and mended at one look.
+TEST_F(ReachOfPodsTest, StaleNeighboursAreMended) {
+  switch_.Own(nullptr);
+  const auto far = OpenRoute(wires_.the_switch());
+  // Nodes know each other's stations on rails without a VLAN by their MAC addresses.
+  LinkChange change;
+  change.mac = StationMac("gpu-002", "rail0");
+  Must(far->ChangeLink(wires_.Far(0), change));
+  for (const char* own : {"10.100.0.254/24", "10.100.0.2/24"})
+    Must(far->AddAddress(wires_.Far(0), *IpPrefix::Parse(own)));
+  const IpAddress gateway = *IpAddress::Parse("10.100.0.254");
+  const IpAddress station = *IpAddress::Parse("10.100.0.2");
+  const auto echo = Must(EchoServer::Start());
+  echo->Serve("rail0", {*IpPrefix::Parse("10.100.0.0/24"), {}, 0},
+              Must(OpenUdp(wires_.the_switch(), "swp0", {station, ConnectivitySettings().port}, 0)));
+  Describe(R"({"intervalSeconds": 1, "podSeconds": 1})", R"(, "gpu-002": "10.100.0.2")");
+  // Else a broadcast of the pod's may come first, and mend it as well.
+  const MacAddress far_mac = GetLink(*far, wires_.Far(0)).mac;
+  for (const IpAddress& one : {gateway, station})
+    Must(route_->SetNeighbour({one, far_mac, link_, NUD_PERMANENT}));
+  Start();
+  ASSERT_TRUE(Holds([&] { return Pod().state == ReachState::kReachable && Pod().sent > 0; }))
+      << Pod().because;
+  EXPECT_EQ(Rail("rail0").stale, 0U);
+
+  Must(far->SetNeighbour({*IpAddress::Parse("10.100.0.50"), *MacAddress::Parse("02:00:00:00:00:99"),
+                          wires_.Far(0), NUD_REACHABLE}));
+  ASSERT_TRUE(Holds([&] { return Rail("rail0").stale >= 2; })) << Pod().because;
+  EXPECT_TRUE(Holds([&] { return Pod().stale.empty(); })) << "at the next look it is well";
+  EXPECT_EQ(Pod().state, ReachState::kReachable);
+  EXPECT_EQ(Rail("rail0").stale, 2U);
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,56 @@
+// etcd as tests need it: one member or several, on loopback, with TLS and users or without.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "deviceplugin/services/address_leasing/etcd_store.h"
+#include "tests/support/cluster_store/server_process.h"
+
+namespace railhead::testing {
+
+struct EtcdOptions {
+  int members = 1;
+  bool tls = false;
+  bool users = false;              // railhead/secret may use the prefix /railhead/ only
+  std::string certificates;        // directory; with tls
+  std::vector<std::string> hosts;  // of the members; default: 127.0.0.1
+  // In member N's process before etcd starts.
+  std::function<void(int)> in_child;
+};
+
+class EtcdCluster {
+ public:
+  // `directory` has to be there; everything is kept in it. Serves when this returns.
+  EtcdCluster(std::string directory, EtcdOptions options);
+
+  // For all members; with their user's files when there are users.
+  [[nodiscard]] EtcdConfig Config() const;
+  [[nodiscard]] EtcdConfig RootConfig() const;
+  [[nodiscard]] EtcdConfig ConfigOf(int member) const;
+
+  void Signal(int member, int signal) { members_.at(static_cast<std::size_t>(member))->Signal(signal); }
+  void Kill(int member) { members_.at(static_cast<std::size_t>(member))->Kill(); }
+  void Start(int member);
+  // Every member answers linearizable reads.
+  void AwaitAll() const;
+  [[nodiscard]] std::string Log(int member) const;
+
+  // A call as root; fails the test when it is refused.
+  void Call(const std::string& path, const std::string& body) const;
+
+ private:
+  [[nodiscard]] std::string UrlOf(const ReservedPort& port, int member) const;
+  void AddUsers();
+
+  const std::string directory_;
+  const EtcdOptions options_;
+  bool has_users_ = false;
+  std::vector<ReservedPort> client_ports_;
+  std::vector<ReservedPort> peer_ports_;
+  std::vector<std::unique_ptr<ServerProcess>> members_;
+};
+
+}  // namespace railhead::testing

@@ -1,0 +1,59 @@
+// The Kubernetes API for tests: a real kube-apiserver on an etcd where there is one (in the
+// directory that KUBEBUILDER_ASSETS names), and kube_standin.py. Both with TLS, with our
+// manifest applied, and with the same users.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "deviceplugin/support/http/http_client.h"
+#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "tests/support/cluster_store/certificates.h"
+#include "tests/support/cluster_store/etcd_cluster.h"
+#include "tests/support/cluster_store/server_process.h"
+#include "tests/support/temp_root.h"
+
+namespace railhead::testing {
+
+class KubeServer {
+ public:
+  enum class Kind { kStandIn, kReal };
+
+  // Where kube-apiserver is; "": nowhere.
+  static std::string RealServer();
+
+  // Serves when this returns.
+  explicit KubeServer(Kind kind);
+
+  // railheadd's service account, by a token file below root().
+  [[nodiscard]] KubeAccess Access() const;
+  // Somebody who may do nothing.
+  [[nodiscard]] KubeAccess StrangersAccess() const;
+  // The cluster's administrator, by a client certificate.
+  [[nodiscard]] KubeAccess AdminAccess() const;
+
+  // No records are left.
+  void Clear();
+  // A request as the administrator; its status must be 2xx.
+  HttpAnswer Admin(const std::string& method, const std::string& target, const std::string& body = "",
+                   const std::string& type = "application/json");
+  [[nodiscard]] const Certificates& certificates() const { return certificates_; }
+  [[nodiscard]] const TempRoot& files() const { return files_; }
+
+ private:
+  void StartStandIn();
+  void StartReal();
+  void ApplyManifest();
+  void AwaitReady();
+
+  TempRoot files_;
+  Certificates certificates_;
+  int port_ = 0;
+  std::optional<ReservedPort> reserved_;  // the real server's; the stand-in chooses one itself
+  std::unique_ptr<EtcdCluster> etcd_;
+  std::unique_ptr<ServerProcess> process_;
+  std::unique_ptr<HttpClient> admin_;
+};
+
+}  // namespace railhead::testing

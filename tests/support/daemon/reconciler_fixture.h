@@ -1,0 +1,38 @@
+// A node with attachments on a fake kernel, and passes of the reconciler over it.
+#pragma once
+
+#include <chrono>
+#include <string>
+
+#include "deviceplugin/services/reconcile/reconciler.h"
+#include "tests/support/plugin/rails_fixture.h"
+
+namespace railhead::testing {
+
+class ReconcilerFixture : public RailsFixture {
+ protected:
+  using Clock = Reconciler::Clock;
+
+  // One pass by a reconciler of its own: as --reconcile-once.
+  ReconcileReport Once();
+  // "what name: reason" a line, with "!" and the message behind those that failed.
+  static std::string Told(const ReconcileReport& report);
+  // Once(), which has to succeed.
+  std::string Did();
+
+  // Passes that follow each other, killed at the nth call of the kernel. false: they finished before.
+  bool KillPass(int nth, int passes = 1, const ReconcileOptions& options = SinglePass());
+
+  [[nodiscard]] std::string Path(const std::string& path) const { return sysfs_.directory() + path; }
+  [[nodiscard]] bool IsThere(const std::string& path) const;
+  void Remove(const std::string& path) const;
+  [[nodiscard]] std::string EntryOf(const Call& call) const;
+  // Its journal entry without the file, so that its other files are without owner.
+  void ForgetEntry(const Call& call) const;
+
+  // Call with the pod UID that kubelet gives.
+  [[nodiscard]] Call OfPod(const std::string& uid) const;
+  void KubeletHas(const std::string& uid) const;
+};
+
+}  // namespace railhead::testing

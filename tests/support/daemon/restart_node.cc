@@ -1,0 +1,215 @@
+#include "tests/support/daemon/restart_node.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "cni/state/allocation.h"
+#include "netns/base/files.h"
+#include "netns/base/unique_fd.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kFabric = R"({"version": 1, "rails": [
+    {"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1"}, {"name": "rail2", "pf": "pf2"}], "pools": [
+    {"resource": "a.io/rail0", "rails": ["rail0"]}, {"resource": "a.io/rail1", "rails": ["rail1"]},
+    {"resource": "b.org/plain", "rails": ["rail2"], "handoff": "off"}]})";
+
+constexpr const char* kRegistry = "/registry";
+
+unsigned Seed() {
+  const char* given = std::getenv("RAILHEAD_TEST_SEED");
+  return given != nullptr ? static_cast<unsigned>(std::strtoul(given, nullptr, 10)) : std::random_device()();
+}
+
+bool SomebodyListens(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) return false;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+}
+
+std::set<std::string> ToSet(const std::vector<std::string>& ids) {
+  return {ids.begin(), ids.end()};
+}
+
+}  // namespace
+
+RestartNode::RestartNode() : seed_(Seed()), random_(seed_) {
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "mlx5_2", .numa_node = 1});
+  devices_[kRail0] = ToSet(vfs0_);
+  devices_[kRail1] = ToSet(vfs1_);
+  devices_[kPlain] = ToSet(sysfs_.AddVfs("0000:c3:00.0", 6, {.rdma = "{pf}_rdma{n}"}));
+  sysfs_.Write("/etc/railhead/fabric.json", kFabric);
+  RecordProperty("seed", static_cast<int>(seed_));
+  (void)std::printf("seed %u (RAILHEAD_TEST_SEED repeats it)\n", seed_);
+  (void)std::fflush(stdout);
+}
+
+void RestartNode::UseRegistry() {
+  sockets_ = root_.Path(kRegistry);
+  (void)MakeDirectories(sockets_);
+}
+
+std::unique_ptr<Child> RestartNode::RunDaemon(std::vector<std::string> more) {
+  if (sockets_ != directory_)
+    more.insert(more.begin(), {"--registration", "registry", "--registry-dir", kRegistry});
+  return KubeletTest::RunDaemon(std::move(more));
+}
+
+unsigned RestartNode::Random(unsigned below) {
+  return std::uniform_int_distribution<unsigned>(0, below - 1)(random_);
+}
+
+std::unique_ptr<DeviceManager> RestartNode::MakeKubelet(KubeletOptions options) {
+  options.seed = seed_;
+  if (sockets_ != directory_) options.registry_directory = sockets_;
+  options.record = [this, more = std::move(options.record)](const TraceEvent& event) {
+    Check(event);
+    if (more) more(event);
+  };
+  return std::make_unique<DeviceManager>(directory_, std::move(options));
+}
+
+// Every list that railheadd ever sends.
+void RestartNode::Check(const TraceEvent& event) {
+  if (event.from != "plugin" || event.call != "ListAndWatch") return;
+  const auto* devices = Field(event.response, "devices");
+  bool whole = ToSet(IdsIn(devices)) == devices_.at(event.resource) &&
+               devices->size() == devices_.at(event.resource).size();
+  for (const auto& device : *devices) whole = whole && device.value("health", "") == "Healthy";
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!whole) wrong_lists_.insert(event.resource + ": " + event.response.dump());
+}
+
+bool RestartNode::IsWhole(DeviceManager* kubelet) const {
+  return std::all_of(devices_.begin(), devices_.end(), [&](const auto& resource) {
+    const auto status = kubelet->NodeStatus(resource.first);
+    return status && status->allocatable == resource.second.size() &&
+           status->capacity == status->allocatable && kubelet->OpenStreams(resource.first) >= 1 &&
+           kubelet->OpenStreams(resource.first) <= most_streams_;
+  });
+}
+
+void RestartNode::ExpectWhole(DeviceManager* kubelet, const std::string& when) {
+  const auto deadline = Soon();
+  while (!IsWhole(kubelet) && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  for (const auto& [resource, ids] : devices_) {
+    const auto status = kubelet->NodeStatus(resource);
+    ASSERT_TRUE(status) << when << ": " << resource << " is not registered";
+    EXPECT_EQ(status->allocatable, ids.size()) << when << ": " << resource;
+    EXPECT_EQ(status->capacity, ids.size()) << when << ": " << resource;
+    std::set<std::string> present;
+    for (const SeenDevice& device : kubelet->Present(resource)) {
+      present.insert(device.id);
+      EXPECT_TRUE(device.healthy) << when << ": " << device.id;
+    }
+    EXPECT_EQ(present, ids) << when << ": " << resource;
+  }
+  ExpectPods(kubelet, when);
+  ExpectOneServerEach(kubelet, when);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const std::string& list : wrong_lists_) ADD_FAILURE() << when << ": railheadd has told of " << list;
+}
+
+// kubelet knows of exactly these pods, railheadd has a record for each of their devices, and
+// admitting them once more, as kubelet does after its restart, neither fails nor allocates.
+void RestartNode::ExpectPods(DeviceManager* kubelet, const std::string& when) {
+  std::map<std::string, std::string> holder;
+  for (const auto& [uid, pod] : pods_) {
+    const auto again = kubelet->Admit(uid, pod.containers);
+    ASSERT_TRUE(again) << when << ": " << uid << ": " << Describe(again.error());
+    for (const auto& [container, given] : *again) EXPECT_TRUE(given.empty()) << when << ": " << uid;
+    for (const auto& [container, resources] : pod.has) {
+      for (const auto& [resource, ids] : resources) {
+        const auto allocated = kubelet->Allocated(resource);
+        const auto entry = allocated.find({uid, container});
+        ASSERT_TRUE(entry != allocated.end()) << when << ": " << uid << " has lost " << resource;
+        EXPECT_EQ(entry->second, ids) << when << ": " << uid;
+        for (const std::string& id : ids) {
+          const auto first = holder.emplace(id, uid).first;
+          EXPECT_EQ(first->second, uid) << when << ": " << id << " is given out twice";
+          const auto record = ReadAllocation(root_, id);
+          ASSERT_TRUE(record && *record) << when << ": no allocation record of " << id;
+          EXPECT_EQ((*record)->resource, resource) << when;
+          EXPECT_TRUE(ToSet((*record)->siblings).contains(id)) << when;
+        }
+      }
+    }
+  }
+}
+
+void RestartNode::ExpectOneServerEach(DeviceManager* kubelet, const std::string& when) {
+  const auto names = ListDirectory(sockets_).value().value_or(std::vector<std::string>{});
+  std::map<std::string, int> servers;
+  for (const std::string& name : names) {
+    if (name.rfind("railhead-", 0) != 0) continue;
+    EXPECT_TRUE(SomebodyListens(sockets_ + "/" + name)) << when << ": nobody listens on " << name;
+    for (const auto& [resource, ids] : devices_) {
+      std::string prefix = "railhead-" + resource + "-";
+      std::replace(prefix.begin(), prefix.end(), '/', '_');
+      if (name.rfind(prefix, 0) == 0) ++servers[resource];
+    }
+  }
+  for (const auto& [resource, ids] : devices_) {
+    EXPECT_EQ(servers[resource], 1) << when << ": servers of " << resource;
+    EXPECT_GE(kubelet->OpenStreams(resource), 1) << when << ": streams of " << resource;
+    EXPECT_LE(kubelet->OpenStreams(resource), most_streams_) << when << ": streams of " << resource;
+  }
+}
+
+std::size_t RestartNode::Free(const std::string& resource) const {
+  std::set<std::string> used;
+  for (const auto& [uid, pod] : pods_) {
+    for (const auto& [container, resources] : pod.has) {
+      const auto found = resources.find(resource);
+      if (found != resources.end()) used.insert(found->second.begin(), found->second.end());
+    }
+  }
+  return devices_.at(resource).size() - used.size();
+}
+
+std::string RestartNode::AdmitSomePod(DeviceManager* kubelet) {
+  PodContainer app{"app", {}};
+  for (const auto& [resource, ids] : devices_) {
+    const auto most = std::min<std::size_t>(Free(resource), 2);
+    const auto count = Random(static_cast<unsigned>(most) + 1);
+    if (count > 0) app.wants[resource] = count;
+  }
+  if (app.wants.empty()) return "";
+  std::vector<PodContainer> containers;
+  if (Random(3) == 0) containers.push_back({"init", app.wants, true});
+  containers.push_back(std::move(app));
+  const std::string uid = "uid-" + std::to_string(++pods_so_far_);
+  const auto given = kubelet->Admit(uid, containers);
+  if (!given) {
+    kubelet->RemovePod(uid);
+    return "";
+  }
+  Pod pod{std::move(containers), {}};
+  for (const auto& [container, resources] : *given) {
+    for (const auto& [resource, seen] : resources) pod.has[container][resource] = ToSet(seen.ids);
+  }
+  pods_[uid] = std::move(pod);
+  return uid;
+}
+
+void RestartNode::RemoveSomePod(DeviceManager* kubelet) {
+  if (pods_.empty()) return;
+  const auto victim = std::next(pods_.begin(), Random(static_cast<unsigned>(pods_.size())));
+  kubelet->RemovePod(victim->first);
+  pods_.erase(victim);
+}
+
+}  // namespace railhead::testing

@@ -1,0 +1,221 @@
+// FakeKernel: a Kernel with state, for tests of everything above netns/.
+//
+//   FakeSysfs sysfs;
+//   FakeKernel kernel(sysfs);
+//   const auto vfs = kernel.AddPf({.address = "0000:43:00.0", .netdev = "pf0"}, {.count = 4});
+//   kernel.AddNamespace("/run/netns/a");       // a real file
+//   const std::string before = kernel.Snapshot();
+//   ... kernel.HostNetns(), kernel.OpenRoute(ns), ...
+//   EXPECT_EQ(kernel.Snapshot(), before);
+//
+// It behaves as Linux does where that matters (rules: fake_state.h, fake_gids.h)
+// and keeps the tree of `sysfs` in step: a VF in a pod has no net/ directory there,
+// uverbs nodes come and go. It expects nothing: tests look at the state, at
+// Snapshot(), and at Log() for messages.
+//
+// Every call of Kernel, RouteApi and RdmaApi counts; Fail*() makes calls fail and
+// ParkAt() stops the calling thread for good within a call, which is what a killed
+// process looks like from the kernel.
+// Threads: one at a time (a parked thread does not count). `sysfs` must outlive it.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "netns/kernel.h"
+#include "tests/support/fake_kernel/fake_state.h"
+#include "tests/support/fake_kernel/sysfs_mirror.h"
+#include "tests/support/sysfs/fake_sysfs.h"
+
+namespace railhead::testing {
+
+struct FakeNicSpec {
+  std::string address;  // "0000:43:00.0"
+  std::string netdev;
+  std::string rdma = {};                                             // "": none
+  std::vector<GidType> roce = {GidType::kRoceV1, GidType::kRoceV2};  // of the PF and its VFs
+  FakeDriver driver = {};
+  int numa_node = 0;
+  bool up = true;
+  int mtu = 1500;
+};
+
+struct FakeVfSpec {
+  int count = 0;
+  std::string netdev = "{pf}v{n}";
+  std::string rdma = {};  // "{pf}" and "{n}" are replaced
+  std::string vendor_driver = {};
+  bool up = false;
+  int offset = 16;  // as FakeVfs::offset
+};
+
+struct Announcement {
+  std::string ns;
+  std::string link;
+  std::vector<IpAddress> addresses;
+};
+
+struct Probe {
+  std::string ns;
+  std::vector<AddressClaim> claims;
+  std::chrono::milliseconds budget{};
+};
+
+class FakeKernel final : public Kernel {
+ public:
+  // kPartly: what the kernel did before it refused stays (a move without the new
+  // name, the first of several settings); for calls that are one step as kRefused.
+  enum class Fault { kRefused, kPartly };
+
+  explicit FakeKernel(FakeSysfs& sysfs);
+  ~FakeKernel() override = default;
+
+  // A PF with its VFs; the VFs' addresses.
+  std::vector<std::string> AddPf(const FakeNicSpec& pf, const FakeVfSpec& vfs = {});
+  // The path of a file that stands for the namespace, made below sysfs' directory.
+  std::string AddNamespace(const std::string& name);
+  // As the kernel does: physical devices go back to the host, the file goes too.
+  void RemoveNamespace(const std::string& path);
+  void AddVeth(const std::string& ns, const std::string& name, const std::string& peer_ns,
+               const std::string& peer);
+  // On `lower`, a link of the same namespace.
+  void AddVlan(const std::string& ns, const std::string& name, const std::string& lower);
+  // `ns` is kHost or what AddNamespace() returned.
+  void AddAddress(const std::string& ns, const std::string& link, const std::string& prefix);
+  void AddDefaultRoute(const std::string& ns, const std::string& link, const std::string& gateway);
+  void SetUp(const std::string& ns, const std::string& link, bool up);
+  // A station elsewhere in the network of the PF `pf` (a BDF; "": of every link): it
+  // answers ARP and neighbour solicitations, so it is a neighbour and a conflict.
+  void AddForeignHost(const std::string& pf, const std::string& address, const std::string& mac);
+  // Somebody who answers every probe in the network of `pf`.
+  void AddResponder(const std::string& pf, const std::string& mac);
+  void SetHasProcesses(const std::string& ns, bool has);
+
+  FakeState& state() { return state_; }
+  void SetRdmaMode(RdmaNetnsMode mode) { state_.mode = mode; }
+  // After changes made through state().
+  void Sync() { mirror_.Sync(state_); }
+
+  // From now on a PF resets a VF whose MAC it sets: that many changes of the MAC or of the state of the VF's
+  // link are refused with `error` before it is back.
+  void ResetVfs(int refusals, int error) { vf_reset_ = {refusals, error}; }
+  // For the handles: what a change of this function's link meets.
+  void BeginReset(const std::string& bdf) {
+    if (vf_reset_.refusals > 0) resetting_[bdf] = vf_reset_.refusals;
+  }
+  int RefusalOfReset(const std::string& bdf) {
+    const auto reset = resetting_.find(bdf);
+    if (reset == resetting_.end()) return 0;
+    if (--reset->second == 0) resetting_.erase(reset);
+    return vf_reset_.error;
+  }
+
+  // The whole state as text, without what comes and goes: interface indices, uverbs
+  // numbers, RDMA device indices.
+  [[nodiscard]] std::string Snapshot();
+
+  // The nth call from now (1 is the next) fails with `error`.
+  void FailCall(int nth, int error, Fault fault = Fault::kRefused);
+  // Every call of that name ("SetVf") whose log line contains `text`.
+  void FailEvery(const std::string& call, int error, const std::string& text = {});
+  void StopFailing();
+  // The nth call from now never returns; AwaitParked() returns when it got there.
+  void ParkAt(int nth);
+  // false: `done` became true first.
+  bool AwaitParked(const std::function<bool()>& done);
+
+  // Is called before each call does anything, with its name and what of: "FindLink pf0".
+  std::function<void(const std::string&)> before;
+
+  [[nodiscard]] int calls() const { return calls_; }
+  // Of calls since the last Fail*() or ClearLog(), one a line.
+  [[nodiscard]] std::string Log() const;
+  void ClearLog() { log_.clear(); }
+  [[nodiscard]] const std::vector<Announcement>& announcements() const { return announcements_; }
+  [[nodiscard]] const std::vector<Probe>& probes() const { return probes_; }
+
+  Result<NetNs> OpenNetns(const std::string& path) override;
+  Result<NetNs> HostNetns() override;
+  Result<std::unique_ptr<RouteApi>> OpenRoute(const NetNs& ns) override;
+  Result<std::unique_ptr<RdmaApi>> OpenRdma(const NetNs& ns) override;
+  Result<std::unique_ptr<DeviceApi>> OpenDevices(const NetNs& ns) override;
+  Result<std::optional<std::vector<GidEntry>>> ReadGids(const NetNs& ns, const std::string& device) override;
+  Result<void> Announce(const NetNs& ns, const Link& link, const std::vector<IpAddress>& addresses) override;
+  // Does not wait: answers are there or do not come.
+  Result<std::vector<AddressConflict>> ProbeAddresses(const NetNs& ns,
+                                                      const std::vector<AddressClaim>& claims,
+                                                      std::chrono::milliseconds budget) override;
+  Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
+                                                              const std::vector<std::string>& paths) override;
+  Result<void> WriteSysctls(const NetNs& ns,
+                            const std::vector<std::pair<std::string, std::string>>& values) override;
+  Result<bool> HasProcesses(const NetNs& ns) override;
+  Result<void> RebindDriver(const std::string& bdf) override;
+  Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;
+  Result<void> ResetFunction(const std::string& bdf) override;
+
+  // For the handles: counts and logs a call; what it is to fail with, if so.
+  struct Injected {
+    int error = 0;
+    Fault fault = Fault::kRefused;
+    explicit operator bool() const { return error != 0; }
+    [[nodiscard]] bool Refused() const { return error != 0 && fault == Fault::kRefused; }
+  };
+  Injected Begin(const std::string& call, const std::string& what);
+  // The namespace's name; nullopt when it is gone.
+  std::optional<std::string> NameOf(const NetNs& ns);
+  // What a call that changes something ends with.
+  Result<void> Finish(int error, const std::string& what);
+
+ private:
+  struct Every {
+    int error = 0;
+    std::string text;
+  };
+  void NewNamespace(const std::string& name, const std::string& path);
+
+  struct VfReset {
+    int refusals = 0;
+    int error = 0;
+  };
+  VfReset vf_reset_;
+  std::map<std::string, int> resetting_;  // by VF: refusals that are left
+
+  FakeSysfs& sysfs_;
+  FakeState state_;
+  SysfsMirror mirror_;
+  std::string host_path_;
+  std::vector<UniqueFd> gone_;  // inode numbers of removed namespaces stay taken
+  std::vector<Announcement> announcements_;
+  std::vector<Probe> probes_;
+
+  int calls_ = 0;
+  int fail_at_ = 0;
+  Injected injected_;
+  std::map<std::string, Every> every_;
+  std::vector<std::string> log_;
+
+  // Shared with parked threads, which outlive the kernel.
+  struct Parking {
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool parked = false;
+  };
+  int park_at_ = 0;
+  std::shared_ptr<Parking> parking_;
+};
+
+// The handles (fake_route_api.cc, fake_rdma_api.cc, fake_devices.cc).
+std::unique_ptr<RouteApi> MakeFakeRoute(FakeKernel& kernel, const std::string& ns);
+std::unique_ptr<RdmaApi> MakeFakeRdma(FakeKernel& kernel, const std::string& ns);
+std::unique_ptr<DeviceApi> MakeFakeDevices(FakeKernel& kernel, const std::string& ns);
+
+}  // namespace railhead::testing

@@ -1,0 +1,203 @@
+// The state of a kernel that FakeKernel pretends to be, and what the kernel does
+// with it: links and their moves, VF settings, addresses, routes, rules, neighbours,
+// sysctls, RDMA devices. Functions answer 0 or an errno, as the kernel does.
+//
+// Source of the rules: net/core/dev.c (__dev_change_net_namespace, dev_change_name,
+// default_device_exit_net), net/core/rtnetlink.c (do_setlink, do_setvfinfo),
+// net/ipv4/fib_frontend.c, net/ipv4/devinet.c (inetdev_init), drivers/infiniband/core (device.c, nldev.c).
+// Internal to tests/fake: tests use FakeKernel. Threads: not thread-safe.
+// Settings of devices: fake_devices.cc.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "netns/base/unique_fd.h"
+#include "netns/nl/device_state.h"
+#include "netns/nl/link.h"
+#include "netns/nl/rdma.h"
+#include "netns/nl/route.h"
+#include "tests/support/fake_kernel/fake_gids.h"
+
+namespace railhead::testing {
+
+inline constexpr const char* kHost = "host";  // name of the node's own namespace
+
+struct FakeNamespace {
+  std::string name;
+  UniqueFd fd;
+  unsigned long long inode = 0;
+  int next_index = 2;  // 1 is lo
+  std::vector<Route> routes;
+  std::vector<Rule> rules;
+  std::vector<Neighbour> neighbours;
+  std::map<std::string, std::string> sysctls;  // by path, those that were set; not of interfaces
+  bool has_processes = false;
+};
+
+struct FakeNetdev {
+  int id = 0;  // never reused, whatever happens to names and indices
+  Link link;   // carrier is computed: FakeState::LinkOf
+  std::string ns;
+  std::string bdf;  // PCI function; empty: virtual
+  int peer = 0;     // id of a veth's other end
+  int lower = 0;    // id of what a VLAN is on; a move of that leaves it where it is
+  bool wire = true;
+  int max_mtu = 9978;
+  std::vector<IpPrefix> addresses;
+  // Its sysctls that were set: those that netlink sets too, and the others by
+  // "ipv4/conf/accept_local".
+  std::map<Ipv4Conf, int> ipv4;
+  std::map<std::string, std::string> sysctls;
+  // Its settings, as far as the driver has them, and the programs among them that a link holds: nobody but
+  // the link's owner can detach those.
+  DeviceState device;
+  std::set<std::string> linked_programs;
+};
+
+// A station of the network that is no netdev here.
+struct FakeHost {
+  std::string pf;                    // BDF of the PF whose network it is in; "": in all
+  std::optional<IpAddress> address;  // nullopt: it answers for every address
+  MacAddress mac;
+};
+
+// What the PF's driver can do, beyond what every driver can.
+struct FakeDriver {
+  std::string name = "mlx5_core";
+  bool min_tx_rate = true;
+  bool link_state = true;
+  bool s_vlan = true;  // 802.1ad
+  // The VF's driver reads the MAC set by the PF only when it binds, and refuses
+  // another one then (igbvf).
+  bool mac_at_bind = false;
+  // Host name of a netdev that appears by binding: "" is the one it had.
+  std::string bind_name;
+  // What a device that is bound begins with (AllSettings(): everything that there is).
+  DeviceState settings;
+};
+
+struct FakeFunction {
+  std::string bdf;
+  std::string pf;  // empty: this is one
+  int vf = -1;
+  FakeDriver driver;
+  std::string netdev_name;       // when first bound
+  std::string rdma_name;         // "": no RDMA
+  std::vector<GidType> roce;     // RoCE types of its ports
+  MacAddress burnt_in;           // for a PF; VFs get random ones
+  int resets = 0;                // function-level ones
+  std::optional<VfState> state;  // of a VF, as its PF says
+  bool was_bound = false;
+};
+
+struct FakeRdma {
+  std::uint32_t index = 0;
+  std::string name;
+  std::string ns;  // of use in exclusive mode
+  int netdev = 0;  // FakeNetdev::id
+  bool rxe = false;
+  bool port_down = false;  // whatever the netdev does
+  int uverbs = 0;
+  FakeGidTable gids;
+  std::vector<RdmaUser> users = {};  // whom an unbinding of the driver disassociates
+};
+
+class FakeState {
+ public:
+  FakeNamespace* Namespace(const std::string& name);
+  FakeNetdev* Netdev(int id);
+  FakeNetdev* Find(const std::string& ns, int index);
+  // Alternative names are names too.
+  FakeNetdev* Find(const std::string& ns, const std::string& name);
+  FakeNetdev* OfFunction(const std::string& bdf);
+  FakeFunction* Function(const std::string& bdf);
+  FakeFunction* Vf(const std::string& pf, int vf);
+  FakeRdma* Rdma(const std::string& name);
+
+  // The link as rtnetlink shows it.
+  Link LinkOf(const FakeNetdev& netdev);
+  bool HasCarrier(const FakeNetdev& netdev);
+  bool PortActive(const FakeRdma& rdma);
+  // netdev and RDMA device of a function whose driver binds.
+  void Bind(FakeFunction& function);
+  void Unbind(FakeFunction& function);
+  FakeNetdev& AddNetdev(const std::string& ns, const std::string& name);
+  // With all that hangs on it.
+  void RemoveNetdev(int id);
+  void RemoveNamespace(const std::string& name);
+
+  int Change(FakeNetdev& netdev, const LinkChange& change);
+  int Move(FakeNetdev& netdev, const std::string& target, const std::string& name, std::optional<int> mtu);
+  int AddAltName(FakeNetdev& netdev, const std::string& name);
+  int DeleteAltName(FakeNetdev& netdev, const std::string& name);
+  int SetVf(const FakeFunction& pf, int vf, const VfChange& change);
+
+  int WriteDevice(FakeNetdev& netdev, DeviceSource source, const DeviceState& values);
+
+  int AddAddress(FakeNetdev& netdev, const IpPrefix& address);
+  int DeleteAddress(FakeNetdev& netdev, const IpPrefix& address);
+  int AddRoute(const std::string& ns, Route route);
+  int DeleteRoute(const std::string& ns, const Route& route);
+
+  // Who answers on the netdev's network for an address: a foreign host, or another
+  // netdev on the same wire (veth peer, or same PF and VLAN) that has it and may answer.
+  std::optional<MacAddress> AnswerFor(const FakeNetdev& netdev, const IpAddress& address);
+  void Resolve(const FakeNetdev& netdev, const IpAddress& address);
+
+  // Paths as for Kernel::ReadSysctls.
+  std::optional<std::string> ReadSysctl(const std::string& ns, const std::string& path);
+  int WriteSysctl(const std::string& ns, const std::string& path, const std::string& value);
+  // Those that are not as in a new namespace or of a new link, as "path=value".
+  [[nodiscard]] std::vector<std::string> ChangedSysctls();
+
+  int MoveRdma(FakeRdma& rdma, const std::string& target);
+  int AddRxe(const std::string& ns, const std::string& name, const std::string& netdev);
+  [[nodiscard]] bool RdmaVisible(const FakeRdma& rdma, const std::string& ns) const;
+
+  std::vector<FakeNamespace> namespaces;
+  std::vector<FakeNetdev> netdevs;
+  std::vector<FakeFunction> functions;
+  std::vector<FakeRdma> rdmas;
+  std::vector<FakeHost> hosts;
+  RdmaNetnsMode mode = RdmaNetnsMode::kShared;
+  bool has_rxe = true;
+  AddrGenMode default_addr_gen_mode = AddrGenMode::kEui64;
+  int gid_delay = 0;  // reads until a new GID is seen
+  // BPF programs that somebody holds, by number: the others cannot be attached again.
+  std::set<std::string> programs;
+
+ private:
+  // As the namespace's "default" says (and the kernel where it does not).
+  void ResetSysctls(FakeNetdev& netdev);
+  void SetLinkSysctl(FakeNetdev& netdev, const std::string& key, const std::string& value);
+  bool OnOneWire(const FakeNetdev& one, const FakeNetdev& other);
+  bool HasIpv6(const FakeNetdev& netdev);
+  void Enter(FakeNetdev& netdev, const std::string& ns);
+  void GoUp(FakeNetdev& netdev);
+  void GoDown(FakeNetdev& netdev);
+  int Rename(FakeNetdev& netdev, const std::string& name);
+  void DropAddress(FakeNetdev& netdev, const IpPrefix& address);
+  void AddConnectedRoute(FakeNetdev& netdev, const IpPrefix& address);
+  void RefillGids(FakeNetdev& netdev);
+  void ReturnToHost(FakeNetdev& netdev);
+  [[nodiscard]] int LowestUverbs() const;
+  template <typename F>
+  void ForEachRdmaOn(int netdev, F&& f) {
+    for (auto& rdma : rdmas) {
+      if (rdma.netdev == netdev) f(rdma);
+    }
+  }
+
+  int next_id_ = 1;
+  std::uint32_t next_rdma_index_ = 0;
+  std::uint8_t next_random_ = 1;
+};
+
+// A value for every field of DeviceFields(), as of a device with four queues to which nothing is attached.
+DeviceState AllSettings();
+
+}  // namespace railhead::testing

@@ -1,0 +1,346 @@
+#include "tests/support/kubelet/device_manager.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <thread>
+#include <utility>
+
+#include "netns/base/files.h"
+#include "tests/support/kubelet/device_manager_impl.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr std::chrono::minutes kStopGracePeriod{5};
+
+// v1helper.IsExtendedResourceName, as far as a device plugin may get it wrong.
+bool IsExtendedResourceName(const std::string& name) {
+  const auto slash = name.find('/');
+  return slash != std::string::npos && slash > 0 && slash + 1 < name.size() &&
+         name.find('/', slash + 1) == std::string::npos && name.rfind("requests.", 0) != 0 &&
+         name.substr(0, slash).find("kubernetes.io") == std::string::npos;
+}
+
+}  // namespace
+
+DeviceManager::Impl::Impl(std::string directory, KubeletOptions options)
+    : directory_(std::move(directory)), options_(std::move(options)), random_(options_.seed) {}
+
+Result<void> DeviceManager::Impl::Start() {
+  const std::lock_guard<std::mutex> life(life_mutex_);
+  if (server_) return {};  // two wanted a restart at once
+  RH_TRY(ReadState());
+  RH_TRY(CleanDirectory());
+  int number = 0;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    stopped_ = false;
+    number = life_;
+  }
+  // gRPC removes the path that it was told, some time after its end and whoever has it by then.
+  const std::string path = directory_ + "/kubelet.sock";
+  const std::string own = path + "." + std::to_string(number);
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort("unix:" + own, grpc::InsecureServerCredentials());
+  builder.RegisterService(this);
+  server_ = builder.BuildAndStart();
+  if (!server_) return Fail(ErrorCode::kIo, "serving " + own);
+  if (::link(own.c_str(), path.c_str()) != 0) return FailSys(errno, "making " + path);
+  RH_TRY(RemoveFile(own));
+  Record("KubeletSocketCreated");
+  StartWatcher();
+  return {};
+}
+
+void DeviceManager::Impl::StartWatcher() {
+  if (options_.registry_directory.empty()) return;
+  watcher_ = std::make_unique<PluginWatcher>(
+      options_.registry_directory,
+      [this](const std::string& resource, const std::string& socket_path) {
+        At(Step::kRegisterCalled, resource);
+        const std::string refusal = options_.refuse ? options_.refuse(resource) : "";
+        grpc::Status status(refusal.empty() ? grpc::StatusCode::OK : grpc::StatusCode::UNKNOWN, refusal);
+        if (status.ok())
+          status = ConnectClient(std::make_shared<PluginClient>(resource, socket_path, options_.record));
+        At(Step::kRegisterAnswered, resource);
+        return status;
+      },
+      // DeRegisterPlugin: by the resource's name, whoever has it now.
+      [this](const std::string& resource) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        const auto found = clients_.find(resource);
+        if (!stopped_ && found != clients_.end()) Disconnect(Client(found->second));
+      });
+}
+
+// The memory of a kubelet that has just begun.
+Result<void> DeviceManager::Impl::ReadState() {
+  auto data = RH_TRY(ReadCheckpointFile(directory_));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  ++life_;
+  resources_.clear();
+  clients_.clear();
+  pods_.clear();
+  if (data) {
+    pods_ = std::move(data->pods);
+    for (const auto& [resource, ids] : data->registered) {
+      Resource& known = resources_[resource];
+      known.listed = true;
+      known.stopped = options_.now();
+    }
+  }
+  RecountAllocated();
+  return {};
+}
+
+Result<void> DeviceManager::Impl::CleanDirectory() const {
+  RH_TRY(WriteInPlace(directory_ + "/DEPRECATION", ""));
+  const auto names = RH_TRY(ListDirectory(directory_));
+  if (!names) return Fail(ErrorCode::kNotFound, directory_ + " does not exist");
+  for (const std::string& name : *names) {
+    struct stat status {};
+    const std::string path = directory_ + "/" + name;
+    // The stand-in's own control socket is not part of the play.
+    if (name == "control.sock" || ::lstat(path.c_str(), &status) != 0 || !S_ISSOCK(status.st_mode)) continue;
+    RH_TRY(RemoveFile(path));
+    if (name != "kubelet.sock") Record("SocketRemoved");
+  }
+  return {};
+}
+
+void DeviceManager::Impl::Stop(bool leave_socket) {
+  const std::lock_guard<std::mutex> life(life_mutex_);
+  std::vector<Client> everyone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return;
+    stopped_ = true;
+    ++life_;
+    everyone.swap(everyone_);
+    clients_.clear();
+  }
+  Record("KubeletStop");
+  for (const Client& client : everyone) client->Cancel();
+  if (!leave_socket) (void)RemoveFile(directory_ + "/kubelet.sock");
+  if (server_) server_->Shutdown(std::chrono::system_clock::now() + std::chrono::seconds(1));
+  server_.reset();
+  watcher_.reset();
+  for (const Client& client : everyone) client->Join();
+  const std::lock_guard<std::mutex> lock(mutex_);
+  resources_.clear();
+  changed_.notify_all();
+}
+
+grpc::Status DeviceManager::Impl::Register(grpc::ServerContext* /*context*/,
+                                           const v1beta1::RegisterRequest* request,
+                                           v1beta1::Empty* /*response*/) {
+  const std::string& resource = request->resource_name();
+  At(Step::kRegisterCalled, resource);
+  grpc::Status status;
+  if (request->version() != "v1beta1") {
+    status = {grpc::StatusCode::UNKNOWN,
+              "requested API version \"" + request->version() + "\" is not supported by kubelet"};
+  } else if (!IsExtendedResourceName(resource)) {
+    status = {grpc::StatusCode::UNKNOWN,
+              "the ResourceName \"" + resource + "\" is not a valid extended resource name"};
+  } else {
+    status = ConnectClient(
+        std::make_shared<PluginClient>(resource, directory_ + "/" + request->endpoint(), options_.record));
+  }
+  if (options_.record) {
+    options_.record({"plugin", "Register", resource, 1, ToJson(*request),
+                     status.ok() ? nlohmann::json::object() : nlohmann::json(), TraceErrorOf(status)});
+  }
+  At(Step::kRegisterAnswered, resource);
+  return status;
+}
+
+grpc::Status DeviceManager::Impl::ConnectClient(const Client& client) {
+  const std::string& resource = client->resource();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return grpc::Status::CANCELLED;
+    clients_[resource] = client;
+    everyone_.push_back(client);
+  }
+  const grpc::Status status = client->Connect();
+  if (status.ok()) At(Step::kDialledBack, resource);
+  if (options_.register_delay.count() > 0) std::this_thread::sleep_for(options_.register_delay);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopped_) return grpc::Status::CANCELLED;
+  if (!status.ok()) {
+    clients_.erase(resource);
+    return status;
+  }
+  Resource& known = resources_[resource];
+  known.endpoint = client;
+  known.stopped.reset();
+  known.lists = 0;
+  ++registrations_[resource];
+  ++streams_[resource];
+  client->Run(
+      options_.list_delay, options_.deaf,
+      [this, resource](const std::vector<SeenDevice>& devices) { ListTaken(resource, devices); },
+      [this, raw = client.get()] { StreamEnded(raw); });
+  return grpc::Status::OK;
+}
+
+// genericDeviceUpdateCallback: by the resource's name, whichever client it came from.
+void DeviceManager::Impl::ListTaken(const std::string& resource, const std::vector<SeenDevice>& devices) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopped_) return;
+    Resource& known = resources_[resource];
+    known.all.clear();
+    known.healthy.clear();
+    known.unhealthy.clear();
+    known.listed = true;
+    ++known.lists;
+    for (const SeenDevice& device : devices) {
+      known.all[device.id] = device;
+      (device.healthy ? known.healthy : known.unhealthy).insert(device.id);
+    }
+    WriteState();
+    changed_.notify_all();
+  }
+  At(Step::kListTaken, resource);
+}
+
+// runClient's end: what it disconnects is whoever has the name now.
+void DeviceManager::Impl::StreamEnded(PluginClient* client) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  --streams_[client->resource()];
+  changed_.notify_all();
+  const auto found = clients_.find(client->resource());
+  if (stopped_ || found == clients_.end()) return;
+  if (options_.mended_handover && found->second.get() != client) return;
+  Disconnect(Client(found->second));
+}
+
+void DeviceManager::Impl::Disconnect(const Client& client) {
+  clients_.erase(client->resource());
+  client->Cancel();
+  const auto found = resources_.find(client->resource());
+  if (found == resources_.end()) return;
+  Resource& known = found->second;
+  known.unhealthy.insert(known.healthy.begin(), known.healthy.end());
+  known.healthy.clear();
+  known.stopped = options_.now();
+}
+
+Result<std::vector<SeenDevice>> DeviceManager::Impl::Devices(const std::string& resource, std::size_t count,
+                                                             Deadline deadline) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  const auto healthy = [&] {
+    const auto found = resources_.find(resource);
+    return found == resources_.end() ? std::size_t{0} : found->second.healthy.size();
+  };
+  if (!changed_.wait_until(lock, deadline, [&] { return healthy() >= count; })) {
+    return Fail(ErrorCode::kTimeout, "waiting for " + std::to_string(count) + " healthy devices of " +
+                                         resource + ": there are " + std::to_string(healthy()));
+  }
+  lock.unlock();
+  return Present(resource);
+}
+
+std::vector<SeenDevice> DeviceManager::Impl::Present(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<SeenDevice> devices;
+  const auto found = resources_.find(resource);
+  if (found == resources_.end()) return devices;
+  devices.reserve(found->second.all.size());
+  for (const auto& [id, device] : found->second.all) {
+    devices.push_back(device);
+    devices.back().healthy = found->second.healthy.contains(id);
+  }
+  return devices;
+}
+
+int DeviceManager::Impl::Lists(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = resources_.find(resource);
+  return found == resources_.end() ? 0 : found->second.lists;
+}
+
+int DeviceManager::Impl::Registrations(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = registrations_.find(resource);
+  return found == registrations_.end() ? 0 : found->second;
+}
+
+int DeviceManager::Impl::OpenStreams(const std::string& resource) const {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = streams_.find(resource);
+  return found == streams_.end() ? 0 : found->second;
+}
+
+// GetCapacity, which also forgets what has been without a plugin for too long.
+std::optional<Capacity> DeviceManager::Impl::NodeStatus(const std::string& resource) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const auto found = resources_.find(resource);
+  if (found == resources_.end() || !found->second.listed) return std::nullopt;
+  const Resource& known = found->second;
+  if (known.stopped && options_.now() - *known.stopped > kStopGracePeriod) {
+    resources_.erase(found);
+    WriteState();
+    return std::nullopt;
+  }
+  return Capacity{known.healthy.size() + known.unhealthy.size(), known.healthy.size()};
+}
+
+void DeviceManager::Impl::WriteState() {
+  CheckpointData data;
+  data.pods = pods_;
+  for (const auto& [resource, known] : resources_) {
+    if (known.listed) data.registered[resource] = {known.healthy.begin(), known.healthy.end()};
+  }
+  // As kubelet: the next one tries again.
+  (void)WriteCheckpoint(directory_, data);
+}
+
+void DeviceManager::Impl::At(Step step, const std::string& resource) const {
+  if (options_.at) options_.at(step, resource);
+}
+
+void DeviceManager::Impl::Record(const char* call) const {
+  if (options_.record) options_.record({"kubelet", call, "", 1, nullptr, nullptr, std::nullopt});
+}
+
+DeviceManager::DeviceManager(std::string directory, KubeletOptions options)
+    : impl_(std::make_unique<Impl>(std::move(directory), std::move(options))) {}
+DeviceManager::~DeviceManager() {
+  impl_->Stop(false);
+}
+Result<void> DeviceManager::Start() {
+  return impl_->Start();
+}
+void DeviceManager::Stop() {
+  impl_->Stop(false);
+}
+void DeviceManager::Kill() {
+  impl_->Stop(true);
+}
+Result<std::vector<SeenDevice>> DeviceManager::Devices(const std::string& resource, std::size_t count,
+                                                       Deadline deadline) {
+  return impl_->Devices(resource, count, deadline);
+}
+std::vector<SeenDevice> DeviceManager::Present(const std::string& resource) const {
+  return impl_->Present(resource);
+}
+int DeviceManager::Lists(const std::string& resource) const {
+  return impl_->Lists(resource);
+}
+std::optional<Capacity> DeviceManager::NodeStatus(const std::string& resource) {
+  return impl_->NodeStatus(resource);
+}
+int DeviceManager::Registrations(const std::string& resource) const {
+  return impl_->Registrations(resource);
+}
+int DeviceManager::OpenStreams(const std::string& resource) const {
+  return impl_->OpenStreams(resource);
+}
+
+}  // namespace railhead::testing

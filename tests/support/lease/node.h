@@ -1,0 +1,86 @@
+// A node of a leasing cluster as tests have it: a real address store in a scratch directory,
+// a leaser on a cluster store in memory, and a clock that the test sets.
+// Threads: one.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "ipam/lease/leaser.h"
+#include "ipam/lease/node_book.h"
+#include "ipam/store/store.h"
+#include "tests/support/ipam/support.h"
+#include "tests/support/lease/memory_store.h"
+
+namespace railhead::testing {
+
+struct TestPools {
+  std::vector<std::string> subnets = {"10.7.0.0/24"};
+  std::uint64_t block_size = 16;
+  std::uint64_t low_water = 8;
+  LeaseTimes times{std::chrono::seconds(60), std::chrono::seconds(1800), std::chrono::seconds(3600),
+                   std::chrono::seconds(100)};
+};
+
+class TestNode {
+ public:
+  TestNode(MemoryCluster& cluster, std::string name, TestPools pools, std::uint64_t seed);
+
+  // A new process of the daemon.
+  void StartDaemon();
+  void KillDaemon() { leaser_.reset(); }
+  [[nodiscard]] bool running() const { return leaser_ != nullptr; }
+  Leaser& leaser() { return *leaser_; }
+  MemoryStore& store() { return store_; }
+  NodeBook& book() { return *book_; }
+
+  void Reboot();
+  void Pass(std::uint64_t ms) {
+    now_.boottime_ms += ms;
+    PassStandingStill(ms);
+  }
+  // A virtual machine that is paused: its CLOCK_BOOTTIME is, too; the wall clock is right again when it goes
+  // on.
+  void PassStandingStill(std::uint64_t ms) {
+    wall_ms_ += ms;
+    now_.wall_seconds = kEpoch + static_cast<std::int64_t>(wall_ms_ / 1000);
+  }
+  [[nodiscard]] const ClockReading& now() const { return now_; }
+  // Of its store, too.
+  [[nodiscard]] ClockSource clocks() const {
+    return [this] { return now_; };
+  }
+  [[nodiscard]] const ScratchRoot& scratch() const { return scratch_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  void Become(std::string machine) { machine_ = std::move(machine); }
+
+  // Steps until the leaser wants to wait; the last outcome, with the events of all.
+  Leaser::Outcome Settle();
+  Leaser::Outcome Step() { return leaser_->Step(now_); }
+
+  Result<AddressRecord> Allocate(const std::string& pod, const std::string& subnet);
+  Result<std::size_t> Release(const std::string& pod);
+  [[nodiscard]] std::vector<NodeBlock> Blocks();
+  [[nodiscard]] std::vector<NodeBlock> BlocksIn(BlockState state);
+
+ private:
+  static constexpr std::int64_t kEpoch = 1'700'000'000;
+
+  ScratchRoot scratch_;
+  MemoryStore store_;
+  std::string name_;
+  std::string machine_;
+  TestPools pools_;
+  ClockReading now_;
+  std::uint64_t wall_ms_ = 0;
+  int boots_ = 0;
+  std::mt19937_64 random_;
+  std::unique_ptr<NodeBook> book_;
+  std::unique_ptr<Leaser> leaser_;
+};
+
+}  // namespace railhead::testing

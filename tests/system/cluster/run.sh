@@ -1,0 +1,260 @@
+#!/bin/bash
+# run.sh - the manifests in a real cluster: kube-apiserver, controllers and scheduler on this machine, kubelet and
+# containerd in a guest with SR-IOV NICs, the DaemonSet from the image, pods chained and by Multus.
+#
+# usage: run.sh DIR [-a] [-o DIR]
+#   DIR      has Kubernetes' kube-apiserver, kube-controller-manager, kube-scheduler, kubelet and kubectl, all static
+#            or of this machine's libraries (kubelet: static); and multus, if pods are to get NICs by it, too
+#   -a       admission alone: what needs the control plane and no node
+#   -o DIR   keep logs and the guest's job directory there
+# No test of ctest's: Debian has none of these programs. Wants root, and a build tree (tests/setup.sh --build; and the
+# targets of tests/system/cri: tests/run.sh -N). All of it is in a network and a process namespace of its own, and ends with it.
+# exit status: 0; 1 when a check failed; 125 when it could not begin.
+set -uo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo=$(cd "$here/../../.." && pwd)
+usage() { sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 125; }
+[ -d "${1:-}" ] || usage
+BIN=$(cd "$1" && pwd)
+out=''
+alone=''
+shift
+while getopts ao: flag; do
+    case $flag in
+        a) alone=-a ;;
+        o) out=$OPTARG ;;
+        *) usage ;;
+    esac
+done
+for program in kube-apiserver kube-controller-manager kube-scheduler kubelet kubectl; do
+    [ -x "$BIN/$program" ] || { echo "run.sh: there is no $BIN/$program" >&2; exit 125; }
+done
+if [ -z "${RAILHEAD_CLUSTER_INSIDE:-}" ]; then
+    # What wants the network, if it is not there yet.
+    "$repo/tests/support/vm/build-guest.sh" >/dev/null && "$repo/tests/system/manifests/tools.sh" >/dev/null || exit 125
+    RAILHEAD_CLUSTER_INSIDE=$(mktemp -d "${TMPDIR:-/tmp}/railhead-cluster.XXXXXX") || exit 125
+    export RAILHEAD_CLUSTER_INSIDE
+    unshare --net --pid --fork --kill-child --mount-proc "$0" "$BIN" $alone ${out:+-o "$out"} &
+    inside=$!
+    # unshare takes no SIGTERM, and no more does the first process of a pid namespace.
+    trap 'kill -KILL "$inside" 2>/dev/null; wait; rm -rf "$RAILHEAD_CLUSTER_INSIDE"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    wait "$inside"
+    exit
+fi
+
+readonly work=$RAILHEAD_CLUSTER_INSIDE
+readonly LOGS=${out:-$work/logs} LIMIT=900
+mkdir -p "$LOGS" "$work"/{sync,node,pki}
+# shellcheck source=tests/support/vm/lib.sh
+. "$repo/tests/support/vm/lib.sh"
+# shellcheck source=tests/system/cluster/control_plane.sh
+. "$here/control_plane.sh"
+# shellcheck source=tests/system/cluster/admission.sh
+. "$here/admission.sh"
+
+# ---- the node ------------------------------------------------------------------------------
+node_start() {
+    cp "$BIN/kubelet" "$work/pki/ca.crt" "$work"/pki/node0.{crt,key} "$work"/node0.kubeconfig "$work/node/" || return
+    [ ! -x "$BIN/multus" ] || cp "$BIN/multus" "$work/node.admin.kubeconfig" "$work/node/" || return
+    "$repo/tests/system/cri/run.sh" -b "$repo/build/release" -D 2 -s "node=$work/node" -S "$work/sync" -m 2040 -t 7000 -T "$here/nat.sh" \
+        -o "$LOGS/guest" "$here/node_guest.sh" >"$LOGS/guest.log" 2>&1 &
+    guest=$!
+    within 600 kubectl get node node0
+}
+# node COMMAND: in the guest, by its loop over orders (node_guest.sh); its output and its status.
+node() {
+    local name=$BASHPID-$EPOCHREALTIME answer
+    printf '%s\n' "$*" >"$work/sync/.order" && mv "$work/sync/.order" "$work/sync/order-$name"
+    within 120 test -e "$work/sync/answer-$name" || { echo 'the node does not answer'; return 1; }
+    answer=$(<"$work/sync/answer-$name")
+    sed '$d' <<<"$answer"
+    return "${answer##*$'\n'}"
+}
+
+# ---- what the cluster shows ----------------------------------------------------------------
+# offers N [RESOURCE]
+offers() { kubectl get node node0 -o json | jq -e --arg count "$1" --arg resource "${2:-railhead.io/roce}" '.status.allocatable[$resource] == $count'; }
+# rails_ready STATUS: the condition, and the taint that is there without it.
+rails_ready() {
+    kubectl get node node0 -o json | jq -e --arg status "$1" '(.status.conditions[] | select(.type == "RailsReady") | .status) == $status
+        and any(.spec.taints[]?; .key == "railhead.io/rails-not-ready") == ($status == "False")'
+}
+event() { kubectl get events -A -o json | jq -e --arg reason "$1" 'any(.items[]; .reason == $reason)'; }
+leased() { [ "$(kubectl get addressblocks --no-headers | grep -c 'node0 .*leased')" = 2 ]; }
+# pod NAME NETWORKS [VFS [GPUS]]: two VFs; by Multus, if there are networks.
+pod() {
+    jq -n --arg name "$1" --arg networks "$2" --argjson vfs "${3:-2}" --argjson gpus "${4:-0}" '{ apiVersion: "v1", kind: "Pod",
+        metadata: { name: $name, annotations: (if $networks == "" then {} else { "k8s.v1.cni.cncf.io/networks": $networks } end) },
+        spec: { restartPolicy: "Never", terminationGracePeriodSeconds: 1, dnsPolicy: "Default", containers: [ { name: "main", image: "railhead.test/show:1",
+            command: ["/show", "--stay"], securityContext: { capabilities: { add: ["IPC_LOCK"] } },
+            resources: { limits: { "railhead.io/roce": $vfs, "example.com/gpu": $gpus } } } ] } }' |
+        kubectl apply -f - && kubectl wait --for=condition=Ready "pod/$1" --timeout="${LIMIT}s"
+}
+says() { kubectl logs "$1" | jq -e "$2"; } # POD FILTER: what the container shows of itself
+# interfaces: the addresses of POD's NICs, one line.
+addresses() { kubectl logs "$1" | jq -r '.interfaces | del(.lo, .eth0) | to_entries | map(.value[0]) | join(" ")'; }
+follows() { # "A B" "C D": each the next address
+    local first=() second=() i
+    read -ra first <<<"$1" && read -ra second <<<"$2" && [ ${#first[@]} = 2 ] && [ ${#second[@]} = 2 ] || return
+    echo "$1, then $2"
+    for i in 0 1; do
+        [ "${first[i]%.*}.$((${first[i]##*.} + 1))" = "${second[i]}" ] || return
+    done
+}
+# beside POD: its VF is on the switch of the GPU that kubelet gave it, by the buses of topology "rail".
+beside() {
+    kubectl logs "$1" | jq -e '.env | { gpu: .PCIDEVICE_EXAMPLE_COM_GPU[5:7], vf: .PCIDEVICE_RAILHEAD_IO_ROCE[5:7] }
+        | . == { gpu: "44", vf: "43" } or . == { gpu: "84", vf: "83" }'
+}
+gone() { kubectl delete pod "$1" --timeout="${LIMIT}s"; }
+# shellcheck disable=SC2016 # expanded there
+all_home() { node '[ -z "$(find /run/railhead/attachments /run/railhead/devices /run/cdi -mindepth 1 ! -type d)" ] &&
+    [ "$(cat /sys/class/net/pf?/device/sriov_numvfs | sort -u)" = 2 ] && [ "$(ls -d /sys/class/net/pf?/device/virtfn?/net/* | wc -l)" = 4 ]'; }
+rolled_out() { kubectl -n kube-system rollout status daemonset railheadd --timeout="${LIMIT}s"; }
+registrations() { kubectl -n kube-system logs daemonset/railheadd -c railheadd | grep -c '"registered with kubelet"'; }
+registered_times() { [ "$(registrations)" = "$1" ]; }
+restarted() { kubectl -n kube-system get pods -o json | jq -e 'any(.items[].status.containerStatuses[]?; .restartCount == 1 and .ready)'; }
+railhead_pod() { kubectl -n kube-system exec daemonset/railheadd -c railheadd -- "$@"; }
+# watch_offer, offer_was N: nothing else in between.
+watch_offer() {
+    while :; do kubectl get node node0 -o jsonpath='{.status.allocatable.railhead\.io/roce}{"\n"}'; done >"$work/offers" &
+    watcher=$!
+}
+offer_was() {
+    kill "$watcher" && { wait "$watcher"; } 2>/dev/null
+    sort "$work/offers" | uniq -c
+    [ "$(sort -u "$work/offers")" = "$1" ] && [ "$(wc -l <"$work/offers")" -gt 10 ]
+}
+
+# ---- what is installed ---------------------------------------------------------------------
+overlay() { # RELEASE early|late [COMPONENT...]
+    local into=$work/manifests/overlays/cluster release=$1 binding=$2
+    shift 2
+    rm -rf "$work/manifests" && cp -r "$repo/manifests" "$work/manifests" && mkdir "$into" || return
+    jq -n --arg release "$release" '{ resources: ["../../base"], components: ($ARGS.positional | map("../../components/" + .)),
+        configMapGenerator: [ { name: "railhead-fabric", namespace: "kube-system", behavior: "replace",
+                                  files: ["fabric.json", "topology.json"] } ],
+        images: [ { name: "railhead", newName: "railhead.test/railhead", newTag: $release } ] }' --args "$@" >"$into/kustomization.yaml"
+    # No emulated GPU has a class that is known for one.
+    echo '{ "accelerators": { "vendors": ["1234:0380"] } }' >"$into/topology.json"
+    jq -n --arg binding "$binding" '{ version: 1, pools: [ { resource: "railhead.io/roce", binding: $binding } ],
+        addresses: { conflictProbeMs: 50, restSeconds: 0, store: { type: "kubernetes", kubernetes: {}, renewSeconds: 10 } },
+        provision: { vfs: 2 }, isolation: { nodeCondition: true, taint: { whenRailsBelow: 2 }, events: true },
+        rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)", vlan: (100 + .), softRoce: true, subnet: "10.20\(.).0.0/16",
+                              gateway: "10.20\(.).255.254", routes: ["10.200.0.0/13"] } ] }' >"$into/fabric.json"
+}
+apply() { kubectl apply -k "$work/manifests/overlays/cluster"; }
+apply_gone() { kubectl delete -k "$work/manifests/overlays/cluster" --timeout="${LIMIT}s"; }
+accepted() { kubectl kustomize "$1" | kubectl apply --dry-run=server --validate=strict -f -; }
+# What Multus and prometheus-operator bring along, as far as an API server needs it.
+foreign_kinds() {
+    local group plural kind version
+    while read -r group plural kind version; do
+        jq -n --arg group "$group" --arg plural "$plural" --arg kind "$kind" --arg version "$version" '{ apiVersion: "apiextensions.k8s.io/v1",
+            kind: "CustomResourceDefinition", metadata: { name: "\($plural).\($group)" }, spec: { group: $group, scope: "Namespaced",
+            names: { plural: $plural, singular: ($kind | ascii_downcase), kind: $kind }, versions: [ { name: $version, served: true, storage: true,
+                schema: { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } } } ] } }' | kubectl apply -f - || return
+    done <<'END'
+k8s.cni.cncf.io network-attachment-definitions NetworkAttachmentDefinition v1
+monitoring.coreos.com podmonitors PodMonitor v1
+monitoring.coreos.com prometheusrules PrometheusRule v1
+monitoring.coreos.com alertmanagerconfigs AlertmanagerConfig v1alpha1
+END
+}
+
+need() {
+    check "$@"
+    [ "$failures" = 0 ] || { tail -n 20 "$LOGS"/*.log; finish; }
+}
+need 'certificates, etcd, Kubernetes'\''s control plane' control_plane_start
+check '... knows the kinds of Multus and prometheus-operator' foreign_kinds
+for path in "$repo"/manifests/overlays/*/; do check "... takes all of overlays/$(basename "$path")" within 30 accepted "$path"; done
+admission_checks
+[ -z "$alone" ] || finish
+
+need 'a node with two PFs, kubelet and containerd' node_start
+need 'kubectl apply' overlay 1 early kubernetes-store node-conditions seccomp
+check '...' apply
+check '... and the node'\''s label' kubectl label node node0 railhead.io/nics=true
+check 'the DaemonSet is rolled out' rolled_out
+check '... has made the VFs, and offers them' within "$LIMIT" offers 4
+check '... has leased blocks of addresses in the Kubernetes API' within "$LIMIT" leased
+check '... has told that the rails are whole' within "$LIMIT" rails_ready True
+check '... shows the topology' railhead_pod railctl topo
+
+check 'a pod, chained behind the cluster network' pod first ''
+check '... has a VF of each rail' says first '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]'
+check '... has their device nodes, and opens them' says first '(.devices | length) == 3 and all(.devices[]; .opens)'
+check '... has nccl.conf' says first '.ncclConf | any(startswith("NCCL_IB_HCA=="))'
+check '... is what was handed over' railhead_pod railctl handoff verify
+
+watch_offer
+check 'a newer image' overlay 2 early kubernetes-store node-conditions seccomp
+check '... is applied' apply
+check '... is rolled out' rolled_out
+check '... and the node never offered less' offer_was 4
+check '... the pod is what was handed over' railhead_pod railctl handoff verify
+
+so_far=$(registrations)
+check 'kubelet ends and comes again' node kubelet_end
+check '... railheadd registers with it' within "$LIMIT" registered_times $((so_far + 1))
+check '... the node offers its VFs' within "$LIMIT" offers 4
+check '... the pod runs' kubectl wait --for=condition=Ready pod/first --timeout="${LIMIT}s"
+check 'railheadd is killed' node railheadd_dies
+check '... comes again' within "$LIMIT" restarted
+check '... the node offers its VFs' within "$LIMIT" offers 4
+
+check 'the cable of rail1 is cut' node 'cable w1 out'
+check '... the node'\''s condition and taint tell' within "$LIMIT" rails_ready False
+check '... as does an event' within "$LIMIT" event RailDeviceUnhealthy
+check '... and it offers one rail' within "$LIMIT" offers 2
+check 'it is in again' node 'cable w1 in'
+check '... and all is well' within "$LIMIT" rails_ready True
+check '... on offer, too' within "$LIMIT" offers 4
+
+before=$(addresses first)
+check 'the pod ends' gone first
+check '... and leaves nothing' within "$LIMIT" all_home
+check 'the next one' pod second ''
+check '... has the next addresses' follows "$before" "$(addresses second)"
+check '... ends' gone second
+
+if [ -x "$BIN/multus" ]; then
+    check 'Multus' node 'use_multus'
+    check '... with the networks of components/networks' overlay 2 early kubernetes-store node-conditions seccomp networks
+    check '... applied' apply
+    check 'a pod that names one network twice' pod third 'roce,roce'
+    check '... has a VF of each rail' says third '.interfaces | keys == ["eth0", "lo", "net1", "net2"]'
+    check '... by Multus'\''s events' within 30 event AddedInterface
+    check '... and its status, with the devices' sh -c "kubectl get pod third -o json | jq -e '.metadata.annotations[\"k8s.v1.cni.cncf.io/network-status\"]
+        | fromjson | map(.\"device-info\".pci.\"pci-address\" // empty) | length == 2'"
+    check '... ends' gone third
+    check 'a pod with all of its devices in one network' pod fourth 'roce-all'
+    check '... has a VF of each rail' says fourth '.interfaces | keys == ["eth0", "lo", "rail0", "rail1"]'
+    check '... ends' gone fourth
+    check '... and leaves nothing' within "$LIMIT" all_home
+fi
+
+check 'a device plugin of GPUs' node gpu_plugin
+check '... offers both' within "$LIMIT" offers 2 example.com/gpu
+check 'late binding' overlay 2 late kubernetes-store node-conditions seccomp networks
+check '... applied' apply
+check '... rolled out' rolled_out
+check '... offers as many' within "$LIMIT" offers 4
+networks=
+[ ! -x "$BIN/multus" ] || networks=roce
+for name in fifth sixth; do
+    check 'a pod with one GPU' pod $name "$networks" 1 1
+    check '... has a VF beside it' beside $name
+done
+for name in fifth sixth; do check '... ends' gone $name; done
+check '... and leaves nothing' within "$LIMIT" all_home
+
+check 'kubectl delete' apply_gone
+check '... the node offers nothing' within "$LIMIT" offers 0
+check '... and its VFs are at home' all_home
+echo end >"$work/sync/order-end"
+check 'the node goes' wait "$guest"
+finish

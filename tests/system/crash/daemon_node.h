@@ -1,0 +1,130 @@
+// A node for railheadd to be killed on: the program itself, a made-up sysfs, kubelet's stand-in
+// and two pods.
+//
+// Two resources, one of devices and one of slots (late binding), with seven VFs each; or, as
+// sriov-network-device-plugin's config.json has them, one whose devices are named by CDI.
+// What railheadd logs is kept in a file and shown with a failure.
+// Threads: one; the tracer has a thread of its own per process. Errors: kTimeout with the
+// end of railheadd's log.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "netns/base/result.h"
+#include "netns/base/root.h"
+#include "tests/support/kubelet/device_manager.h"
+#include "tests/system/crash/cni_calls.h"
+#include "tests/system/crash/tracer.h"
+
+namespace railhead::crash {
+
+inline constexpr const char* kEarly = "railhead.io/early";
+inline constexpr const char* kLate = "railhead.io/late";
+inline constexpr const char* kMore = "railhead.io/more";
+inline constexpr const char* kNamed = "intel.com/named";
+
+struct DaemonSetting {
+  std::string programs;  // directory
+  std::string root;      // with a sysfs of pf0 and pf1 and their VFs
+  Pod first;
+  Pod other;
+  int vfs = 7;  // of each PF
+};
+
+// What kubelet took for allocated.
+struct Given {
+  std::string resource;
+  std::vector<std::string> ids;  // sorted
+};
+
+class DaemonNode {
+ public:
+  explicit DaemonNode(DaemonSetting setting);
+  DaemonNode(const DaemonNode&) = delete;
+  DaemonNode& operator=(const DaemonNode&) = delete;
+  ~DaemonNode();
+
+  // A node that was never used, its kubelet running.
+  Result<void> Reset();
+  // What a reboot takes away: /run and /var/run.
+  Result<void> LoseRun();
+  // So that nothing is spared for being young.
+  void LetAnHourPass() const;
+
+  // fabric.json: `late` is the name of the resource with slots.
+  Result<void> Configure(const std::string& late);
+  // config.json instead, with --use-cdi.
+  Result<void> ConfigureNamed();
+  void SetCarrier(bool on);
+
+  Result<void> StartDaemon(std::function<bool(const Change&)> kill_before = {});
+  void Signal(int signal) const;
+  void KillDaemon();
+  // As waitpid has it.
+  Result<int> AwaitEnd();
+  [[nodiscard]] bool IsRunning() const { return daemon_.joinable() && !ended_; }
+
+  // Polls; kTimeout names `what`. Ends at once, with kConflict, when railheadd has ended.
+  Result<void> Await(const std::string& what, const std::function<bool()>& condition) const;
+  // All that is configured is advertised, and all that railheadd does at its start is done.
+  [[nodiscard]] Result<void> AwaitReady() const;
+
+  Result<void> Allocate(const std::string& resource, std::size_t count);
+  // kubelet's checkpoint: what was given first to the first pod, then to the other.
+  [[nodiscard]] Result<void> WriteCheckpoint() const;
+
+  [[nodiscard]] Result<TraceResult> Cni(const std::string& command, const Pod& pod,
+                                        const Tracing& tracing = {}) const;
+  testing::DeviceManager& kubelet() { return *kubelet_; }
+  void RestartKubelet();
+
+  [[nodiscard]] const DaemonSetting& setting() const { return setting_; }
+  [[nodiscard]] const Root& root() const { return root_; }
+  [[nodiscard]] std::string KubeletDirectory() const { return root_.Path(directory_); }
+  [[nodiscard]] const std::vector<Given>& given() const { return given_; }
+  // How many devices of each resource shall be healthy, of how many.
+  struct Expected {
+    std::size_t devices = 0;
+    std::size_t healthy = 0;
+  };
+  [[nodiscard]] const std::map<std::string, Expected>& expected() const { return expected_; }
+  void Expect(const std::string& resource, Expected expected) { expected_[resource] = expected; }
+  [[nodiscard]] bool IsAsExpected() const;
+  [[nodiscard]] bool IsNamed() const { return named_; }
+  [[nodiscard]] std::string EndOfLog() const;
+
+ private:
+  // Beside the root: what is logged is no change.
+  [[nodiscard]] std::string LogPath() const { return root_.prefix() + ".log"; }
+
+  const DaemonSetting setting_;
+  const Root root_;
+  const CniCalls calls_;
+  void RetireKubelet();
+
+  // One of its own for each kubelet: gRPC removes a server's path when that ends.
+  std::string directory_;
+  int kubelets_ = 0;
+  std::unique_ptr<testing::DeviceManager> kubelet_;
+  // Those of before, which wait for plugins that were killed before they could be dialled.
+  std::vector<std::thread> ending_;
+  std::vector<Given> given_;
+  std::map<std::string, Expected> expected_;
+  bool named_ = false;
+  std::thread daemon_;
+  std::atomic<bool> ended_{false};
+  std::atomic<pid_t> pid_{0};
+  Result<TraceResult> result_;
+};
+
+}  // namespace railhead::crash

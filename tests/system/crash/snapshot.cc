@@ -1,0 +1,106 @@
+#include "tests/system/crash/snapshot.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
+#include "netns/base/files.h"
+#include "netns/linux_kernel.h"
+#include "tests/system/crash/held_addresses.h"
+#include "tests/system/crash/raw_state.h"
+
+namespace railhead::crash {
+namespace {
+
+// Below /run/railhead and /var/lib/railhead. The store is asked for its addresses; the
+// log, the mode at the first ADD, requests to a railheadd that is not running and whose pod had a device last
+// are no part of an attachment.
+constexpr std::string_view kStaying[] = {"locks",     "ipam",     "attach.log", "attach.log.1",
+                                         "rdma-mode", "announce", "tenants"};
+
+void Append(Snapshot& lines, std::vector<std::string> more) {
+  lines.insert(lines.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+Result<void> AddRdma(Kernel& kernel, const NetNs& ns, const std::string& name, Snapshot& lines) {
+  const auto rdma = kernel.OpenRdma(ns);
+  if (!rdma && rdma.error().code == ErrorCode::kUnsupported) return {};
+  if (!rdma) return Fail(rdma.error());
+  const bool shared = RH_TRY((*rdma)->NetnsMode()) == RdmaNetnsMode::kShared;
+  lines.push_back(name + " rdma mode " + (shared ? "shared" : "exclusive"));
+  for (const auto& device : RH_TRY((*rdma)->ListDevices()))
+    lines.push_back(name + " rdma device " + device.name);
+  return {};
+}
+
+Result<void> AddNamespace(Kernel& kernel, const NetNs& ns, const std::string& name, Snapshot& lines) {
+  Append(lines, RH_TRY_WRAP(ReadRawState(ns, name), "namespace " + name));
+  return AddRdma(kernel, ns, name, lines);
+}
+
+// `kept` levels of directories stay when they are empty.
+Result<void> AddFiles(const Root& root, const std::string& path, int kept, Snapshot& lines) {
+  struct stat status {};
+  const std::string full = root.Path(path);
+  if (::lstat(full.c_str(), &status) != 0) return {};
+  const std::string mode = std::to_string(status.st_mode & 07777U);
+  if (S_ISLNK(status.st_mode)) {
+    lines.push_back("file " + path + " -> " + RH_TRY(ReadLink(full)).value_or(""));
+  } else if (S_ISREG(status.st_mode)) {
+    lines.push_back("file " + path + " " + mode + " " + RH_TRY(ReadFile(full)).value_or(""));
+  } else if (S_ISDIR(status.st_mode)) {
+    if (kept <= 0) lines.push_back("directory " + path + " " + mode);
+    const auto names = RH_TRY(ListDirectory(full));
+    if (!names) return {};
+    for (const auto& name : *names) RH_TRY(AddFiles(root, path + "/" + name, kept - 1, lines));
+  } else {
+    lines.push_back("file " + path + " of type " + std::to_string(status.st_mode & S_IFMT));
+  }
+  return {};
+}
+
+Result<void> AddState(const Root& root, Snapshot& lines) {
+  for (const char* const parent : {"/run/railhead", "/var/lib/railhead"}) {
+    const auto names = RH_TRY(ListDirectory(root.Path(parent)));
+    if (!names) continue;
+    for (const auto& name : *names) {
+      if (std::find(std::begin(kStaying), std::end(kStaying), name) != std::end(kStaying)) continue;
+      RH_TRY(AddFiles(root, std::string(parent) + "/" + name, 1, lines));
+    }
+  }
+  return AddFiles(root, "/run/cdi", 1, lines);
+}
+
+}  // namespace
+
+Result<Snapshot> TakeSnapshot(const World& world) {
+  Snapshot lines;
+  LinuxKernel kernel(world.root);
+  const NetNs host = RH_TRY(kernel.HostNetns());
+  RH_TRY(AddNamespace(kernel, host, "host", lines));
+  for (const auto& [path, name] : world.namespaces) {
+    const auto ns = kernel.OpenNetns(path);
+    if (!ns && ns.error().code == ErrorCode::kNotFound) continue;
+    if (!ns) return Fail(ns.error());
+    RH_TRY(AddNamespace(kernel, *ns, name, lines));
+  }
+  RH_TRY(AddState(world.root, lines));
+  Append(lines, RH_TRY(HeldAddresses(world.root)));
+  std::sort(lines.begin(), lines.end());
+  return lines;
+}
+
+std::string Difference(const Snapshot& before, const Snapshot& after) {
+  std::vector<std::string> gone;
+  std::vector<std::string> come;
+  std::set_difference(before.begin(), before.end(), after.begin(), after.end(), std::back_inserter(gone));
+  std::set_difference(after.begin(), after.end(), before.begin(), before.end(), std::back_inserter(come));
+  std::string text;
+  for (const auto& line : gone) text += "- " + line + "\n";
+  for (const auto& line : come) text += "+ " + line + "\n";
+  return text;
+}
+
+}  // namespace railhead::crash

@@ -1,0 +1,77 @@
+// The tracer against processes that are killed at any moment, its own stops among them.
+#include "tests/system/crash/tracer.h"
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <csignal>
+#include <random>
+#include <thread>
+#include <vector>
+
+namespace railhead::crash {
+namespace {
+
+// Makes children as fast as it can, so that most of its time is the tracer's stops.
+int ForkForEver() {
+  for (;;) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(0);
+    (void)::waitpid(child, nullptr, 0);
+  }
+}
+
+// Of processes that somebody kills after a random time; whether each ended by that.
+bool TraceKilled(unsigned seed, int rounds) {
+  std::mt19937 random(seed);
+  for (int round = 0; round < rounds; ++round) {
+    std::thread killer;
+    Tracing tracing;
+    tracing.started = [&](pid_t pid) {
+      const std::chrono::microseconds after(200 + random() % 3000);
+      killer = std::thread([pid, after] {
+        std::this_thread::sleep_for(after);
+        (void)::kill(pid, SIGKILL);
+      });
+    };
+    const auto traced = TraceFunction(ForkForEver, tracing);
+    killer.join();
+    if (!traced || !WIFSIGNALED(traced->status) || WTERMSIG(traced->status) != SIGKILL) return false;
+  }
+  return true;
+}
+
+// Many at once: a tracer that waits for the CPU is the one whose process is killed under its hands.
+int TraceMany() {
+  constexpr unsigned kTracers = 24;
+  constexpr int kRounds = 60;
+  std::atomic<int> failed{0};
+  std::vector<std::thread> tracers;
+  for (unsigned seed = 0; seed < kTracers; ++seed)
+    tracers.emplace_back([&failed, seed] { failed += TraceKilled(seed, kRounds) ? 0 : 1; });
+  for (std::thread& tracer : tracers) tracer.join();
+  return failed == 0 ? 0 : 1;
+}
+
+// Who is killed in the stop of a fork has no child to tell of. The tracer took it for process 0, and stopped
+// its own process group, tests and their runner included.
+TEST(TracerTest, AKilledProcessStopsNobodyElse) {
+  const pid_t tracer = ::fork();
+  if (tracer == 0) {
+    (void)::setpgid(0, 0);
+    ::_exit(TraceMany());
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(tracer, &status, WUNTRACED), tracer);
+  if (WIFSTOPPED(status)) {
+    (void)::kill(-tracer, SIGKILL);
+    (void)::waitpid(tracer, nullptr, 0);
+    FAIL() << "the tracer stopped its process group";
+  }
+  EXPECT_EQ(WIFEXITED(status) ? WEXITSTATUS(status) : -1, 0);
+}
+
+}  // namespace
+}  // namespace railhead::crash

@@ -1,0 +1,46 @@
+#!/bin/bash
+# run.sh - run a script in a guest that has a container runtime.
+#
+# usage: run.sh [options of run-guest.sh] SCRIPT [ARG...]
+#   -b DIR   build tree with the release binaries (default build/release)
+#   -D N     also with the DaemonSet: the image of manifests/image/ of N releases, railhead.test/railhead:1
+#            and so on, and what the manifest says of its containers (tests/system/cri/daemonset.sh)
+# The guest gets what tests/system/cri/runtime.sh wants: Debian's containerd and runc, Debian's
+# CNI plugins, and the images that build_images.sh makes of this build tree's programs.
+# exit status: run-guest.sh's; 125 also when the images cannot be made.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+vm=$here/../../support/vm
+build=$here/../../../build/release
+options=() daemonset=''
+while getopts D:b:s:S:o:t:T:i:w:m:c:a:v flag; do
+    case $flag in
+        b) build=$OPTARG ;;
+        v) options+=(-v) ;;
+        D) daemonset=$OPTARG ;;
+        \?) sed -n '2,/^set /p' "$0" | sed '$d; s/^# \?//' >&2; exit 125 ;;
+        *) options+=("-$flag" "$OPTARG") ;;
+    esac
+done
+shift $((OPTIND - 1))
+
+images=$(mktemp -d "${TMPDIR:-/tmp}/railhead-images.XXXXXX")
+trap 'rm -rf "$images"' EXIT
+trap 'exit 125' INT TERM HUP
+"$here/build_images.sh" "$build/bin" "$images/images.tar" || exit 125
+if [ -n "$daemonset" ]; then
+    # Of other times, so that no layer of the second is one of the first.
+    for ((release = 1; release <= daemonset; release++)); do
+        SOURCE_DATE_EPOCH=$((1700000000 + release)) "$here/../../../manifests/image/build.py" --build "$build" \
+            --out "$images/railhead-$release.tar" --name "railhead.test/railhead:$release" >/dev/null || exit 125
+    done
+    # With what is optional, too.
+    cp -r "$here/../../../manifests" "$images/manifests"
+    printf '%s\n' 'resources: [../../base]' 'components: [../../components/seccomp]' |
+        install -D -m 644 /dev/stdin "$images/manifests/overlays/daemonset/kustomization.yaml"
+    tools=$("$here/../manifests/tools.sh") && "$tools/bin/kustomize" build "$images/manifests/overlays/daemonset" >"$images/daemonset.yaml" &&
+        /usr/bin/python3 "$here/../manifests/containers.py" "$images/daemonset.yaml" node0 >"$images/containers.json" || exit 125
+fi
+guest=$("$vm/build-guest.sh") || exit 125
+"$vm/run-guest.sh" -b "$build" -s cni=/usr/lib/cni -s "runtime=$guest/runtime" -s "images=$images" \
+    "${options[@]}" "$@"

@@ -1,0 +1,248 @@
+// Links, pipes and folders that somebody has planted where the plugin keeps its state: nothing outside is
+// written, changed or removed, and the error names the place.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "netns/base/text.h"
+#include "tests/support/plugin/plugin_fixture.h"
+#include "tests/system/hardening/outside.h"
+
+namespace railhead::testing {
+namespace {
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kFolders = {"/run/railhead",
+                                           "/run/railhead/announce",
+                                           "/run/railhead/attachments",
+                                           "/run/railhead/devices",
+                                           "/run/railhead/handoff",
+                                           "/run/railhead/handoff-device",
+                                           "/run/railhead/locks",
+                                           "/run/railhead/provision",
+                                           "/run/cdi",
+                                           "/var/lib/railhead",
+                                           "/var/lib/railhead/allocations",
+                                           "/var/lib/railhead/ipam",
+                                           "/var/run/k8s.cni.cncf.io/devinfo"};
+const std::vector<std::string> kStates = {"/run/railhead", "/run/cdi", "/var/lib/railhead"};
+
+class PlantedTest : public PluginFixture {
+ protected:
+  [[nodiscard]] std::string Path(const std::string& path) const { return sysfs_.directory() + path; }
+  // What every verb says; "" of one that did not fail.
+  std::vector<std::string> AllVerbs() {
+    const Call usual{.config = Usual(), .cni_version = "1.1.0"};
+    std::vector<std::string> said;
+    const auto say = [&](const auto& result) {
+      said.push_back(result ? "" : result.error().message + "; " + result.error().hint);
+    };
+    say(Add(usual));
+    say(Del(usual));
+    say(Check(usual));
+    say(Gc({}, usual));
+    say(Status(Usual()));
+    return said;
+  }
+  void ExpectRefused(const std::string& folder, const std::string& why) {
+    const std::string kernel = kernel_.Snapshot();
+    const std::string outside = outside_.Listing();
+    for (const std::string& said : AllVerbs()) {
+      EXPECT_NE(said.find(Path(folder) + " "), std::string::npos) << folder << ": " << said;
+      EXPECT_NE(said.find(why), std::string::npos) << said;
+    }
+    EXPECT_EQ(outside_.Listing(), outside) << folder;
+    EXPECT_EQ(kernel_.Snapshot(), kernel) << folder;
+  }
+
+  TempRoot elsewhere_{TempRoot::Where::kMemory};
+  Outside outside_{elsewhere_.directory() + "/outside"};
+};
+
+TEST_F(PlantedTest, AFolderThatIsALinkIsRefusedByEveryVerb) {
+  for (const std::string& folder : kFolders) {
+    PlantFolder(Path(folder), outside_);
+    ExpectRefused(folder, "is a symbolic link");
+    fs::remove(Path(folder));
+  }
+  ASSERT_TRUE(Add({.config = Usual()})) << "nothing else was in the way";
+}
+
+TEST_F(PlantedTest, AFolderThatOthersMayChangeIsRefusedByEveryVerb) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a folder away";
+  for (const std::string& folder : kFolders) {
+    fs::create_directories(Path(folder));
+    ASSERT_EQ(::chmod(Path(folder).c_str(), 01777), 0);
+    ExpectRefused(folder, "may be written to by others");
+    ASSERT_EQ(::chmod(Path(folder).c_str(), 0755), 0);
+    ASSERT_EQ(::chown(Path(folder).c_str(), 4711, 0), 0);
+    ExpectRefused(folder, "belongs to user 4711");
+    ASSERT_EQ(::chown(Path(folder).c_str(), 0, 4711), 0);
+    ASSERT_EQ(::chmod(Path(folder).c_str(), 0775), 0);
+    ExpectRefused(folder, "may be written to by others");
+    ASSERT_EQ(::chmod(Path(folder).c_str(), 0755), 0);
+  }
+  ASSERT_TRUE(Add({.config = Usual()})) << "a group that may only read is no harm";
+}
+
+TEST_F(PlantedTest, AFolderThatIsAFileIsRefused) {
+  for (const std::string& folder : kFolders) {
+    fs::remove_all(Path(folder));
+    WriteFileAt(Path(folder), "");
+    ExpectRefused(folder, "is no directory");
+    fs::remove(Path(folder));
+  }
+}
+
+TEST_F(PlantedTest, WhoHoldsATopMustNotBeOpenToAll) {
+  fs::create_directories(Path("/run/railhead"));
+  ASSERT_EQ(::chmod(Path("/run").c_str(), 0777), 0);
+  ExpectRefused("/run", "may be changed by others");
+  ASSERT_EQ(::chmod(Path("/run").c_str(), 01777), 0);
+  EXPECT_TRUE(Add({.config = Usual()})) << "the sticky bit keeps what is root's";
+}
+
+// /var/run is a link to /run everywhere; what lies above the state is the system's.
+TEST_F(PlantedTest, LinksAboveTheStateAreFollowed) {
+  fs::remove_all(Path("/var/run"));
+  fs::create_directories(Path("/var"));
+  fs::create_directories(Path("/run/k8s.cni.cncf.io"));
+  fs::create_directory_symlink("../run", Path("/var/run"));
+  EXPECT_TRUE(Add({.config = Usual()}));
+}
+
+TEST_F(PlantedTest, TheFoldersOfOnePod) {
+  const std::string device = vfs_[0][0];
+  for (const Delivery delivery : {Delivery::kCdi, Delivery::kMount}) {
+    Allocate({device}, delivery);
+    for (const std::string& folder :
+         std::vector<std::string>{"/run/railhead/attachments/c1",
+                                  delivery == Delivery::kCdi ? "/run/railhead/handoff/c1"
+                                                             : "/run/railhead/handoff-device/" + device}) {
+      const std::string clean = World();
+      PlantFolder(Path(folder), outside_);
+      const std::string outside = outside_.Listing();
+      const auto added = Add({.config = Usual()});
+      ASSERT_FALSE(added) << folder;
+      EXPECT_NE(added.error().message.find(Path(folder)), std::string::npos) << added.error().message;
+      (void)Del({.config = Usual()});
+      EXPECT_EQ(outside_.Listing(), outside) << folder;
+      fs::remove(Path(folder));
+      const auto deleted = Del({.config = Usual()});
+      EXPECT_TRUE(deleted) << Describe(deleted.error());
+      EXPECT_EQ(ChangedSince(clean), "") << folder;
+    }
+  }
+}
+
+// Whatever it writes, and the name under which that is written first.
+TEST_F(PlantedTest, AtEveryNameThatAnAddMakes) {
+  const Call usual{.config = Usual()};
+  Allocate({vfs_[0][0]});
+  ASSERT_TRUE(Add(usual));
+  auto names = StateFiles(sysfs_.directory(), kStates);
+  ASSERT_TRUE(Del(usual));
+  ASSERT_GT(names.size(), 6U) << Join(names, " ");
+  const std::string record = File("/var/lib/railhead/allocations/" + vfs_[0][0] + ".json");
+  const std::string clean = kernel_.Snapshot();
+  for (const std::string& name : names) {
+    for (const char* suffix : {"", ".new"}) {
+      for (const Planted kind : kAllPlanted) {
+        SCOPED_TRACE(name + suffix + " is a " + NameOf(kind));
+        Plant(kind, Path(name + suffix), outside_);
+        const std::string outside = ReadFileAt(outside_.Victim());
+        const auto mode = fs::status(outside_.Victim()).permissions();
+        (void)Add(usual);
+        (void)Del(usual);
+        EXPECT_EQ(ReadFileAt(outside_.Victim()), outside);
+        EXPECT_EQ(fs::status(outside_.Victim()).permissions(), mode);
+        // Nothing that was planted is in the way for good.
+        fs::remove(Path(name + suffix));
+        for (const char* state : {"/run/railhead", "/run/cdi"}) fs::remove_all(Path(state));
+        WriteFileAt(Path("/var/lib/railhead/allocations/" + vfs_[0][0] + ".json"), record);
+      }
+    }
+  }
+  EXPECT_EQ(kernel_.Snapshot(), clean);
+}
+
+TEST_F(PlantedTest, AMountedHandoffIsNotWrittenThroughALink) {
+  Allocate({vfs_[0][0]}, Delivery::kMount);
+  const std::string path = Path("/run/railhead/handoff-device/" + vfs_[0][0] + "/nccl.conf");
+  for (const Planted kind : kAllPlanted) {
+    Plant(kind, path, outside_);
+    const std::string outside = outside_.Listing();
+    const auto added = Add({.config = Usual()});
+    ASSERT_FALSE(added) << NameOf(kind);
+    EXPECT_NE(added.error().message.find(path), std::string::npos) << added.error().message;
+    EXPECT_EQ(outside_.Listing(), outside) << NameOf(kind);
+    fs::remove(path);
+    ASSERT_TRUE(Del({.config = Usual()})) << NameOf(kind);
+  }
+}
+
+TEST_F(PlantedTest, ALockThatIsALinkIsNamed) {
+  const std::string path = Path("/run/railhead/locks/" + vfs_[0][0] + ".lock");
+  for (const Planted kind : kAllPlanted) {
+    Plant(kind, path, outside_);
+    const auto added = Add({.config = Usual()});
+    ASSERT_FALSE(added) << NameOf(kind);
+    EXPECT_NE(added.error().message.find(path), std::string::npos) << added.error().message;
+    fs::remove(path);
+  }
+}
+
+// What it is to write it could read, and change while we rely on it.
+TEST_F(PlantedTest, AFileOfAnotherUserIsNotOurs) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file away";
+  Allocate({vfs_[0][0]}, Delivery::kMount);
+  for (const std::string& name : {"/run/railhead/locks/" + vfs_[0][0] + ".lock",
+                                  "/run/railhead/handoff-device/" + vfs_[0][0] + "/nccl.conf",
+                                  std::string("/run/railhead/attachments/c1/rail0@net1.json.new")}) {
+    WriteFileAt(Path(name), "theirs");
+    ASSERT_EQ(::chown(Path(name).c_str(), 4711, 4711), 0);
+    const auto added = Add({.config = Usual()});
+    ASSERT_FALSE(added) << name;
+    EXPECT_NE(added.error().message.find(Path(name) + ": it belongs to user 4711"), std::string::npos)
+        << added.error().message;
+    EXPECT_EQ(ReadFileAt(Path(name)), "theirs");
+    fs::remove(Path(name));
+    (void)Del({.config = Usual()});
+  }
+  EXPECT_TRUE(Add({.config = Usual()}));
+}
+
+// Whoever calls may have any umask; containers' users read what is mounted into them, and nothing else.
+TEST_F(PlantedTest, ModesOfWhatAnAddMakes) {
+  Allocate({vfs_[0][0]});
+  for (const char* state : {"/run/railhead", "/run/cdi"}) fs::remove_all(Path(state));
+  const mode_t umask_before = ::umask(0);
+  const auto added = Add({.config = Usual()});
+  ::umask(umask_before);
+  ASSERT_TRUE(added) << Describe(added.error());
+  int seen = 0;
+  for (const char* state : {"/run/railhead", "/run/cdi"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(Path(state))) {
+      struct stat status {};
+      ASSERT_EQ(::lstat(entry.path().c_str(), &status), 0);
+      if (S_ISLNK(status.st_mode)) continue;
+      ++seen;
+      const std::string path = entry.path().string().substr(sysfs_.directory().size());
+      const bool for_containers = path.starts_with("/run/cdi/") || path.starts_with("/run/railhead/handoff/");
+      const unsigned mode = status.st_mode & 07777U;
+      if (S_ISDIR(status.st_mode)) {
+        EXPECT_TRUE(mode == 0755 || mode == 0700) << path << std::oct << " " << mode;
+        EXPECT_TRUE(mode == 0700 || !path.starts_with("/run/railhead/attachments")) << path;
+        EXPECT_TRUE(mode == 0700 || !path.starts_with("/run/railhead/devices")) << path;
+      } else {
+        EXPECT_EQ(mode, for_containers ? 0644U : 0600U) << path;
+      }
+    }
+  }
+  EXPECT_GT(seen, 8);
+}
+
+}  // namespace
+}  // namespace railhead::testing

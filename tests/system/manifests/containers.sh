@@ -1,0 +1,140 @@
+#!/bin/bash
+# containers.sh [BUILD] - the DaemonSet's containers do their work in the image, one after the other, with exactly the mounts, capabilities
+# and read-only root that the manifests give them: CNI plugins and configuration reach the host, railheadd becomes ready.
+#
+# usage: containers.sh [BUILD]   (build/release, with with-capabilities and kubelet-standin)
+# Needs root: a mount and a network namespace of its own, and chroot. What a container runtime adds (seccomp,
+# AppArmor, limits) is not there.
+# exit status: 0 all held
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+repo=$(cd "$here/../../.." && pwd)
+build=$(realpath "${1:-$repo/build/release}")
+readonly NODE=gpu-001
+fail() { echo "containers.sh: $*" >&2; exit 1; }
+
+if [ -z "${CONTAINERS_TEST_WORK:-}" ]; then
+    work=$(mktemp -d)
+    trap 'rm -rf "$work"' EXIT
+    CONTAINERS_TEST_WORK=$work unshare --mount --net --propagation private "$here/containers.sh" "$build"
+    exit
+fi
+work=$CONTAINERS_TEST_WORK
+ip link set lo up
+
+# ---- image, rendering, host ---------------------------------------------------------------
+root=$work/root host=$work/host
+mkdir -p "$root" "$work/layout" "$host"
+"$repo/manifests/image/build.py" --build "$build" --out "$work/image.tar" >/dev/null
+tar -xf "$work/image.tar" -C "$work/layout"
+blob() { echo "$work/layout/blobs/sha256/${1#sha256:}"; }
+manifest=$(blob "$(jq -r '.manifests[0].digest' "$work/layout/index.json")")
+while read -r layer; do tar -xzf "$(blob "$layer")" -C "$root"; done < <(jq -r '.layers[].digest' "$manifest")
+path=$(jq -r '.config.Env[] | select(startswith("PATH="))' "$(blob "$(jq -r .config.digest "$manifest")")")
+"$("$here/tools.sh")/bin/kustomize" build "$repo/manifests/overlays/multus" >"$work/rendering.yaml"
+/usr/bin/python3 "$here/containers.py" "$work/rendering.yaml" "$NODE" >"$work/containers.json"
+# As kubelet lays a ConfigMap out.
+config=$work/config
+mkdir -p "$config/..1"
+cp "$repo/manifests/overlays/multus/fabric.json" "$config/..1/"
+ln -s ..1 "$config/..data"
+ln -s ..data/fabric.json "$config/fabric.json"
+
+# ---- as a container runtime ------------------------------------------------------------------
+sealed=$work/sealed chroot=$(PATH=$PATH:/usr/sbin command -v chroot)
+mkdir -p "$sealed" "$root/proc" "$root/dev"
+cp "$build/bin/with-capabilities" "$root/with-capabilities"
+of() { jq -r --arg name "$1" ".[] | select(.name == \$name) | $2" "$work/containers.json"; }
+volumes() { of "$1" '.mounts[] | [.from, .to, .readOnly] | @tsv'; }
+# set_up NAME: its root, read-only, with its volumes.
+set_up() {
+    local from to read_only
+    while IFS=$'\t' read -r from to read_only; do mkdir -p "$(realpath -m "$root$to")"; done < <(volumes "$1")
+    mount --bind "$root" "$sealed"
+    mount -o remount,bind,ro "$sealed"
+    mount --rbind /proc "$sealed/proc"
+    mount --rbind /dev "$sealed/dev"
+    while IFS=$'\t' read -r from to read_only; do
+        case $from in
+            configMap:*) from=$config ;;
+            # As kubelet mounts an optional one that is not there.
+            secret:*) from=$work/no-secret && mkdir -p "$from" ;;
+            /sys) ;;
+            *) mkdir -p "$host$from" && from=$host$from ;;
+        esac
+        mount --bind "$from" "$sealed$to"
+        [ "$read_only" = false ] || mount -o remount,bind,ro "$sealed$to"
+    done < <(volumes "$1")
+}
+tear_down() { umount --recursive --lazy "$sealed"; }
+# run NAME: its process is this one from here on.
+run() {
+    local words env
+    mapfile -t words < <(of "$1" '.command[]')
+    mapfile -t env < <(of "$1" '.env | to_entries[] | "\(.key)=\(.value)"')
+    exec env -i "$path" "${env[@]}" "$chroot" "$sealed" /with-capabilities "$(of "$1" .add)" "${words[@]}"
+}
+# init: all init containers, as at the start of a pod; the status of the first that fails.
+init() {
+    local name status=0
+    while read -r name; do
+        set_up "$name"
+        (run "$name") || status=$?
+        tear_down
+        [ "$status" = 0 ] || return "$status"
+    done < <(jq -r '.[] | select(.init) | .name' "$work/containers.json")
+}
+
+# ---- a node's first pod, and its second ----------------------------------------------------------
+init >"$work/said" || fail "an init container failed: $(cat "$work/said")"
+for program in railhead railhead-ipam; do
+    cmp "$build/bin/$program" "$host/opt/cni/bin/$program" || fail "$program is not on the host"
+done
+cmp "$config/fabric.json" "$host/etc/railhead/fabric.json" || fail "the fabric is not on the host"
+[ "$(cat "$host/etc/railhead/node-name")" = "$NODE" ] || fail "the node's name is not on the host"
+init >"$work/said" || fail "an init container failed at its second start"
+[ "$(grep -c unchanged "$work/said")" = 4 ] || fail "the second start changed something: $(cat "$work/said")"
+
+# ---- railheadd ------------------------------------------------------------------------------------
+answers() { # PROBE: it answers 200
+    local url address
+    url=$(of railheadd ".probes.$1")
+    address=${url#http://}
+    exec 3<>"/dev/tcp/${address%%:*}/$(sed -E 's/.*:([0-9]+).*/\1/' <<<"$address")" || return
+    printf 'GET /%s HTTP/1.0\r\n\r\n' "${address#*/}" >&3
+    head -n 1 <&3 | grep ' 200 ' >/dev/null
+}
+within() { # SECONDS COMMAND...
+    local end=$((SECONDS + $1))
+    shift
+    until "$@" 2>/dev/null; do
+        [ $SECONDS -lt $end ] || return 1
+        sleep 0.1
+    done
+}
+set_up railheadd
+"$build/bin/kubelet-standin" serve --dir "$host/var/lib/kubelet/device-plugins" >"$work/kubelet.log" 2>&1 &
+kubelet=$!
+trap 'kill -KILL $kubelet 2>/dev/null || true' EXIT
+run railheadd 2>"$work/log" &
+daemon=$!
+trap 'kill -KILL $daemon $kubelet 2>/dev/null || true' EXIT
+for probe in startupProbe readinessProbe livenessProbe; do
+    within 120 answers $probe || fail "railheadd does not answer $probe: $(tail -n 20 "$work/log")"
+done
+if grep -E '"level":"error"|Read-only|denied|not permitted' "$work/log"; then fail "railheadd lacks something, see above"; fi
+kill -TERM $daemon
+wait $daemon || fail "railheadd did not end well: status $?"
+kill -KILL $kubelet
+wait $kubelet 2>/dev/null || true
+trap - EXIT
+tear_down
+
+# ---- what is to be refused ---------------------------------------------------------------------------
+sed -i 's/"pf": 0/"pfs": 0/' "$config/..1/fabric.json"
+status=0
+init >"$work/said" 2>&1 || status=$?
+[ "$status" = 3 ] || fail "a wrong fabric: status $status"
+grep -q '/rails/0/pfs' "$work/said" || fail "a wrong fabric is not named: $(cat "$work/said")"
+cmp "$repo/manifests/overlays/multus/fabric.json" "$host/etc/railhead/fabric.json" || fail "a wrong fabric is on the host"
+echo "init containers and railheadd do their work with what the manifests give them"

@@ -1,0 +1,308 @@
+#include "tests/system/soak/node.h"
+
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+
+#include "cni/state/paths.h"
+#include "netns/base/files.h"
+#include "netns/base/text.h"
+#include "netns/base/unique_fd.h"
+#include "netns/json/json_reader.h"
+#include "tests/system/crash/pod_netns.h"
+
+namespace railhead::soak {
+namespace {
+
+constexpr std::size_t kLongest = 5;  // calls
+constexpr std::size_t kShown = 400;  // bytes of an answer
+
+std::string Short(const std::string& text) {
+  return text.size() <= kShown ? text : text.substr(0, kShown) + "...";
+}
+
+bool HasMessage(const std::string& output) {
+  const auto document = JsonDocument::Parse(output, "answer");
+  if (!document) return false;
+  return !document->Root().String("msg").value_or("").empty();
+}
+
+std::vector<int> LengthsOf(const crash::TraceResult& traced) {
+  std::vector<int> lengths;
+  for (const auto& process : traced.processes)
+    lengths.push_back(std::max(1, static_cast<int>(process.calls.size())));
+  return lengths;
+}
+
+}  // namespace
+
+Node::Node(NodeSetting setting)
+    : setting_(std::move(setting)), calls_(setting_.plugin), watchdog_([this] { Watch(); }) {}
+
+Node::~Node() {
+  while (!daemons_.empty()) KillDaemon(0);
+  {
+    const std::lock_guard lock(mutex_);
+    over_ = true;
+  }
+  changed_.notify_one();
+  watchdog_.join();
+}
+
+std::vector<pid_t> Children() {
+  std::vector<pid_t> children;
+  const auto names = ListDirectory("/proc");
+  if (!names || !*names) return children;
+  for (const auto& name : **names) {
+    const auto pid = ParseInt(name);
+    if (!pid) continue;
+    const auto status = ReadFile("/proc/" + name + "/status");
+    if (!status || !*status) continue;
+    const auto parent = FieldOf(**status, "PPid");
+    if (parent == ::getpid()) children.push_back(static_cast<pid_t>(*pid));
+  }
+  return children;
+}
+
+long FieldOf(const std::string& status, const std::string& name) {
+  const auto at = status.find("\n" + name + ":");
+  return at == std::string::npos ? 0 : std::strtol(status.c_str() + at + name.size() + 2, nullptr, 10);
+}
+
+// A call that is late is killed, so that the others can go on.
+void Node::Watch() {
+  std::unique_lock lock(mutex_);
+  while (!over_) {
+    for (auto& [number, watched] : watched_) {
+      if (watched.pid == 0 || Clock::now() < watched.deadline) continue;
+      wrong_.push_back(watched.what + " does not end within " + std::to_string(kCallLimit.count()) + " s");
+      (void)::kill(watched.pid, SIGKILL);
+      watched.pid = 0;
+    }
+    changed_.wait_for(lock, std::chrono::seconds(1));
+  }
+}
+
+Answer Node::Call(const std::string& command, const Slot& slot, const Killing& killing) {
+  std::string config = slot.config;
+  if (command == "CHECK")
+    config = config.substr(0, config.rfind('}')) + ", \"prevResult\": " + slot.result + "}";
+  return CallWith(config, command, slot.pod, killing);
+}
+
+Answer Node::CallWith(const std::string& config, const std::string& command, const crash::Pod& pod,
+                      const Killing& killing) {
+  const std::string what = command + " of " + pod.id;
+  int number = 0;
+  std::thread killer;
+  crash::Tracing tracing;
+  tracing.at = killing.at;
+  if (command == "DEL") tracing.suppressed = setting_.planted;
+  tracing.started = [&](pid_t pid) {
+    if (killing.after) {
+      killer = std::thread(
+          [process = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))), after = *killing.after] {
+            std::this_thread::sleep_for(after);
+            (void)::syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0);
+          });
+    }
+    const std::lock_guard lock(mutex_);
+    number = ++next_watched_;
+    watched_[number] = {Clock::now() + kCallLimit, pid, what};
+  };
+  const auto start = Clock::now();
+  const auto done = calls_.CallWith(config, command, pod, tracing);
+  {
+    const std::lock_guard lock(mutex_);
+    watched_.erase(number);
+    longest_.emplace(std::chrono::duration<double>(Clock::now() - start).count(), what);
+    if (longest_.size() > kLongest) longest_.erase(longest_.begin());
+  }
+  if (killer.joinable()) killer.join();
+  Answer answer;
+  if (!done && killing.after) {  // before it had begun
+    answer.killed = true;
+    return answer;
+  }
+  if (!done) {
+    Wrong(what + ": " + Describe(done.error()));
+    return answer;
+  }
+  answer.killed = (killing.after || killing.at) && !WIFEXITED(done->status);
+  Judge(what, *done, answer);
+  return answer;
+}
+
+void Node::Judge(const std::string& what, const crash::TraceResult& done, Answer& answer) {
+  answer.succeeded = done.Succeeded();
+  answer.output = done.output;
+  answer.code = answer.succeeded ? 0 : crash::ErrorCodeOf(done.output);
+  if (answer.killed || answer.succeeded) return;
+  if (!WIFEXITED(done.status))
+    return Wrong(what + " ends by signal " + std::to_string(WTERMSIG(done.status)));
+  if (answer.code == 0 || !HasMessage(done.output)) {
+    // A process below it can have been killed in place of it; then it says so.
+    return Wrong(what + " fails without code and message: " + Short(done.output));
+  }
+  const std::lock_guard lock(mutex_);
+  ++codes_[answer.code];
+}
+
+Result<void> Node::Measure(const Slot& slot) {
+  crash::Tracing counting;
+  counting.count = true;
+  RH_TRY(crash::MakePodNetns(slot.pod.netns));
+  for (const char* command : {"ADD", "DEL"}) {
+    const auto done = RH_TRY(calls_.CallWith(slot.config, command, slot.pod, counting));
+    if (!done.Succeeded())
+      return Fail(ErrorCode::kInvalid, std::string("an undisturbed ") + command + " fails: " + done.output);
+    lengths_[command] = LengthsOf(done);
+  }
+  return crash::RemovePodNetns(slot.pod.netns);
+}
+
+crash::CallPoint Node::PointAt(const std::string& command, std::uint64_t luck) const {
+  const auto& lengths = lengths_.at(command);
+  const std::size_t process = luck % lengths.size();
+  return {static_cast<int>(process),
+          static_cast<int>(1 + luck / lengths.size() % static_cast<std::uint64_t>(lengths[process]))};
+}
+
+void Node::Hold(Slot& slot, const std::string& output) {
+  const auto addresses = crash::AddressesOf(output);
+  if (!addresses || addresses->empty())
+    return Wrong("ADD of " + slot.pod.id + " tells no address: " + Short(output));
+  const auto now = Clock::now();
+  slot.addresses = *addresses;
+  const std::lock_guard lock(mutex_);
+  for (const auto& address : *addresses) {
+    const auto rested = resting_.find(address);
+    if (rested != resting_.end() && rested->second.first != slot.pod.id &&
+        now < rested->second.second + setting_.rest) {
+      wrong_.push_back("address " + address + " of " + rested->second.first + " was given to " + slot.pod.id +
+                       " before its rest was over");
+    }
+    if (slot.released) {
+      resting_[address] = {slot.pod.id, *slot.released};
+      continue;
+    }
+    const auto [holder, is_new] = holders_.try_emplace(address, slot.pod.id);
+    if (!is_new && holder->second != slot.pod.id)
+      wrong_.push_back("address " + address + " was given to " + slot.pod.id + ", but " + holder->second +
+                       " has it");
+  }
+}
+
+void Node::LetGo(Slot& slot, Clock::time_point when) {
+  if (slot.released) return;
+  slot.released = when;
+  const std::lock_guard lock(mutex_);
+  for (const auto& address : slot.addresses) {
+    const auto holder = holders_.find(address);
+    if (holder == holders_.end() || holder->second != slot.pod.id) continue;
+    holders_.erase(holder);
+    resting_[address] = {slot.pod.id, when};
+  }
+}
+
+void Node::Wrong(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  wrong_.push_back(what);
+}
+
+void Node::Count(const std::string& what) {
+  const std::lock_guard lock(mutex_);
+  ++counts_[what];
+}
+
+Result<void> Node::StartDaemon() {
+  std::vector<std::string> arguments = setting_.daemon;
+  std::vector<char*> pointers;
+  pointers.reserve(arguments.size() + 1);
+  for (auto& argument : arguments) pointers.push_back(argument.data());
+  pointers.push_back(nullptr);
+  std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
+  std::string root = "RAILHEAD_ROOT=" + setting_.plugin.root;
+  std::array<char*, 3> environment{path.data(), setting_.plugin.root.empty() ? nullptr : root.data(),
+                                   nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, setting_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                   0600);
+  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
+  pid_t pid = 0;
+  const int error = ::posix_spawn(&pid, pointers[0], &files, nullptr, pointers.data(), environment.data());
+  posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return FailSys(error, "starting " + arguments.at(0));
+  daemons_.push_back(pid);
+  return {};
+}
+
+void Node::SignalDaemon(std::size_t number, int signal) const {
+  if (number < daemons_.size()) (void)::kill(daemons_[number], signal);
+}
+
+void Node::KillDaemon(std::size_t number) {
+  if (number >= daemons_.size()) return;
+  const pid_t pid = daemons_[number];
+  daemons_.erase(daemons_.begin() + static_cast<std::ptrdiff_t>(number));
+  (void)::kill(pid, SIGKILL);
+  (void)::waitpid(pid, nullptr, 0);
+}
+
+void Node::ReapDaemons() {
+  std::erase_if(daemons_, [&](pid_t pid) {
+    int status = 0;
+    if (::waitpid(pid, &status, WNOHANG) != pid) return false;
+    Wrong("railheadd has ended by itself, with status " + std::to_string(status));
+    return true;
+  });
+}
+
+bool Node::Reap() {
+  ReapDaemons();
+  for (const pid_t child : Children()) {
+    if (std::find(daemons_.begin(), daemons_.end(), child) == daemons_.end())
+      (void)::waitpid(child, nullptr, __WALL | WNOHANG);
+  }
+  return Children().size() > daemons_.size();
+}
+
+// It answers ADD when bind.sock does.
+Result<void> Node::AwaitDaemon() {
+  const auto answers = [&] {
+    const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    const std::string path = paths::BindSocket(root());
+    std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
+    return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  };
+  const bool answered = Await([&] {
+    ReapDaemons();
+    return daemons_.empty() || answers();
+  });
+  if (daemons_.empty()) return Fail(ErrorCode::kNotFound, "railheadd does not run");
+  if (answered) return {};
+  return Fail(ErrorCode::kTimeout, "railheadd does not listen on " + paths::BindSocket(root()));
+}
+
+bool Shell(const std::string& command) {
+  crash::Command shell;
+  shell.arguments = {"/bin/bash", "-c", command};
+  shell.environment = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  shell.input = "";
+  shell.errors = "/dev/null";
+  const auto done = crash::Trace(shell, {});
+  return done && done->Succeeded();
+}
+
+}  // namespace railhead::soak

@@ -1,0 +1,41 @@
+// A node for a while: pods come, behave badly and go, calls are killed and doubled, and the node
+// itself is disturbed, all drawn from a seed (plan.h).
+//
+// Checked while it runs: every call ends in time, with success or a code and a message; a call
+// that nothing disturbs succeeds; no address belongs to two pods, or comes again before its rest is
+// over; railheadd does not end by itself. Checked after each round, when all pods are gone:
+// everything is as before, bit for bit (tests/system/crash/snapshot.h), no process and no namespace is
+// left. Checked at the end: each act was drawn often enough, and railheadd has not grown.
+// Threads: Run() makes its own; the process must have called crash::Adopt().
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "tests/system/soak/node.h"
+
+namespace railhead::soak {
+
+struct SoakSetting {
+  NodeSetting node;
+  std::vector<Slot> slots;  // those of late binding last
+  std::uint64_t seed = 0;
+  int seconds = 60;  // at least, and until each act was drawn often enough
+  int rounds = 0;    // at most; 0: as many as it takes
+  bool verbose = false;
+};
+
+struct SoakReport {
+  int rounds = 0;
+  double seconds = 0;
+  std::map<std::string, int> counts;           // of acts, by name
+  std::map<int, int> codes;                    // of refused calls, by code
+  std::multimap<double, std::string> longest;  // calls, in seconds
+  std::vector<std::string> wrong;
+};
+
+// An error: it could not begin.
+Result<SoakReport> RunSoak(const SoakSetting& setting);
+
+}  // namespace railhead::soak

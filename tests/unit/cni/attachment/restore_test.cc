@@ -1,0 +1,223 @@
+// Whatever a pod sets on its NIC: after its DEL the NIC is as before its ADD, on the fake kernel.
+#include <cerrno>
+#include <set>
+
+#include "tests/support/fake_kernel/random_settings.h"
+#include "tests/unit/cni/attachment/restore_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr int kRounds = 120;
+
+class RestoreTest : public RestoreFixture {
+ protected:
+  // Of some fields at random; which ones.
+  std::set<std::string> ChangeSome(std::mt19937& random, unsigned one_of) {
+    std::set<std::string> changed;
+    for (const DeviceField& field : DeviceFields()) {
+      if (random() % one_of != 0) continue;
+      Change(field, random);
+      changed.emplace(field.name);
+    }
+    // No driver has a table that names more queues than there are.
+    if (changed.contains("rss.table") || changed.contains("channels.combined"))
+      Setting("channels.combined") = "8";
+    return changed;
+  }
+
+  // An attachment whose pod changes one field, whose restoration the driver refuses with `error`.
+  // Returns how often the driver was bound anew.
+  int RefuseOne(const DeviceField& field, int error, std::mt19937& random) {
+    EXPECT_TRUE(Add(call_));
+    do {
+      Change(field, random);
+    } while (Setting(std::string(field.name)).empty());
+    kernel_.FailEvery("WriteDevice", error, std::string(field.name) + "=");
+    const auto deleted = Del(call_);
+    EXPECT_TRUE(deleted) << Describe(deleted.error());
+    const int rebinds = Rebinds();
+    kernel_.StopFailing();
+    return rebinds;
+  }
+};
+
+TEST_F(RestoreTest, AnySetOfChangesIsUndone) {
+  std::mt19937 random = SeededGenerator();
+  std::set<std::string> ever;
+  int gone = 0;
+  for (int round = 0; round < kRounds; ++round) {
+    const bool namespace_goes = random() % 3 == 0;
+    gone += namespace_goes ? 1 : 0;
+    const auto before = Nic().device;
+    ASSERT_TRUE(Add(call_));
+    EXPECT_EQ(Nic().device, before) << "ADD changes nothing of it";
+    ever.merge(ChangeSome(random, 1 + static_cast<unsigned>(random() % 10)));
+    const DeviceState changed = Nic().device;
+    if (namespace_goes) kernel_.RemoveNamespace(pod_);
+    kernel_.ClearLog();
+    const auto deleted = Del(call_);
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    ASSERT_EQ(Nic().device.values, before.values) << "of " << ::testing::PrintToString(changed.values);
+    EXPECT_EQ(Rebinds(), 0);
+    if (namespace_goes) pod_ = MakePod("pod" + std::to_string(2 + round));
+  }
+  EXPECT_EQ(ever.size(), DeviceFields().size()) << "every setting was changed";
+  EXPECT_GT(gone, kRounds / 10);
+}
+
+// What the host has set stays, and is back where the pod has changed it; it is no default of the driver.
+TEST_F(RestoreTest, WhatTheHostHasSetIsBack) {
+  std::mt19937 random = SeededGenerator();
+  for (int round = 0; round < kRounds; ++round) {
+    (void)ChangeSome(random, 2);
+    // A program whose number the host has; what is attached by TCX nobody can put back.
+    for (const char* program : {"xdp.generic", "xdp.driver", "xdp.offload"})
+      if (!Setting(program).empty()) kernel_.state().programs.insert(Setting(program));
+    Setting("tcx.ingress") = "";
+    Setting("tcx.egress") = "";
+    kernel_.Sync();
+    const auto before = World();
+    ASSERT_TRUE(Add(call_));
+    (void)ChangeSome(random, 2);
+    kernel_.ClearLog();
+    const auto deleted = Del(call_);
+    ASSERT_TRUE(deleted) << Describe(deleted.error());
+    ASSERT_EQ(ChangedSince(before), "") << kernel_.Log();
+  }
+}
+
+// Nothing is written where nothing was changed.
+TEST_F(RestoreTest, NoChangeCostsOneLook) {
+  ASSERT_TRUE(Add(call_));
+  kernel_.ClearLog();
+  ASSERT_TRUE(Del(call_));
+  EXPECT_EQ(kernel_.Log().find("WriteDevice"), std::string::npos);
+  EXPECT_EQ(kernel_.Log().find("ReadDevice"), kernel_.Log().rfind("ReadDevice")) << kernel_.Log();
+}
+
+// Fewer queues than the pod's table names are refused until that is back (ethtool_check_max_channel).
+TEST_F(RestoreTest, SettingsThatStandAgainstEachOther) {
+  const auto before = World();
+  ASSERT_TRUE(Add(call_));
+  Setting("channels.combined") = "8";
+  Setting("rss.table") = "07000000070000000700000007000000";
+  Setting("xdp.driver") = "77";
+  kernel_.ClearLog();
+  ASSERT_TRUE(Del(call_));
+  EXPECT_EQ(ChangedSince(before), "");
+  EXPECT_EQ(Rebinds(), 0);
+}
+
+TEST_F(RestoreTest, WhatIsRefusedGoesWithTheDriver) {
+  std::mt19937 random = SeededGenerator();
+  const auto before = World();
+  std::size_t tried = 0;
+  for (const DeviceField& field : DeviceFields()) {
+    SCOPED_TRACE(std::string(field.name));
+    EXPECT_EQ(RefuseOne(field, EIO, random),
+              field.source == DeviceSource::kQdisc || field.name == "dcb.applications"
+                  ? 0  // the move has removed it already
+                  : 1);
+    ASSERT_EQ(ChangedSince(before), "");
+    ++tried;
+  }
+  EXPECT_GT(tried, 100U);
+  EXPECT_NE(AttachLog().find(R"("reboundFor":"rings.rx)"), std::string::npos) << AttachLog();
+}
+
+// The host's value is lost with the driver, if the device refuses it; but the pod's value does not stay.
+TEST_F(RestoreTest, ThePodsValueNeverStays) {
+  std::mt19937 random = SeededGenerator();
+  std::size_t tried = 0;
+  for (const DeviceField& field : DeviceFields()) {
+    if (field.kind == DeviceFieldKind::kAttached) continue;
+    SCOPED_TRACE(std::string(field.name));
+    Nic().device = AllSettings();
+    const std::string first = Setting(std::string(field.name));
+    Change(field, random);
+    if (field.name == "channels.combined" || field.name == "rss.table") continue;  // see above
+    EXPECT_EQ(RefuseOne(field, EIO, random), 1);
+    EXPECT_EQ(Setting(std::string(field.name)), first) << "as the driver begins";
+    ++tried;
+  }
+  EXPECT_GT(tried, 80U);
+}
+
+// What a driver cannot set, it has chosen: no reason to take its device down.
+TEST_F(RestoreTest, WhatTheDriverReportsCostsNoRebind) {
+  std::mt19937 random = SeededGenerator();
+  std::size_t tried = 0;
+  for (const DeviceField& field : DeviceFields()) {
+    const bool reported = field.kind == DeviceFieldKind::kReported;
+    if (field.kind == DeviceFieldKind::kAttached) continue;
+    SCOPED_TRACE(std::string(field.name));
+    EXPECT_EQ(RefuseOne(field, EOPNOTSUPP, random), reported ? 0 : 1);
+    Nic().device = AllSettings();
+    tried += reported ? 1 : 0;
+  }
+  EXPECT_GT(tried, 10U);
+}
+
+TEST_F(RestoreTest, AProgramThatALinkHoldsGoesWithTheDriver) {
+  const auto before = World();
+  for (const char* place : {"xdp.generic", "xdp.driver", "xdp.offload", "tcx.ingress", "tcx.egress"}) {
+    ASSERT_TRUE(Add(call_));
+    Setting(place) = "77";
+    Nic().linked_programs = {"77"};
+    kernel_.ClearLog();
+    ASSERT_TRUE(Del(call_));
+    EXPECT_EQ(Rebinds(), 1) << place;
+    ASSERT_EQ(ChangedSince(before), "") << place;
+  }
+}
+
+// The pod's program goes; the host's cannot come back, since nothing holds it any more.
+TEST_F(RestoreTest, AProgramOfTheHostThatIsGoneIsNoReason) {
+  Setting("xdp.generic") = "5";
+  Setting("tcx.ingress") = "6";
+  ASSERT_TRUE(Add(call_));
+  Setting("xdp.generic") = "77";
+  Setting("tcx.ingress") = "78";
+  kernel_.ClearLog();
+  ASSERT_TRUE(Del(call_));
+  EXPECT_EQ(Rebinds(), 0);
+  EXPECT_EQ(Setting("xdp.generic"), "");
+  EXPECT_EQ(Setting("tcx.ingress"), "");
+}
+
+// As railheadd sees it, which may not call bpf(2): all else is restored, and no device is stuck for it.
+TEST_F(RestoreTest, ProgramsThatCannotBeReadAreNoReason) {
+  ASSERT_TRUE(Add(call_));
+  Setting("rings.rx") = "4096";
+  for (const char* place : {"tcx.ingress", "tcx.egress"}) Nic().device.values.erase(place);
+  kernel_.ClearLog();
+  const auto deleted = Del(call_);
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(Rebinds(), 0);
+  EXPECT_EQ(Setting("rings.rx"), *AllSettings().Find("rings.rx"));
+}
+
+// While a PF is in a pod, somebody can make VFs of it.
+TEST_F(RestoreTest, APfWithVfsIsNotBoundAnew) {
+  kernel_.AddPf({.address = "0000:84:00.0", .netdev = "pf2", .driver = {.settings = AllSettings()}});
+  const Call call{.config = R"("deviceID":"0000:84:00.0","vlan":0,)" + Ipam()};
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  Nic("0000:84:00.0").device.values["rings.rx"] = "4096";
+  kernel_.FailEvery("WriteDevice", EBUSY, "rings.rx=");
+  sysfs_.AddVfs("0000:84:00.0", 1);
+  const auto refused = Del(call);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kBusy);
+  EXPECT_NE(refused.error().message.find("rings.rx"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().hint.find("VFs"), std::string::npos) << refused.error().hint;
+  EXPECT_EQ(Rebinds(), 0);
+  kernel_.StopFailing();
+  const auto deleted = Del(call);
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(Nic("0000:84:00.0").device, AllSettings());
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,232 @@
+// Addresses that someone else has, and gateways: probed, resolved, checked. IPv6 and both
+// families.
+#include <linux/neighbour.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <filesystem>
+
+#include "cni/protocol/cni_result.h"
+#include "tests/support/plugin/rails_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kOther = "02:cc:00:00:00:99";
+constexpr const char* kGateway = "02:cc:00:00:00:fe";
+
+class PluginConflictTest : public RailsFixture {
+ protected:
+  void Refused(const Call& call, int code, const std::vector<std::string>& words) {
+    SCOPED_TRACE(call.config);
+    const auto before = World();
+    const auto added = Add(call);
+    ASSERT_FALSE(added);
+    EXPECT_EQ(CniCodeOf(added.error().code), code) << Describe(added.error());
+    for (const auto& word : words) {
+      EXPECT_NE(Describe(added.error()).find(word), std::string::npos) << Describe(added.error());
+    }
+    EXPECT_EQ(ChangedSince(before), "");
+  }
+  [[nodiscard]] Call Single(const std::string& more = "") const {
+    return {.config = R"("deviceID":")" + Bdf(0) + R"(",)" + Ipam() + more};
+  }
+  void WriteDualStack() {
+    WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+                R"({"version":1,"rails":[{"name":"rail0","pf":"pf0","subnet":"fd00:100::/64",
+                    "gateway":"fd00:100::fe","routes":["fd00::/16"]}]})");
+  }
+  static std::string DualIpam() {
+    return R"("ipam":{"type":"test-ipam","address":["10.100.0.10/24","fd00:100::10/64"]})";
+  }
+  std::optional<Neighbour> NeighbourOf(const std::string& address) {
+    for (const auto& one : kernel_.state().Namespace(pod_)->neighbours) {
+      if (one.address == IpAddress::Parse(address)) return one;
+    }
+    return std::nullopt;
+  }
+  int ArpIgnore(const std::string& link) {
+    const FakeNetdev* netdev = kernel_.state().Find(pod_, link);
+    return netdev == nullptr ? -1 : netdev->ipv4.at(Ipv4Conf::kArpIgnore);
+  }
+};
+
+TEST_F(PluginConflictTest, AddressOfAnotherHost) {
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", kOther);
+  Refused(Single(), kCniConflict, {"10.100.0.10", kOther, "net1", Bdf(0), "exclude"});
+  EXPECT_EQ(HeldAddresses(), "");
+  EXPECT_TRUE(kernel_.announcements().empty()) << "what is not ours is not announced";
+}
+
+TEST_F(PluginConflictTest, OnOneOfSeveralRails) {
+  kernel_.AddForeignHost("0000:c3:00.0", "10.150.0.10", kOther);
+  Refused(AllRails(), kCniConflict, {"10.150.0.10", kOther, "rail2"});
+  EXPECT_TRUE(kernel_.announcements().empty());
+  EXPECT_EQ(kernel_.probes().size(), 1U) << "all rails at once";
+  EXPECT_EQ(kernel_.probes().at(0).claims.size(), 3U);
+}
+
+// On another rail's network it is none of ours.
+TEST_F(PluginConflictTest, SameAddressInAnotherNetwork) {
+  kernel_.AddForeignHost("0000:83:00.0", "10.100.0.10", kOther);
+  const auto added = Add(Single());
+  EXPECT_TRUE(added) << Describe(added.error());
+}
+
+// Two pods of one node, by an IPAM plugin that gave one address twice.
+TEST_F(PluginConflictTest, AddressOfAnotherPod) {
+  Call first = Single();
+  first.container = "c0";
+  first.netns = MakePod("pod0");
+  ASSERT_TRUE(Add(first));
+  const std::string mac = PodLink("net1", first.netns).mac.ToString();
+  Refused({.config = R"("deviceID":")" + Bdf(0, 1) + R"(",)" + Ipam()}, kCniConflict, {"10.100.0.10", mac});
+  EXPECT_TRUE(Check(first));
+}
+
+TEST_F(PluginConflictTest, BudgetOfFabricAndConfiguration) {
+  ASSERT_TRUE(Add(Single()));
+  EXPECT_EQ(kernel_.probes().at(0).budget, std::chrono::milliseconds(200)) << "the default";
+  ASSERT_TRUE(Del(Single()));
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+              R"({"version":1,"rails":[{"name":"rail0","pf":"pf0"}],"addresses":{"conflictProbeMs":700}})");
+  ASSERT_TRUE(Add(Single()));
+  EXPECT_EQ(kernel_.probes().at(1).budget, std::chrono::milliseconds(700));
+  ASSERT_TRUE(Del(Single()));
+  ASSERT_TRUE(Add(Single(R"(,"conflictProbeMs":50)")));
+  EXPECT_EQ(kernel_.probes().at(2).budget, std::chrono::milliseconds(50));
+}
+
+TEST_F(PluginConflictTest, ZeroDoesNotProbe) {
+  kernel_.AddForeignHost("", "10.100.0.10", kOther);
+  const Call call = Single(R"(,"conflictProbeMs":0)");
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_TRUE(kernel_.probes().empty());
+  EXPECT_EQ(kernel_.Log().find("ProbeAddresses"), std::string::npos);
+  EXPECT_EQ(ArpIgnore("net1"), 1);
+  EXPECT_TRUE(Check(call));
+}
+
+TEST_F(PluginConflictTest, WithoutAddressNothingIsProbed) {
+  ASSERT_TRUE(Add({.config = R"("deviceID":")" + Bdf(0) + R"(","ipam":{})"}));
+  EXPECT_TRUE(kernel_.probes().empty());
+  EXPECT_EQ(ArpIgnore("net1"), 1);
+}
+
+// The addresses are there while it is asked whether someone has them: until then nobody
+// may be told that we do.
+TEST_F(PluginConflictTest, SilentWhileProbing) {
+  const Call call{.config = Devices({Bdf(0), Bdf(1)}) + "," + IpamForAll()};
+  const int calls = CountAdd(call, 60);
+  kernel_.ClearLog();
+  int probing = 0;
+  for (int nth = 1; nth <= calls && probing == 0; ++nth) {
+    ASSERT_TRUE(Kill(call, nth));
+    if (kernel_.Log().find("ProbeAddresses") != std::string::npos) {
+      probing = nth;
+      for (const char* link : {"rail0", "rail1"}) {
+        EXPECT_EQ(ArpIgnore(link), 8) << link;
+        EXPECT_TRUE(PodLink(link).up);
+        EXPECT_FALSE(kernel_.state().Find(pod_, link)->addresses.empty());
+      }
+    }
+    ASSERT_TRUE(Del(call));
+    kernel_.ClearLog();
+  }
+  EXPECT_GT(probing, 0);
+  ASSERT_TRUE(Add(call));
+  for (const char* link : {"rail0", "rail1"}) EXPECT_EQ(ArpIgnore(link), 1) << link;
+}
+
+TEST_F(PluginConflictTest, ArpIgnoreOfTheConfiguration) {
+  const Call call = Single(R"(,"sysctl":{"net.ipv4.conf.IFNAME.arp_ignore":"2"})");
+  ASSERT_TRUE(Add(call));
+  EXPECT_EQ(ArpIgnore("net1"), 2);
+  EXPECT_TRUE(Check(call));
+}
+
+// The first packet of a job does not wait for ARP.
+TEST_F(PluginConflictTest, GatewayIsResolved) {
+  kernel_.AddForeignHost("", "10.100.0.254", kGateway);
+  ASSERT_TRUE(Add(Single()));
+  const auto neighbour = NeighbourOf("10.100.0.254");
+  ASSERT_TRUE(neighbour);
+  EXPECT_EQ(neighbour->mac.ToString(), kGateway);
+}
+
+TEST_F(PluginConflictTest, GatewayThatIsSilent) {
+  ASSERT_TRUE(Add(Single(R"(,"waitSeconds":0)"))) << "not asked for: no reason to fail";
+  ASSERT_TRUE(Del(Single()));
+  Refused(Single(R"(,"gatewayCheck":true,"waitSeconds":0)"), kCniTryAgainLater,
+          {"gateway 10.100.0.254 of net1", Bdf(0), "does not answer"});
+  kernel_.AddForeignHost("", "10.100.0.254", kGateway);
+  const auto added = Add(Single(R"(,"gatewayCheck":true,"waitSeconds":0)"));
+  EXPECT_TRUE(added) << Describe(added.error());
+}
+
+TEST_F(PluginConflictTest, GatewaysOfAllRailsAreChecked) {
+  Call call = AllRails();
+  call.config += R"(,"gatewayCheck":true,"waitSeconds":0)";
+  for (const auto& [address, silent] :
+       {std::pair("10.100.0.254", "10.200.0.254"), {"10.200.0.254", "10.150.0.254"}}) {
+    kernel_.AddForeignHost("", address, kGateway);
+    Refused(call, kCniTryAgainLater, {std::string("gateway ") + silent});
+  }
+  kernel_.AddForeignHost("", "10.150.0.254", kGateway);
+  EXPECT_TRUE(Add(call));
+}
+
+TEST_F(PluginConflictTest, IPv6) {
+  WriteDualStack();
+  const Call call{.config = R"("deviceID":")" + Bdf(0) + R"(",)" + Ipam("fd00:100::10/64")};
+  kernel_.AddForeignHost("", "fd00:100::fe", kGateway);
+  const auto before = World();
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_EQ(kernel_.probes().at(0).claims.at(0).address.ToString(), "fd00:100::10");
+  EXPECT_EQ(kernel_.announcements().at(0).addresses.at(0).ToString(), "fd00:100::10");
+  EXPECT_EQ(NeighbourOf("fd00:100::fe")->mac.ToString(), kGateway);
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(ChangedSince(before), "");
+  kernel_.AddForeignHost("", "fd00:100::10", kOther);
+  Refused(call, kCniConflict, {"fd00:100::10", kOther});
+}
+
+TEST_F(PluginConflictTest, BothFamilies) {
+  WriteDualStack();
+  const Call call{.config = R"("deviceID":")" + Bdf(0) + R"(",)" + DualIpam()};
+  const auto before = World();
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  const auto& addresses = kernel_.state().Find(pod_, "net1")->addresses;
+  const auto has = [&](const char* text) {
+    return std::find(addresses.begin(), addresses.end(), *IpPrefix::Parse(text)) != addresses.end();
+  };
+  EXPECT_TRUE(has("10.100.0.10/24") && has("fd00:100::10/64"));
+  EXPECT_EQ(kernel_.probes().at(0).claims.size(), 2U);
+  EXPECT_EQ(kernel_.announcements().at(0).addresses.size(), 2U);
+  const auto conf = File("/run/railhead/handoff/c1/nccl.conf");
+  EXPECT_NE(conf.find("NCCL_IB_GID_INDEX="), std::string::npos) << conf;
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(ChangedSince(before), "");
+  kernel_.AddForeignHost("", "fd00:100::10", kOther);
+  Refused(call, kCniConflict, {"fd00:100::10", kOther});
+}
+
+// A fault there is no conflict, and no silence either.
+TEST_F(PluginConflictTest, ProbeThatFails) {
+  kernel_.FailEvery("ProbeAddresses", ENOBUFS);
+  const auto before = World();
+  const auto added = Add(Single());
+  ASSERT_FALSE(added);
+  EXPECT_NE(added.error().message.find("looking for address conflicts"), std::string::npos);
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+}  // namespace
+}  // namespace railhead::testing

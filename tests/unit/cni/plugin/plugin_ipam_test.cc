@@ -1,0 +1,221 @@
+// The plugin above the real railhead-ipam.
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cni/attachment/acquire.h"
+#include "cni/protocol/cni_result.h"
+#include "cni/state/tenants.h"
+#include "ipam/store/store.h"
+#include "tests/support/plugin/plugin_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+class PluginIpamTest : public PluginFixture {
+ protected:
+  void SetUp() override {
+    PluginFixture::SetUp();
+    std::filesystem::create_symlink(RAILHEAD_IPAM, Programs() + "/railhead-ipam");
+    WriteFileAt(sysfs_.directory() + "/etc/railhead/node-name", "node0\n");
+    WriteFabric(R"(,"nodeRanges":{"node0":"RANGE"})");
+    // Two rails, two ranges.
+    std::string fabric = File("/etc/railhead/fabric.json");
+    for (const char* range : {"10.100.0.10-10.100.0.12", "10.200.0.10-10.200.0.12"}) {
+      fabric.replace(fabric.find("RANGE"), 5, range);
+    }
+    WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric);
+    ::setenv("RAILHEAD_ROOT", sysfs_.directory().c_str(), 1);
+  }
+  void TearDown() override { ::unsetenv("RAILHEAD_ROOT"); }
+
+  static std::string AddressOf(const Result<std::string>& result) {
+    if (!result) return "error: " + Describe(result.error());
+    return nlohmann::json::parse(*result, nullptr, false)["ips"][0]["address"];
+  }
+};
+
+// With so many addresses that some of them may be in quarantine.
+class AddressesInUseTest : public PluginIpamTest {
+ protected:
+  void SetUp() override {
+    PluginIpamTest::SetUp();
+    std::string fabric = File("/etc/railhead/fabric.json");
+    fabric.replace(fabric.find("10.100.0.12"), 11, "10.100.0.49");
+    WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric);
+  }
+  std::vector<AddressRecord> Quarantined() {
+    const auto store = AddressStore::Open(sysfs_.root());
+    EXPECT_TRUE(store) << Describe(store.error());
+    auto records =
+        store ? store->List().value_or(std::vector<AddressRecord>()) : std::vector<AddressRecord>();
+    std::erase_if(records, [](const AddressRecord& one) { return one.state != AddressState::kQuarantined; });
+    return records;
+  }
+  [[nodiscard]] std::chrono::milliseconds QuarantineOf(const std::string& address) {
+    for (const AddressRecord& one : Quarantined()) {
+      if (one.address.ToString() == address) return std::chrono::milliseconds(one.until_ms - one.since_ms);
+    }
+    return {};
+  }
+  // As if an ADD had heard `mac` claim the address so long ago.
+  void Heard(const std::string& address, const char* mac, std::chrono::seconds ago) {
+    RivalClaim claim;
+    claim.key = {"rails", "earlier", "net1"};
+    claim.device = "0000:43:00.2";
+    claim.address = *IpAddress::Parse(address);
+    claim.mac = claim.source = *MacAddress::Parse(mac);
+    claim.boottime = BoottimeNow() - ago;
+    std::filesystem::create_directories(sysfs_.directory() + "/run/railhead");
+    LogRivalClaim(sysfs_.root(), claim);
+  }
+  static constexpr const char* kStranger = "02:cc:00:00:00:99";
+};
+
+TEST_F(PluginIpamTest, AddressOfTheRailWithoutAnyConfiguration) {
+  const auto before = World();
+  const Call call{.config = Device()};
+  EXPECT_EQ(AddressOf(Add(call)), "10.100.0.10/24");
+  const Call second{.network = "rail1", .ifname = "net2", .config = Device(0, 1)};
+  EXPECT_EQ(AddressOf(Add(second)), "10.200.0.10/24") << "of the device's own rail";
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  ASSERT_TRUE(Del(call));
+  ASSERT_TRUE(Del(second));
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginIpamTest, AddressesIncrementAndRest) {
+  const Call call{.config = Device()};
+  EXPECT_EQ(AddressOf(Add(call)), "10.100.0.10/24");
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
+  ASSERT_TRUE(Del(call));
+  EXPECT_EQ(AddressOf(Add(call)), "10.100.0.12/24");
+  ASSERT_TRUE(Del(call));
+  const auto before = World();
+  const auto exhausted = Add(call);
+  ASSERT_FALSE(exhausted) << "all rest";
+  EXPECT_EQ(CniCodeOf(exhausted.error().code), kCniExhausted) << Describe(exhausted.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginIpamTest, FailedAddGivesTheAddressBack) {
+  const Call call{.config = Device()};
+  kernel_.FailEvery("MoveLink", EIO);
+  EXPECT_FALSE(Add(call));
+  kernel_.StopFailing();
+  EXPECT_FALSE(Check(call));
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+}
+
+TEST_F(AddressesInUseTest, OneIsPutAwayAndTheNextOneTaken) {
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", kStranger);
+  const Call call{.config = Device()};
+  EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
+  const auto checked = Check(call);
+  EXPECT_TRUE(checked) << Describe(checked.error());
+  const auto apart = Quarantined();
+  ASSERT_EQ(apart.size(), 1U);
+  EXPECT_EQ(apart.front().address.ToString(), "10.100.0.10");
+}
+
+// What was found once may be gone soon.
+TEST_F(AddressesInUseTest, OnlyASecondFindingMakesALongQuarantine) {
+  struct Case {
+    const char* heard_from;
+    std::chrono::seconds ago;
+    std::chrono::seconds quarantine;
+  };
+  const std::string address = "10.100.0.10";
+  for (const Case& one : {Case{kStranger, std::chrono::seconds(61), kDefaultQuarantine},
+                          Case{kStranger, std::chrono::seconds(30), kFirstQuarantine},
+                          Case{kStranger, std::chrono::seconds(3700), kFirstQuarantine},
+                          Case{"02:cc:00:00:00:98", std::chrono::seconds(61), kFirstQuarantine}}) {
+    std::filesystem::remove_all(sysfs_.directory() + "/var/lib/railhead/ipam");
+    std::filesystem::remove(sysfs_.directory() + "/run/railhead/attach.log");
+    if (kernel_.state().hosts.empty()) kernel_.AddForeignHost("0000:43:00.0", address, kStranger);
+    Heard(address, one.heard_from, one.ago);
+    const Call call{.config = Device()};
+    EXPECT_EQ(AddressOf(Add(call)), "10.100.0.11/24");
+    EXPECT_EQ(QuarantineOf(address), one.quarantine) << one.heard_from << " " << one.ago.count() << " s ago";
+    ASSERT_TRUE(Del(call));
+  }
+}
+
+// The attack: a pod that answers every ARP request. Pods start nevertheless, and the pool stays full.
+TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
+  kernel_.AddResponder("0000:43:00.0", kStranger);
+  const auto since = BoottimeNow() - std::chrono::milliseconds(1);
+  constexpr int kPods = 20;
+  for (int pod = 0; pod < kPods; ++pod) {
+    const Call call{.container = "c" + std::to_string(pod), .config = Device()};
+    const auto added = Add(call);
+    ASSERT_TRUE(added) << pod << ": " << Describe(added.error());
+    const auto checked = Check(call);
+    EXPECT_TRUE(checked) << Describe(checked.error());
+    ASSERT_TRUE(Del(call));
+  }
+  EXPECT_LE(Quarantined().size(), kMostAddressesOfStation) << "what it claimed before it was known";
+  const auto claimants = ListClaimants(sysfs_.root(), since);
+  ASSERT_TRUE(claimants) << Describe(claimants.error());
+  ASSERT_EQ(claimants->size(), 1U);
+  EXPECT_EQ(claimants->front().source.ToString(), kStranger);
+  EXPECT_EQ(claimants->front().claims, static_cast<std::size_t>(kPods));
+}
+
+// Each from a MAC of its own: ADDs fail, but no more than a quarter of the pool is away.
+TEST_F(AddressesInUseTest, ManyStationsTakeAQuarterOfThePool) {
+  for (int host = 10; host < 50; ++host) {
+    const std::string number = std::to_string(host);
+    kernel_.AddForeignHost("0000:43:00.0", "10.100.0." + number, "02:cc:00:00:01:" + number);
+  }
+  for (int pod = 0; pod < 10; ++pod)
+    EXPECT_FALSE(Add({.container = "c" + std::to_string(pod), .config = Device()}));
+  EXPECT_EQ(Quarantined().size(), 10U) << "of 40";
+}
+
+TEST_F(AddressesInUseTest, AFixedOneIsToldAsSuch) {
+  kernel_.AddForeignHost("0000:43:00.0", "10.100.0.10", "02:cc:00:00:00:99");
+  const auto before = World();
+  const auto added = Add({.config = Device() + R"(,"args":{"cni":{"ips":["10.100.0.10"]}})"});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(CniCodeOf(added.error().code), kCniConflict) << Describe(added.error());
+  for (const char* word : {"10.100.0.10", "02:cc:00:00:00:99", "another address", "quarantine"})
+    EXPECT_NE(Describe(added.error()).find(word), std::string::npos) << Describe(added.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginIpamTest, TooManyInUseAreNoAccident) {
+  for (const char* host : {"10", "11", "12"})
+    kernel_.AddForeignHost("0000:43:00.0", std::string("10.100.0.") + host,
+                           std::string("02:cc:00:00:00:") + host);
+  const auto before = World();
+  const auto added = Add({.config = Device()});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(CniCodeOf(added.error().code), kCniConflict) << Describe(added.error());
+  EXPECT_EQ(kernel_.probes().size(), 3U);
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginIpamTest, WithoutARangeCode7) {
+  WriteFabric();
+  const auto before = World();
+  const auto added = Add({.config = Device()});
+  ASSERT_FALSE(added);
+  EXPECT_EQ(CniCodeOf(added.error().code), kCniInvalidConfig) << Describe(added.error());
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(PluginIpamTest, DelAfterTheFabricChanged) {
+  const Call call{.config = Device()};
+  ASSERT_TRUE(Add(call));
+  WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
+              R"({"version":1,"rails":[{"name":"other","pf":"pf9"}]})");
+  const auto deleted = Del(call);
+  EXPECT_TRUE(deleted) << Describe(deleted.error());
+  EXPECT_EQ(Files(), "");
+}
+
+}  // namespace
+}  // namespace railhead::testing

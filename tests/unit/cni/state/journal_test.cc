@@ -1,0 +1,297 @@
+#include "cni/state/journal.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <vector>
+
+#include "cni/state/journal_json.h"
+#include "tests/support/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kDevice = "0000:43:10.0";
+constexpr const char* kBoot = "11111111-2222-3333-4444-555555555555";
+
+JournalEntry Entry(const std::string& network = "rail0", const std::string& ifname = "net1",
+                   const std::string& device = kDevice) {
+  JournalEntry entry;
+  entry.key = {network, "c1", ifname};
+  entry.boot_id = kBoot;
+  entry.netns = "/run/netns/x";
+  entry.netns_inode = 4026532000;
+  entry.since = 1700000000;
+  AttachedLink link;
+  link.device = device;
+  link.pf = "0000:43:00.0";
+  link.vf = 0;
+  link.pod_name = ifname;
+  link.host_name = "pf0v0";
+  link.host_mac = *MacAddress::Parse("02:00:00:00:00:01");
+  link.host_mtu = 1500;
+  entry.links.push_back(link);
+  return entry;
+}
+
+JournalEntry Full() {
+  JournalEntry entry = Entry();
+  entry.phase = Phase::kDone;
+  entry.handoff_required = true;
+  AttachedLink& link = entry.links[0];
+  link.rail = "rail0";
+  link.host_up = true;
+  link.host_vf = VfState{
+      3, *MacAddress::Parse("02:00:00:00:00:03"), 7, 5, 0x88a8, true, false, VfLinkState::kDisable, 10, 20};
+  link.vf_change = VfChange{MacAddress::Parse("02:00:00:00:00:09"),
+                            VfChange::Vlan{100, 3, 0x8100},
+                            false,
+                            true,
+                            VfLinkState::kEnable,
+                            VfChange::Rate{1, 4294967295U}};
+  link.rdma_device = "mlx5_4";
+  link.soft_roce = true;
+  link.rdma_moved = true;
+  link.table = 100;
+  Route route;
+  route.destination = *IpPrefix::Parse("10.0.0.0/8");
+  route.mtu = 4200;
+  route.advmss = 4000;
+  link.routes = {route};
+  link.addresses = {*IpPrefix::Parse("10.0.0.7/24"), *IpPrefix::Parse("fd00::7/64")};
+  link.gid_index = 3;
+  link.uverbs = "uverbs4";
+  link.traffic_class = 106;
+  return entry;
+}
+
+class JournalTest : public ::testing::Test {
+ protected:
+  std::string EntryPath(const std::string& name = "rail0@net1") {
+    return "/run/railhead/attachments/c1/" + name + ".json";
+  }
+  std::string LinkTarget(const std::string& device = kDevice) {
+    std::error_code error;
+    return std::filesystem::read_symlink(temp_.directory() + "/run/railhead/devices/" + device, error);
+  }
+
+  TempRoot temp_;
+  Journal journal_{temp_.root()};
+};
+
+TEST_F(JournalTest, EverythingSurvivesTheFile) {
+  const JournalEntry entry = Full();
+  ASSERT_TRUE(journal_.Write(entry));
+  const auto found = journal_.Find(entry.key);
+  ASSERT_TRUE(found && *found);
+  EXPECT_EQ(FormatJournalEntry(**found), FormatJournalEntry(entry));
+  const AttachedLink& link = (*found)->links.at(0);
+  EXPECT_EQ((*found)->phase, Phase::kDone);
+  EXPECT_EQ((*found)->netns_inode, 4026532000U);
+  EXPECT_EQ(link.host_vf, entry.links[0].host_vf);
+  EXPECT_EQ(link.vf_change.vlan, entry.links[0].vf_change.vlan);
+  EXPECT_EQ(link.vf_change.mac, entry.links[0].vf_change.mac);
+  EXPECT_EQ(link.vf_change.rate, entry.links[0].vf_change.rate);
+  EXPECT_EQ(link.vf_change.trust, true);
+  EXPECT_EQ(link.vf_change.spoofchk, false);
+  EXPECT_EQ(link.vf_change.link_state, VfLinkState::kEnable);
+  EXPECT_EQ(link.addresses, entry.links[0].addresses);
+  EXPECT_EQ(link.gid_index, 3);
+  EXPECT_EQ(link.uverbs, "uverbs4");
+}
+
+TEST_F(JournalTest, UnknownStaysUnknown) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  const auto found = journal_.Find(Entry().key);
+  ASSERT_TRUE(found && *found);
+  const AttachedLink& link = (*found)->links.at(0);
+  EXPECT_EQ((*found)->phase, Phase::kPlanned);
+  EXPECT_EQ(link.host_vf, std::nullopt);
+  EXPECT_TRUE(link.vf_change.Empty());
+  EXPECT_EQ(link.gid_index, std::nullopt);
+}
+
+TEST_F(JournalTest, FindsByDevice) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  EXPECT_EQ(LinkTarget(), "../attachments/c1/rail0@net1.json");
+  EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.ifname, "net1");
+  EXPECT_FALSE(journal_.FindByDevice("0000:43:10.1")->has_value());
+}
+
+TEST_F(JournalTest, RemoveLeavesNothing) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  ASSERT_TRUE(journal_.Remove(Entry()));
+  EXPECT_EQ(FilesBelow(temp_.directory() + "/run"), std::vector<std::string>{});
+  EXPECT_FALSE(temp_.Exists("/run/railhead/attachments/c1"));
+  EXPECT_FALSE(journal_.Find(Entry().key)->has_value());
+  EXPECT_TRUE(journal_.Remove(Entry())) << "what is not there";
+}
+
+TEST_F(JournalTest, SiblingsShareASandbox) {
+  ASSERT_TRUE(journal_.Write(Entry("rail1", "net2", "0000:83:10.0")));
+  ASSERT_TRUE(journal_.Write(Entry()));
+  JournalEntry other = Entry("rail0", "net1", "0000:43:10.7");
+  other.key.container_id = "c2";
+  ASSERT_TRUE(journal_.Write(other));
+  const auto entries = journal_.OfSandbox("c1");
+  ASSERT_TRUE(entries);
+  ASSERT_EQ(entries->size(), 2U);
+  EXPECT_EQ((*entries)[0].key.network, "rail0");
+  EXPECT_EQ((*entries)[1].key.network, "rail1");
+  EXPECT_EQ(journal_.Scan()->entries.size(), 3U);
+  // Its own entry is not even read.
+  temp_.Write("/run/railhead/attachments/c1/rail0@net1.json", "damaged");
+  const auto siblings = journal_.SiblingsOf(Entry().key);
+  ASSERT_TRUE(siblings);
+  ASSERT_EQ(siblings->size(), 1U);
+  EXPECT_EQ((*siblings)[0].key.network, "rail1");
+  EXPECT_FALSE(journal_.OfSandbox("c1"));
+  ASSERT_TRUE(journal_.Remove(Entry()));
+  EXPECT_EQ(journal_.OfSandbox("c1")->size(), 1U);
+  EXPECT_TRUE(journal_.OfSandbox("c3")->empty());
+}
+
+// A device that went on to another attachment keeps that one's link.
+TEST_F(JournalTest, RemoveLeavesALinkThatIsAnothers) {
+  ASSERT_TRUE(journal_.Write(Entry("rail0", "net1")));
+  ASSERT_TRUE(journal_.Write(Entry("rail0", "net9")));
+  EXPECT_EQ(LinkTarget(), "../attachments/c1/rail0@net9.json") << "the newer owner";
+  ASSERT_TRUE(journal_.Remove(Entry("rail0", "net1")));
+  EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.ifname, "net9");
+}
+
+// Order of writing: entry, then link. A kill between leaves an entry without link;
+// one between the removals leaves an entry without link too, never a link alone.
+TEST_F(JournalTest, LinkWithoutEntryMeansNothing) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  ASSERT_EQ(::unlink((temp_.directory() + EntryPath()).c_str()), 0);
+  EXPECT_FALSE(journal_.FindByDevice(kDevice)->has_value());
+  ASSERT_TRUE(journal_.Write(Entry("other", "net5")));
+  EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.network, "other");
+}
+
+TEST_F(JournalTest, LinkIsWrittenAfterTheEntry) {
+  // The directory of the links cannot be made: the entry is there all the same.
+  temp_.Write("/run/railhead/devices", "a file in the way");
+  EXPECT_FALSE(journal_.Write(Entry()));
+  EXPECT_TRUE(journal_.Find(Entry().key)->has_value());
+}
+
+TEST_F(JournalTest, EntryThatDoesNotHoldTheDeviceIsNotItsOwner) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  std::filesystem::create_symlink("../attachments/c1/rail0@net1.json",
+                                  temp_.directory() + "/run/railhead/devices/0000:43:10.5");
+  EXPECT_FALSE(journal_.FindByDevice("0000:43:10.5")->has_value());
+}
+
+TEST_F(JournalTest, EntriesOfAnotherBootAreAbsent) {
+  JournalEntry entry = Entry();
+  entry.boot_id = "another";
+  ASSERT_TRUE(journal_.Write(entry));
+  EXPECT_FALSE(journal_.Find(entry.key)->has_value());
+  EXPECT_FALSE(journal_.FindByDevice(kDevice)->has_value());
+  EXPECT_TRUE(journal_.OfSandbox("c1")->empty());
+}
+
+TEST_F(JournalTest, DamagedEntryNamesItsFile) {
+  for (const char* content : {"", "{", "{\"version\":1}", "{\"version\":2}", "[]"}) {
+    temp_.Write(EntryPath(), content);
+    const auto found = journal_.Find(Entry().key);
+    ASSERT_FALSE(found) << content;
+    EXPECT_NE(found.error().message.find("rail0@net1.json"), std::string::npos) << found.error().message;
+    EXPECT_FALSE(journal_.OfSandbox("c1")) << "not passed over in silence";
+  }
+}
+
+// What nobody could read again is refused before anything was touched: each text of an entry, and what else a
+// configuration or the host may put there.
+TEST_F(JournalTest, WhatIsWrittenCanBeRead) {
+  using Change = std::function<void(JournalEntry&, const std::string&)>;
+  const std::vector<Change> changes = {
+      [](JournalEntry& entry, const std::string& text) { entry.boot_id = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.netns = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.ipam_type = text; },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.ipam_calls = {{text, "{}"}};
+      },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.ipam_calls = {{"net1", text}};
+      },
+      [](JournalEntry& entry, const std::string& text) { entry.cni_path = {text}; },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.cni_args = {{"NAME", text}};
+      },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.cni_args = {{text, "value"}};
+      },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].pf = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].rail = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].pod_name = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].resource = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].driver = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_name = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_alt_names = {text}; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_alias = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].rdma_device = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].uverbs = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].tuning.alt_names = {text}; },
+      [](JournalEntry& entry, const std::string& text) { entry.links[0].tuning.alias = text; },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.links[0].tuning.sysctls = {{"net/a", text}};
+      },
+      [](JournalEntry& entry, const std::string& text) {
+        entry.links[0].tuning.sysctls = {{text, "1"}};
+      },
+  };
+  const std::vector<std::string> texts = {"", " ", "a", "\"\\\n\t\x01", "\xff\xfe", std::string("a\0b", 3)};
+  int refused = 0;
+  int written = 0;
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    for (const std::string& text : texts) {
+      SCOPED_TRACE("change " + std::to_string(i) + ", text '" + text + "'");
+      JournalEntry entry = Entry();
+      entry.ipam_calls = {{"net1", "{}"}};
+      changes[i](entry, text);
+      const std::string boot_id = entry.boot_id;
+      const auto done = journal_.Write(entry);
+      const auto scan = journal_.Scan();
+      ASSERT_TRUE(scan);
+      EXPECT_TRUE(scan->unreadable.empty()) << Describe(scan->unreadable.front().error);
+      EXPECT_EQ(scan->entries.size() + scan->earlier.size(), done ? 1U : 0U) << "nothing half done";
+      ++(done ? written : refused);
+      ASSERT_TRUE(journal_.Remove(entry));
+    }
+  }
+  EXPECT_GT(written, 100);
+  EXPECT_GT(refused, 3);
+}
+
+TEST_F(JournalTest, TooLongAnEntryIsNotWritten) {
+  JournalEntry entry = Entry();
+  entry.ipam_calls.assign(8, {"rail0", std::string(200'000, '"'), IpamState::kAsked});
+  const auto written = journal_.Write(entry);
+  ASSERT_FALSE(written);
+  EXPECT_EQ(written.error().code, ErrorCode::kInvalid);
+  EXPECT_NE(Describe(written.error()).find("configuration"), std::string::npos);
+  const auto found = journal_.Find(entry.key);
+  ASSERT_TRUE(found);
+  EXPECT_FALSE(*found);
+}
+
+TEST_F(JournalTest, TemporaryFilesAreNoEntries) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  temp_.Write("/run/railhead/attachments/c1/rail0@net1.json.new", "{");
+  EXPECT_EQ(journal_.OfSandbox("c1")->size(), 1U);
+}
+
+TEST_F(JournalTest, EntriesAreForRootOnly) {
+  ASSERT_TRUE(journal_.Write(Entry()));
+  const auto mode = std::filesystem::status(temp_.directory() + EntryPath()).permissions();
+  EXPECT_EQ(mode & (std::filesystem::perms::group_all | std::filesystem::perms::others_all),
+            std::filesystem::perms::none);
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,398 @@
+// railheadd while the node or its configuration changes under it: taken up without a
+// restart, and without touching what did not change.
+#include <fcntl.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/netlink.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstddef>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "cni/state/journal.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "netns/base/unique_fd.h"
+#include "tests/support/daemon/daemon_process.h"
+#include "tests/support/kubelet/device_manager.h"
+
+namespace railhead::testing {
+namespace {
+
+// A resource for each of the rails pf0, pf1 and pf2, the last of which is not there yet.
+std::string ThreePools(const std::string& vlan = "7") {
+  return R"({"version": 1, "rails": [
+    {"name": "rail0", "pf": "pf0", "vlan": )" +
+         vlan + R"(}, {"name": "rail1", "pf": "pf1"}, {"name": "rail2", "pf": "pf2"}], "pools": [
+    {"resource": "a.io/rail0", "rails": ["rail0"]}, {"resource": "a.io/rail1", "rails": ["rail1"]},
+    {"resource": "a.io/rail2", "rails": ["rail2"]}]})";
+}
+
+// For the calling thread and what it starts.
+bool RefuseUevents() {
+  constexpr std::uint32_t kFamily = offsetof(seccomp_data, args[0]);
+  constexpr std::uint32_t kProtocol = offsetof(seccomp_data, args[2]);
+  std::array<sock_filter, 8> program{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_socket, 0, 5),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFamily),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, AF_NETLINK, 0, 3),
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kProtocol),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, NETLINK_KOBJECT_UEVENT, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog filter{program.size(), program.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+class HotplugTest : public KubeletTest {
+ protected:
+  HotplugTest() { sysfs_.Write("/etc/railhead/fabric.json", ThreePools()); }
+
+  void SetUp() override {
+    ASSERT_TRUE(kubelet_.Start());
+    daemon_ = RunDaemon({"--resync-interval", "3600"});
+    ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon())) << daemon_->err();
+    ASSERT_TRUE(kubelet_.Devices("a.io/rail1", 4, Soon())) << daemon_->err();
+    ASSERT_TRUE(Eventually([&] { return kubelet_.Lists("a.io/rail2") == 1; })) << daemon_->err();
+  }
+  void TearDown() override { EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err(); }
+
+  bool AwaitDevices(const std::string& resource, std::size_t count) {
+    return Eventually([&] { return kubelet_.Present(resource).size() == count; });
+  }
+  // What nothing has happened to has not been told anything.
+  void ExpectUntouched(const std::string& resource) {
+    EXPECT_EQ(kubelet_.Lists(resource), 1) << resource;
+    EXPECT_EQ(kubelet_.Registrations(resource), 1) << resource;
+  }
+  bool HasLogged(const std::string& text) {
+    return Eventually([&] { return daemon_->err().find(text) != std::string::npos; });
+  }
+
+  DeviceManager kubelet_{directory_};
+  std::unique_ptr<Child> daemon_;
+};
+
+TEST_F(HotplugTest, VfsThatComeAndGo) {
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2", .rdma = "mlx5_2"});
+  const auto vfs = sysfs_.AddVfs("0000:c3:00.0", 4, {.rdma = "{pf}_rdma{n}"});
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(AwaitDevices("a.io/rail2", 4)) << daemon_->err();
+  EXPECT_TRUE(HasLogged("advertising other devices"));
+  const auto given = kubelet_.Allocate("a.io/rail2", 1);
+  ASSERT_TRUE(given) << Describe(given.error());
+  EXPECT_EQ(given->ids, std::vector<std::string>{vfs[0]});
+
+  sysfs_.Unbind(vfs[1]);
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(AwaitDevices("a.io/rail2", 3)) << daemon_->err();
+  const auto left = kubelet_.Present("a.io/rail2");
+  EXPECT_TRUE(std::all_of(left.begin(), left.end(),
+                          [&](const SeenDevice& device) { return device.healthy && device.id != vfs[1]; }));
+  EXPECT_EQ(kubelet_.Registrations("a.io/rail2"), 1) << "the stream stays";
+  ExpectUntouched("a.io/rail0");
+  ExpectUntouched("a.io/rail1");
+}
+
+// Another CNI plugin has moved the PF into a pod: the host no longer sees what it is called.
+TEST_F(HotplugTest, APfThatIsAwayKeepsItsResource) {
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.Unbind(vfs0_[1]);  // says when it has looked
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
+  EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 4U) << daemon_->err();
+  ExpectUntouched("a.io/rail1");
+
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  daemon_ = RunDaemon({"--resync-interval", "3600"});
+  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail1") == 2; })) << daemon_->err();
+  EXPECT_EQ(kubelet_.Present("a.io/rail1").size(), 4U) << daemon_->err();
+}
+
+// By the file alone, without a signal.
+TEST_F(HotplugTest, AnotherConfiguration) {
+  std::string fabric = ThreePools();
+  const std::string rail1 = R"({"resource": "a.io/rail1", "rails": ["rail1"]})";
+  const std::string more = R"({"resource": "a.io/more", "rails": ["rail1"]})";
+  fabric.replace(fabric.find(rail1), rail1.size(), more);
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(AwaitDevices("a.io/more", 4)) << daemon_->err();
+  EXPECT_TRUE(AwaitDevices("a.io/rail1", 0)) << "offered no more, and its capacity is gone at once";
+  EXPECT_EQ(kubelet_.Registrations("a.io/rail1"), 1);
+  ExpectUntouched("a.io/rail0");
+
+  sysfs_.Write("/etc/railhead/fabric.json", ThreePools());
+  ASSERT_TRUE(AwaitDevices("a.io/rail1", 4)) << "offered again";
+  EXPECT_TRUE(AwaitDevices("a.io/more", 0));
+}
+
+// kubelet replaces a ConfigMap by renaming a link to another directory.
+TEST_F(HotplugTest, AConfigMapThatIsReplaced) {
+  const std::string directory = sysfs_.directory() + "/etc/railhead";
+  for (const char* version : {"1", "2"}) {
+    sysfs_.Write(std::string("/etc/railhead/..") + version + "/fabric.json",
+                 version == std::string("1") ? ThreePools() : TwoRailFabric());
+  }
+  std::filesystem::create_symlink("..1", directory + "/..data");
+  std::filesystem::remove(directory + "/fabric.json");
+  std::filesystem::create_symlink("..data/fabric.json", directory + "/fabric.json");
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(HasLogged("looking again"));
+  std::filesystem::create_symlink("..2", directory + "/..data_tmp");
+  std::filesystem::rename(directory + "/..data_tmp", directory + "/..data");
+  EXPECT_TRUE(AwaitDevices(kResource, 8)) << daemon_->err();
+}
+
+TEST_F(HotplugTest, ABrokenConfigurationChangesNothing) {
+  sysfs_.Write("/etc/railhead/fabric.json", ThreePools("4095"));
+  ASSERT_TRUE(HasLogged("/rails/0/vlan")) << daemon_->err();
+  EXPECT_TRUE(HasLogged("going on with what was good before"));
+  ExpectUntouched("a.io/rail0");
+  EXPECT_EQ(kubelet_.Present("a.io/rail0").size(), 4U);
+
+  // What happens to the hardware meanwhile cannot be judged without; it is when it can.
+  sysfs_.Unbind(vfs1_[0]);
+  sysfs_.Write("/etc/railhead/fabric.json", ThreePools("8"));
+  ASSERT_TRUE(AwaitDevices("a.io/rail1", 3)) << daemon_->err();
+  ExpectUntouched("a.io/rail0");
+}
+
+// It would only be carried out at the next start, and end it.
+TEST_F(HotplugTest, ABrokenProvisionIsToldAtOnce) {
+  std::string fabric = ThreePools();
+  fabric.insert(1, R"("provision": {"vfs": "many"}, )");
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(HasLogged("/provision/vfs")) << daemon_->err();
+  EXPECT_TRUE(HasLogged("going on with what was good before"));
+  ExpectUntouched("a.io/rail0");
+}
+
+// kubelet keeps its books by resource: it would give the device out again.
+TEST_F(HotplugTest, ADeviceThatAPodHasIsNotGivenOutUnderAnotherName) {
+  std::filesystem::create_directories(root_.Path("/var/lib/kubelet"));
+  std::filesystem::create_directory_symlink(directory_, root_.Path("/var/lib/kubelet/device-plugins"));
+  ASSERT_TRUE(kubelet_.Allocate("a.io/rail1", 1)) << daemon_->err();
+  std::string fabric = ThreePools();
+  for (auto at = fabric.find("a.io/rail1"); at != std::string::npos; at = fabric.find("a.io/rail1"))
+    fabric.replace(at, 10, "a.io/other");
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(AwaitDevices("a.io/other", 4)) << daemon_->err();
+  EXPECT_TRUE(HasLogged("under another resource's name")) << daemon_->err();
+  for (const SeenDevice& device : kubelet_.Present("a.io/other"))
+    EXPECT_EQ(device.healthy, device.id != vfs1_[0]) << device.id;
+  EXPECT_FALSE(kubelet_.Allocate("a.io/other", 4)) << "one of them is a pod's";
+}
+
+// After a reboot VFs may be made when railheadd runs already.
+TEST_F(HotplugTest, WhatAllocateWroteComesBackWithItsDevice) {
+  const auto seen = kubelet_.Allocate("a.io/rail0", 1);
+  ASSERT_TRUE(seen) << Describe(seen.error());
+  const std::string file = "/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-rail0-" + seen->ids[0] + "-device.json";
+  ASSERT_TRUE(Exists(root_.Path(file)));
+  sysfs_.Remove(file);
+  daemon_->Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return Exists(root_.Path(file)); })) << daemon_->err();
+}
+
+// kubelet asks a resource for its options only when it registers.
+TEST_F(HotplugTest, AnotherHandoffRegistersAgain) {
+  std::string fabric = ThreePools();
+  const std::string rail0 = R"("rails": ["rail0"]})";
+  fabric.replace(fabric.find(rail0), rail0.size(), R"("rails": ["rail0"], "handoff": "off"})");
+  sysfs_.Write("/etc/railhead/fabric.json", fabric);
+  ASSERT_TRUE(Eventually([&] { return kubelet_.Registrations("a.io/rail0") == 2; })) << daemon_->err();
+  ASSERT_TRUE(kubelet_.Devices("a.io/rail0", 4, Soon()));
+  EXPECT_TRUE(kubelet_.PreStart("a.io/rail0", {vfs0_[0]})) << "nothing is asked before the start any more";
+  ExpectUntouched("a.io/rail1");
+}
+
+// A kubelet that restarts gets what is true now.
+TEST_F(HotplugTest, AKubeletThatRestartsGetsTheNewestList) {
+  kubelet_.Stop();
+  sysfs_.Unbind(vfs0_[3]);
+  daemon_->Signal(SIGHUP);
+  ASSERT_TRUE(HasLogged("advertising other devices")) << daemon_->err();
+  ASSERT_TRUE(kubelet_.Start());
+  ASSERT_TRUE(AwaitDevices("a.io/rail0", 3)) << daemon_->err();
+  EXPECT_TRUE(AwaitDevices("a.io/rail1", 4));
+}
+
+// kubelet takes a device for free before the DEL of its last pod is over.
+TEST_F(KubeletTest, PrefersDevicesThatAreAtHome) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon({"--reconcile-interval", "0"});
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  JournalEntry entry;
+  entry.key = {"rails", "last-pod", "eth0"};
+  entry.boot_id = BootId(root_).value();
+  AttachedLink link;
+  link.device = vfs0_[0];
+  link.pod_name = "rail0";
+  link.host_name = "pf0v0";
+  entry.links.push_back(link);
+  ASSERT_TRUE(Journal(root_).Write(entry));
+  const auto seen = kubelet.Allocate(kResource, 2);
+  ASSERT_TRUE(seen) << Describe(seen.error());
+  EXPECT_EQ(seen->ids, (std::vector<std::string>{vfs0_[1], vfs1_[0]}));
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// A PF without carrier, and VFs of it: told as unhealthy after a while, and healthy again.
+TEST_F(KubeletTest, TellsHealth) {
+  sysfs_.Write(
+      "/etc/railhead/fabric.json",
+      TwoRailFabric(R"(, "health": {"intervalSeconds": 1, "link": {"downAfter": 1, "upAfter": 1}})"));
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  const auto healthy = [&] {
+    const auto devices = kubelet.Present(kResource);
+    return std::count_if(devices.begin(), devices.end(), [](const auto& device) { return device.healthy; });
+  };
+  sysfs_.Write("/sys/class/net/pf0/carrier", "0\n");
+  ASSERT_TRUE(Eventually([&] { return healthy() == 4; })) << daemon->err();
+  EXPECT_EQ(kubelet.Present(kResource).size(), 8U) << "they are there, and ill";
+  EXPECT_TRUE(Eventually([&] { return daemon->err().find("unhealthy") != std::string::npos; }));
+
+  // The next process begins with what this one knew.
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+  const auto next = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return kubelet.Registrations(kResource) == 2 && healthy() == 4; }))
+      << next->err();
+  EXPECT_EQ(kubelet.Lists(kResource), 1) << "not healthy first and ill then";
+  sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
+  ASSERT_TRUE(Eventually([&] { return healthy() == 8; })) << next->err();
+  EXPECT_EQ(next->Stop(), 0) << next->err();
+}
+
+// kubelet fails a pod whose device is not there when it comes: a reset between two pods is no news.
+TEST_F(KubeletTest, WhatIsBrieflyResetStaysAsItWas) {
+  sysfs_.Write(
+      "/etc/railhead/fabric.json",
+      TwoRailFabric(R"(, "health": {"intervalSeconds": 1, "link": {"downAfter": 1, "upAfter": 1}})"));
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon({"--reconcile-interval", "0", "--resync-interval", "3600"});
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  JournalEntry entry;
+  entry.key = ResetKey(vfs0_[1]);
+  entry.boot_id = BootId(root_).value();
+  AttachedLink link;
+  link.device = vfs0_[1];
+  link.pod_name = link.host_name = "pf0v1";
+  entry.links.push_back(link);
+  ASSERT_TRUE(Journal(root_).Write(entry));
+  sysfs_.Unbind(vfs0_[1]);
+  daemon->Signal(SIGHUP);
+  // A second later: a look at the node is over by then.
+  sysfs_.Write("/sys/class/net/pf1/carrier", "0\n");
+  const auto healthy = [&] {
+    const auto devices = kubelet.Present(kResource);
+    return std::count_if(devices.begin(), devices.end(), [](const auto& device) { return device.healthy; });
+  };
+  ASSERT_TRUE(Eventually([&] { return healthy() == 4; })) << daemon->err();
+  EXPECT_EQ(kubelet.Present(kResource).size(), 8U) << daemon->err();
+
+  ASSERT_TRUE(Journal(root_).Remove(entry));
+  EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// A port of the host without a cable is no news.
+TEST_F(KubeletTest, WatchesTheHealthOfWhatItGivesOut) {
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "eno2", .numa_node = 1});
+  const auto others = sysfs_.AddVfs("0000:c3:00.0", 2);
+  sysfs_.Write("/sys/class/net/eno2/carrier", "0\n");
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  const auto watched = [&] {
+    std::set<std::string> ids;
+    const auto state = ReadHealthState(root_);
+    if (!state || !*state) return ids;
+    for (const DeviceHealth& device : (*state)->devices) ids.insert(device.id);
+    return ids;
+  };
+  ASSERT_TRUE(Eventually([&] { return !watched().empty(); })) << daemon->err();
+  std::set<std::string> expected = {kPf0, kPf1};
+  expected.insert(vfs0_.begin(), vfs0_.end());
+  expected.insert(vfs1_.begin(), vfs1_.end());
+  EXPECT_EQ(watched(), expected);
+  EXPECT_EQ(others.size(), 2U);
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// A driver whose attributes take long to read, as while its firmware hangs.
+TEST_F(KubeletTest, WhatHasGoneIsToldBeforeHealthIsAsked) {
+  sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "health": {"intervalSeconds": 3600})"));
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  const auto daemon = RunDaemon({"--resync-interval", "3600"});
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  ASSERT_TRUE(Eventually([&] { return Exists(root_.Path("/run/railhead/health.json")); }));
+  const std::string carrier = std::filesystem::canonical(root_.Path("/sys/class/net/pf0/carrier"));
+  std::filesystem::remove(carrier);
+  ASSERT_EQ(::mkfifo(carrier.c_str(), 0600), 0);
+  UniqueFd answer(::open(carrier.c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC));
+  ASSERT_TRUE(answer.valid());
+  sysfs_.Unbind(vfs0_[1]);
+  daemon->Signal(SIGHUP);
+  EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
+  // A pipe with a writer, who says nothing yet: whoever reads it waits.
+  EXPECT_TRUE(Eventually([&] { return daemon->HasOpen(carrier); })) << "nobody has asked";
+  EXPECT_EQ(kubelet.Present(kResource).size(), 7U);
+  std::filesystem::remove(carrier);
+  sysfs_.Write("/sys/class/net/pf0/carrier", "1\n");
+  answer = UniqueFd();
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// In a sandbox without the netlink family.
+TEST_F(KubeletTest, LooksOftenInsteadAndSaysSo) {
+  DeviceManager kubelet(directory_);
+  ASSERT_TRUE(kubelet.Start());
+  std::unique_ptr<Child> daemon;
+  bool refused = false;
+  std::thread([&] {
+    refused = RefuseUevents();
+    daemon = RunDaemon({"--resync-interval", "3600"});
+  }).join();
+  ASSERT_TRUE(refused);
+  ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
+  const auto logged = [&](const std::string& text) {
+    std::size_t times = 0;
+    const std::string log = daemon->err();
+    for (auto at = log.find(text); at != std::string::npos; at = log.find(text, at + 1)) ++times;
+    return times;
+  };
+  EXPECT_TRUE(Eventually([&] { return logged("changes of the hardware are found late") == 1; }))
+      << daemon->err();
+  // Nobody tells of it.
+  sysfs_.Unbind(vfs0_[1]);
+  EXPECT_TRUE(Eventually([&] { return kubelet.Present(kResource).size() == 7; })) << daemon->err();
+  EXPECT_EQ(logged("changes of the hardware are found late"), 1U) << "once";
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+}  // namespace
+}  // namespace railhead::testing

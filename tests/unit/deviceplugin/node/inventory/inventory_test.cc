@@ -1,0 +1,307 @@
+#include "deviceplugin/node/inventory/inventory.h"
+
+#include <sys/socket.h>
+
+#include <array>
+#include <filesystem>
+
+#include "cni/state/journal.h"
+#include "deviceplugin/node/inventory/pf_memory.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "tests/support/daemon/two_rails.h"
+#include "tests/support/fake_kernel/fake_kernel.h"
+
+namespace railhead::testing {
+namespace {
+
+class InventoryTest : public TwoRails {};
+
+TEST_F(InventoryTest, ListsPfsWithTheirVfsInOrder) {
+  const auto inventory = Look();
+  std::vector<std::string> ids;
+  for (const NicFunction& function : inventory->functions) ids.push_back(function.id);
+  std::vector<std::string> expected = {kPf0};
+  expected.insert(expected.end(), vfs0_.begin(), vfs0_.end());
+  expected.emplace_back(kPf1);
+  expected.insert(expected.end(), vfs1_.begin(), vfs1_.end());
+  EXPECT_EQ(ids, expected);
+  EXPECT_EQ(inventory->rail_pfs, (std::vector<std::string>{kPf0, kPf1}));
+  const NicFunction* vf = inventory->Find(vfs1_[2]);
+  ASSERT_NE(vf, nullptr);
+  EXPECT_EQ(vf->vf_index, 2);
+  EXPECT_EQ(vf->pf.ToString(), kPf1);
+  EXPECT_EQ(vf->pf_name, "pf1");
+  EXPECT_EQ(vf->numa_node, 1);
+  EXPECT_EQ(vf->rdma_device, "pf1_rdma2");
+  EXPECT_EQ(vf->link_type, "ether");
+  EXPECT_TRUE(vf->is_rdma);
+  EXPECT_EQ(inventory->Find(kPf0)->vf_count, 4);
+  EXPECT_EQ(inventory->Find("0000:99:00.0"), nullptr);
+}
+
+TEST_F(InventoryTest, AVfInAPodKeepsThePfsKind) {
+  sysfs_.MoveToPod(vfs0_[1]);
+  sysfs_.Remove("/sys/bus/pci/devices/" + vfs0_[1] + "/infiniband");  // exclusive mode
+  const auto inventory = Look();
+  const NicFunction* vf = inventory->Find(vfs0_[1]);
+  EXPECT_EQ(vf->link_type, "ether");
+  EXPECT_TRUE(vf->is_rdma);
+  EXPECT_EQ(vf->rdma_device, "");
+}
+
+TEST_F(InventoryTest, AnUnboundVfHasNoRdma) {
+  sysfs_.Unbind(vfs0_[1]);
+  const auto inventory = Look();
+  EXPECT_FALSE(inventory->Find(vfs0_[1])->is_rdma);
+  EXPECT_EQ(inventory->Find(vfs0_[1])->driver, "");
+}
+
+TEST_F(InventoryTest, WhatTheHostNeedsIsFoundThroughItsUppers) {
+  sysfs_.AddVirtualNetdev("bond0");
+  sysfs_.AddVirtualNetdev("br0");
+  sysfs_.AddUpper("pf1", "bond0");
+  sysfs_.AddUpper("bond0", "br0");
+  const auto through_bridge = Look({{"br0"}});
+  EXPECT_TRUE(through_bridge->Find(kPf1)->used_by_host);
+  EXPECT_EQ(through_bridge->Find(kPf1)->used_by_host_through, "br0");
+  EXPECT_FALSE(through_bridge->Find(kPf0)->used_by_host);
+  EXPECT_FALSE(through_bridge->Find(vfs1_[0])->used_by_host) << "the VFs of such a PF may be given out";
+  const auto direct = Look({{"pf0v3"}});
+  EXPECT_TRUE(direct->Find(vfs0_[3])->used_by_host);
+  EXPECT_FALSE(direct->Find(kPf0)->used_by_host);
+}
+
+TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
+  sysfs_.MoveToPod(kPf1);
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "");
+  JournalEntry entry;
+  entry.key = {"net", "container", "net1"};
+  entry.phase = Phase::kDone;
+  entry.boot_id = BootId(root_).value();
+  AttachedLink link;
+  link.device = kPf1;
+  link.host_name = "pf1";
+  link.pod_name = "net1";
+  entry.links.push_back(link);
+  ASSERT_TRUE(Journal(root_).Write(entry));
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+}
+
+// As another CNI plugin does it, of which the journal knows nothing.
+TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
+  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kPf1 + "/infiniband");  // exclusive mode
+  const auto away = Look();
+  const NicFunction* pf = away->Find(kPf1);
+  EXPECT_EQ(pf->pf_name, "pf1");
+  EXPECT_EQ(pf->link_type, "ether");
+  EXPECT_TRUE(pf->is_rdma);
+  EXPECT_EQ(pf->rdma_device, "") << "that is not here";
+  EXPECT_EQ(away->Find(vfs1_[0])->pf_name, "pf1");
+  EXPECT_EQ(away->Find(kPf0)->pf_name, "pf0");
+  // What is remembered is not lost by looking again.
+  ASSERT_TRUE(RememberPfs(root_, *away));
+  EXPECT_EQ(*Look()->Find(kPf1), *pf);
+}
+
+TEST_F(InventoryTest, ANameThatAnotherDeviceHasByNowIsNotThePfs) {
+  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "pf1"});
+  const auto away = Look();
+  EXPECT_EQ(away->Find(kPf1)->pf_name, "");
+  EXPECT_EQ(away->Find("0000:c3:00.0")->pf_name, "pf1");
+  EXPECT_EQ(away->Find(kPf1)->link_type, "ether");
+  ASSERT_TRUE(RememberPfs(root_, *away));
+  sysfs_.MoveToPod("0000:c3:00.0");
+  sysfs_.Unbind("0000:c3:00.0");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+}
+
+TEST_F(InventoryTest, WhatWasSeenOfAPfGoesWithItsDriverItsKindAndItself) {
+  ASSERT_TRUE(RememberPfs(root_, *Look()));
+  const std::string driver = std::string("/sys/bus/pci/devices/") + kPf1 + "/driver";
+  sysfs_.MoveToPod(kPf1);
+  sysfs_.Link(driver, "../../../bus/pci/drivers/vfio-pci");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << "another driver";
+  sysfs_.Link(driver, "../../../bus/pci/drivers/mlx5_core");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
+  sysfs_.Write("/sys/class/infiniband/mlx5_1/ports/1/link_layer", "InfiniBand\n");
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << "another kind";
+  sysfs_.Write("/sys/class/infiniband/mlx5_1/ports/1/link_layer", "Ethernet\n");
+  // Gone from the bus for one look.
+  Inventory without = *Look();
+  std::erase_if(without.functions,
+                [](const NicFunction& function) { return function.pf.ToString() == kPf1; });
+  ASSERT_TRUE(RememberPfs(root_, without));
+  EXPECT_EQ(Look()->Find(kPf1)->pf_name, "");
+}
+
+TEST_F(InventoryTest, AMemoryThatCannotBeReadIsNone) {
+  for (const char* text : {"", "{", "[]", R"({"version": 2, "pfs": []})",
+                           R"({"version": 1, "pfs": [{"pf": "0000:83:00.0", "driver": 7}]})"}) {
+    sysfs_.Write("/run/railhead/pfs.json", text);
+    sysfs_.MoveToPod(kPf1);
+    EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << text;
+    EXPECT_TRUE(RememberPfs(root_, *Look())) << text;
+  }
+  EXPECT_EQ(Look()->Find(kPf0)->pf_name, "pf0");
+}
+
+// What a read of one attribute can meet while its device comes and goes, or is broken.
+class BrokenFunctionTest : public InventoryTest {
+ protected:
+  using Break = void (*)(FakeSysfs& sysfs, const std::string& path);
+  static constexpr std::array<Break, 4> kBreaks = {
+      // As netdev_show answers of a device that is being unregistered: lo has no speed for anybody.
+      [](FakeSysfs& sysfs, const std::string& path) {
+        std::filesystem::create_symlink("/sys/class/net/lo/speed", sysfs.directory() + path);
+      },
+      [](FakeSysfs& sysfs, const std::string& path) { sysfs.Remove(path); },
+      [](FakeSysfs& sysfs, const std::string& path) { sysfs.Write(path + "/x", ""); },  // EISDIR
+      [](FakeSysfs& sysfs, const std::string& path) { sysfs.Write(path, "\x01?\n"); }};
+
+  // Paths of the attributes below a function's directory.
+  std::vector<std::string> AttributesOf(const std::string& bdf, const std::string& below = "") {
+    std::vector<std::string> paths;
+    const std::string top = sysfs_.directory();
+    const auto device = std::filesystem::canonical(top + "/sys/bus/pci/devices/" + bdf).string() + below;
+    if (!std::filesystem::exists(device)) return paths;
+    for (const auto& file : std::filesystem::recursive_directory_iterator(device)) {
+      if (file.is_regular_file() && !file.is_symlink())
+        paths.push_back(file.path().string().substr(std::filesystem::canonical(top).string().size()));
+    }
+    return paths;
+  }
+  // Breaks each attribute in each way, one at a time: those of `others` are listed as ever.
+  int BreakEach(const std::vector<std::string>& attributes, const std::vector<std::string>& others) {
+    const auto whole = Look();
+    int broken = 0;
+    for (const std::string& path : attributes) {
+      const auto text = ReadFile(sysfs_.directory() + path);
+      for (const Break how : kBreaks) {
+        // Kernels without NUMA have none: the other VFs of the PF are taken to be like the first.
+        if (how == kBreaks[1] && path.ends_with("/numa_node")) continue;
+        sysfs_.Remove(path);
+        how(sysfs_, path);
+        SCOPED_TRACE(path);
+        const auto found = Discover(root_, {});
+        EXPECT_TRUE(found) << Describe(found.error());
+        if (!found) return broken;
+        for (const std::string& id : others) {
+          const NicFunction* function = (*found)->Find(id);
+          EXPECT_TRUE(function != nullptr && *function == *whole->Find(id)) << id;
+        }
+        EXPECT_EQ((*found)->rail_pfs, whole->rail_pfs) << "positions mean the same PFs";
+        sysfs_.Remove(path);
+        sysfs_.Write(path, **text);
+        ++broken;
+      }
+    }
+    return broken;
+  }
+};
+
+TEST_F(BrokenFunctionTest, AVfCostsOnlyItself) {
+  const auto whole = Look();
+  for (const std::string& vf : {vfs0_[0], vfs0_[2], vfs1_[3]}) {
+    std::vector<std::string> others;
+    for (const NicFunction& function : whole->functions) {
+      if (function.id != vf && function.id != whole->Find(vf)->pf.ToString()) others.push_back(function.id);
+    }
+    EXPECT_GT(BreakEach(AttributesOf(vf), others), 40) << vf;
+  }
+}
+
+TEST_F(BrokenFunctionTest, ThePortOfAPfCostsOnlyItsRail) {
+  auto attributes = AttributesOf(kPf0, "/net");
+  for (const std::string& path : AttributesOf(kPf0, "/infiniband")) attributes.push_back(path);
+  std::vector<std::string> others = vfs1_;
+  others.emplace_back(kPf1);
+  EXPECT_GT(BreakEach(attributes, others), 20);
+}
+
+// Gone is no trouble; what is broken is reported.
+TEST_F(BrokenFunctionTest, WhatGoesIsNotReportedAndWhatIsBrokenIs) {
+  const std::string type = "/sys/class/net/pf0v1/type";
+  sysfs_.Remove(type);
+  kBreaks[0](sysfs_, type);
+  auto inventory = Look();
+  EXPECT_NE(inventory->Find(vfs0_[1]), nullptr);
+  EXPECT_TRUE(inventory->unreadable.empty());
+  sysfs_.Remove(type);
+  kBreaks[2](sysfs_, type);
+  inventory = Look();
+  EXPECT_EQ(inventory->Find(vfs0_[1]), nullptr);
+  ASSERT_EQ(inventory->unreadable.size(), 1U);
+  EXPECT_EQ(inventory->unreadable.begin()->first.ToString(), vfs0_[1]);
+}
+
+// As ADD has it (RefuseIfHostUses): what is offered and then refused would fail every pod.
+TEST(HostNetwork, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
+  FakeSysfs sysfs;
+  FakeKernel kernel(sysfs);
+  (void)kernel.AddPf({.address = kPf0, .netdev = "pf0"});
+  (void)kernel.AddPf({.address = kPf1, .netdev = "pf1"});
+  (void)kernel.AddPf({.address = "0000:c3:00.0", .netdev = "pf2"});
+  const auto host = kernel.HostNetns();
+  ASSERT_TRUE(host);
+  const auto route = kernel.OpenRoute(*host);
+  ASSERT_TRUE(route);
+  const auto netdevs = [&] { return ReadHostNetwork(**route).value().netdevs; };
+  const std::set<std::string> only_pf0 = {"pf0"};
+  const int pf0 = (*route)->FindLink("pf0").value().value().index;
+  // A link-local address of IPv4 is one that somebody gave; of IPv6 every link has one.
+  for (const char* address : {"192.0.2.10/24", "169.254.0.10/16", "fd00::7/64"}) {
+    ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse(address)));
+    EXPECT_EQ(netdevs(), only_pf0) << address;
+    ASSERT_TRUE((*route)->DeleteAddress(pf0, *IpPrefix::Parse(address)).value());
+  }
+  ASSERT_TRUE((*route)->AddAddress(pf0, *IpPrefix::Parse("fe80::7/64")));
+  EXPECT_TRUE(netdevs().empty());
+
+  FakeNamespace& state = *kernel.state().Namespace(kHost);
+  for (const std::uint32_t table : {254U, 101U}) {
+    Route of_host;
+    of_host.destination = *IpPrefix::Parse("0.0.0.0/0");
+    of_host.link = pf0;
+    of_host.table = table;
+    state.routes = {of_host};
+    EXPECT_EQ(netdevs(), only_pf0) << "table " << table;
+  }
+  state.routes.clear();
+  for (std::string Rule::*name : {&Rule::iif, &Rule::oif}) {
+    Rule rule;
+    rule.family = AF_INET;
+    rule.*name = "pf0";
+    rule.table = 100;
+    state.rules = {rule};
+    EXPECT_EQ(netdevs(), only_pf0);
+  }
+}
+
+// Pods come and go while the host's devices are listed.
+TEST(HostNetwork, DevicesThatVanishMeanwhileAreNobodys) {
+  FakeSysfs sysfs;
+  FakeKernel kernel(sysfs);
+  (void)kernel.AddPf({.address = kPf0, .netdev = "pf0"});
+  (void)kernel.AddPf({.address = kPf1, .netdev = "pf1"});
+  const auto route = kernel.OpenRoute(*kernel.HostNetns());
+  ASSERT_TRUE(route);
+  Route default_route;
+  default_route.gateway = IpAddress::Parse("169.254.0.1");
+  default_route.link = (*route)->FindLink("pf1").value().value().index;
+  ASSERT_TRUE((*route)->AddAddress(default_route.link, *IpPrefix::Parse("169.254.0.10/16")));
+  ASSERT_TRUE((*route)->AddRoute(default_route));
+  kernel.FailEvery("ListAddresses", ENODEV);
+  const auto host = ReadHostNetwork(**route);
+  ASSERT_TRUE(host) << Describe(host.error());
+  EXPECT_EQ(host->netdevs, (std::set<std::string>{"pf1"})) << "what is needed for its route is seen without";
+  kernel.FailEvery("ListAddresses", EPERM);
+  EXPECT_FALSE(ReadHostNetwork(**route)) << "what cannot be told must not be taken for unused";
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,326 @@
+#include "deviceplugin/services/health/monitor.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/unit/deviceplugin/services/health/support.h"
+
+namespace railhead::testing {
+namespace {
+
+// A PF, a VF of it, and the monitor that sees them.
+class MonitorTest : public ::testing::Test {
+ protected:
+  void Use(HealthRules rules) { monitor_ = HealthMonitor(std::move(rules)); }
+
+  std::vector<HealthChange> See(const HealthSubject& subject, const Observation& seen, int second) {
+    return monitor_.Observe(subject, seen, At(second));
+  }
+  // The devices that became Healthy or Unhealthy.
+  std::vector<std::string> Flips(const HealthSubject& subject, const Observation& seen, int second) {
+    std::vector<std::string> flips;
+    for (const HealthChange& change : See(subject, seen, second)) {
+      if (change.flipped) flips.push_back((change.healthy ? "+" : "-") + change.device);
+    }
+    return flips;
+  }
+  bool IsHealthy(const std::string& id) { return monitor_.Find(id)->healthy; }
+
+  HealthMonitor monitor_{DefaultHealthRules()};
+};
+
+// How a rule is made to fire, and what is seen when all is well again.
+struct Case {
+  HealthRule rule;
+  HealthSubject subject;
+  std::vector<Observation> before;  // seen once each, first
+  Observation bad;
+  Observation good;
+};
+
+Observation Unbound() {
+  Observation seen;
+  seen.bound = false;
+  return seen;
+}
+
+Observation Gone() {
+  Observation seen = Unbound();
+  seen.present = false;
+  return seen;
+}
+
+Observation InitPort() {
+  Observation seen = GoodPf();
+  seen.port->state = PortState::kInit;
+  return seen;
+}
+
+Observation Failed() {
+  Observation seen = GoodPf();
+  seen.failed_reporters = {"fw_fatal"};
+  return seen;
+}
+
+Observation Count(HealthRule rule, const std::string& name, std::uint64_t value) {
+  return WithCounter(GoodPf(), rule, name, value);
+}
+
+std::vector<Case> Cases() {
+  using R = HealthRule;
+  const auto rising = [](R rule, const std::string& name, std::uint64_t to) {
+    return Case{rule, Pf(), {Count(rule, name, 7)}, Count(rule, name, to), Count(rule, name, to)};
+  };
+  return {{R::kLink, Pf(), {}, NoCarrier(GoodPf()), GoodPf()},
+          {R::kLink, Vf(), {}, NoCarrier(GoodVf()), GoodVf()},
+          {R::kRdmaPort, Pf(), {}, InitPort(), GoodPf()},
+          {R::kGone, Vf(), {}, Gone(), GoodVf()},
+          {R::kUnbound, Vf(), {}, Unbound(), GoodVf()},
+          rising(R::kAer, "aer_dev_fatal", 8),
+          rising(R::kAer, "aer_dev_nonfatal", 18),
+          {R::kDevlink, Pf(), {}, Failed(), GoodPf()},
+          rising(R::kErrorRate, "symbol_error", 128),
+          rising(R::kErrorRate, "link_error_recovery", 13),
+          rising(R::kErrorRate, "link_downed", 10),
+          rising(R::kErrorRate, "carrier_down_count", 10),
+          rising(R::kErrorRate, "local_link_integrity_errors", 8),
+          rising(R::kErrorRate, "excessive_buffer_overrun_errors", 8),
+          rising(R::kErrorRate, "port_xmit_discards", 6008),
+          rising(R::kPauseStorm, "tx_pause_storm_error_events", 8),
+          rising(R::kPauseStorm, "tx_pause_storm_warning_events", 13)};
+}
+
+TEST_F(MonitorTest, EachRuleFiresAndRecovers) {
+  for (const Case& one : Cases()) {
+    const HealthRules rules = Only(one.rule);
+    Use(rules);
+    const RuleSettings& settings = rules.Of(one.rule);
+    const std::string name = std::string(NameOf(one.rule)) + " of " + one.subject.id;
+    int second = 0;
+    for (const Observation& seen : one.before) EXPECT_TRUE(See(one.subject, seen, second++).empty()) << name;
+    EXPECT_EQ(Flips(one.subject, one.bad, second).empty(), settings.down_after.count() > 0) << name;
+    second += static_cast<int>(settings.down_after.count());
+    (void)See(one.subject, one.bad, second);
+    ASSERT_FALSE(IsHealthy(one.subject.id)) << name;
+    ASSERT_EQ(monitor_.Find(one.subject.id)->reasons.size(), 1U) << name;
+    EXPECT_EQ(monitor_.Find(one.subject.id)->reasons[0].rule, one.rule);
+    // Good once the window has passed, Healthy up_after later.
+    if (!settings.counters.empty()) second += 3600;
+    EXPECT_TRUE(See(one.subject, one.good, ++second).empty()) << name;
+    second += static_cast<int>(settings.up_after.count());
+    EXPECT_TRUE(See(one.subject, one.good, second - 1).empty()) << name;
+    EXPECT_EQ(Flips(one.subject, one.good, second), std::vector<std::string>{"+" + one.subject.id}) << name;
+    EXPECT_TRUE(monitor_.IsSettled(one.subject.id)) << name;
+  }
+}
+
+TEST_F(MonitorTest, ARuleThatIsOffSaysNothing) {
+  for (const Case& one : Cases()) {
+    HealthRules rules = DefaultHealthRules();
+    for (RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
+    for (const HealthRule rule : AllHealthRules()) rules.Of(rule).enabled = rule != one.rule;
+    // No carrier is told by the port, too.
+    if (one.rule == HealthRule::kLink) rules.Of(HealthRule::kRdmaPort).enabled = false;
+    Use(rules);
+    int second = 0;
+    for (const Observation& seen : one.before) (void)See(one.subject, seen, second++);
+    EXPECT_TRUE(See(one.subject, one.bad, second).empty()) << NameOf(one.rule);
+    EXPECT_TRUE(IsHealthy(one.subject.id)) << NameOf(one.rule);
+  }
+}
+
+TEST_F(MonitorTest, AShortFaultIsNone) {
+  (void)See(Pf(), GoodPf(), 0);
+  EXPECT_TRUE(See(Pf(), NoCarrier(GoodPf()), 5).empty());
+  EXPECT_TRUE(See(Pf(), NoCarrier(GoodPf()), 14).empty());
+  EXPECT_TRUE(See(Pf(), GoodPf(), 15).empty());
+  EXPECT_TRUE(See(Pf(), NoCarrier(GoodPf()), 20).empty()) << "counted anew";
+  EXPECT_TRUE(See(Pf(), NoCarrier(GoodPf()), 29).empty());
+  EXPECT_EQ(Flips(Pf(), NoCarrier(GoodPf()), 30), std::vector<std::string>{std::string("-") + kPf});
+}
+
+TEST_F(MonitorTest, AFlappingLinkStaysUnhealthyUntilItIsQuiet) {
+  (void)See(Pf(), NoCarrier(GoodPf()), 0);
+  (void)See(Pf(), NoCarrier(GoodPf()), 10);
+  ASSERT_FALSE(IsHealthy(kPf));
+  for (int second = 20; second < 600; second += 20) {
+    EXPECT_TRUE(See(Pf(), GoodPf(), second).empty());
+    EXPECT_TRUE(See(Pf(), NoCarrier(GoodPf()), second + 10).empty());
+  }
+  EXPECT_TRUE(See(Pf(), GoodPf(), 600).empty());
+  EXPECT_TRUE(See(Pf(), GoodPf(), 659).empty());
+  EXPECT_EQ(Flips(Pf(), GoodPf(), 660), std::vector<std::string>{std::string("+") + kPf});
+}
+
+// Too short each time for the link rule, which is why carrier_down_count is watched.
+TEST_F(MonitorTest, FlapsBetweenObservationsAreCounted) {
+  const auto flapped = [](std::uint64_t times) {
+    return Count(HealthRule::kErrorRate, "carrier_down_count", times);
+  };
+  EXPECT_TRUE(See(Pf(), flapped(1), 0).empty());
+  EXPECT_TRUE(See(Pf(), flapped(3), 30).empty());
+  EXPECT_EQ(Flips(Pf(), flapped(4), 60), std::vector<std::string>{std::string("-") + kPf});
+}
+
+TEST_F(MonitorTest, APfsTroubleReachesItsVfs) {
+  HealthSubject stranger = Vf("0000:83:02.0");
+  stranger.pf_id = "0000:83:00.0";
+  (void)See(Pf(), NoCarrier(GoodPf()), 0);
+  (void)See(Vf(), GoodVf(), 0);
+  (void)See(Vf(kVf2, true), Observation{}, 0);
+  (void)See(stranger, GoodVf(), 0);
+  EXPECT_EQ(
+      Flips(Pf(), NoCarrier(GoodPf()), 10),
+      (std::vector<std::string>{std::string("-") + kPf, std::string("-") + kVf, std::string("-") + kVf2}))
+      << "one in a pod, too";
+  EXPECT_TRUE(IsHealthy(stranger.id));
+  const HealthReason& reason = monitor_.Find(kVf)->reasons.at(0);
+  EXPECT_EQ(reason.device, kPf);
+  EXPECT_EQ(reason.text, "PF pf0 (0000:43:00.0) has no carrier");
+  EXPECT_TRUE(monitor_.IsSettled(kVf)) << "the trouble is not its own";
+  EXPECT_FALSE(monitor_.IsSettled(kPf));
+  // A VF that is made meanwhile.
+  EXPECT_EQ(Flips(Vf("0000:43:02.2"), GoodVf(), 12), std::vector<std::string>{"-0000:43:02.2"});
+  (void)See(Pf(), GoodPf(), 20);
+  EXPECT_EQ(Flips(Pf(), GoodPf(), 80).size(), 4U);
+  EXPECT_TRUE(IsHealthy(kVf));
+}
+
+TEST_F(MonitorTest, AVfsTroubleStaysItsOwn) {
+  (void)See(Pf(), GoodPf(), 0);
+  (void)See(Vf(kVf2), GoodVf(), 0);
+  (void)See(Vf(), NoCarrier(GoodVf()), 0);
+  EXPECT_EQ(Flips(Vf(), NoCarrier(GoodVf()), 10), std::vector<std::string>{std::string("-") + kVf});
+  EXPECT_TRUE(IsHealthy(kPf));
+  EXPECT_TRUE(IsHealthy(kVf2));
+}
+
+TEST_F(MonitorTest, VfCountIsTheVfsTrouble) {
+  Observation none = GoodPf();
+  none.vf_count = 0;
+  (void)See(Pf(), none, 0);
+  (void)See(Vf(), GoodVf(), 0);
+  EXPECT_EQ(Flips(Pf(), none, 2), std::vector<std::string>{std::string("-") + kVf});
+  EXPECT_TRUE(IsHealthy(kPf));
+  EXPECT_EQ(monitor_.Find(kVf)->reasons.at(0).rule, HealthRule::kVfCount);
+  EXPECT_EQ(Flips(Pf(), GoodPf(), 10), std::vector<std::string>{std::string("+") + kVf}) << "they are new";
+}
+
+// "A VF in a pod is in use, not unhealthy."
+TEST_F(MonitorTest, InAPod) {
+  (void)See(Vf(), GoodVf(), 0);
+  // The host sees neither its network device nor anything wrong.
+  for (int second = 5; second < 300; second += 5)
+    EXPECT_TRUE(See(Vf(kVf, true), Observation{}, second).empty());
+  // What was bad before is void at once.
+  (void)See(Vf(), NoCarrier(GoodVf()), 300);
+  (void)See(Vf(), NoCarrier(GoodVf()), 310);
+  ASSERT_FALSE(IsHealthy(kVf));
+  EXPECT_EQ(Flips(Vf(kVf, true), Observation{}, 311), std::vector<std::string>{std::string("+") + kVf});
+  // The driver unbound while a pod has it.
+  (void)See(Vf(kVf, true), Unbound(), 320);
+  EXPECT_EQ(Flips(Vf(kVf, true), Unbound(), 325), std::vector<std::string>{std::string("-") + kVf});
+  (void)See(Vf(kVf, true), Gone(), 330);
+  (void)See(Vf(kVf, true), Gone(), 332);
+  ASSERT_FALSE(IsHealthy(kVf));
+  EXPECT_EQ(monitor_.Find(kVf)->reasons.size(), 2U) << "unbound cannot be judged while it is gone: it stands";
+}
+
+TEST_F(MonitorTest, WhatCannotBeJudgedStandsAndItsTimesBeginAnew) {
+  (void)See(Pf(), NoCarrier(GoodPf()), 0);
+  (void)See(Pf(), NoCarrier(GoodPf()), 10);
+  (void)See(Pf(), GoodPf(), 20);  // good since 20
+  (void)See(Pf(), Gone(), 30);
+  (void)See(Pf(), Gone(), 500);
+  ASSERT_EQ(monitor_.Find(kPf)->reasons.size(), 3U);
+  (void)See(Pf(), GoodPf(), 501);
+  (void)See(Pf(), GoodPf(), 520);
+  EXPECT_EQ(monitor_.Find(kPf)->reasons.size(), 2U) << "gone is over, link and port are not";
+  EXPECT_EQ(Flips(Pf(), GoodPf(), 560).size(), 0U);
+  EXPECT_EQ(Flips(Pf(), GoodPf(), 561), std::vector<std::string>{std::string("+") + kPf});
+}
+
+TEST_F(MonitorTest, SeveralReasons) {
+  Use(Only(HealthRule::kLink));
+  HealthRules rules = Only(HealthRule::kLink);
+  rules.Of(HealthRule::kDevlink).enabled = true;
+  monitor_.SetRules(rules);
+  Observation both = NoCarrier(GoodPf());
+  both.failed_reporters = {"fw_fatal"};
+  (void)See(Pf(), both, 0);
+  auto changes = See(Pf(), both, 5);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_TRUE(changes[0].flipped);
+  changes = See(Pf(), both, 10);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_FALSE(changes[0].flipped) << "one more reason is told, the state is the same";
+  ASSERT_EQ(changes[0].started.size(), 1U);
+  EXPECT_EQ(changes[0].started[0].rule, HealthRule::kLink);
+  EXPECT_EQ(changes[0].reasons.size(), 2U);
+  EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kLink) << "in the order of the rules";
+  EXPECT_EQ(monitor_.Find(kPf)->since, At(5).wall);
+  (void)See(Pf(), NoCarrier(GoodPf()), 20);
+  changes = See(Pf(), NoCarrier(GoodPf()), 80);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_FALSE(changes[0].healthy);
+  ASSERT_EQ(changes[0].ended.size(), 1U);
+  EXPECT_EQ(changes[0].ended[0].rule, HealthRule::kDevlink);
+}
+
+TEST_F(MonitorTest, ACounterThatBeginsAnewIsNoRise) {
+  using R = HealthRule;
+  Use(Only(R::kAer));
+  EXPECT_TRUE(See(Pf(), Count(R::kAer, "aer_dev_fatal", 40), 0).empty());
+  EXPECT_TRUE(See(Pf(), Count(R::kAer, "aer_dev_fatal", 0), 30).empty()) << "the driver was bound anew";
+  EXPECT_TRUE(See(Pf(), Count(R::kAer, "aer_dev_fatal", 0), 60).empty());
+  EXPECT_EQ(Flips(Pf(), Count(R::kAer, "aer_dev_fatal", 1), 90),
+            std::vector<std::string>{std::string("-") + kPf});
+}
+
+TEST_F(MonitorTest, SlowRisesAreNoTrouble) {
+  using R = HealthRule;
+  Use(Only(R::kErrorRate));
+  // 100 an hour, below 120.
+  for (int hour = 0; hour < 6; ++hour) {
+    EXPECT_TRUE(See(Pf(),
+                    Count(R::kErrorRate, "symbol_error", std::uint64_t{100} * static_cast<unsigned>(hour)),
+                    hour * 3600)
+                    .empty());
+  }
+}
+
+TEST_F(MonitorTest, RulesChangeWhileRunning) {
+  (void)See(Pf(), NoCarrier(GoodPf()), 0);
+  (void)See(Pf(), NoCarrier(GoodPf()), 10);
+  ASSERT_FALSE(IsHealthy(kPf));
+  HealthRules off = DefaultHealthRules();
+  off.Of(HealthRule::kLink).enabled = false;
+  off.Of(HealthRule::kRdmaPort).enabled = false;
+  monitor_.SetRules(off);
+  EXPECT_FALSE(IsHealthy(kPf)) << "until it is observed";
+  EXPECT_EQ(Flips(Pf(), NoCarrier(GoodPf()), 15), std::vector<std::string>{std::string("+") + kPf});
+}
+
+TEST_F(MonitorTest, ForgottenDevicesBeginAnew) {
+  (void)See(Vf(), Gone(), 0);
+  (void)See(Vf(), Gone(), 2);
+  ASSERT_FALSE(IsHealthy(kVf));
+  EXPECT_FALSE(monitor_.KeepOnly({kVf, kPf}));
+  EXPECT_TRUE(monitor_.KeepOnly({kPf}));
+  EXPECT_EQ(monitor_.Find(kVf), nullptr);
+  EXPECT_TRUE(See(Vf(), GoodVf(), 3).empty());
+  EXPECT_TRUE(IsHealthy(kVf));
+}
+
+// The clock that people set does not end or begin anything.
+TEST_F(MonitorTest, OnlySteadyTimeCounts) {
+  HealthTime now = At(0);
+  (void)monitor_.Observe(Pf(), NoCarrier(GoodPf()), now);
+  now.wall += std::chrono::hours(24);
+  EXPECT_TRUE(monitor_.Observe(Pf(), NoCarrier(GoodPf()), now).empty());
+  now.wall -= std::chrono::hours(48);
+  now.steady += std::chrono::seconds(10);
+  EXPECT_FALSE(monitor_.Observe(Pf(), NoCarrier(GoodPf()), now).empty());
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,296 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "cni/state/journal.h"
+#include "netns/base/node.h"
+#include "tests/unit/deviceplugin/services/health/watch_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kStatePath = "/run/railhead/health.json";
+
+TEST_F(WatchTest, WellIsQuiet) {
+  EXPECT_TRUE(Run(0, 120).empty());
+  for (const char* id : {kPf, kVf, kVf2}) EXPECT_TRUE(watch_->IsHealthy(id));
+  EXPECT_TRUE(watch_->IsHealthy("0000:99:00.0")) << "never heard of";
+  const HealthState state = State();
+  EXPECT_EQ(state.devices.size(), 3U);
+  EXPECT_TRUE(state.history.empty());
+}
+
+TEST_F(WatchTest, ACutCableAndItsRepair) {
+  in_use_ = {kVf2};
+  sysfs_.MoveToPod(kVf2);
+  ASSERT_TRUE(Run(0, 5).empty());
+  CutPf();
+  EXPECT_EQ(Run(10, 20).size(), 3U);
+  for (const char* id : {kPf, kVf, kVf2}) EXPECT_FALSE(watch_->IsHealthy(id));
+  const auto reasons = watch_->Reasons(kVf);
+  ASSERT_EQ(reasons.size(), 2U);
+  EXPECT_EQ(reasons[0].text, "PF pf0 (0000:43:00.0) has no carrier");
+  EXPECT_EQ(reasons[1].rule, HealthRule::kRdmaPort);
+  RestorePf();
+  EXPECT_TRUE(Run(25, 80).empty());
+  EXPECT_EQ(Run(85, 85).size(), 3U);
+  EXPECT_TRUE(watch_->IsHealthy(kVf2));
+  const HealthState state = State();
+  ASSERT_EQ(state.history.size(), 2U);
+  EXPECT_EQ(state.history[0].vfs, 2U);
+  EXPECT_FALSE(state.history[0].healthy);
+  EXPECT_TRUE(state.history[1].healthy);
+}
+
+TEST_F(WatchTest, ADeadRailIsOutUntilProbesHaveBeenWellForLong) {
+  using State = ObservedRail::State;
+  State state = State::kAlive;
+  const auto rails = [&state](const std::string& pf) -> std::optional<ObservedRail> {
+    EXPECT_EQ(pf, kPf);
+    return ObservedRail{state, state == State::kDead ? "silent: node1" : ""};
+  };
+  HealthRules rules = DefaultHealthRules();
+  watch_->SetRails(rails);
+  state = State::kDead;
+  EXPECT_TRUE(Run(0, 60).empty()) << "off by default";
+  rules.Of(HealthRule::kUnreachable).enabled = true;
+  Restart(rules);
+  watch_->SetRails(rails);
+  EXPECT_EQ(Run(65, 70).size(), 3U) << "its VFs go with the PF";
+  EXPECT_EQ(watch_->Reasons(kVf).at(0).text,
+            "the rail of PF pf0 (0000:43:00.0) reaches nothing: silent: node1");
+  // Two minutes of rounds that were well, in a row, and no less.
+  state = State::kAlive;
+  EXPECT_TRUE(Run(75, 180).empty());
+  state = State::kUnknown;
+  EXPECT_TRUE(Run(185, 900).empty()) << "what is not known is no proof";
+  state = State::kAlive;
+  EXPECT_TRUE(Run(905, 1020).empty());
+  EXPECT_EQ(Run(1025, 1025).size(), 3U);
+  EXPECT_TRUE(watch_->IsHealthy(kVf));
+}
+
+TEST_F(WatchTest, TheStateIsTakenUpAgain) {
+  CutPf();
+  Run(0, 10);
+  const HealthState before = State();
+  Restart();
+  EXPECT_FALSE(watch_->IsHealthy(kVf)) << "before the first tick";
+  EXPECT_EQ(watch_->Reasons(kVf).size(), 2U);
+  EXPECT_TRUE(Run(100, 130).empty()) << "what is known is not told again";
+  EXPECT_EQ(State(), before);
+  RestorePf();
+  EXPECT_EQ(Run(135, 200).size(), 3U);
+}
+
+TEST_F(WatchTest, ADamagedStateIsToldAndWrittenAnew) {
+  sysfs_.Write(kStatePath, "{");
+  Restart();
+  HealthTick tick = Tick(0);
+  ASSERT_EQ(tick.problems.size(), 1U);
+  EXPECT_NE(tick.problems[0].message.find("taking up the health of an earlier process"), std::string::npos);
+  EXPECT_TRUE(Tick(5).problems.empty());
+  EXPECT_EQ(State().devices.size(), 3U);
+}
+
+TEST_F(WatchTest, AProblemIsToldOnceUntilItIsOver) {
+  source_->error = Error{ErrorCode::kIo, "broken", "", 0};
+  EXPECT_EQ(Tick(0).problems.size(), 2U) << "devlink and ethtool";
+  EXPECT_TRUE(Tick(5).problems.empty());
+  source_->error.reset();
+  EXPECT_TRUE(Tick(10).problems.empty());
+  source_->error = Error{ErrorCode::kIo, "broken", "", 0};
+  EXPECT_EQ(Tick(15).problems.size(), 1U) << "devlink; counters are not due";
+}
+
+// Counters are read less often than all else.
+TEST_F(WatchTest, AProblemThatLastsIsNotToldWheneverItIsMetAgain) {
+  source_->error = Error{ErrorCode::kIo, "broken", "", 0};
+  EXPECT_EQ(Tick(0).problems.size(), 2U) << "devlink and ethtool";
+  for (int second = 5; second <= 90; second += 5) EXPECT_TRUE(Tick(second).problems.empty()) << second;
+  source_->error.reset();
+  EXPECT_TRUE(Run(95, 120).empty());
+  source_->error = Error{ErrorCode::kIo, "broken", "", 0};
+  EXPECT_EQ(Tick(125).problems.size() + Tick(150).problems.size(), 2U) << "it had been over";
+}
+
+TEST_F(WatchTest, AStateThatCannotBeSavedIsToldAndTriedAgain) {
+  sysfs_.Write("/run/railhead", "a file");
+  const HealthTick tick = Tick(0);
+  ASSERT_EQ(tick.problems.size(), 2U);
+  EXPECT_NE(tick.problems[0].message.find("saving health"), std::string::npos);
+  EXPECT_NE(tick.problems[1].message.find("keeping what was observed"), std::string::npos);
+  EXPECT_TRUE(watch_->IsHealthy(kPf));
+  std::filesystem::remove(sysfs_.directory() + "/run/railhead");
+  EXPECT_TRUE(Tick(5).problems.empty());
+  EXPECT_EQ(State().devices.size(), 3U);
+}
+
+TEST_F(WatchTest, TheFileIsWrittenOnlyForChanges) {
+  Run(0, 10);
+  sysfs_.Remove(kStatePath);
+  Run(15, 60);
+  EXPECT_FALSE(std::filesystem::exists(sysfs_.directory() + kStatePath));
+  CutPf();
+  Run(65, 75);
+  EXPECT_TRUE(std::filesystem::exists(sysfs_.directory() + kStatePath));
+}
+
+// VFs that are well are read seldom, those that are not at every tick.
+TEST_F(WatchTest, CadenceOfVfs) {
+  Run(0, 0);
+  sysfs_.Unbind(kVf);
+  EXPECT_TRUE(Run(5, 55).empty()) << "not due";
+  EXPECT_TRUE(Run(60, 60).empty()) << "seen, for less than downAfter";
+  const auto changes = Run(65, 65);
+  ASSERT_EQ(changes.size(), 1U);
+  EXPECT_EQ(changes[0].device, kVf);
+  EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kUnbound);
+}
+
+TEST_F(WatchTest, HurryReadsAll) {
+  Run(0, 0);
+  sysfs_.Unbind(kVf);  // comes before the removal
+  sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kVf);
+  watch_->Hurry();
+  EXPECT_TRUE(Tick(1).changes.empty());
+  EXPECT_EQ(Tick(3).changes.size(), 1U);
+  EXPECT_FALSE(watch_->IsHealthy(kVf));
+}
+
+TEST_F(WatchTest, CountersAreReadSeldomAndCountEverywhere) {
+  const std::string path = "/sys/class/infiniband/mlx5_0/ports/1/counters/local_link_integrity_errors";
+  sysfs_.Write(path, "3\n");
+  Run(0, 5);
+  sysfs_.Write(path, "4\n");
+  EXPECT_TRUE(Run(10, 25).empty()) << "not due";
+  EXPECT_EQ(Run(30, 30).size(), 3U);
+  EXPECT_EQ(watch_->Reasons(kVf).at(0).counter, "local_link_integrity_errors");
+  source_->statistics["pf0"]["tx_pause_storm_error_events"] = 1;
+  Run(35, 60);
+  source_->statistics["pf0"]["tx_pause_storm_error_events"] = 2;
+  Run(65, 90);
+  EXPECT_EQ(watch_->Reasons(kVf).size(), 2U);
+}
+
+TEST_F(WatchTest, DevlinkReporters) {
+  Run(0, 0);
+  source_->failed[kPf] = {"fw_fatal"};
+  EXPECT_EQ(Run(5, 10).size(), 3U);
+  EXPECT_EQ(watch_->Reasons(kVf2).at(0).rule, HealthRule::kDevlink);
+}
+
+TEST_F(WatchTest, VfsWithoutTheirPfInTheInventory) {
+  functions_.erase(functions_.begin());
+  Run(0, 0);
+  CutPf();
+  EXPECT_EQ(Run(5, 15).size(), 3U) << "the PF is watched all the same";
+  RestorePf();
+  Run(20, 80);
+  sysfs_.Write("/sys/bus/pci/devices/0000:43:00.0/sriov_numvfs", "0\n");
+  const auto changes = Run(85, 90);
+  ASSERT_EQ(changes.size(), 2U);
+  EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kVfCount);
+}
+
+TEST_F(WatchTest, WhatTheInventoryDropsIsForgotten) {
+  Run(0, 0);
+  functions_.pop_back();
+  EXPECT_TRUE(Run(5, 5).empty());
+  EXPECT_EQ(watch_->All().size(), 2U);
+  EXPECT_EQ(State().devices.size(), 2U);
+}
+
+// A driver that is away for a moment is no news; one that stays away is, and by its name.
+TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
+  HealthRules rules = DefaultHealthRules();
+  for (RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
+  Restart(rules);
+  Run(0, 5);
+  const std::string device = sysfs_.directory() + "/sys/bus/pci/devices/" + kVf;
+  JournalEntry entry;
+  entry.key = ResetKey(kVf);
+  entry.boot_id = BootId(sysfs_.root()).value();
+  AttachedLink link;
+  link.device = kVf;
+  link.pod_name = link.host_name = "pf0v0";
+  entry.links.push_back(link);
+  const auto reset = [&] {
+    ASSERT_TRUE(Journal(sysfs_.root()).Write(entry));
+    for (const char* gone : {"/driver", "/net"})
+      std::filesystem::rename(device + gone, device + gone + ".before");
+  };
+  const auto end = [&] {
+    for (const char* back : {"/driver", "/net"})
+      std::filesystem::rename(device + back + ".before", device + back);
+    ASSERT_TRUE(Journal(sysfs_.root()).Remove(entry));
+  };
+  reset();
+  watch_->Hurry();
+  EXPECT_TRUE(Run(10, 15).empty());
+  end();
+  EXPECT_TRUE(Run(20, 200).empty()) << "nothing is remembered of it";
+  reset();
+  EXPECT_TRUE(Run(205, 210).empty());
+  const auto changes = Run(215, 220);
+  ASSERT_FALSE(changes.empty());
+  EXPECT_FALSE(watch_->IsHealthy(kVf));
+  const auto reasons = watch_->Reasons(kVf);
+  ASSERT_FALSE(reasons.empty());
+  EXPECT_TRUE(std::any_of(reasons.begin(), reasons.end(), [](const HealthReason& reason) {
+    return reason.rule == HealthRule::kNotReady && reason.text.find("is being reset") != std::string::npos;
+  }));
+  end();
+  Run(225, 600);
+  EXPECT_TRUE(watch_->IsHealthy(kVf));
+}
+
+TEST_F(WatchTest, SubfunctionsHangOnTheirPf) {
+  functions_ = {Function(kPf), Function("mlx5_core.sf.2")};
+  sysfs_.Write("/sys/bus/auxiliary/devices/mlx5_core.sf.2/sfnum", "2\n");
+  sysfs_.Link("/sys/bus/auxiliary/devices/mlx5_core.sf.2/driver", "/sys/bus/auxiliary/drivers/mlx5_core.sf");
+  Run(0, 0);
+  CutPf();
+  EXPECT_EQ(Run(5, 15).size(), 2U);
+  EXPECT_FALSE(watch_->IsHealthy("mlx5_core.sf.2"));
+}
+
+TEST_F(WatchTest, NewRules) {
+  CutPf();
+  Run(0, 10);
+  ASSERT_FALSE(watch_->IsHealthy(kVf));
+  HealthRules rules = DefaultHealthRules();
+  rules.Of(HealthRule::kLink).enabled = rules.Of(HealthRule::kRdmaPort).enabled = false;
+  watch_->SetRules(rules);
+  EXPECT_EQ(Run(15, 15).size(), 3U);
+  EXPECT_TRUE(watch_->IsHealthy(kVf));
+  EXPECT_EQ(watch_->rules(), rules);
+}
+
+// Those who answer kubelet ask while a tick runs.
+TEST_F(WatchTest, AskedFromOtherThreads) {
+  std::atomic<bool> stop{false};
+  std::atomic<int> answers{0};
+  std::thread asking([&] {
+    while (!stop) {
+      (void)watch_->IsHealthy(kVf);
+      ++answers;
+      (void)watch_->Reasons(kVf);
+      (void)watch_->All();
+    }
+  });
+  for (int round = 0; round < 50; ++round) {
+    (round % 4 < 2) ? CutPf() : RestorePf();
+    Tick(round * 35);
+  }
+  while (answers == 0) std::this_thread::yield();
+  stop = true;
+  asking.join();
+  EXPECT_GT(answers, 0);
+}
+
+}  // namespace
+}  // namespace railhead::testing

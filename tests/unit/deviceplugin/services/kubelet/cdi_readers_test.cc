@@ -1,0 +1,156 @@
+// A container runtime's memory of CDI specs is behind /run/cdi by as long as its threads wait for a CPU.
+// PreStartContainer answers when it has caught up.
+#include <poll.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include "cni/state/cdi_spec.h"
+#include "cni/state/paths.h"
+#include "deviceplugin/services/kubelet/handlers.h"
+#include "netns/base/files.h"
+#include "netns/base/unique_fd.h"
+#include "tests/support/daemon/two_rails.h"
+
+namespace railhead::testing {
+namespace {
+
+using std::chrono::milliseconds;
+
+// As the CDI library does it: an event of the directory wakes a thread, which takes a mutex and reads all
+// specs. The thread is late by up to `latest`.
+class RuntimeStandIn {
+ public:
+  RuntimeStandIn(std::string directory, milliseconds latest)
+      : directory_(std::move(directory)), latest_(latest), inotify_(::inotify_init1(IN_CLOEXEC)) {
+    EXPECT_GE(::inotify_add_watch(inotify_.get(), directory_.c_str(), IN_MOVED_FROM | IN_DELETE), 0);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~RuntimeStandIn() {
+    stopped_ = true;
+    thread_.join();
+  }
+  RuntimeStandIn(const RuntimeStandIn&) = delete;
+  RuntimeStandIn& operator=(const RuntimeStandIn&) = delete;
+
+  // What CreateContainer finds of the file.
+  std::string SpecOf(const std::string& file) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    return specs_[file];
+  }
+
+ private:
+  void Run() {
+    std::array<char, 4096> events;
+    while (!stopped_) {
+      pollfd ready{inotify_.get(), POLLIN, 0};
+      if (::poll(&ready, 1, 10) != 1) continue;
+      if (::read(inotify_.get(), events.data(), events.size()) <= 0) return;
+      std::this_thread::sleep_for(latest_ * static_cast<int>(random_() % 4) / 3);
+      const std::lock_guard<std::mutex> lock(mutex_);
+      specs_.clear();
+      for (const auto& file : std::filesystem::directory_iterator(directory_)) {
+        if (file.path().extension() != ".json") continue;
+        specs_[file.path().filename()] = ReadFile(file.path()).value_or("").value_or("");
+      }
+    }
+  }
+
+  std::string directory_;
+  milliseconds latest_;
+  UniqueFd inotify_;
+  std::mt19937 random_{3};  // of the thread
+  std::mutex mutex_;
+  std::map<std::string, std::string> specs_;
+  std::atomic<bool> stopped_{false};
+  std::thread thread_;
+};
+
+class CdiReadersTest : public TwoRails {
+ protected:
+  CdiReadersTest() { std::filesystem::create_directories(Directory()); }
+
+  std::string Directory() const { return paths::CdiDirectory(root_); }
+  // As ADD does it, each time another.
+  void WriteSpec(const std::string& id) {
+    const auto written = WriteCdiSpec(root_, {.name = id, .env = {"N=" + std::to_string(++number_)}});
+    ASSERT_TRUE(written) << Describe(written.error());
+  }
+  // In how many of the rounds a container would be refused, or get what is no longer true.
+  int Refused(int rounds, bool awaited) {
+    RuntimeStandIn runtime(Directory(), milliseconds(20));
+    int refused = 0;
+    for (int round = 0; round < rounds; ++round) {
+      const std::string& id = vfs0_[static_cast<std::size_t>(round) % vfs0_.size()];
+      WriteSpec(id);
+      const std::string path = paths::CdiSpec(root_, id);
+      if (awaited) {
+        EXPECT_EQ(AwaitCdiReader(root_, {id}, milliseconds(60'000)), true);
+      }
+      const std::string known = runtime.SpecOf(std::filesystem::path(path).filename());
+      refused += known == ReadFile(path).value().value() ? 0 : 1;
+      if (round % 3 == 0) {
+        EXPECT_EQ(RemoveCdiSpec(root_, id), true);
+      }
+    }
+    return refused;
+  }
+  // The answer to PreStartContainer, and whether it says that nobody read the specs.
+  std::optional<bool> PreStart(const std::string& more, const std::vector<std::string>& ids) {
+    v1beta1::PreStartContainerRequest request;
+    for (const std::string& id : ids) request.add_device_ids(id);
+    std::optional<bool> unread;
+    const auto answered = AnswerPreStart(
+        root_, *Pool(R"(, "handoff": "off")" + more), request,
+        [&](const ContainerCall& call) { unread = call.cdi_unread; }, milliseconds(50));
+    EXPECT_TRUE(answered) << Describe(answered.error());
+    return unread;
+  }
+
+ private:
+  int number_ = 0;
+};
+
+TEST_F(CdiReadersTest, NoContainerIsRefused) {
+  EXPECT_EQ(Refused(100, true), 0);
+  EXPECT_GT(Refused(100, false), 0) << "the stand-in is not late: the test shows nothing";
+}
+
+// One reading has all specs that were there.
+TEST_F(CdiReadersTest, AllDevicesOfAContainerAtOnce) {
+  RuntimeStandIn runtime(Directory(), milliseconds(20));
+  for (int round = 0; round < 20; ++round) {
+    for (const std::string& id : vfs0_) WriteSpec(id);
+    ASSERT_EQ(AwaitCdiReader(root_, vfs0_, milliseconds(60'000)), true);
+    for (const std::string& id : vfs0_) {
+      const std::string path = paths::CdiSpec(root_, id);
+      EXPECT_EQ(runtime.SpecOf(std::filesystem::path(path).filename()), ReadFile(path).value().value());
+    }
+  }
+}
+
+TEST_F(CdiReadersTest, ARuntimeThatReadsNoneIsReportedAndNotWaitedForAnyLonger) {
+  WriteSpec(vfs0_[0]);
+  EXPECT_EQ(PreStart(R"(, "delivery": "cdi")", {vfs0_[0]}), true);
+  RuntimeStandIn runtime(Directory(), milliseconds(0));
+  EXPECT_EQ(AwaitCdiReader(root_, {vfs0_[0]}, milliseconds(60'000)), true);
+}
+
+// Of another delivery, without a spec, without the directory.
+TEST_F(CdiReadersTest, WhatNamesNoCdiDeviceIsNotWaitedFor) {
+  WriteSpec(vfs0_[0]);
+  EXPECT_EQ(PreStart(R"(, "delivery": "mount")", {vfs0_[0]}), false);
+  EXPECT_EQ(PreStart(R"(, "delivery": "cdi")", {vfs0_[1]}), false);
+  std::filesystem::remove_all(Directory());
+  EXPECT_EQ(PreStart(R"(, "delivery": "cdi")", {vfs0_[1]}), false);
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,203 @@
+// Restarts of kubelet and of railheadd at every step of their protocol.
+#include <atomic>
+#include <condition_variable>
+#include <cstdlib>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "tests/support/daemon/restart_node.h"
+
+namespace railhead::testing {
+namespace {
+
+const char* NameOf(Step step) {
+  static constexpr const char* kNames[] = {"Register called",
+                                           "dialled back",
+                                           "Register answered",
+                                           "a list was taken",
+                                           "preferring",
+                                           "preferred",
+                                           "allocating",
+                                           "allocated",
+                                           "before PreStartContainer",
+                                           "after PreStartContainer"};
+  static_assert(std::size(kNames) == kSteps);
+  return kNames[static_cast<int>(step)];
+}
+
+// Calls `act` once, on a thread of its own, when kubelet comes to the N-th occurrence of a step. Who came
+// there goes on when `act` has begun: what is restarted waits for its threads.
+class Ambush {
+ public:
+  ~Ambush() { Finish(); }
+
+  void Lay(Step step, unsigned skip, std::function<void()> act) {
+    Finish();
+    const std::lock_guard<std::mutex> lock(mutex_);
+    step_ = step;
+    left_ = skip + 1;
+    act_ = std::move(act);
+    sprung_ = false;
+  }
+  [[nodiscard]] bool Sprung() const { return sprung_; }
+  // Whether it came to it; waits until `act` is done.
+  bool Finish() {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      left_ = 0;
+    }
+    if (thread_.joinable()) thread_.join();
+    return sprung_;
+  }
+  void At(Step step) {
+    std::unique_lock<std::mutex> lock(mutex_);
+    if (step != step_ || left_ == 0 || --left_ > 0) return;
+    sprung_ = true;
+    bool begun = false;
+    thread_ = std::thread([this, &begun] {
+      {
+        const std::lock_guard<std::mutex> begin(mutex_);
+        begun = true;
+        changed_.notify_all();
+      }
+      act_();
+    });
+    changed_.wait(lock, [&] { return begun; });
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  Step step_ = Step::kRegisterCalled;
+  unsigned left_ = 0;
+  std::function<void()> act_;
+  std::atomic<bool> sprung_{false};
+  std::thread thread_;
+};
+
+// By whether kubelet finds railheadd's sockets, or is called.
+class RestartTest : public RestartNode, public ::testing::WithParamInterface<bool> {
+ protected:
+  void SetUp() override {
+    if (GetParam()) UseRegistry();
+    KubeletOptions options;
+    options.at = [this](Step step, const std::string& /*resource*/) { ambush_.At(step); };
+    kubelet_ = MakeKubelet(std::move(options));
+    ASSERT_TRUE(kubelet_->Start());
+    StartDaemon();
+    ExpectWhole(kubelet_.get(), "at the start");
+  }
+
+  void StartDaemon() { daemon_ = RunDaemon({"--resync-interval", "3600", "--reconcile-interval", "0"}); }
+
+  void RestartKubelet(bool kill) {
+    if (kill) {
+      kubelet_->Kill();
+    } else {
+      kubelet_->Stop();
+    }
+    const auto started = kubelet_->Start();
+    EXPECT_TRUE(started) << Describe(started.error());
+  }
+
+  // kubelet's plugin watcher takes longer than a call.
+  static int Rounds(int called) {
+    const bool all = std::getenv("RAILHEAD_TESTS_ALL") != nullptr;
+    return (all || called < 100 ? called : called / 2) / (GetParam() ? 5 : 1);
+  }
+
+  // Brings kubelet to `step`, or past it when something intervenes.
+  void Provoke(Step step) {
+    if (step <= Step::kListTaken) return RestartKubelet(false);
+    const std::string uid = AdmitSomePod(kubelet_.get());
+    if (step < Step::kPreStarting) return;
+    // The gate is shut, as nothing is attached: what is asked for is an answer.
+    if (!uid.empty()) (void)kubelet_->PreStartPod(uid, "app");
+  }
+
+  // One round for each step: `act` happens there, and all must be well in the end.
+  int Sweep(int rounds, const std::function<void()>& act, const char* what) {
+    int sprung = 0;
+    for (int round = 0; round < rounds && !HasFailure(); ++round) {
+      const Step step = static_cast<Step>(round % kSteps);
+      while (Free(kRail0) < 2 || Free(kRail1) < 2 || Free(kPlain) < 2) RemoveSomePod(kubelet_.get());
+      ambush_.Lay(step, step <= Step::kListTaken ? Random(3) : 0, act);
+      Provoke(step);
+      // Not to be checked yet: the ambush may spring at any moment.
+      EXPECT_TRUE(Eventually([&] { return ambush_.Sprung() || IsWhole(kubelet_.get()); }));
+      sprung += ambush_.Finish() ? 1 : 0;
+      ExpectWhole(kubelet_.get(),
+                  std::string(what) + " when " + NameOf(step) + ", round " + std::to_string(round));
+    }
+    return sprung;
+  }
+
+  std::unique_ptr<Child> daemon_;
+  Ambush ambush_;
+  std::unique_ptr<DeviceManager> kubelet_;  // first to go: it calls the ambush
+};
+
+TEST_P(RestartTest, OfKubeletAtEveryStep) {
+  const int rounds = Rounds(200);
+  const int sprung = Sweep(
+      rounds, [this] { RestartKubelet(false); }, "kubelet stopped");
+  EXPECT_GT(sprung, rounds / 2) << "too few restarts have come about to say anything";
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  EXPECT_EQ(OurSockets(), 0U);
+}
+
+TEST_P(RestartTest, OfAKilledKubeletAtEveryStep) {
+  const int rounds = Rounds(100);
+  const int sprung = Sweep(
+      rounds, [this] { RestartKubelet(true); }, "kubelet killed");
+  EXPECT_GT(sprung, rounds / 2);
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  EXPECT_EQ(OurSockets(), 0U);
+}
+
+TEST_P(RestartTest, OfAKilledRailheaddAtEveryStep) {
+  const int rounds = Rounds(40);
+  const auto again = [this] {
+    daemon_->Kill();
+    StartDaemon();
+  };
+  const int sprung = Sweep(rounds, again, "railheadd killed");
+  EXPECT_GT(sprung, rounds / 2);
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  EXPECT_EQ(OurSockets(), 0U);
+}
+
+TEST_P(RestartTest, OfAStoppedRailheaddAtEveryStep) {
+  const int rounds = Rounds(30);
+  const auto again = [this] {
+    EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+    StartDaemon();
+  };
+  const int sprung = Sweep(rounds, again, "railheadd stopped");
+  EXPECT_GT(sprung, rounds / 2);
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  EXPECT_EQ(OurSockets(), 0U);
+}
+
+// Both at once, as when a node's services are all restarted.
+TEST_P(RestartTest, OfBothAtOnce) {
+  const int rounds = Rounds(20);
+  const auto both = [this] {
+    std::thread other([this] {
+      daemon_->Kill();
+      StartDaemon();
+    });
+    RestartKubelet(Random(2) == 0);
+    other.join();
+  };
+  EXPECT_GT(Sweep(rounds, both, "both killed"), rounds / 2);
+  EXPECT_EQ(daemon_->Stop(), 0) << daemon_->err();
+  EXPECT_EQ(OurSockets(), 0U);
+}
+
+INSTANTIATE_TEST_SUITE_P(Restarts, RestartTest, ::testing::Bool(),
+                         [](const auto& which) { return which.param ? "Found" : "Called"; });
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,94 @@
+// `railctl leaves` and `railctl node-facts` as processes.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/support/process.h"
+#include "tests/support/temp_root.h"
+#include "tests/unit/deviceplugin/services/lldp/support.h"
+
+namespace railhead::testing {
+namespace {
+
+using std::chrono::seconds;
+using Wall = std::chrono::system_clock;
+
+class LeavesCommandTest : public ::testing::Test {
+ protected:
+  ProcessOutput Run(std::vector<std::string> arguments, const std::string& input = "") {
+    arguments.insert(arguments.begin(), RAILCTL);
+    return RunProcess(arguments, {{"RAILHEAD_ROOT", temp_.directory()}}, input);
+  }
+  static LeafReport Report(const std::string& node, const std::string& leaf0, const std::string& leaf1) {
+    LeafReport report{node, Wall::now(), {RailOn("rail0", leaf0), RailOn("rail1", leaf1)}};
+    for (RailLeaf& rail : report.rails) {
+      if (!rail.neighbour) continue;
+      rail.neighbour->heard = Wall::now() - seconds(600);
+      rail.cabling = Cabling::kUnchecked;
+    }
+    return report;
+  }
+  void Save(const LeafReport& report) { ASSERT_TRUE(WriteLeafReport(temp_.root(), report)); }
+
+  TempRoot temp_;
+};
+
+TEST_F(LeavesCommandTest, ATable) {
+  LeafReport report = Report("n", "leaf0", "leaf1.dc");
+  report.rails[0].cabling = Cabling::kRight;
+  report.rails[1].carrier = false;
+  report.rails.push_back(RailOn("rail2", ""));
+  report.rails[2].pf = "";
+  report.rails[2].because = "this node has no PF for it";
+  Save(report);
+  const auto output = Run({"leaves"});
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_EQ(output.out,
+            "RAIL   PF   LEAF      PORT  AGE  CABLING\n"
+            "rail0  pf0  leaf0     swp1  10m  right\n"
+            "rail1  pf1  leaf1.dc  swp1  10m  unchecked (no carrier)\n"
+            "rail2  -    -         -     -    unknown: this node has no PF for it\n");
+  EXPECT_EQ(Run({"leaves", "--strict"}).status, 1) << "one is unknown";
+}
+
+TEST_F(LeavesCommandTest, WrongIsStatusOne) {
+  LeafReport report = Report("n", "leaf1", "leaf0");
+  report.rails[0].cabling = Cabling::kWrong;
+  report.rails[0].because = "swapped with rail1";
+  report.rails[0].others = {"stranger swp3"};
+  Save(report);
+  const auto output = Run({"leaves"});
+  EXPECT_EQ(output.status, 1);
+  EXPECT_NE(output.out.find("wrong: swapped with rail1; also heard: stranger swp3\n"), std::string::npos)
+      << output.out;
+  const auto json = nlohmann::json::parse(Run({"leaves", "--json"}).out);
+  EXPECT_EQ(json["rails"][0]["cabling"], "wrong");
+  EXPECT_EQ(json["rails"][0]["leaf"], "leaf1");
+}
+
+TEST_F(LeavesCommandTest, WithoutRailheadd) {
+  auto output = Run({"leaves"});
+  EXPECT_EQ(output.status, 1);
+  EXPECT_NE(output.err.find("is it running?"), std::string::npos) << output.err;
+  LeafReport report = Report("n", "leaf0", "leaf1");
+  report.time = Wall::now() - seconds(3600);
+  Save(report);
+  output = Run({"leaves"});
+  EXPECT_EQ(output.status, 1);
+  EXPECT_NE(output.err.find("railheadd does not run"), std::string::npos) << output.err;
+  EXPECT_NE(output.out.find("leaf0"), std::string::npos) << "it may be true all the same";
+}
+
+TEST_F(LeavesCommandTest, NodeFacts) {
+  EXPECT_EQ(Run({"node-facts"}).status, 1) << "there is no fabric";
+  temp_.Write("/etc/railhead/fabric.json", R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0"}]})");
+  const auto output = Run({"node-facts"});
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_NE(output.out.find("railhead.io/rails-complete=false\n"), std::string::npos) << output.out;
+  EXPECT_EQ(nlohmann::json::parse(Run({"node-facts", "--json"}).out)["railhead.io/network"], "none");
+  temp_.Write("/etc/railhead/fabric.json", "{");
+  EXPECT_EQ(Run({"node-facts"}).status, 3);
+}
+
+}  // namespace
+}  // namespace railhead::testing

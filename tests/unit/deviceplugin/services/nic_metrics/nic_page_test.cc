@@ -1,0 +1,162 @@
+// The page of NICs, as a strict reader takes it.
+#include "deviceplugin/services/nic_metrics/nic_page.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/metrics/documented_metrics.h"
+#include "tests/support/metrics/metrics_parser.h"
+
+namespace railhead::testing {
+namespace {
+
+NicSample Port() {
+  NicSample port;
+  port.device = "0000:43:00.0";
+  port.pf = "pf0";
+  port.rail = "rail0";
+  port.numa_node = 1;
+  port.driver = "mlx5_core";
+  port.traffic.emplace().rx_bytes = 5000;
+  port.traffic->rx_dropped = 3;
+  port.carrier = true;
+  port.speed = 50'000'000'000;
+  port.priorities = {{PriorityCounter::kPauseFrames, false, 3, 7},
+                     {PriorityCounter::kPauseMicroseconds, true, 3, 1'500'000},
+                     {PriorityCounter::kPauseFrames, true, std::nullopt, 4}};
+  return port;
+}
+
+NicSample VfInPod() {
+  NicSample vf;
+  vf.device = "0000:43:10.0";
+  vf.pf = "pf0";
+  vf.vf = 0;
+  vf.rail = "rail0";
+  vf.resource = "railhead.io/roce";
+  vf.owner = NicOwner{{"rails", "c1", "net1"}, "worker-3", "jobs", "net1", true};
+  vf.traffic.emplace().tx_packets = 12;
+  vf.by_pf.emplace().tx_bytes = 99;
+  vf.rdma_device = "mlx5_4";
+  vf.rdma_seen = true;
+  vf.rdma_active = true;
+  vf.rdma = {{"out_of_sequence", 17}, {"odd-name", 1}, {"odd.name", 2}};
+  return vf;
+}
+
+NicPageSources Sources() {
+  NicPageSources sources;
+  sources.report.nics = {Port(), VfInPod()};
+  sources.took = std::chrono::milliseconds(250);
+  return sources;
+}
+
+using Labels = std::map<std::string, std::string>;
+const Labels kPort = {{"device", "0000:43:00.0"}, {"pf", "pf0"}, {"rail", "rail0"}, {"numa_node", "1"}};
+const Labels kVf = {{"device", "0000:43:10.0"}, {"pf", "pf0"},       {"vf", "0"},          {"rail", "rail0"},
+                    {"namespace", "jobs"},      {"pod", "worker-3"}, {"interface", "net1"}};
+Labels With(Labels labels, const Labels& more) {
+  labels.insert(more.begin(), more.end());
+  return labels;
+}
+
+TEST(NicPageTest, TellsOfPortsAndOfNicsInPods) {
+  MetricsText page = ParseMetrics(NicPage(Sources(), ExpositionFormat::kText), false);
+  EXPECT_EQ(page.Value("railhead_nic_info", With(kPort, {{"driver", "mlx5_core"}})), 1);
+  EXPECT_EQ(page.Value("railhead_nic_carrier", kPort), 1);
+  EXPECT_EQ(page.Value("railhead_nic_carrier", kVf), 0);
+  EXPECT_EQ(page.Value("railhead_nic_speed_bytes", kPort), 5e10);
+  EXPECT_EQ(page.Value("railhead_nic_receive_bytes_total", kPort), 5000);
+  EXPECT_EQ(page.Value("railhead_nic_receive_drops_total", kPort), 3);
+  EXPECT_EQ(page.Value("railhead_nic_transmit_packets_total", kVf), 12);
+  EXPECT_EQ(page.Value("railhead_vf_transmit_bytes_total", kVf), 99);
+  EXPECT_EQ(page.Find("railhead_vf_transmit_bytes_total", kPort), nullptr);
+  const Labels received = {{"direction", "receive"}, {"priority", "3"}};
+  EXPECT_EQ(page.Value("railhead_nic_pause_frames_total", With(kPort, received)), 7);
+  EXPECT_EQ(page.Value("railhead_nic_pause_frames_total", With(kPort, {{"direction", "transmit"}})), 4);
+  const Labels sent = {{"direction", "transmit"}, {"priority", "3"}};
+  EXPECT_EQ(page.Value("railhead_nic_pause_seconds_total", With(kPort, sent)), 1.5);
+  const Labels rdma = With(kVf, {{"rdma_device", "mlx5_4"}});
+  EXPECT_EQ(page.Value("railhead_rdma_port_active", rdma), 1);
+  EXPECT_EQ(page.Value("railhead_rdma_out_of_sequence_total", rdma), 17);
+  EXPECT_EQ(page.Value("railhead_nic_collect_seconds"), 0.25);
+  EXPECT_EQ(page.Value("railhead_nic_collect_problems"), 0);
+  EXPECT_EQ(page.families.count("sriov_vf_rx_bytes"), 0U);
+  EXPECT_EQ(page.errors, std::vector<std::string>());
+}
+
+// A page that says the same twice is refused as a whole.
+TEST(NicPageTest, TwoCountersThatShareANameAreOne) {
+  MetricsText page = ParseMetrics(NicPage(Sources(), ExpositionFormat::kText), false);
+  EXPECT_EQ(page.Value("railhead_rdma_odd_name_total", With(kVf, {{"rdma_device", "mlx5_4"}})), 1);
+  EXPECT_EQ(page.errors, std::vector<std::string>());
+}
+
+TEST(NicPageTest, HealthAndDrift) {
+  NicPageSources sources = Sources();
+  DeviceHealth ill;
+  ill.id = "0000:43:00.0";
+  ill.healthy = false;
+  ill.reasons = {{HealthRule::kLink, ill.id, "", "no carrier", {}},
+                 {HealthRule::kAer, ill.id, "a", "", {}},
+                 {HealthRule::kAer, ill.id, "b", "", {}}};
+  sources.health = {ill};
+  sources.drifted = {{"rails", "c1", "net1"}};
+  MetricsText page = ParseMetrics(NicPage(sources, ExpositionFormat::kText), false);
+  EXPECT_EQ(page.Value("railhead_nic_healthy", kPort), 0);
+  EXPECT_EQ(page.Value("railhead_nic_health_reason", With(kPort, {{"rule", "link"}})), 1);
+  EXPECT_EQ(page.Value("railhead_nic_health_reason", With(kPort, {{"rule", "aer"}})), 1);
+  EXPECT_EQ(page.Find("railhead_nic_healthy", kVf), nullptr) << "nothing is known of it";
+  EXPECT_EQ(page.Value("railhead_nic_handoff_drifted", kVf), 1);
+  sources.drifted.clear();
+  page = ParseMetrics(NicPage(sources, ExpositionFormat::kText), false);
+  EXPECT_EQ(page.Value("railhead_nic_handoff_drifted", kVf), 0);
+}
+
+TEST(NicPageTest, UnderTheNamesOfTheExporterToo) {
+  NicPageSources sources = Sources();
+  NicSample free;
+  free.device = "0000:43:10.1";
+  free.pf = "pf0";
+  free.vf = 1;
+  sources.report.nics.push_back(free);
+  EXPECT_EQ(
+      ParseMetrics(NicPage(sources, ExpositionFormat::kText), false).Find("railhead_nic_info", {{"vf", "1"}}),
+      nullptr);
+  sources.sriov_names = true;
+  for (const bool open_metrics : {false, true}) {
+    const auto format = open_metrics ? ExpositionFormat::kOpenMetrics : ExpositionFormat::kText;
+    MetricsText page = ParseMetrics(NicPage(sources, format), open_metrics);
+    const Labels vf = {{"numa_node", "-1"}, {"pciAddr", "0000:43:10.0"}, {"pf", "pf0"}, {"vf", "0"}};
+    EXPECT_EQ(page.Value("sriov_vf_tx_bytes", vf), 99) << "as the PF counts";
+    EXPECT_EQ(page.Value("sriov_vf_rx_bytes",
+                         {{"numa_node", "-1"}, {"pciAddr", "0000:43:10.1"}, {"pf", "pf0"}, {"vf", "1"}}),
+              0);
+    EXPECT_EQ(page.Value("sriov_kubepoddevice", {{"dev_type", "railhead.io/roce"},
+                                                 {"namespace", "jobs"},
+                                                 {"pciAddr", "0000:43:10.0"},
+                                                 {"pod", "worker-3"}}),
+              1);
+    EXPECT_EQ(page.errors, std::vector<std::string>()) << open_metrics;
+  }
+}
+
+TEST(NicPageTest, EveryMetricIsDocumentedAndEveryDocumentedOneIsThere) {
+  NicPageSources sources = Sources();
+  sources.sriov_names = true;
+  for (NicSample& nic : sources.report.nics) {
+    for (auto* traffic : {&nic.traffic, &nic.by_pf}) {
+      if (!*traffic) continue;
+      (*traffic)->rx_broadcast = (*traffic)->rx_dropped = (*traffic)->tx_dropped = 0;
+      if (traffic == &nic.traffic) (*traffic)->rx_errors = (*traffic)->tx_errors = 0;
+    }
+  }
+  sources.report.nics[0].traffic->rx_broadcast.reset();
+  sources.report.nics[1].traffic->rx_broadcast.reset();
+  MetricsText page = ParseMetrics(NicPage(sources, ExpositionFormat::kText), false);
+  EXPECT_EQ(page.errors, std::vector<std::string>());
+  // Those of RDMA are the driver's.
+  ExpectDocumented(page, MetricsPageName::kNics, "railhead_rdma_");
+}
+
+}  // namespace
+}  // namespace railhead::testing

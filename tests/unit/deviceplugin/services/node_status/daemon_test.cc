@@ -1,0 +1,99 @@
+// railheadd on a fake node, with the stand-in for the Kubernetes API: a rail that is drained is seen in the
+// cluster, one that is returned is not any more.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/node_status/rail_states.h"
+#include "tests/support/cluster_store/kube_server.h"
+#include "tests/support/daemon/daemon_process.h"
+#include "tests/support/kubelet/device_manager.h"
+
+namespace railhead::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class IsolationDaemonTest : public KubeletTest {
+ protected:
+  IsolationDaemonTest() {
+    (void)std::signal(SIGPIPE, SIG_IGN);
+    server_.Admin("POST", "/api/v1/nodes", R"({"metadata": {"name": "gpu-001"}, "spec": {}, "status": {}})");
+    sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
+    // As a pod has them; paths are below the root.
+    const KubeAccess access = server_.Access();
+    const std::string account = "/var/run/secrets/kubernetes.io/serviceaccount/";
+    sysfs_.Write(account + "ca.crt", ReadFileAt(access.tls.authorities.file));
+    sysfs_.Write(account + "token", ReadFileAt(access.token_file));
+    environment_ = {"KUBERNETES_SERVICE_HOST=127.0.0.1", "KUBERNETES_SERVICE_PORT=" + access.endpoint.port};
+  }
+  void SetFabric(const std::string& isolation) {
+    sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric(R"(, "isolation": )" + isolation));
+  }
+  Json Node() { return Json::parse(server_.Admin("GET", "/api/v1/nodes/gpu-001").body); }
+  std::string ConditionReason() {
+    for (const Json& condition : Node()["status"].value("conditions", Json::array()))
+      if (condition["type"] == "RailsReady") return condition["reason"];
+    return "";
+  }
+
+  KubeServer server_{KubeServer::Kind::kStandIn};
+  DeviceManager kubelet_{directory_};
+};
+
+TEST_F(IsolationDaemonTest, ADrainedRailIsSeenInTheCluster) {
+  SetFabric(R"({"nodeCondition": true, "taint": true, "events": true})");
+  ASSERT_TRUE(kubelet_.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsWhole"; })) << daemon->err();
+  EXPECT_FALSE(HasRailsTaint(Node()["spec"].value("taints", Json())));
+  ASSERT_TRUE(AddDrain(root_, {kPf0, "rail0", "cable", std::chrono::system_clock::now()}));
+  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "RailsDrained"; })) << daemon->err();
+  EXPECT_TRUE(HasRailsTaint(Node()["spec"].value("taints", Json())));
+  ASSERT_TRUE(Eventually([&] {
+    return server_.Admin("GET", "/api/v1/events").body.find("is drained: cable") != std::string::npos;
+  })) << daemon->err();
+  ASSERT_TRUE(RemoveDrain(root_, kPf0));
+  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsWhole"; })) << daemon->err();
+  EXPECT_FALSE(HasRailsTaint(Node()["spec"].value("taints", Json())));
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+// Switched on, set otherwise, and off again while railheadd runs: a taint does not stay behind.
+TEST_F(IsolationDaemonTest, FollowsTheFabric) {
+  SetFabric("{}");
+  ASSERT_TRUE(kubelet_.Start());
+  const auto daemon = RunDaemon();
+  ASSERT_TRUE(kubelet_.Devices(kResource, 8, Soon())) << daemon->err();
+  ASSERT_TRUE(AddDrain(root_, {kPf0, "rail0", "cable", std::chrono::system_clock::now()}));
+  SetFabric(R"({"nodeCondition": true})");
+  ASSERT_TRUE(Eventually([&] { return ConditionReason() == "RailsDrained"; })) << daemon->err();
+  EXPECT_FALSE(HasRailsTaint(Node()["spec"].value("taints", Json())));
+  SetFabric(R"({"nodeCondition": true, "taint": true})");
+  const auto is_tainted = [&] { return HasRailsTaint(Node()["spec"].value("taints", Json())); };
+  ASSERT_TRUE(Eventually(is_tainted)) << daemon->err();
+  SetFabric(R"({"taint": {"whenRailsBelow": 3}})");
+  ASSERT_TRUE(Eventually([&] { return daemon->err().find("has only 2 rails") != std::string::npos; }))
+      << daemon->err();
+  EXPECT_TRUE(is_tainted()) << "what is wrong changes nothing";
+  SetFabric("{}");
+  ASSERT_TRUE(Eventually([&] { return !is_tainted(); })) << daemon->err();
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+TEST_F(IsolationDaemonTest, WithoutTheApiKubeletIsServedAllTheSame) {
+  SetFabric(R"({"nodeCondition": true})");
+  environment_[1] = "KUBERNETES_SERVICE_PORT=1";
+  ASSERT_TRUE(kubelet_.Start());
+  const auto daemon = RunDaemon();
+  EXPECT_TRUE(kubelet_.Devices(kResource, 8, Soon())) << daemon->err();
+  ASSERT_TRUE(Eventually([&] {
+    return daemon->err().find("the cluster does not hear of bad rails") != std::string::npos;
+  })) << daemon->err();
+  EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,117 @@
+// Which events there are between two looks, and how many of them are told.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/services/node_status/events.h"
+#include "tests/unit/deviceplugin/services/node_status/support.h"
+
+namespace railhead::testing {
+namespace {
+
+Situation Now(std::vector<DeviceHealth> devices) {
+  Situation now;
+  now.devices = std::move(devices);
+  PodDevice pod;
+  pod.pod_namespace = "team";
+  pod.pod = "train-0";
+  pod.uid = "u1";
+  pod.interface = "net1";
+  pod.rail = "rail0";
+  now.in_pods[kVfA] = pod;
+  return now;
+}
+
+TEST(EventsTest, OfThePodThatHasTheDeviceAndOfTheNode) {
+  const std::vector<DeviceHealth> well = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
+  const std::vector<DeviceHealth> ill = {PfHealth(kPfA, "pf0", {NoCarrier()}),
+                                         VfHealth(kVfA, kPfA, {NoCarrier()})};
+  const auto events = EventsBetween(well, Now(ill));
+  ASSERT_EQ(events.size(), 2U) << "the VF's trouble is the PF's: one event of the node";
+  EXPECT_EQ(events[0].message, "PF pf0 (0000:43:00.0) is unhealthy: PF pf0 (0000:43:00.0) has no carrier");
+  EXPECT_TRUE(events[0].pod.empty());
+  EXPECT_EQ(events[1].pod, "train-0");
+  EXPECT_EQ(events[1].uid, "u1");
+  EXPECT_EQ(events[1].message,
+            "device 0000:43:02.0 (net1, rail0) is unhealthy: PF pf0 (0000:43:00.0) has no carrier");
+  for (const HealthEvent& event : events) {
+    EXPECT_TRUE(event.warning);
+    EXPECT_EQ(event.reason, "RailDeviceUnhealthy");
+  }
+  const auto back = EventsBetween(ill, Now(well));
+  ASSERT_EQ(back.size(), 2U);
+  EXPECT_EQ(back[0].message, "PF pf0 (0000:43:00.0) is well again");
+  EXPECT_FALSE(back[1].warning);
+}
+
+TEST(EventsTest, AVfsOwnTroubleIsTheNodesToo) {
+  const HealthReason unbound = Because(HealthRule::kUnbound, kVfA, "VF is bound to no driver");
+  const auto events = EventsBetween({VfHealth(kVfA, kPfA)}, Now({VfHealth(kVfA, kPfA, {unbound})}));
+  ASSERT_EQ(events.size(), 2U);
+  EXPECT_EQ(events[1].message, "VF 0000:43:02.0 is unhealthy: VF is bound to no driver");
+}
+
+TEST(EventsTest, NothingOfWhatIsNewGoneOrTheSame) {
+  const DeviceHealth ill = PfHealth(kPfA, "pf0", {NoCarrier()});
+  EXPECT_TRUE(EventsBetween({}, Now({ill})).empty());
+  EXPECT_TRUE(EventsBetween({ill}, Now({})).empty());
+  EXPECT_TRUE(EventsBetween({ill}, Now({ill})).empty());
+}
+
+TEST(EventGateTest, TheSameOnceInTenMinutes) {
+  EventGate gate;
+  HealthEvent event;
+  event.message = "a";
+  const EventGate::Clock::time_point start{std::chrono::hours(1)};
+  EXPECT_TRUE(gate.Take(event, start));
+  EXPECT_FALSE(gate.Take(event, start + std::chrono::minutes(9)));
+  event.message = "b";
+  EXPECT_TRUE(gate.Take(event, start + std::chrono::minutes(9)));
+  event.message = "a";
+  EXPECT_TRUE(gate.Take(event, start + std::chrono::minutes(10)));
+}
+
+TEST(EventGateTest, ABurstAndThenOneInHalfAMinute) {
+  EventGate gate;
+  const EventGate::Clock::time_point start{std::chrono::hours(1)};
+  int told = 0;
+  int at_once = 0;
+  // A link of every device flaps each second, for an hour.
+  for (int second = 0; second < 3600; ++second) {
+    for (int device = 0; device < 8; ++device) {
+      HealthEvent event;
+      event.message = std::to_string(second) + "/" + std::to_string(device);
+      told += gate.Take(event, start + std::chrono::seconds(second)) ? 1 : 0;
+    }
+    if (second == 10) at_once = told;
+  }
+  EXPECT_EQ(at_once, EventGate::kBurst);
+  EXPECT_EQ(told, EventGate::kBurst + 119) << "3599 s / 30 s";
+  HealthEvent later;
+  later.message = "later";
+  EXPECT_TRUE(gate.Take(later, start + std::chrono::hours(24)));
+}
+
+TEST(EventObjectTest, IsOfThePodsNamespaceOrOfDefault) {
+  HealthEvent event;
+  event.warning = true;
+  event.message = "m\xff";
+  const auto time = std::chrono::system_clock::from_time_t(1772366410);
+  auto object = nlohmann::json::parse(EventObject(event, "gpu-001", time, 0xab));
+  EXPECT_EQ(object["metadata"]["namespace"], "default");
+  EXPECT_EQ(object["metadata"]["name"], "gpu-001.00000000000000ab");
+  EXPECT_EQ(object["involvedObject"]["kind"], "Node");
+  EXPECT_EQ(object["involvedObject"]["uid"], "gpu-001");
+  EXPECT_EQ(object["type"], "Warning");
+  EXPECT_EQ(object["lastTimestamp"], "2026-03-01T12:00:10Z");
+  event.pod_namespace = "team";
+  event.pod = std::string(253, 'p');
+  object = nlohmann::json::parse(EventObject(event, "gpu-001", time, 1));
+  EXPECT_EQ(object["metadata"]["namespace"], "team");
+  EXPECT_EQ(object["involvedObject"]["namespace"], "team");
+  EXPECT_FALSE(object["involvedObject"].contains("uid"));
+  EXPECT_EQ(object["metadata"]["name"].get<std::string>().size(), 253U);
+}
+
+}  // namespace
+}  // namespace railhead::testing

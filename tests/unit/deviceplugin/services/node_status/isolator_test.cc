@@ -1,0 +1,296 @@
+// What is told arrives at the API server's stand-in, whatever else happens there.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/services/node_status/node_status_loop.h"
+#include "deviceplugin/services/node_status/node_status_writer.h"
+#include "deviceplugin/services/node_status/rail_states.h"
+#include "tests/support/cluster_store/kube_server.h"
+#include "tests/unit/deviceplugin/services/node_status/support.h"
+
+namespace railhead::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr const char* kNode = "/api/v1/nodes/gpu-001";
+constexpr std::chrono::seconds kTimeout{30};
+
+KubeServer& Server() {
+  (void)std::signal(SIGPIPE, SIG_IGN);
+  static KubeServer server(KubeServer::Kind::kStandIn);
+  return server;
+}
+
+class IsolatorTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const Json ready = {{"type", "Ready"}, {"status", "True"}};
+    const Json node = {{"metadata", {{"name", "gpu-001"}}},
+                       {"spec", {{"taints", Json::array({other_})}}},
+                       {"status", {{"conditions", Json::array({ready})}}}};
+    Server().Admin("POST", "/api/v1/nodes", node.dump());
+    events_before_ = Events().size();
+  }
+  static IsolationSettings All() {
+    IsolationSettings settings;
+    settings.node_condition = settings.events = true;
+    settings.taint.emplace();
+    return settings;
+  }
+  std::unique_ptr<Isolator> Make(const IsolationSettings& settings, const KubeAccess& access) {
+    return std::make_unique<Isolator>(settings, std::make_unique<NodeApi>(access, kTimeout, "gpu-001"), 1);
+  }
+  void Begin(const IsolationSettings& settings = All()) { isolator_ = Make(settings, Server().Access()); }
+  IsolationOutcome Step(int second, std::vector<RailState> rails = {Whole("rail0"), Whole("rail1")}) {
+    situation_.rails = std::move(rails);
+    return isolator_->Step(situation_,
+                           std::chrono::steady_clock::time_point(std::chrono::seconds(100000 + second)),
+                           std::chrono::system_clock::from_time_t(1772366400 + second));
+  }
+  static Json Node() { return Json::parse(Server().Admin("GET", kNode).body); }
+  static Json Taints() { return Node()["spec"].value("taints", Json::array()); }
+  static Json Condition(const std::string& type = kRailsReady) {
+    const Json node = Node();
+    for (const Json& condition : node["status"]["conditions"])
+      if (condition["type"] == type) return condition;
+    return {};
+  }
+  static Json Events() { return Json::parse(Server().Admin("GET", "/api/v1/events").body)["items"]; }
+  // What is answered to the next requests.
+  static void Script(int status, const std::string& body = "", int times = 1) {
+    const Json script = {{"status", status}, {"body", body}, {"times", times}};
+    Server().Admin("POST", "/standin/answer", script.dump());
+  }
+
+  const Json other_ = {{"key", "theirs"}, {"effect", "NoSchedule"}};
+  std::unique_ptr<Isolator> isolator_;
+  Situation situation_;
+  std::size_t events_before_ = 0;
+};
+
+// Too many nodes are out of use; a taint from before stays.
+TEST_F(IsolatorTest, TheTaintWaitsForAPlaceInTheBudget) {
+  Begin();
+  situation_.may_taint = false;
+  EXPECT_FALSE(Step(0, {Whole("rail0"), Broken("rail1")}).problem);
+  EXPECT_EQ(Condition()["status"], "False") << "people are told all the same";
+  EXPECT_FALSE(HasRailsTaint(Taints()));
+  situation_.may_taint = true;
+  EXPECT_EQ(Step(1, {Whole("rail0"), Broken("rail1")}).tainted, true);
+  situation_.may_taint = false;
+  EXPECT_FALSE(Step(400, {Whole("rail0"), Broken("rail1")}).problem);
+  EXPECT_TRUE(HasRailsTaint(Taints()));
+  EXPECT_EQ(Step(401).tainted, false);
+}
+
+TEST_F(IsolatorTest, ABrokenRailIsSeenAndIsNoLonger) {
+  Begin();
+  auto outcome = Step(0);
+  EXPECT_FALSE(outcome.problem) << Describe(*outcome.problem);
+  EXPECT_EQ(Condition()["status"], "True");
+  EXPECT_EQ(Taints(), Json::array({other_}));
+  EXPECT_EQ(Condition("Ready")["status"], "True") << "others' conditions stay";
+
+  outcome = Step(10, {Whole("rail0"), Broken("rail1")});
+  EXPECT_FALSE(outcome.problem);
+  EXPECT_EQ(outcome.tainted, true);
+  EXPECT_EQ(Condition()["status"], "False");
+  EXPECT_EQ(Condition()["reason"], "RailsNotWhole");
+  EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:10Z");
+  EXPECT_EQ(Taints(), Json::array({other_, {{"key", kRailsTaint}, {"effect", "NoSchedule"}}}));
+
+  outcome = Step(20, {Broken("rail0"), Broken("rail1")});
+  EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:10Z") << "False before";
+  EXPECT_EQ(Condition()["lastHeartbeatTime"], "2026-03-01T12:00:20Z");
+
+  outcome = Step(30);
+  EXPECT_EQ(outcome.tainted, false);
+  EXPECT_EQ(Condition()["status"], "True");
+  EXPECT_EQ(Taints(), Json::array({other_}));
+}
+
+TEST_F(IsolatorTest, NothingIsSentBetweenHeartbeatsWhenNothingChanges) {
+  Begin();
+  auto outcome = Step(0);
+  EXPECT_GE(outcome.wait, std::chrono::seconds(270));
+  EXPECT_LE(outcome.wait, std::chrono::seconds(330));
+  const auto calls = isolator_->Counts().calls;
+  EXPECT_GE(Step(200).wait, std::chrono::seconds(70));
+  EXPECT_EQ(isolator_->Counts().calls, calls);
+  Step(331);
+  EXPECT_EQ(Condition()["lastHeartbeatTime"], "2026-03-01T12:05:31Z");
+  EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:00Z");
+}
+
+TEST_F(IsolatorTest, WhatIsAskedForIsDoneAndNoMore) {
+  IsolationSettings settings;
+  settings.node_condition = true;
+  Begin(settings);
+  EXPECT_FALSE(Step(0, {Broken("rail0")}).problem);
+  EXPECT_EQ(Taints(), Json::array({other_}));
+  settings.node_condition = false;
+  settings.taint.emplace();
+  Begin(settings);
+  EXPECT_FALSE(Step(0, {Broken("rail0")}).problem);
+  EXPECT_EQ(Taints().size(), 2U);
+  settings.taint.reset();
+  settings.no_taint = true;
+  Begin(settings);
+  EXPECT_EQ(Step(0, {Broken("rail0")}).tainted, false) << "\"taint\": false cleans up";
+  EXPECT_EQ(Taints(), Json::array({other_}));
+}
+
+TEST_F(IsolatorTest, AnotherProcessGoesOnWhereTheFirstStopped) {
+  Begin();
+  Step(0, {Broken("rail0")});
+  Begin();
+  const auto outcome = Step(60, {Broken("rail0")});
+  EXPECT_FALSE(outcome.tainted.has_value()) << "it was there";
+  EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:00Z");
+  EXPECT_EQ(Taints().size(), 2U);
+}
+
+TEST_F(IsolatorTest, ATaintThatSomebodyTookAwayComesBackWithTheHeartbeat) {
+  Begin();
+  Step(0, {Broken("rail0")});
+  Server().Admin("PATCH", kNode, R"({"spec": {"taints": null}})", "application/merge-patch+json");
+  Step(400, {Broken("rail0")});
+  EXPECT_EQ(Taints().size(), 1U);
+}
+
+TEST_F(IsolatorTest, AConflictIsReadAgain) {
+  Begin();
+  ASSERT_FALSE(Step(0).problem);
+  // The read is answered with an older version of the node.
+  Json stale = Node();
+  stale["metadata"]["resourceVersion"] = "0";
+  stale["spec"].erase("taints");
+  Script(200, stale.dump());
+  const auto outcome = Step(10, {Broken("rail0")});
+  EXPECT_FALSE(outcome.problem) << Describe(*outcome.problem);
+  EXPECT_EQ(Taints().size(), 2U) << "theirs is not lost";
+}
+
+TEST_F(IsolatorTest, WhatFailsIsTriedAgainEverSlower) {
+  IsolationSettings settings;
+  settings.node_condition = true;
+  Begin(settings);
+  Script(503, "", 6);
+  std::chrono::milliseconds before{0};
+  for (int i = 0; i < 6; ++i) {
+    const auto outcome = Step(i, {Broken("rail0")});
+    ASSERT_TRUE(outcome.problem);
+    EXPECT_EQ(outcome.problem->code, ErrorCode::kUnavailable);
+    EXPECT_GT(outcome.wait, before);
+    EXPECT_LE(outcome.wait, std::chrono::seconds(66));
+    before = outcome.wait;
+  }
+  EXPECT_EQ(isolator_->Counts().failed_steps, 6U);
+  const auto outcome = Step(100, {Broken("rail0")});
+  EXPECT_FALSE(outcome.problem) << Describe(*outcome.problem);
+  EXPECT_GE(outcome.wait, std::chrono::seconds(270));
+}
+
+TEST_F(IsolatorTest, EventsOfTheNodeAndOfPods) {
+  Begin();
+  situation_.devices = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
+  PodDevice pod;
+  pod.pod_namespace = "team";
+  pod.pod = "train-0";
+  situation_.in_pods[kVfA] = pod;
+  Step(0);
+  EXPECT_EQ(Events().size(), events_before_);
+  situation_.devices = {PfHealth(kPfA, "pf0", {NoCarrier()}), VfHealth(kVfA, kPfA, {NoCarrier()})};
+  ASSERT_FALSE(Step(10).problem);
+  Json events = Events();
+  ASSERT_EQ(events.size(), events_before_ + 2);
+  EXPECT_EQ(events[events_before_]["involvedObject"]["name"], "gpu-001");
+  EXPECT_EQ(events[events_before_ + 1]["involvedObject"]["name"], "train-0");
+  EXPECT_EQ(isolator_->Counts().events_told, 2U);
+  // A second time within ten minutes says nothing new.
+  situation_.devices = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
+  Step(20);
+  situation_.devices = {PfHealth(kPfA, "pf0", {NoCarrier()}), VfHealth(kVfA, kPfA, {NoCarrier()})};
+  Step(30);
+  EXPECT_EQ(Events().size(), events_before_ + 4);
+  EXPECT_EQ(isolator_->Counts().events_limited, 2U);
+}
+
+TEST_F(IsolatorTest, AnEventWaitsForTheServerButNotForANamespaceThatIsGone) {
+  IsolationSettings settings;
+  settings.events = true;
+  Begin(settings);
+  situation_.devices = {VfHealth(kVfA, kPfA)};
+  PodDevice pod;
+  pod.pod_namespace = "gone";
+  pod.pod = "train-0";
+  situation_.in_pods[kVfA] = pod;
+  Step(0);
+  situation_.devices = {
+      VfHealth(kVfA, kPfA, {Because(HealthRule::kUnbound, kVfA, "VF is bound to no driver")})};
+  Script(503);
+  EXPECT_TRUE(Step(10).problem);
+  EXPECT_EQ(Events().size(), events_before_);
+  const auto outcome = Step(12);
+  EXPECT_FALSE(outcome.problem) << Describe(*outcome.problem);
+  EXPECT_EQ(Events().size(), events_before_ + 1) << "the node's";
+}
+
+TEST_F(IsolatorTest, WhoMayNotIsToldWhatToApply) {
+  isolator_ = Make(All(), Server().StrangersAccess());
+  const auto outcome = Step(0);
+  ASSERT_TRUE(outcome.problem);
+  EXPECT_EQ(outcome.problem->code, ErrorCode::kPermission);
+  EXPECT_NE(outcome.problem->hint.find("manifests/components/node-conditions"), std::string::npos);
+}
+
+TEST_F(IsolatorTest, ANodeThatIsNotThere) {
+  isolator_ = std::make_unique<Isolator>(
+      All(), std::make_unique<NodeApi>(Server().Access(), kTimeout, "elsewhere"), 1);
+  const auto outcome = Step(0);
+  ASSERT_TRUE(outcome.problem);
+  EXPECT_EQ(outcome.problem->code, ErrorCode::kNotFound);
+}
+
+TEST_F(IsolatorTest, TheLoopTellsWhenItIsWokenAndEndsAtOnce) {
+  std::mutex mutex;
+  std::optional<IsolationTurn> turn;
+  IsolationLoop loop(
+      [&] {
+        const std::lock_guard lock(mutex);
+        return turn;
+      },
+      [](const IsolationOutcome&) {});
+  const auto say = [&](const std::shared_ptr<Isolator>& isolator, RailState rail) {
+    {
+      const std::lock_guard lock(mutex);
+      turn.emplace();
+      turn->isolator = isolator;
+      turn->situation.rails = {std::move(rail)};
+    }
+    loop.Wake();
+  };
+  const std::shared_ptr<Isolator> first = Make(All(), Server().Access());
+  EXPECT_TRUE(Condition().is_null());
+  say(first, Whole("rail0"));
+  EXPECT_TRUE(WaitFor([] { return !Condition().is_null() && Condition()["status"] == "True"; }));
+  say(first, Broken("rail0"));
+  EXPECT_TRUE(WaitFor([] { return Condition()["status"] == "False"; }));
+  EXPECT_EQ(loop.Status().whole_rails, 0);
+  // Counters only rise, whoever counts.
+  const auto calls = loop.Status().counts.calls;
+  say(Make(All(), Server().Access()), Whole("rail0"));
+  EXPECT_TRUE(WaitFor([] { return Condition()["status"] == "True"; }));
+  EXPECT_GT(loop.Status().counts.calls, calls);
+  say(nullptr, Broken("rail0"));
+  EXPECT_TRUE(WaitFor([&] { return !loop.Status().whole_rails; }));
+  EXPECT_EQ(Condition()["status"], "True") << "nobody is asked to tell";
+  loop.Stop();
+  EXPECT_TRUE(loop.AwaitEnd(kTimeout));
+}
+
+}  // namespace
+}  // namespace railhead::testing

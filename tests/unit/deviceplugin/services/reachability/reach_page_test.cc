@@ -1,0 +1,211 @@
+// What railheadd tells of a node's reach: metrics as docs/monitoring.md has them, and the log.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "deviceplugin/services/reachability/reachability_service.h"
+#include "netns/base/text.h"
+#include "tests/support/metrics/documented_metrics.h"
+#include "tests/support/metrics/metrics_parser.h"
+#include "tests/unit/deviceplugin/services/reachability/reach_values.h"
+
+namespace railhead::testing {
+namespace {
+
+MetricsText PageOf(const ReachReport& report) {
+  Exposition page(ExpositionFormat::kText);
+  AppendReach(&page, report);
+  MetricsText read = ParseMetrics(std::move(page).Finish(), false);
+  EXPECT_EQ(read.errors, std::vector<std::string>{});
+  return read;
+}
+
+PodReach PodOn(const std::string& rail, ReachState state) {
+  PodReach pod;
+  pod.pod_namespace = "training";
+  pod.pod = "job-0";
+  pod.interface = "net1";
+  pod.rail = rail;
+  pod.device = "0000:40:00.2";
+  pod.state = state;
+  return pod;
+}
+
+TEST(ReachMetricsTest, ARailThatIsProbedByRdma) {
+  ReachReport report = ReportOf(0, 3, {{{0, 2}, PeerState::kNoRdma}});
+  RailReach& rail = report.rails[0];
+  rail.rdma_probes = 80;
+  rail.rdma_answers = 40;
+  EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty()) << "nobody wants it";
+  rail.rdma = RdmaReach{"", "its PF has no RDMA device", 0};
+  EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty());
+  rail.rdma = RdmaReach{"mlx5_0", "", 3};
+  MetricsText page = PageOf(report);
+  EXPECT_EQ(page.Value("railhead_rail_rdma_probes_total", {{"rail", "rail0"}}), 80);
+  EXPECT_EQ(page.Value("railhead_rail_rdma_probe_answers_total", {{"rail", "rail0"}}), 40);
+  EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "noRdma"}}), 1);
+}
+
+TEST(ReachMetricsTest, ARail) {
+  ReachReport report = ReportOf(0, 6, {{{0, 2}, PeerState::kSilent}, {{0, 3}, PeerState::kPaths}});
+  report.rails[0].state = ReachState::kDegraded;
+  report.rails[0].peers[0].rtt = std::chrono::microseconds(30);
+  report.rails[0].stale = 3;
+  report.pods = {PodOn("rail0", ReachState::kDead)};
+  MetricsText page = PageOf(report);
+  const std::map<std::string, std::string> rail = {{"rail", "rail0"}};
+  EXPECT_EQ(page.Value("railhead_rail_reachable", rail), 1) << "some of it";
+  EXPECT_EQ(page.Value("railhead_rail_gateway_answers", rail), 1);
+  EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "reachable"}}), 3);
+  EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "silent"}}), 1);
+  EXPECT_EQ(page.Value("railhead_rail_peers", {{"rail", "rail0"}, {"state", "oneWay"}}), 0);
+  EXPECT_EQ(page.families["railhead_rail_peers"].samples.size(), 8U) << "one for each state";
+  EXPECT_EQ(page.Value("railhead_rail_probes_total", rail), 1000);
+  EXPECT_EQ(page.Value("railhead_rail_probe_answers_total", rail), 990);
+  EXPECT_EQ(page.Value("railhead_rail_stale_neighbours_total", rail), 3);
+  EXPECT_DOUBLE_EQ(page.Value("railhead_rail_peer_rtt_seconds", rail), 12e-6);
+  EXPECT_DOUBLE_EQ(page.Value("railhead_rail_peer_rtt_max_seconds", rail), 30e-6);
+  EXPECT_EQ(
+      page.Value("railhead_rail_bad_peer", {{"rail", "rail0"}, {"peer", "gpu-002"}, {"state", "silent"}}), 1);
+  EXPECT_EQ(page.families["railhead_rail_bad_peer"].samples.size(), 2U);
+  EXPECT_EQ(page.Value("railhead_pod_rail_reachable", {{"namespace", "training"},
+                                                       {"pod", "job-0"},
+                                                       {"interface", "net1"},
+                                                       {"rail", "rail0"},
+                                                       {"device", "0000:40:00.2"}}),
+            0);
+  EXPECT_EQ(page.errors, std::vector<std::string>{});
+}
+
+TEST(ReachMetricsTest, WhatIsNotKnownIsNotThere) {
+  ReachReport report{"n", ReachWall(0), {}, {PodOn("rail0", ReachState::kUnknown)}};
+  report.rails.push_back(RailOf("rail0", ReachState::kUnknown, {}));
+  report.rails[0].gateway.reset();
+  report.rails[0].station.reset();
+  const MetricsText page = PageOf(report);
+  for (const auto& [name, family] : page.families) EXPECT_TRUE(family.samples.empty()) << name;
+}
+
+TEST(ReachMetricsTest, TheWorstPeersAreNamed) {
+  BadPairs bad;
+  for (int i = 1; i <= 40; ++i) bad[{0, i}] = i % 2 == 0 ? PeerState::kLossy : PeerState::kSilent;
+  bad[{0, 40}] = PeerState::kSilent;
+  const MetricsText page = PageOf(ReportOf(0, 60, bad));
+  const auto& named = page.families.at("railhead_rail_bad_peer").samples;
+  EXPECT_EQ(named.size(), kMostBadPeers);
+  for (const MetricSample& sample : named) EXPECT_EQ(sample.labels.at("state"), "silent");
+}
+
+TEST(ReachMetricsTest, AreDocumented) {
+  const auto documented = DocumentedMetrics(MetricsPageName::kDaemon);
+  const MetricsText page = PageOf(ReportOf(0, 2, {}));
+  EXPECT_EQ(page.families.size(), 12U);
+  for (const auto& [name, family] : page.families) {
+    const auto found = documented.find(name);
+    ASSERT_NE(found, documented.end())
+        << "docs/monitoring.md lacks: | `" << name << "` | " << family.type << " | | " << family.help << " |";
+    EXPECT_EQ(found->second.type, family.type) << name;
+    EXPECT_EQ(found->second.help, family.help) << name;
+  }
+}
+
+class ReachLogTest : public ::testing::Test {
+ protected:
+  // "level message key=value ...", without the time.
+  static std::vector<std::string> Logged(const ReachReport& before, const ReachReport& now) {
+    ::testing::internal::CaptureStderr();
+    {
+      Log log("info");
+      LogReach(&log, before, now);
+    }
+    std::vector<std::string> lines;
+    for (const std::string& line : Split(::testing::internal::GetCapturedStderr(), '\n')) {
+      if (line.empty()) continue;
+      const auto json = nlohmann::json::parse(line);
+      lines.push_back(json["level"].get<std::string>() + " " + json["msg"].get<std::string>());
+      for (const char* key : {"rail", "peers", "pod", "gateway", "at", "because"}) {
+        if (!json.value(key, "").empty()) lines.back() += "; " + json[key].get<std::string>();
+      }
+    }
+    return lines;
+  }
+  using Lines = std::vector<std::string>;
+};
+
+TEST_F(ReachLogTest, WhyRdmaIsNotProbedOnce) {
+  ReachReport report = ReportOf(0, 3, {});
+  const ReachReport before = report;
+  report.rails[0].rdma = RdmaReach{"", "its PF has no RDMA device", 0};
+  EXPECT_EQ(Logged(before, report),
+            Lines{"warning a rail is not probed by RDMA; rail0; its PF has no RDMA device"});
+  EXPECT_EQ(Logged(report, report), Lines{});
+}
+
+TEST_F(ReachLogTest, NothingNew) {
+  const ReachReport report = ReportOf(0, 6, {{{0, 2}, PeerState::kSilent}});
+  EXPECT_EQ(Logged(report, report), Lines{});
+  EXPECT_EQ(Logged({}, {}), Lines{});
+}
+
+TEST_F(ReachLogTest, ARailThatFailsAndComesBack) {
+  const ReachReport well = ReportOf(0, 6, {});
+  BadPairs bad;
+  for (int i = 1; i < 6; ++i) bad[{0, i}] = i == 5 ? PeerState::kLossy : PeerState::kSilent;
+  ReachReport ill = ReportOf(0, 6, bad);
+  ill.rails[0].state = ReachState::kDead;
+  ill.rails[0].because = "nobody answers";
+  ill.rails[0].gateway->answers = false;
+  EXPECT_EQ(Logged(well, ill), (Lines{"warning a rail reaches nothing; rail0; nobody answers",
+                                      "warning a rail's gateway does not answer; rail0; 10.0.0.254",
+                                      "warning peers of a rail are not reached as they should be; rail0; "
+                                      "gpu-[001-004] silent, gpu-005 lossy"}));
+  EXPECT_EQ(Logged(ill, well),
+            (Lines{"info a rail reaches all; rail0", "info a rail's gateway answers again; rail0; 10.0.0.254",
+                   "info peers of a rail are reached again; rail0; gpu-[001-005] reachable"}));
+  ill.rails[0].state = ReachState::kDegraded;
+  EXPECT_EQ(Logged(well, ill)[0], "warning a rail does not reach all; rail0; nobody answers");
+  ill.rails[0].state = ReachState::kUnknown;
+  EXPECT_EQ(Logged(well, ill)[0], "info it is not known any more what a rail reaches; rail0; nobody answers");
+}
+
+TEST_F(ReachLogTest, WhatIsFirstKnownIsNewsOfTheRailOnly) {
+  EXPECT_EQ(Logged({}, ReportOf(0, 6, {})), Lines{"info a rail reaches all; rail0"});
+}
+
+TEST_F(ReachLogTest, APod) {
+  ReachReport before;
+  ReachReport now;
+  now.pods = {PodOn("rail0", ReachState::kReachable)};
+  EXPECT_EQ(Logged(before, now), Lines{}) << "a pod that starts as it should is no news";
+  before = now;
+  now.pods[0].state = ReachState::kDead;
+  now.pods[0].because = "nobody answers";
+  EXPECT_EQ(
+      Logged(before, now),
+      Lines{"warning a pod's interface reaches nothing of its rail; rail0; training/job-0; nobody answers"});
+  before = now;
+  EXPECT_EQ(Logged(before, now), Lines{});
+  now.pods[0].state = ReachState::kDegraded;
+  EXPECT_EQ(Logged(before, now).size(), 1U);
+  before = now;
+  now.pods[0].state = ReachState::kReachable;
+  now.pods[0].because.clear();
+  EXPECT_EQ(Logged(before, now),
+            Lines{"info a pod's interface has no fault any more; rail0; training/job-0"});
+}
+
+// Once, though the rounds until the next look all have it.
+TEST_F(ReachLogTest, AStaleNeighbour) {
+  ReachReport before;
+  before.pods = {PodOn("rail0", ReachState::kReachable)};
+  ReachReport now = before;
+  now.pods[0].stale = {*IpAddress::Parse("10.0.0.254"), *IpAddress::Parse("10.0.0.2")};
+  EXPECT_EQ(Logged(before, now),
+            Lines{"warning a pod's address had an old MAC address at others: mended by announcing it again; "
+                  "rail0; training/job-0; 10.0.0.254, 10.0.0.2"});
+  EXPECT_EQ(Logged(now, now), Lines{});
+  EXPECT_EQ(Logged(now, before), Lines{});
+}
+
+}  // namespace
+}  // namespace railhead::testing

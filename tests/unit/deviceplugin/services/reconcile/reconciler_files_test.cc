@@ -1,0 +1,402 @@
+// Files and soft RoCE devices without an owner.
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <atomic>
+#include <cerrno>
+#include <filesystem>
+#include <thread>
+
+#include "cni/attachment/announce_repeat.h"
+#include "cni/attachment/nccl_step.h"
+#include "cni/nccl/nccl_files.h"
+#include "cni/state/displaced_names.h"
+#include "cni/state/journal.h"
+#include "cni/state/paths.h"
+#include "netns/base/file_lock.h"
+#include "netns/base/node.h"
+#include "netns/base/unique_fd.h"
+#include "netns/sys/rdma_sysfs.h"
+#include "tests/support/daemon/reconciler_fixture.h"
+
+namespace railhead::testing {
+namespace {
+
+namespace fs = std::filesystem;
+using std::chrono::seconds;
+
+class LeftoverTest : public ReconcilerFixture {
+ protected:
+  [[nodiscard]] std::string Spec(const std::string& bdf) const {
+    return "/run/cdi/railhead-" + bdf + ".json";
+  }
+  [[nodiscard]] FileLock Hold(const std::string& name) const {
+    auto lock = FileLock::Acquire(paths::Lock(sysfs_.root(), name), seconds(0));
+    EXPECT_TRUE(lock);
+    return std::move(*lock);
+  }
+};
+
+TEST_F(LeftoverTest, LinksOfDevicesWithoutAnEntry) {
+  fs::create_directories(Path("/run/railhead/devices"));
+  fs::create_symlink("../attachments/c9/n@net1.json", Path("/run/railhead/devices/" + Bdf(0)));
+  // Of a writer that was killed before it renamed it.
+  ASSERT_TRUE(Add(AllRails(1)));
+  fs::create_symlink("../attachments/c9/n@net1.json", Path("/run/railhead/devices/" + Bdf(0, 1) + ".new"));
+  {
+    const auto busy = Hold(Bdf(0));
+    EXPECT_EQ(Did(), "device-link " + Bdf(0, 1) + ": no attachment has it\n");
+    EXPECT_TRUE(IsThere("/run/railhead/devices/" + Bdf(0))) << "an ADD of it is at work";
+  }
+  EXPECT_EQ(Did(), "device-link " + Bdf(0) + ": no attachment has it\n");
+  EXPECT_FALSE(IsThere("/run/railhead/devices/" + Bdf(0)));
+  EXPECT_TRUE(IsThere("/run/railhead/devices/" + Bdf(0, 1))) << "that has one";
+  EXPECT_EQ(Did(), "");
+}
+
+TEST_F(LeftoverTest, ADeviceGetsItsOwnNameBackWhenItIsFree) {
+  const Call call{.config = Usual(0)};
+  ASSERT_TRUE(Add(call));
+  const int stranger = kernel_.state().AddNetdev(kHost, "pf0v0").id;
+  kernel_.Sync();
+  const auto deleted = Del(call);
+  ASSERT_TRUE(deleted) << Describe(deleted.error());
+  const std::string substitute = SubstituteName(Bdf(0));
+  EXPECT_EQ(kernel_.state().OfFunction(Bdf(0))->link.name, substitute);
+  EXPECT_EQ(Did(), "") << "its own is still taken";
+  kernel_.state().RemoveNetdev(stranger);
+  {
+    const auto busy = Hold(Bdf(0));
+    EXPECT_EQ(Did(), "") << "an ADD of it is at work";
+  }
+  EXPECT_EQ(Did(), "name " + Bdf(0) + ": its own name is free again\n");
+  EXPECT_EQ(kernel_.state().OfFunction(Bdf(0))->link.name, "pf0v0");
+  EXPECT_EQ(Files(), "");
+  EXPECT_EQ(Did(), "");
+}
+
+// The fabric names the rail by the PF's own name.
+TEST_F(LeftoverTest, ADeviceUnderASubstituteNameKeepsItsRail) {
+  const Call call{.config = Usual(0)};
+  ASSERT_TRUE(Add(call));
+  const std::string rail = Journal(sysfs_.root()).FindByDevice(Bdf(0)).value()->links[0].rail;
+  ASSERT_NE(rail, "");
+  ASSERT_TRUE(Del(call));
+  FakeNetdev& pf = *kernel_.state().OfFunction(kernel_.state().Function(Bdf(0))->pf);
+  ASSERT_TRUE(WriteDisplacedNames(sysfs_.root(), pf.bdf, {pf.link.name, {}}));
+  pf.link.name = SubstituteName(pf.bdf);
+  (void)kernel_.state().AddNetdev(kHost, "pf0");
+  kernel_.Sync();
+  const auto added = Add(call);
+  ASSERT_TRUE(added) << Describe(added.error());
+  EXPECT_EQ(Journal(sysfs_.root()).FindByDevice(Bdf(0)).value()->links[0].rail, rail);
+  ASSERT_TRUE(Del(call));
+}
+
+TEST_F(LeftoverTest, AnEntryThatDoesNotNameTheDeviceDoesNotHoldIt) {
+  ASSERT_TRUE(Add({.network = "one", .config = Usual(0)}));
+  fs::create_symlink("../attachments/c1/one@net1.json", Path("/run/railhead/devices/" + Bdf(1)));
+  EXPECT_EQ(Did(), "device-link " + Bdf(1) + ": no attachment has it\n");
+  EXPECT_TRUE(Check({.network = "one", .config = Usual(0)}));
+}
+
+TEST_F(LeftoverTest, WhatKilledWritersOfTheJournalLeft) {
+  ASSERT_TRUE(Add(AllRails()));
+  const std::string journal = "/run/railhead/attachments/";
+  WriteFileAt(Path(journal + "c1/rails@net1.json.new"), "{\"half");
+  WriteFileAt(Path(journal + "c7/rails@net1.json.new"), "");
+  fs::create_directories(Path(journal + "c8"));
+  Did();
+  EXPECT_FALSE(IsThere(journal + "c1/rails@net1.json.new"));
+  EXPECT_FALSE(IsThere(journal + "c7"));
+  EXPECT_FALSE(IsThere(journal + "c8"));
+  EXPECT_TRUE(Check(AllRails()));
+  EXPECT_EQ(Did(), "");
+}
+
+// Whoever is alive holds a lock. What the clock says of the file decides nothing: it can be set in either
+// direction, at any time.
+TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
+  const std::vector<std::string> places{
+      "/run/railhead/attachments/c7/rails@net1.json.new", "/run/railhead/announce/0123456789abcdef.new",
+      "/var/lib/railhead/allocations/" + Bdf(0) + ".json.new", "/run/railhead/health.json.new"};
+  for (const auto& path : places) {
+    for (const int age : {-86'400, 0, 11, 86'400}) {
+      SCOPED_TRACE(path + ", changed " + std::to_string(age) + " s ago");
+      WriteFileAt(Path(path), "");
+      fs::last_write_time(Path(path), fs::file_time_type::clock::now() - seconds(age));
+      Reconciler reconciler(sysfs_.root(), kernel_);  // its passes repeat
+      {
+        const UniqueFd writer(::open(Path(path).c_str(), O_WRONLY | O_CLOEXEC));
+        ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+        EXPECT_EQ(Told(reconciler.Run()), "");
+        EXPECT_TRUE(IsThere(path));
+      }
+      EXPECT_NE(Told(reconciler.Run()).find(Path(path).substr(Path(path).rfind('/') + 1)), std::string::npos);
+      EXPECT_FALSE(IsThere(path));
+    }
+  }
+  EXPECT_FALSE(IsThere("/run/railhead/attachments/c7"));
+}
+
+TEST_F(LeftoverTest, ASocketInTheMakingStaysWhateverTheClockSays) {
+  const std::string path = "/run/railhead/bind.sock.77";
+  for (const int age : {-86'400, 0, 86'400}) {
+    WriteFileAt(Path(path), "");
+    fs::last_write_time(Path(path), fs::file_time_type::clock::now() - seconds(age));
+    {
+      const auto maker = FileLock::Acquire(paths::BindSocketLock(sysfs_.root()), seconds(0));
+      ASSERT_TRUE(maker) << Describe(maker.error());
+      EXPECT_EQ(Did(), "");
+      EXPECT_TRUE(IsThere(path)) << age;
+    }
+    EXPECT_EQ(Did(), "half-written " + Path(path) + ": its writer was killed\n");
+  }
+}
+
+// Writers and passes at the same time: no write fails, and none is lost.
+TEST_F(LeftoverTest, PassesDisturbNoWriter) {
+  const Journal journal(sysfs_.root());
+  std::atomic<bool> done{false};
+  std::thread passes([&] {
+    while (!done) {
+      const auto scan = journal.Scan();
+      ASSERT_TRUE(scan) << Describe(scan.error());
+      for (const auto& path : scan->remains) EXPECT_TRUE(journal.RemoveRemains(path));
+    }
+  });
+  for (int i = 0; i < 2000; ++i) {
+    JournalEntry entry;
+    entry.key = {"rails", "c7", "net1"};
+    entry.boot_id = *BootId(sysfs_.root());
+    const auto written = journal.Write(entry);
+    EXPECT_TRUE(written) << i << ": " << Describe(written.error());
+    EXPECT_TRUE(IsThere("/run/railhead/attachments/c7/rails@net1.json")) << i;
+    if (!written || HasFailure()) break;
+    EXPECT_TRUE(journal.Remove(entry));
+  }
+  done = true;
+  passes.join();
+}
+
+// Of a railheadd that was killed in Allocate, or when it started.
+TEST_F(LeftoverTest, WhatAKilledDaemonLeftOfItsOwn) {
+  const std::vector<std::string> left{
+      "/var/lib/railhead/allocations/" + Bdf(0) + ".json.new",
+      "/var/run/k8s.cni.cncf.io/devinfo/dp/a.io-x-" + Bdf(0) + "-device.json.new",
+      "/run/cdi/railheadd-" + Bdf(0) + ".json.new",
+      "/run/railhead/leaves.json.new",
+      "/var/lib/railhead/drains.json.new",
+      "/run/railhead/bind.sock.77"};
+  const std::vector<std::string> kept{"/var/lib/railhead/allocations/" + Bdf(0) + ".json",
+                                      "/var/run/k8s.cni.cncf.io/devinfo/dp/theirs.new",
+                                      "/run/cdi/theirs.json.new", "/run/railhead/bind.sock"};
+  for (const auto& path : left) WriteFileAt(Path(path), "{");
+  for (const auto& path : kept) WriteFileAt(Path(path), "{}");
+  {
+    // One that is being written at this moment.
+    const UniqueFd writer(::open(Path(left[0]).c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+    Did();
+    EXPECT_TRUE(IsThere(left[0]));
+    for (std::size_t i = 1; i < left.size(); ++i) EXPECT_FALSE(IsThere(left[i])) << left[i];
+  }
+  EXPECT_EQ(Did(), "half-written " + Path(left[0]) + ": its writer was killed\n");
+  for (const auto& path : kept) EXPECT_TRUE(IsThere(path)) << path;
+  EXPECT_EQ(Did(), "");
+}
+
+// Another railheadd on the same /run/cdi, with a state folder of its own, has specs there by the same names.
+TEST_F(LeftoverTest, CdiSpecsOfOursOnly) {
+  const Call second{.network = "one", .container = "c2", .config = Usual(1)};
+  ASSERT_TRUE(Add(AllRails()));
+  ASSERT_TRUE(Add(second));
+  ForgetEntry(second);
+  const std::vector<std::string> foreign{"/run/cdi/nvidia.json",
+                                         "/run/cdi/railhead-gpu.json",
+                                         Spec(Bdf(0, 2)),
+                                         Spec("slot-a.io-roce-0-0"),
+                                         "/run/cdi/railhead-" + Bdf(0, 2) + ".yaml",
+                                         "/run/cdi/railhead-" + Bdf(0, 2) + ".json.old"};
+  for (const auto& path : foreign) WriteFileAt(Path(path), "{}");
+  {
+    const auto busy = Hold(Bdf(0, 1));
+    EXPECT_EQ(Did().find("cdi-spec"), std::string::npos) << "an ADD of it is at work";
+  }
+  EXPECT_NE(Did().find("cdi-spec railhead-" + Bdf(0, 1) + ".json: no attachment has it\n"),
+            std::string::npos);
+  EXPECT_FALSE(IsThere(Spec(Bdf(0, 1))));
+  for (const auto& path : foreign) EXPECT_TRUE(IsThere(path)) << path;
+  for (int rail = 0; rail < 3; ++rail) EXPECT_TRUE(IsThere(Spec(Bdf(rail)))) << "the live pod's";
+  EXPECT_EQ(Did(), "");
+}
+
+// Whoever lives on the same folder and deletes or changes what it does not know.
+TEST_F(LeftoverTest, CdiSpecsOfLivingPodsAreWrittenAgain) {
+  ASSERT_TRUE(Add(AllRails()));
+  std::map<std::string, std::string> specs;
+  for (int rail = 0; rail < 3; ++rail) specs[Spec(Bdf(rail))] = File(Spec(Bdf(rail)));
+  const auto intact = [&] {
+    return std::all_of(specs.begin(), specs.end(),
+                       [&](const auto& spec) { return File(spec.first) == spec.second; });
+  };
+  ASSERT_TRUE(intact());
+  for (const auto& [path, text] : specs) {
+    for (const char* content : {"", "{}", "removed"}) {
+      if (content == std::string("removed")) {
+        Remove(path);
+      } else {
+        WriteFileAt(Path(path), content);
+      }
+      EXPECT_EQ(Did(), "cdi-spec-rewrite " + path.substr(path.rfind('/') + 1) +
+                           ": somebody has removed or changed it\n");
+      EXPECT_TRUE(intact());
+    }
+  }
+  fs::remove_all(Path("/run/cdi"));
+  EXPECT_NE(Did(), "");
+  EXPECT_TRUE(intact());
+  EXPECT_EQ(Did(), "");
+  ASSERT_TRUE(Del(AllRails()));
+  EXPECT_EQ(Files(), "") << "the records, too";
+}
+
+// A writer of another process has its file locked while it writes; a killed one has not.
+TEST_F(LeftoverTest, ACdiSpecThatIsBeingWrittenIsLeftAlone) {
+  const std::string path = Spec(Bdf(0)) + ".new";
+  WriteFileAt(Path(path), "{");
+  {
+    const UniqueFd writer(::open(Path(path).c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+    EXPECT_EQ(Did(), "");
+    EXPECT_TRUE(IsThere(path));
+  }
+  EXPECT_EQ(Did(), "half-written " + Path(path) + ": its writer was killed\n");
+  EXPECT_FALSE(IsThere(path));
+}
+
+TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {
+  ASSERT_TRUE(Add(AllRails()));
+  WriteFileAt(Path("/run/railhead/handoff/c1/nccl.conf.new"), "half");
+  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf"), "NCCL_IB_HCA==x\n");
+  WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf.new"), "half");
+  {
+    const auto busy = LockSandbox(sysfs_.root(), "c9", seconds(0));
+    ASSERT_TRUE(busy);
+    EXPECT_EQ(Did(), "handoff c1: its writer was killed\n");
+    EXPECT_TRUE(IsThere("/run/railhead/handoff/c9/nccl.conf"));
+  }
+  EXPECT_EQ(Did(), "handoff c9: no attachment has it\n");
+  EXPECT_FALSE(IsThere("/run/railhead/handoff/c9"));
+  EXPECT_FALSE(IsThere("/run/railhead/handoff/c1/nccl.conf.new"));
+  EXPECT_TRUE(Check(AllRails()));
+  EXPECT_EQ(Did(), "");
+}
+
+// An ADD writes them before its entry is done; its entry is there all the same.
+TEST_F(LeftoverTest, FilesOfAnAddAtWorkAreItsOwn) {
+  ASSERT_TRUE(Add(AllRails()));
+  std::string text = File(EntryOf(AllRails()));
+  text.replace(text.find("\"done\""), 6, "\"planned\"");
+  WriteFileAt(Path(EntryOf(AllRails())), text);
+  const auto before = World();
+  const auto busy = Hold(Bdf(0));
+  EXPECT_EQ(Did(), "");
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(LeftoverTest, DeviceHandoffsAreEmptiedNotRemoved) {
+  Allocate({Bdf(0), Bdf(1), Bdf(2)}, Delivery::kMount);
+  ASSERT_TRUE(Add(AllRails()));
+  const std::string live = DeviceHandoffPath(sysfs_.root(), Bdf(0));
+  const std::string dead = DeviceHandoffPath(sysfs_.root(), Bdf(0, 1));
+  ASSERT_TRUE(WriteDeviceHandoff(sysfs_.root(), Bdf(0, 1), "NCCL_IB_HCA==x\n"));
+  EXPECT_EQ(Did(), "device-handoff " + Bdf(0, 1) + ": no attachment has it\n");
+  EXPECT_TRUE(fs::exists(dead)) << "a container may have it mounted";
+  EXPECT_EQ(ReadFileAt(dead), "");
+  EXPECT_NE(ReadFileAt(live), "");
+  EXPECT_EQ(Did(), "");
+}
+
+TEST_F(LeftoverTest, AnnouncementsThatNobodyNeeds) {
+  ASSERT_TRUE(Add(AllRails()));
+  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net1"}));
+  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c9", "net1"}));
+  WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.new"), "half");
+  const auto report = Once();
+  EXPECT_EQ(report.actions.size(), 2U) << Told(report);
+  const auto left = FilesBelow(Path("/run/railhead/announce"));
+  ASSERT_EQ(left.size(), 1U);
+  EXPECT_EQ(ReadRepeatRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id, "c1");
+}
+
+class SoftRoceTest : public LeftoverTest {
+ protected:
+  void MakeNics() override {
+    vfs_.push_back(kernel_.AddPf({.address = "0000:43:00.0", .netdev = "pf0"}, {.count = 3}));
+    vfs_.push_back(kernel_.AddPf({.address = "0000:83:00.0", .netdev = "pf1"}, {.count = 3}));
+    vfs_.push_back(kernel_.AddPf({.address = "0000:c3:00.0", .netdev = "pf2"}, {.count = 3}));
+  }
+  void SetUp() override {
+    LeftoverTest::SetUp();
+    WriteRails({{"rail0", "pf0"}, {"rail1", "pf1"}, {"rail2", "pf2"}}, R"(,"softRoce":true)");
+  }
+  void Rxe(const std::string& name, const std::string& netdev, const std::string& ns = kHost) {
+    ASSERT_EQ(kernel_.state().AddRxe(ns, name, netdev), 0) << name;
+    kernel_.Sync();
+  }
+};
+
+TEST_F(SoftRoceTest, OursOnTheHostGoes) {
+  ASSERT_TRUE(Add(AllRails()));
+  ASSERT_NE(kernel_.state().Rdma("rxe_pf0v0"), nullptr) << "the pod's";
+  Rxe("rxe_pf0v1", "pf0v1");
+  EXPECT_EQ(Did(), "soft-roce rxe_pf0v1: its VF is on the host and no attachment has it\n");
+  EXPECT_EQ(kernel_.state().Rdma("rxe_pf0v1"), nullptr);
+  EXPECT_TRUE(Check(AllRails()));
+}
+
+TEST_F(SoftRoceTest, ThoseOfOthersStay) {
+  kernel_.AddVeth(pod_, "pf0v2", kHost, "veth9");
+  Rxe("rxe0", "pf1v0");
+  Rxe("rxe_pf0", "pf0");
+  Rxe("rxe_pf9v0", "pf2v0");
+  Rxe("rxe_pf0v7", "pf2v1");
+  Rxe("rxe_pf0v1", "pf1v1");
+  // sysfs says the same name of its netdev as our VF has; but it is another, in a pod.
+  Rxe("rxe_pf0v2", "pf0v2", pod_);
+  const auto before = World();
+  EXPECT_EQ(Did(), "");
+  EXPECT_EQ(ChangedSince(before), "");
+}
+
+TEST_F(SoftRoceTest, AnAddOfTheVfIsNotDisturbed) {
+  Rxe("rxe_pf0v1", "pf0v1");
+  const auto busy = Hold(Bdf(0, 1));
+  EXPECT_EQ(Did(), "");
+  EXPECT_NE(kernel_.state().Rdma("rxe_pf0v1"), nullptr);
+}
+
+// An attribute of a device that leaves is ENODEV to who reads it, before the attribute has gone
+// (kernfs_fop_open). A node of ptmx (5, 2) is the same to who opens it beside a "pts" that is no
+// devpts (devpts_acquire).
+TEST_F(SoftRoceTest, OneThatLeavesWhileItIsLookedAtIsNoFailure) {
+  Rxe("rxe_pf0v1", "pf0v1");
+  Rxe("rxe_pf1v1", "pf1v1");
+  const TempRoot disk;  // file systems in memory are mounted without device nodes
+  fs::create_directory(disk.directory() + "/pts");
+  ASSERT_EQ(::mknod((disk.directory() + "/ptmx").c_str(), S_IFCHR | 0600, ::makedev(5, 2)), 0) << errno;
+  const std::string attribute = Path("/sys/class/infiniband/rxe_pf0v1/parent");
+  fs::remove(attribute);
+  fs::create_symlink(disk.directory() + "/ptmx", attribute);
+  const auto parent = RxeParentOf(sysfs_.root(), "rxe_pf0v1");
+  ASSERT_TRUE(parent) << Describe(parent.error());
+  ASSERT_FALSE(*parent) << "the kernel answers ENODEV";
+  EXPECT_EQ(Did(), "soft-roce rxe_pf1v1: its VF is on the host and no attachment has it\n");
+}
+
+}  // namespace
+}  // namespace railhead::testing

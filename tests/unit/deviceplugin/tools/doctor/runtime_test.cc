@@ -1,0 +1,165 @@
+// The CDI switch, other device plugins, CNI configurations: judged and read.
+#include "deviceplugin/tools/doctor/containerd_config.h"
+#include "deviceplugin/tools/doctor/read_facts.h"
+#include "tests/support/temp_root.h"
+#include "tests/unit/deviceplugin/tools/doctor/support.h"
+
+namespace railhead::testing {
+namespace {
+
+using doctor::CdiSwitch;
+using doctor::Status;
+
+TEST(CdiTest, Containerd) {
+  doctor::NodeFacts node = GoodNode();
+  CdiSwitch cdi;
+  cdi.path = "/etc/containerd/config.toml";
+  cdi.version = 2;
+  node.cdi = cdi;
+  Expect(doctor::CheckCdi(node), Status::kWarning, "does not say enable_cdi");
+  cdi.enabled = true;
+  node.cdi = cdi;
+  Expect(doctor::CheckCdi(node), Status::kOk, "enable_cdi = true");
+  cdi.enabled = false;
+  cdi.version = 3;
+  node.cdi = cdi;
+  Expect(doctor::CheckCdi(node), Status::kFailure, "enable_cdi = false");
+  cdi.enabled = std::nullopt;
+  cdi.directories = std::vector<std::string>{"/etc/cdi"};
+  node.cdi = cdi;
+  Expect(doctor::CheckCdi(node), Status::kFailure, "cdi_spec_dirs without /var/run/cdi");
+}
+
+TEST(CdiTest, OtherRuntimesAndPools) {
+  doctor::NodeFacts node = GoodNode();
+  CdiSwitch cdi;
+  cdi.runtime = CdiSwitch::Runtime::kCrio;
+  node.cdi = cdi;
+  Expect(doctor::CheckCdi(node), Status::kOk, "CRI-O");
+  Fabric fabric = *node.fabric;
+  fabric.pools[0].delivery = Delivery::kMount;
+  node.fabric = fabric;
+  Expect(doctor::CheckCdi(node), Status::kSkipped, "no pool delivers by CDI");
+}
+
+TEST(PluginsTest, Others) {
+  doctor::NodeFacts node = GoodNode();
+  node.plugin_sockets = std::vector<std::string>{"nvidia-gpu.sock"};
+  EXPECT_EQ(doctor::CheckPlugins(node).status(), Status::kOk);
+  for (const char* socket : {"nvidia-gpu.sock", "openshift.io_SRIOV_net.sock", "rdma_shared_device_a.sock"}) {
+    node.plugin_sockets = std::vector<std::string>{"nvidia-gpu.sock", socket};
+    const bool conflict = std::string(socket) != "nvidia-gpu.sock";
+    EXPECT_EQ(doctor::CheckPlugins(node).status(), conflict ? Status::kWarning : Status::kOk) << socket;
+  }
+}
+
+TEST(CniTest, WhoTakesOurDevices) {
+  doctor::NodeFacts node = GoodNode();
+  for (const char* device : {"pf1", "0000:13:00.0", "0000:13:00.3"}) {
+    node.cni = std::vector<doctor::CniUse>{{"20-nic.conf", "host-device", {device}}};
+    Expect(doctor::CheckCni(node), Status::kFailure, std::string("20-nic.conf: host-device takes ") + device);
+  }
+  node.cni = std::vector<doctor::CniUse>{{"20-nic.conf", "macvlan", {"pf0"}}};
+  Expect(doctor::CheckCni(node), Status::kWarning, "macvlan stacks on pf0");
+  node.cni =
+      std::vector<doctor::CniUse>{{"20-nic.conf", "macvlan", {"eth0"}}, {"30.conf", "host-device", {"eth1"}}};
+  EXPECT_EQ(doctor::CheckCni(node).status(), Status::kOk);
+  node.cni = std::vector<doctor::CniUse>{{"20-nic.conf", "rdma", {}}};
+  Expect(doctor::CheckCni(node), Status::kNote, "rdma attaches the same kind");
+}
+
+TEST(TomlTest, WhatItUnderstands) {
+  const auto values = doctor::ParseToml(
+      "version = 2 # the older one\n"
+      "imports = [\n  \"/etc/containerd/conf.d/*.toml\", # drop-ins\n  'other#.toml',\n]\n"
+      "[plugins]\n"
+      "  [plugins.\"io.containerd.grpc.v1.cri\"]\n"
+      "    enable_cdi = true\n"
+      "    cdi_spec_dirs = [\"/etc/cdi\", \"/var/run/cdi\"]\n"
+      "  [plugins.'io.containerd.cri.v1.runtime']\n"
+      "#    enable_cdi = false\n"
+      "sandbox = \"a # b = c\"\n"
+      "nonsense\n[\n");
+  EXPECT_EQ(values.at("version"), "2");
+  EXPECT_EQ(doctor::TomlStrings(values.at("imports")),
+            (std::vector<std::string>{"/etc/containerd/conf.d/*.toml", "other#.toml"}));
+  EXPECT_EQ(values.at("plugins.io.containerd.grpc.v1.cri.enable_cdi"), "true");
+  EXPECT_EQ(doctor::TomlStrings(values.at("plugins.io.containerd.grpc.v1.cri.cdi_spec_dirs")).size(), 2U);
+  EXPECT_EQ(values.at("plugins.io.containerd.cri.v1.runtime.sandbox"), "\"a # b = c\"");
+  EXPECT_EQ(values.size(), 5U);
+  for (const char* odd : {"", "=", "[", "]", "a=[", "a = [\n[b]\n", "\"", "'=\"\n", "[a]b]\n=\n"})
+    EXPECT_LE(doctor::ParseToml(odd).size(), 1U) << odd;
+  EXPECT_TRUE(doctor::TomlStrings("[\"open").empty());
+}
+
+class RuntimeTest : public ::testing::Test {
+ protected:
+  doctor::NodeFacts Read(const std::vector<std::string>& running = {}) {
+    doctor::NodeFacts facts;
+    std::vector<doctor::ProcessFacts> processes;
+    for (const std::string& name : running) processes.push_back({1, name, {}});
+    facts.runtimes = processes;
+    ReadRuntime(temp_.root(), doctor::FactKinds::All(), &facts);
+    return facts;
+  }
+  TempRoot temp_;
+};
+
+TEST_F(RuntimeTest, ContainerdWithImports) {
+  temp_.Write("/etc/containerd/config.toml",
+              "version = 3\nimports = ['/etc/containerd/conf.d/*.toml', 'more.toml']\n");
+  EXPECT_EQ(Read().cdi->enabled, std::nullopt);
+  EXPECT_EQ(Read().cdi->version, 3);
+  temp_.Write("/etc/containerd/conf.d/10-cdi.toml",
+              "version = 2\n[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = false\n");
+  EXPECT_EQ(Read().cdi->enabled, false);
+  EXPECT_EQ(Read().cdi->version, 3);
+  temp_.Write("/etc/containerd/more.toml", "[plugins.\"io.containerd.grpc.v1.cri\"]\nenable_cdi = true\n");
+  EXPECT_EQ(Read().cdi->enabled, true);
+  // A distribution's own containerd has its own file.
+  temp_.Write("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 2\n");
+  EXPECT_EQ(Read().cdi->version, 2);
+}
+
+TEST_F(RuntimeTest, WhichRuntime) {
+  EXPECT_FALSE(Read().cdi);
+  const auto defaults = Read({"containerd"});
+  ASSERT_TRUE(defaults.cdi);
+  EXPECT_EQ(defaults.cdi->path, "");
+  Expect(doctor::CheckCdi(defaults), Status::kWarning, "containerd without configuration does not say");
+  temp_.Write("/etc/crio/crio.conf.d/10.conf", "[crio.runtime]\ncdi_spec_dirs = [\n\"/etc/cdi\"\n]\n");
+  Expect(doctor::CheckCdi(Read()), Status::kFailure, "cdi_spec_dirs");
+  temp_.Write("/etc/containerd/config.toml", "version = 3\n");
+  EXPECT_EQ(Read().cdi->runtime, CdiSwitch::Runtime::kContainerd);
+  EXPECT_EQ(Read({"crio"}).cdi->runtime, CdiSwitch::Runtime::kCrio);
+}
+
+TEST_F(RuntimeTest, Sockets) {
+  EXPECT_FALSE(Read().plugin_sockets);
+  for (const char* name : {"kubelet.sock", "railhead-roce-1-2-0.sock", "nvidia-gpu.sock", "DEPRECATION"})
+    temp_.Write(std::string("/var/lib/kubelet/device-plugins/") + name, "");
+  temp_.Write("/var/lib/kubelet/plugins_registry/sriov.sock", "");
+  const auto facts = Read();
+  ASSERT_TRUE(facts.plugin_sockets);
+  EXPECT_EQ(*facts.plugin_sockets, (std::vector<std::string>{"nvidia-gpu.sock", "sriov.sock"}));
+}
+
+TEST_F(RuntimeTest, CniConfigurations) {
+  EXPECT_FALSE(Read().cni);
+  temp_.Write(
+      "/etc/cni/net.d/10-a.conflist",
+      R"({"name": "a", "plugins": [{"type": "ptp"}, {"type": "host-device", "pciBusID": "0000:13:00.0"}]})");
+  temp_.Write("/etc/cni/net.d/20-b.conf", R"({"name": "b", "type": "macvlan", "master": "pf0"})");
+  temp_.Write("/etc/cni/net.d/30-broken.conf", "{");
+  temp_.Write("/etc/cni/net.d/readme", R"({"type": "sriov"})");
+  const auto facts = Read();
+  ASSERT_TRUE(facts.cni);
+  ASSERT_EQ(facts.cni->size(), 3U);
+  EXPECT_EQ((*facts.cni)[1].type, "host-device");
+  EXPECT_EQ((*facts.cni)[1].devices, (std::vector<std::string>{"0000:13:00.0"}));
+  EXPECT_EQ((*facts.cni)[2].file, "20-b.conf");
+  EXPECT_EQ((*facts.cni)[2].devices, (std::vector<std::string>{"pf0"}));
+}
+
+}  // namespace
+}  // namespace railhead::testing

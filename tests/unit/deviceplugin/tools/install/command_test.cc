@@ -1,0 +1,145 @@
+// `railctl install` as a process, with the programs of this build.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+using nlohmann::json;
+
+constexpr const char* kFabric = R"({"version": 1, "rails": [{"name": "rail0", "pf": 0}]})";
+
+class InstallCommandTest : public ::testing::Test {
+ protected:
+  InstallCommandTest() {
+    EXPECT_TRUE(MakeDirectories(temp_.root().Path("/opt/cni/bin")));
+    EXPECT_TRUE(MakeDirectories(temp_.root().Path("/etc/railhead")));
+    temp_.Write("/config/fabric.json", kFabric);
+  }
+  [[nodiscard]] ProcessOutput Run(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), {RAILCTL, "install"});
+    return RunProcess(arguments, {{"RAILHEAD_ROOT", temp_.directory()}}, "");
+  }
+  [[nodiscard]] json RunJson(std::vector<std::string> arguments) const {
+    arguments.emplace_back("--json");
+    return json::parse(Run(arguments).out, nullptr, false);
+  }
+  TempRoot temp_;
+};
+
+TEST_F(InstallCommandTest, ProgramsThatRun) {
+  const ProcessOutput output = Run({"cni"});
+  EXPECT_EQ(output.status, 0) << output.err;
+  EXPECT_NE(output.out.find("railhead-ipam  installed"), std::string::npos) << output.out;
+  for (const char* name : {"railhead", "railhead-ipam"}) {
+    const ProcessOutput version =
+        RunProcess({temp_.directory() + "/opt/cni/bin/" + name, "--version"}, {}, "");
+    EXPECT_EQ(version.out, std::string(name) + " " RAILHEAD_VERSION "\n");
+  }
+  const json again = RunJson({"cni"});
+  ASSERT_EQ(again["programs"].size(), 2U) << again;
+  EXPECT_EQ(again["programs"][0], (json{{"name", "railhead"},
+                                        {"outcome", "unchanged"},
+                                        {"version", RAILHEAD_VERSION},
+                                        {"previous", RAILHEAD_VERSION}}));
+}
+
+TEST_F(InstallCommandTest, ANewerProgramIsNotReplaced) {
+  const std::string newer = "#!/bin/sh\necho railhead 99.0.0\n";
+  temp_.Write("/opt/cni/bin/railhead", newer, true);
+  for (const std::string name : {"railhead", "railhead-ipam"})
+    temp_.Write("/image/" + name, "#!/bin/sh\necho " + name + " 1.0.0\n", true);
+  const ProcessOutput output = Run({"cni", "--from", "/image"});
+  EXPECT_EQ(output.status, 1);
+  EXPECT_NE(output.err.find("version 99.0.0, newer than"), std::string::npos) << output.err;
+  EXPECT_NE(output.err.find("--force"), std::string::npos) << output.err;
+  EXPECT_EQ(temp_.Read("/opt/cni/bin/railhead"), newer);
+  const json refused = RunJson({"cni", "--from", "/image"});
+  EXPECT_EQ(refused["ok"], false);
+  EXPECT_EQ(refused["error"]["code"], "conflict");
+  EXPECT_EQ(Run({"cni", "--from", "/image", "--force"}).status, 0);
+  EXPECT_NE(temp_.Read("/opt/cni/bin/railhead"), newer);
+}
+
+TEST_F(InstallCommandTest, TheListOfSystemCalls) {
+  EXPECT_TRUE(MakeDirectories(temp_.root().Path("/seccomp")));
+  const json installed = RunJson({"seccomp", "--to", "/seccomp"});
+  EXPECT_EQ(installed["files"], (json{{{"name", "railheadd.json"}, {"outcome", "installed"}}})) << installed;
+  const json profile = json::parse(temp_.Read("/seccomp/railheadd.json"), nullptr, false);
+  EXPECT_EQ(profile["defaultAction"], "SCMP_ACT_ERRNO") << profile;
+  EXPECT_GT(profile["syscalls"].size(), 5U);
+  temp_.Write("/seccomp/railheadd.json", "{}");
+  EXPECT_EQ(RunJson({"seccomp", "--to", "/seccomp"})["files"][0]["outcome"], "replaced");
+  EXPECT_EQ(Run({"seccomp", "--to", "/nowhere"}).status, 1);
+}
+
+TEST_F(InstallCommandTest, CommandLines) {
+  EXPECT_EQ(Run({}).status, 2);
+  EXPECT_EQ(Run({"cni", "--to", "relative"}).status, 2);
+  EXPECT_EQ(Run({"config"}).status, 2);
+  EXPECT_EQ(Run({"cni", "--from", "/nowhere"}).status, 1);
+  EXPECT_EQ(Run({"cni", "--to", "/nowhere"}).status, 1);
+  const ProcessOutput help = Run({"cni", "--help"});
+  EXPECT_EQ(help.status, 0);
+  EXPECT_NE(help.out.find("Exit status:"), std::string::npos);
+}
+
+TEST_F(InstallCommandTest, AConfigurationForAllParts) {
+  temp_.Write("/config/topology.json", "{}");
+  const json installed = RunJson({"config", "--from", "/config", "--node-name", "gpu-001"});
+  ASSERT_EQ(installed["files"].size(), 3U) << installed;
+  EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), kFabric);
+  EXPECT_EQ(temp_.Read("/etc/railhead/topology.json"), "{}");
+  EXPECT_EQ(*NodeName(temp_.root()), "gpu-001");
+  EXPECT_EQ(RunJson({"config", "--from", "/config"})["files"][0]["outcome"], "unchanged");
+}
+
+// What the operator has put there by hand and this configuration does not have.
+TEST_F(InstallCommandTest, WhatAConfigurationLacksStays) {
+  temp_.Write("/etc/railhead/topology.json", R"({"paths": []})");
+  temp_.Write("/etc/railhead/fabric.json", "before");
+  EXPECT_EQ(Run({"config", "--from", "/config"}).status, 0);
+  EXPECT_EQ(temp_.Read("/etc/railhead/topology.json"), R"({"paths": []})");
+  EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), kFabric);
+}
+
+struct Wrong {
+  std::string fabric;
+  std::string topology;
+  std::string node_name;
+  std::string word;  // of the complaint
+};
+
+TEST_F(InstallCommandTest, AWrongConfigurationChangesNothing) {
+  const std::string delivery = R"({"version": 1, "rails": [{"name": "rail0", "pf": 0, "softRoce": true}],
+      "pools": [{"resource": "railhead.io/roce", "rails": ["rail0"], "delivery": "mount"}]})";
+  const std::vector<Wrong> all = {
+      {"{", "{}", "n", "fabric.json"},
+      {R"({"version": 1, "rails": [{"name": "rail0", "pf": 0, "vlam": 1}]})", "{}", "n", "vlan"},
+      {R"({"version": 1, "rails": [{"name": "rail0", "pf": 0}], "health": {"intervalSeconds": 0}})", "{}",
+       "n", "/health/intervalSeconds"},
+      {delivery, "{}", "n", "/pools/0/delivery"},
+      {kFabric, R"({"paths": 1})", "n", "topology.json"},
+      {kFabric, "{}", "two words", "no node's name"}};
+  temp_.Write("/etc/railhead/fabric.json", "before");
+  for (const Wrong& wrong : all) {
+    temp_.Write("/config/fabric.json", wrong.fabric);
+    temp_.Write("/config/topology.json", wrong.topology);
+    const ProcessOutput output = Run({"config", "--from", "/config", "--node-name", wrong.node_name});
+    EXPECT_EQ(output.status, 3) << wrong.word;
+    EXPECT_NE(output.err.find(wrong.word), std::string::npos) << output.err;
+    EXPECT_EQ(temp_.Read("/etc/railhead/fabric.json"), "before") << wrong.word;
+    EXPECT_FALSE(temp_.Exists("/etc/railhead/node-name"));
+  }
+  EXPECT_EQ(Run({"config", "--from", "/nowhere"}).status, 3);
+  EXPECT_EQ(Run({"config", "--from", "/config", "--to", "/nowhere"}).status, 1);
+}
+
+}  // namespace
+}  // namespace railhead::testing

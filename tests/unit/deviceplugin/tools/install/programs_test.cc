@@ -1,0 +1,203 @@
+#include <gtest/gtest.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <map>
+#include <thread>
+
+#include "deviceplugin/tools/install/install.h"
+#include "netns/base/files.h"
+#include "tests/support/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+std::string Program(const std::string& name, const std::string& version, const std::string& more = "") {
+  return "#!/bin/sh\n" + more + "echo " + name + " " + version + "\n";
+}
+
+class InstallProgramsTest : public ::testing::Test {
+ protected:
+  InstallProgramsTest() {
+    EXPECT_TRUE(MakeDirectories(order_.from));
+    EXPECT_TRUE(MakeDirectories(order_.to));
+    Give(order_.from, "1.2.0");
+  }
+  static void Write(const std::string& path, const std::string& content, mode_t mode = 0755) {
+    ASSERT_TRUE(WriteAtomic(path, content, Sync::kVolatile, mode));
+  }
+  static void Give(const std::string& directory, const std::string& version, const std::string& more = "") {
+    for (const char* name : {"railhead", "railhead-ipam"})
+      Write(directory + "/" + name, Program(name, version, more));
+  }
+  // Name -> content of what is there.
+  [[nodiscard]] std::map<std::string, std::string> There() const {
+    std::map<std::string, std::string> there;
+    const auto names = ListDirectory(order_.to).value();
+    for (const std::string& name : *names) there[name] = ReadFile(order_.to + "/" + name).value().value();
+    return there;
+  }
+  static mode_t ModeOf(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_mode & 07777U : 0;
+  }
+  static ino_t InodeOf(const std::string& path) {
+    struct stat status {};
+    return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
+  }
+  [[nodiscard]] std::string Host(const std::string& name) const { return order_.to + "/" + name; }
+  void ExpectAll(InstallOutcome outcome, const std::optional<std::string>& previous) {
+    const auto programs = InstallPrograms(order_);
+    ASSERT_TRUE(programs) << Describe(programs.error());
+    ASSERT_EQ(programs->size(), 2U);
+    for (const auto& program : *programs) {
+      EXPECT_EQ(program.outcome, outcome) << program.name;
+      EXPECT_EQ(program.previous, previous) << program.name;
+    }
+  }
+  // Nothing has changed, and why.
+  void ExpectRefused(ErrorCode code, const std::string& word) {
+    const auto before = There();
+    const auto programs = InstallPrograms(order_);
+    ASSERT_FALSE(programs);
+    EXPECT_EQ(programs.error().code, code) << Describe(programs.error());
+    EXPECT_NE(Describe(programs.error()).find(word), std::string::npos) << Describe(programs.error());
+    EXPECT_EQ(There(), before);
+  }
+
+  TempRoot root_;
+  ProgramOrder order_{root_.directory() + "/image", root_.directory() + "/host"};
+};
+
+TEST_F(InstallProgramsTest, WhereThereAreNone) {
+  Write(Host("bridge"), "another's");
+  ExpectAll(InstallOutcome::kInstalled, std::nullopt);
+  const std::map<std::string, std::string> expected = {{"bridge", "another's"},
+                                                       {"railhead", Program("railhead", "1.2.0")},
+                                                       {"railhead-ipam", Program("railhead-ipam", "1.2.0")}};
+  EXPECT_EQ(There(), expected);
+  EXPECT_EQ(ModeOf(Host("railhead")), 0755U);
+}
+
+TEST_F(InstallProgramsTest, OlderOnesAreReplaced) {
+  Give(order_.to, "1.1.9");
+  ExpectAll(InstallOutcome::kReplaced, "1.1.9");
+  EXPECT_EQ(There()["railhead"], Program("railhead", "1.2.0"));
+}
+
+// A rebuilt program has the version that it had.
+TEST_F(InstallProgramsTest, OfOneVersionTheContentCounts) {
+  Give(order_.to, "1.2.0", "# rebuilt\n");
+  ExpectAll(InstallOutcome::kReplaced, "1.2.0");
+}
+
+TEST_F(InstallProgramsTest, TheSameStay) {
+  ExpectAll(InstallOutcome::kInstalled, std::nullopt);
+  const ino_t before = InodeOf(Host("railhead"));
+  ExpectAll(InstallOutcome::kUnchanged, "1.2.0");
+  EXPECT_EQ(InodeOf(Host("railhead")), before);
+}
+
+TEST_F(InstallProgramsTest, TheSameButNotExecutable) {
+  for (const char* name : {"railhead", "railhead-ipam"}) Write(Host(name), Program(name, "1.2.0"), 0644);
+  ExpectAll(InstallOutcome::kReplaced, std::nullopt);
+  EXPECT_EQ(ModeOf(Host("railhead-ipam")), 0755U);
+}
+
+TEST_F(InstallProgramsTest, DamagedOnesAreReplaced) {
+  for (const char* name : {"railhead", "railhead-ipam"})
+    Write(Host(name),
+          "\x7f"
+          "ELF");
+  ExpectAll(InstallOutcome::kReplaced, std::nullopt);
+}
+
+TEST_F(InstallProgramsTest, NewerOnesStay) {
+  Give(order_.to, "1.10.0");
+  ExpectRefused(ErrorCode::kConflict, "1.10.0");
+  order_.force = true;
+  ExpectAll(InstallOutcome::kReplaced, "1.10.0");
+}
+
+TEST_F(InstallProgramsTest, BothOrNone) {
+  Write(Host("railhead"), Program("railhead", "1.1.0"));
+  Write(Host("railhead-ipam"), Program("railhead-ipam", "1.3.0"));
+  ExpectRefused(ErrorCode::kConflict, "railhead-ipam is version 1.3.0");
+}
+
+TEST_F(InstallProgramsTest, WhatDoesNotRunIsNotInstalled) {
+  Give(order_.to, "1.1.0");
+  Write(order_.from + "/railhead-ipam",
+        "\x7f"
+        "ELF, cut short");
+  ExpectRefused(ErrorCode::kInvalid, "does not tell its version");
+  ASSERT_TRUE(RemoveFile(order_.from + "/railhead-ipam"));
+  ExpectRefused(ErrorCode::kNotFound, "there is no");
+  order_.to += "/nowhere";
+  const auto programs = InstallPrograms(order_);
+  ASSERT_FALSE(programs);
+  EXPECT_EQ(programs.error().code, ErrorCode::kNotFound);
+}
+
+// A killed installer leaves its temporary file, which nobody is to find in the way, nor for ever.
+TEST_F(InstallProgramsTest, HalvesOfAKilledInstallerGo) {
+  for (int round = 0; round < 2; ++round) {
+    Write(Host("railhead.new"), "half");
+    const auto programs = InstallPrograms(order_);
+    ASSERT_TRUE(programs) << Describe(programs.error());
+    EXPECT_EQ(There().size(), 2U);
+  }
+}
+
+// What cannot be written changes nothing: the second of two files is in the way of its temporary one.
+TEST_F(InstallProgramsTest, AFailureLeavesWhatWas) {
+  Give(order_.to, "1.1.0");
+  ASSERT_TRUE(MakeDirectories(Host("railhead-ipam.new")));
+  const auto programs = InstallPrograms(order_);
+  ASSERT_FALSE(programs);
+  EXPECT_EQ(ReadFile(Host("railhead")).value(), Program("railhead", "1.1.0"));
+  EXPECT_EQ(ReadFile(Host("railhead.new")).value(), std::nullopt);
+}
+
+// Whoever looks at any time finds one that runs; one that runs is not disturbed.
+TEST_F(InstallProgramsTest, ThereIsAlwaysOne) {
+  Give(order_.to, "1.0.0");
+  order_.force = true;
+  const ProgramOrder other{root_.directory() + "/other", order_.to, order_.names, true};
+  ASSERT_TRUE(MakeDirectories(other.from));
+  Give(other.from, "1.1.0");
+  std::atomic<bool> stop = false;
+  std::thread installer([&] {
+    while (!stop) {
+      EXPECT_TRUE(InstallPrograms(order_));
+      EXPECT_TRUE(InstallPrograms(other));
+    }
+  });
+  for (int i = 0; i < 100; ++i) {
+    const auto content = ReadFile(Host("railhead")).value();
+    EXPECT_TRUE(content && content->ends_with("\n")) << content.value_or("nothing");
+  }
+  stop = true;
+  installer.join();
+}
+
+// Two at a time: the one with the older version comes second and finds what the first has done.
+TEST_F(InstallProgramsTest, OneAfterTheOther) {
+  const ProgramOrder newer{root_.directory() + "/newer", order_.to};
+  ASSERT_TRUE(MakeDirectories(newer.from));
+  Give(newer.from, "1.3.0");
+  auto directory = InstallDirectory::Open(order_.to);
+  ASSERT_TRUE(directory);
+  std::optional<Result<std::vector<InstalledProgram>>> older;
+  std::thread waiting([&] { older = InstallPrograms(order_); });
+  ASSERT_TRUE(directory->Put({{"railhead", Program("railhead", "1.3.0")}}, 0755));
+  directory = Fail(ErrorCode::kInternal, "let go");
+  waiting.join();
+  ASSERT_TRUE(older.has_value());
+  ASSERT_FALSE(*older);
+  EXPECT_EQ(older->error().code, ErrorCode::kConflict);
+}
+
+}  // namespace
+}  // namespace railhead::testing

@@ -1,0 +1,147 @@
+// railctl config, as a process on a fake sysfs: exit status and what goes where.
+#include <sys/wait.h>
+
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "netns/base/files.h"
+#include "tests/support/daemon/two_rails.h"
+
+namespace railhead::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+class ConfigCommandTest : public TwoRails {
+ protected:
+  struct Ended {
+    int status = -1;
+    std::string out;
+    std::string err;
+  };
+
+  Ended Railctl(const std::string& arguments) {
+    const std::string errors = sysfs_.directory() + "/stderr";
+    const std::string command =
+        "RAILHEAD_ROOT='" + sysfs_.directory() + "' '" RAILCTL "' " + arguments + " 2>'" + errors + "'";
+    Ended ended;
+    FILE* pipe = ::popen(command.c_str(), "r");
+    if (pipe == nullptr) {
+      ADD_FAILURE() << "cannot run " << command;
+      return ended;
+    }
+    std::array<char, 4096> buffer{};
+    while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
+      ended.out.append(buffer.data(), got);
+    }
+    const int status = ::pclose(pipe);
+    ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    ended.err = ReadFile(errors).value().value_or("");
+    return ended;
+  }
+};
+
+constexpr const char* kGood =
+    R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0#0"], "isRdma": true}}]})";
+
+TEST_F(ConfigCommandTest, CheckLooksAtTheRulesOfHealthToo) {
+  sysfs_.Write("/fabric.json", TwoRailFabric(R"(, "health": {"intervalSeconds": 0})"));
+  const Ended checked = Railctl("config check /fabric.json");
+  EXPECT_EQ(checked.status, 3);
+  EXPECT_NE(checked.err.find("/health/intervalSeconds"), std::string::npos) << checked.err;
+}
+
+// railheadd would not start with any of them.
+TEST_F(ConfigCommandTest, CheckLooksAtTheClusterStoreToo) {
+  const auto check = [&](const std::string& store) {
+    sysfs_.Write(
+        "/fabric.json",
+        R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "subnet": "10.0.0.0/16"}], "addresses": {)"
+        R"("store": )" +
+            store + "}}");
+    return Railctl("config check /fabric.json");
+  };
+  EXPECT_EQ(check(R"({"type": "etcd", "etcd": {"endpoints": ["http://etcd:2379"]}})").status, 0);
+  const Ended block = check(R"({"type": "node", "blockLength": 64})");
+  EXPECT_EQ(block.status, 3);
+  EXPECT_NE(block.err.find("blockLength: unknown field"), std::string::npos) << block.err;
+  const Ended etcd = check(R"({"type": "etcd", "etcd": {"endpoint": ["http://etcd:2379"]}})");
+  EXPECT_EQ(etcd.status, 3);
+  EXPECT_NE(etcd.err.find("/addresses/store/etcd"), std::string::npos) << etcd.err;
+}
+
+TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
+  sysfs_.Write("/config.json", kGood);
+  const Ended text = Railctl("config check /config.json --resource-prefix x.io");
+  EXPECT_EQ(text.status, 0) << text.err;
+  EXPECT_EQ(text.out.rfind("ok\nx.io/net: 1 device\n  " + vfs0_[0], 0), 0U) << text.out;
+  const Ended json = Railctl("config check /config.json --json");
+  EXPECT_EQ(json.status, 0) << json.err;
+  const Json plan = Json::parse(json.out);
+  EXPECT_EQ(plan["ok"], true);
+  EXPECT_EQ(plan["plan"]["resources"][0]["devices"][0]["id"], vfs0_[0]);
+  sysfs_.Write("/fabric.json", TwoRailFabric());
+  const Ended fabric = Railctl("config check /fabric.json");
+  EXPECT_EQ(fabric.status, 0) << fabric.err;
+  EXPECT_NE(fabric.out.find("railhead.io/roce: 8 devices"), std::string::npos) << fabric.out;
+}
+
+// A file is mended in one go, not error by error.
+TEST_F(ConfigCommandTest, CheckSaysAllThatIsWrong) {
+  sysfs_.Write("/config.json", R"({"resourceList": [
+      {"resourceName": "a", "selectors": {"pfName": ["x"], "vendors": ["15b"]}},
+      {"resourceName": "", "deviceType": "nic", "selectors": {}},
+      {"resourceName": "c", "selectors": {"isRdma": "yes"}}], "more": 1})");
+  const Ended text = Railctl("config check /config.json");
+  EXPECT_EQ(text.status, 3);
+  const Json json = Json::parse(Railctl("config check /config.json --json").out);
+  EXPECT_EQ(json["error"], json["errors"][0]);
+  std::vector<std::string> places;
+  for (const Json& error : json["errors"]) {
+    const std::string message = error["message"].get<std::string>();
+    EXPECT_NE(text.err.find(message), std::string::npos) << message;
+    const auto begin = message.find(": ") + 2;
+    places.push_back(message.substr(begin, message.find(": ", begin) - begin));
+  }
+  EXPECT_EQ(places,
+            (std::vector<std::string>{"/resourceList/0/selectors/vendors", "/resourceList/0/selectors/pfName",
+                                      "/resourceList/1/resourceName", "/resourceList/1/deviceType",
+                                      "/resourceList/2/selectors/isRdma", "/more"}))
+      << text.err;
+
+  sysfs_.Write("/fabric.json", R"({"version": 1, "rails": [{"name": "r", "pf": "pf0", "vlan": 9999}],
+      "pools": [{"resource": "a.io/b", "rails": ["r"], "x": 1}], "health": {"intervalSeconds": 0, "y": 1}})");
+  const Ended fabric = Railctl("config check /fabric.json");
+  EXPECT_EQ(fabric.status, 3);
+  for (const char* where : {"/rails/0/vlan", "/pools/0/x", "/health/intervalSeconds", "/health/y"})
+    EXPECT_NE(fabric.err.find(where), std::string::npos) << where << " in\n" << fabric.err;
+  sysfs_.Write("/fabric.json", TwoRailFabric(R"(, "health": {"y": 1}, "provision": {"vfs": -1, "z": 1})"));
+  const Ended parts = Railctl("config check /fabric.json");
+  for (const char* where : {"/health/y", "/provision/vfs", "/provision/z"})
+    EXPECT_NE(parts.err.find(where), std::string::npos) << where << " in\n" << parts.err;
+}
+
+TEST_F(ConfigCommandTest, CheckSaysWhereItIsWrongAndEndsWith3) {
+  sysfs_.Write("/config.json",
+               R"({"resourceList": [{"resourceName": "net", "selectors": {"pfName": ["x"]}}]})");
+  const Ended text = Railctl("config check /config.json");
+  EXPECT_EQ(text.status, 3);
+  EXPECT_EQ(text.out, "");
+  EXPECT_NE(text.err.find("/resourceList/0/selectors/pfName"), std::string::npos) << text.err;
+  EXPECT_NE(text.err.find("pfNames"), std::string::npos) << text.err;
+  const Ended json = Railctl("config check /config.json --json");
+  EXPECT_EQ(json.status, 3);
+  const Json error = Json::parse(json.out);
+  EXPECT_EQ(error["ok"], false);
+  EXPECT_NE(error["error"]["message"].get<std::string>().find("/resourceList/0/selectors/pfName"),
+            std::string::npos);
+  sysfs_.Write("/bytes.json", "{\"\xff\": 1}");
+  EXPECT_EQ(Railctl("config check /bytes.json --json").status, 3);
+  EXPECT_EQ(Railctl("config check /nowhere.json").status, 3);
+  EXPECT_EQ(Railctl("config check").status, 2);
+  EXPECT_EQ(Railctl("config").status, 2);
+}
+
+}  // namespace
+}  // namespace railhead::testing

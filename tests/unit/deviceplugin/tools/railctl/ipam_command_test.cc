@@ -1,0 +1,242 @@
+// `railctl ipam` as a process.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "cni/state/journal.h"
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "tests/support/process.h"
+#include "tests/support/temp_root.h"
+
+namespace railhead::testing {
+namespace {
+
+constexpr const char* kPool = "10.1.0.0/24";
+
+class IpamCommandTest : public ::testing::Test {
+ protected:
+  ProcessOutput Run(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), {RAILCTL, "ipam"});
+    return RunProcess(arguments, {{"RAILHEAD_ROOT", temp_.directory()}}, "");
+  }
+  nlohmann::json RunJson(const std::vector<std::string>& arguments) {
+    return nlohmann::json::parse(Run(arguments).out, nullptr, false);
+  }
+  std::string Give(const std::string& container, const ClockReading& now) {
+    auto store = AddressStore::Open(temp_.root(), [now] { return now; });
+    EXPECT_TRUE(store) << Describe(store.error());
+    const AddressPool pool{kPool, *RangeSet::Make({*IpPrefix::Parse(kPool), {}, {}, {}}),
+                           std::chrono::hours(1)};
+    const auto given = store->Allocate({"blue", container, "eth1"}, pool);
+    EXPECT_TRUE(given) << Describe(given.error());
+    return given->address.ToString();
+  }
+  ClockReading Now() { return *ReadClocks(temp_.root()); }
+  void Remember(const std::string& container) {
+    ASSERT_TRUE(MakeDirectories(temp_.root().Path("/var/lib/cni/results")));
+    ASSERT_TRUE(WriteAtomic(temp_.root().Path("/var/lib/cni/results/blue-" + container + "-eth1"), "{}",
+                            Sync::kVolatile));
+  }
+  void Attach(const std::string& container) {
+    JournalEntry entry;
+    entry.key = {"blue", container, "eth1"};
+    entry.boot_id = *BootId(temp_.root());
+    entry.phase = Phase::kDone;
+    entry.cni_args = {{"K8S_POD_NAMESPACE", "train"}, {"K8S_POD_NAME", "worker-0"}};
+    ASSERT_TRUE(Journal(temp_.root()).Write(entry));
+  }
+  TempRoot temp_;
+};
+
+TEST_F(IpamCommandTest, NothingIsHeldWithoutAStore) {
+  EXPECT_EQ(Run({"list"}).status, 0);
+  EXPECT_EQ(RunJson({"list", "--json"})["addresses"].size(), 0U);
+  EXPECT_EQ(Run({"check"}).out, "0 addresses, well\n");
+  EXPECT_FALSE(Exists(temp_.root().Path("/var/lib/railhead"))) << "looking makes nothing";
+}
+
+TEST_F(IpamCommandTest, ListsHoldersAndTheirPods) {
+  const std::string first = Give("aaa", Now());
+  Give("bbb", Now());
+  Attach("aaa");
+  const auto list = RunJson({"list", "--json"})["addresses"];
+  ASSERT_EQ(list.size(), 2U);
+  EXPECT_EQ(list[0]["address"], first);
+  EXPECT_EQ(list[0]["pod"], "train/worker-0");
+  EXPECT_EQ(list[0]["state"], "held");
+  EXPECT_EQ(list[0]["attached"], true);
+  EXPECT_EQ(list[1]["container"], "bbb");
+  EXPECT_EQ(list[1]["attached"], false);
+  const auto table = Run({"list"}).out;
+  EXPECT_EQ(table.rfind("ADDRESS   POOL         STATE  SINCE", 0), 0U) << table;
+  EXPECT_NE(table.find("train/worker-0"), std::string::npos);
+  EXPECT_EQ(RunJson({"list", "--json", "--pool", "10.9.0.0/24"})["addresses"].size(), 0U);
+}
+
+TEST_F(IpamCommandTest, ShowsByAddressAndContainer) {
+  const std::string first = Give("aaa1", Now());
+  Give("bbb", Now());
+  EXPECT_EQ(RunJson({"show", first, "--json"})["addresses"][0]["container"], "aaa1");
+  EXPECT_EQ(RunJson({"show", "bb", "--json"})["addresses"].size(), 1U);
+  const auto none = Run({"show", "10.1.0.99"});
+  EXPECT_EQ(none.status, 1);
+  EXPECT_NE(none.err.find("'10.1.0.99' is no address or container in the store"), std::string::npos)
+      << none.err;
+}
+
+TEST_F(IpamCommandTest, LeaksAreFoundAndExplained) {
+  Give("attached", Now());
+  Give("remembered", Now());
+  const std::string lost = Give("lost", Now());
+  Attach("attached");
+  const auto unsure = Run({"check"});
+  EXPECT_EQ(unsure.status, 0) << "without a runtime's cache nobody can tell";
+  EXPECT_NE(unsure.out.find("leaks cannot be told"), std::string::npos) << unsure.out;
+  Remember("remembered");
+  const auto found = Run({"check"});
+  EXPECT_EQ(found.status, 1);
+  EXPECT_NE(found.out.find("leaked: " + lost + " of blue, container lost: no attachment"), std::string::npos)
+      << found.out;
+  const auto leaked = RunJson({"check", "--json"})["leaked"];
+  ASSERT_EQ(leaked.size(), 1U);
+  EXPECT_EQ(leaked[0]["address"], lost);
+}
+
+TEST_F(IpamCommandTest, ReleasesWhatIsLeakedAndOnlyByForceWhatMayBeInUse) {
+  const std::string used = Give("used", Now());
+  const std::string lost = Give("lost", Now());
+  Attach("used");
+  Remember("used");
+  const auto refused = Run({"release", used});
+  EXPECT_EQ(refused.status, 1);
+  EXPECT_NE(refused.err.find("may be in use by container used, pod train/worker-0"), std::string::npos)
+      << refused.err;
+  EXPECT_NE(refused.err.find("--force"), std::string::npos);
+  EXPECT_EQ(Run({"release", lost}).status, 0);
+  EXPECT_EQ(Run({"release", lost}).status, 1) << "it rests";
+  EXPECT_EQ(RunJson({"show", lost, "--json"})["addresses"][0]["state"], "resting");
+  EXPECT_EQ(Run({"release", used, "--force"}).status, 0);
+  EXPECT_EQ(RunJson({"show", used, "--json"})["addresses"][0]["state"], "resting");
+}
+
+TEST_F(IpamCommandTest, Events) {
+  const std::string used = Give("aaa", Now());
+  {
+    auto store = AddressStore::Open(temp_.root());
+    ASSERT_TRUE(store->Quarantine({"blue", "aaa", "eth1"}, *IpAddress::Parse(used)));
+  }
+  const auto events = RunJson({"events", "--json"})["events"];
+  ASSERT_EQ(events.size(), 1U);
+  EXPECT_EQ(events[0]["event"], "quarantined");
+  EXPECT_EQ(events[0]["address"], used);
+  EXPECT_NE(Run({"events"})
+                .out.find(used + " of 10.1.0.0/24 is in use by another machine and is not given for 3600 s"),
+            std::string::npos);
+  EXPECT_EQ(RunJson({"show", used, "--json"})["addresses"][0]["state"], "quarantined");
+}
+
+TEST_F(IpamCommandTest, ExportsEverything) {
+  Give("aaa", Now());
+  const auto json = nlohmann::json::parse(Run({"export"}).out, nullptr, false);
+  ASSERT_EQ(json["addresses"].size(), 1U);
+  EXPECT_EQ(json["addresses"][0]["bootId"], *BootId(temp_.root()));
+}
+
+TEST_F(IpamCommandTest, Blocks) {
+  EXPECT_EQ(Run({"blocks"}).out.rfind("this node leases nothing", 0), 0U);
+  const ClockReading now = Now();
+  NodeBlock block;
+  block.pool = kPool;
+  block.index = 2;
+  block.range = *AddressRange::Parse("10.1.0.16-10.1.0.23", "");
+  block.state = BlockState::kUsable;
+  NodeLease lease;
+  lease.node = "node0";
+  lease.boot_id = now.boot_id;
+  lease.renewed_ms = now.boottime_ms;
+  lease.fence_ms = 3'600'000;
+  Give("aaa", now);
+  const auto write = [&] {
+    auto store = AddressStore::Open(temp_.root());
+    return store->Transact([&](LmdbTxn& txn, const ClockReading&) -> Result<bool> {
+      RH_TRY(WriteNodeLease(txn, lease));
+      RH_TRY(WriteNodeBlock(txn, block));
+      return true;
+    });
+  };
+  ASSERT_TRUE(write());
+  const auto json = RunJson({"blocks", "--json"});
+  EXPECT_EQ(json["node"], "node0");
+  EXPECT_EQ(json["given"], true);
+  ASSERT_EQ(json["blocks"].size(), 1U);
+  EXPECT_EQ(json["blocks"][0]["last"], "10.1.0.23");
+  EXPECT_EQ(json["blocks"][0]["inUse"], 0);
+  EXPECT_EQ(Run({"blocks"}).status, 0);
+  lease.boot_id = "another";
+  ASSERT_TRUE(write());
+  const auto fenced = Run({"blocks"});
+  EXPECT_EQ(fenced.status, 1);
+  EXPECT_NE(fenced.out.find("nothing is given from them: "), std::string::npos) << fenced.out;
+}
+
+TEST_F(IpamCommandTest, TakesOverFromHostLocal) {
+  const std::string directory = temp_.root().Path("/var/lib/cni/networks/blue");
+  ASSERT_TRUE(MakeDirectories(directory));
+  const auto file = [&](const std::string& name, const std::string& content) {
+    ASSERT_TRUE(WriteAtomic(directory + "/" + name, content, Sync::kVolatile));
+  };
+  file("10.1.0.7", "aaa\r\neth1");
+  file("10.1.0.9", "bbb");
+  file("last_reserved_ip.0", "10.1.0.9");
+  file("lock", "");
+  const auto import = [&] { return Run({"import", "host-local", "--network", "blue", "--subnet", kPool}); };
+  EXPECT_EQ(import().out, "2 addresses are held by their pods, 0 refused\n");
+  const auto again = import();
+  EXPECT_EQ(again.status, 0) << again.err;
+  EXPECT_EQ(RunJson({"show", "10.1.0.7", "--json"})["addresses"][0]["container"], "aaa");
+  EXPECT_EQ(RunJson({"show", "bbb", "--json"})["addresses"][0]["interface"], "eth0");
+  EXPECT_NE(Give("new", Now()), "10.1.0.7");
+
+  file("10.9.0.1", "ccc\r\neth1");
+  const auto elsewhere = import();
+  EXPECT_EQ(elsewhere.status, 1);
+  EXPECT_NE(elsewhere.err.find("10.9.0.1: is in none of the subnets given"), std::string::npos)
+      << elsewhere.err;
+  ASSERT_TRUE(RemoveFile(directory + "/10.9.0.1"));
+  file("10.1.0.8", "");
+  EXPECT_NE(import().err.find("10.1.0.8: names no container"), std::string::npos);
+}
+
+TEST_F(IpamCommandTest, TakesOverFromWhereabouts) {
+  const std::string path = temp_.root().Path("/pools.json");
+  ASSERT_TRUE(WriteAtomic(path, R"({"apiVersion": "v1", "kind": "List", "items": [{"kind": "IPPool",
+      "metadata": {"name": "10.1.0.0-24"}, "spec": {"range": "10.1.0.5/24", "allocations": {
+        "5": {"id": "here", "ifname": "eth1", "podref": "train/a"},
+        "6": {"id": "there", "ifname": "eth1", "podref": "train/b"}}}}]})",
+                          Sync::kVolatile));
+  Remember("here");
+  const auto import = [&] { return Run({"import", "whereabouts", "--network", "blue", path}); };
+  const std::string told =
+      "1 addresses are held by their pods, 1 of other nodes are not given for 168 hours, 0 refused\n";
+  EXPECT_EQ(import().out, told);
+  EXPECT_EQ(import().out, told) << "again, it changes nothing";
+  EXPECT_EQ(RunJson({"show", "10.1.0.5", "--json"})["addresses"][0]["state"], "held");
+  EXPECT_EQ(RunJson({"show", "10.1.0.6", "--json"})["addresses"][0]["state"], "quarantined");
+  ASSERT_TRUE(
+      WriteAtomic(path, R"({"spec": {"range": "10.1.0.0/24", "allocations": {"x": {}}}})", Sync::kVolatile));
+  const auto wrong = import();
+  EXPECT_EQ(wrong.status, 1);
+  EXPECT_NE(wrong.err.find("/spec/allocations/x"), std::string::npos) << wrong.err;
+}
+
+TEST_F(IpamCommandTest, WrongCommandLine) {
+  EXPECT_EQ(Run({}).status, 2);
+  EXPECT_EQ(Run({"release"}).status, 2);
+  EXPECT_EQ(Run({"list", "--pol", "x"}).status, 2);
+}
+
+}  // namespace
+}  // namespace railhead::testing

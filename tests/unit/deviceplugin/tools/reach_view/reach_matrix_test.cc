@@ -1,0 +1,400 @@
+// Matrices of many nodes, what is common to their faults, and how both are shown.
+#include "deviceplugin/tools/reach_view/reach_matrix.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
+
+#include "deviceplugin/services/reachability/node_names.h"
+#include "deviceplugin/services/reachability/reach_summary.h"
+#include "deviceplugin/tools/reach_view/reach_faults.h"
+#include "deviceplugin/tools/reach_view/reach_stream.h"
+#include "deviceplugin/tools/reach_view/reach_svg.h"
+#include "deviceplugin/tools/reach_view/reach_text.h"
+#include "tests/support/ipam/rapidcheck.h"
+#include "tests/unit/deviceplugin/services/reachability/reach_values.h"
+
+namespace railhead::testing {
+namespace {
+
+ReachMatrix MatrixOf(const std::vector<ReachReport>& reports) {
+  ReachMatrixBuilder builder;
+  for (const ReachReport& report : reports) EXPECT_TRUE(builder.Add(report));
+  return builder.Build();
+}
+
+// Both directions.
+BadPairs Between(const std::vector<int>& some, const std::vector<int>& others, PeerState state) {
+  BadPairs bad;
+  for (const int a : some) {
+    for (const int b : others) {
+      if (a != b) bad[{a, b}] = bad[{b, a}] = state;
+    }
+  }
+  return bad;
+}
+
+std::vector<int> Numbers(int from, int below) {
+  std::vector<int> numbers;
+  for (int i = from; i < below; ++i) numbers.push_back(i);
+  return numbers;
+}
+
+std::vector<std::string> Told(const std::vector<ReachReport>& reports) {
+  std::vector<std::string> texts;
+  for (const ReachFault& fault : ExplainFaults(MatrixOf(reports))) texts.push_back(TextOf(fault));
+  return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(NodeNamesTest, Order) {
+  EXPECT_TRUE(NaturallyLess("gpu-2", "gpu-10"));
+  EXPECT_FALSE(NaturallyLess("gpu-10", "gpu-2"));
+  EXPECT_TRUE(NaturallyLess("a2b10", "a10b2"));
+  EXPECT_TRUE(NaturallyLess("gpu", "gpu-1"));
+  EXPECT_TRUE(NaturallyLess("1", "a"));
+  EXPECT_FALSE(NaturallyLess("gpu-1", "gpu-1"));
+  EXPECT_NE(NaturallyLess("gpu-01", "gpu-1"), NaturallyLess("gpu-1", "gpu-01")) << "but never the same";
+}
+
+TEST(NodeNamesTest, Folded) {
+  EXPECT_EQ(FoldedNames({}), "");
+  EXPECT_EQ(FoldedNames({"gpu-007"}), "gpu-007");
+  EXPECT_EQ(FoldedNames({"gpu-001", "gpu-003", "gpu-002", "gpu-007", "gpu-008"}), "gpu-[001-003,007,008]");
+  EXPECT_EQ(FoldedNames({"gpu-9", "gpu-10", "gpu-11", "gpu-12"}), "gpu-9,gpu-[10-12]");
+  EXPECT_EQ(FoldedNames({"b", "a", "a1x", "a2x", "a3x"}), "a,a[1-3]x,b");
+  EXPECT_EQ(FoldedNames({"n1.dc1.example", "n2.dc1.example", "n3.dc2.example"}),
+            "n[1,2].dc1.example,n3.dc2.example");
+  EXPECT_EQ(FoldedNames({"x00000000000000000001", "x00000000000000000002"}),
+            "x00000000000000000001,x00000000000000000002");
+}
+
+// Every name is there once, by its number or by itself.
+TEST(NodeNamesTest, FoldingLosesNobody) {
+  ExpectProperty([] {
+    const auto numbers = *rc::gen::container<std::set<int>>(rc::gen::inRange(0, 400));
+    std::vector<std::string> names;
+    for (const int number : numbers) names.push_back(NodeNumber(number));
+    std::set<int> read;
+    std::string text = FoldedNames(names);
+    if (numbers.size() > 1) text = text.substr(5, text.size() - 6);
+    if (numbers.size() == 1) text = text.substr(4);
+    std::istringstream ranges(text);
+    for (std::string range; std::getline(ranges, range, ',');) {
+      const auto dash = range.find('-');
+      const int last = std::stoi(range.substr(dash == std::string::npos ? 0 : dash + 1));
+      for (int i = std::stoi(range); i <= last; ++i) RC_ASSERT(read.insert(i).second);
+    }
+    RC_ASSERT(read == numbers);
+  });
+}
+
+TEST(ReachMatrixTest, RowsAreWhoSaysIt) {
+  auto reports =
+      Cluster(3, {{{0, 1}, PeerState::kOneWay}, {{1, 0}, PeerState::kSilent}, {{1, 2}, PeerState::kMtu}});
+  reports.pop_back();
+  const ReachMatrix matrix = MatrixOf(reports);
+  EXPECT_EQ(matrix.nodes, (Texts{"gpu-000", "gpu-001", "gpu-002"}));
+  EXPECT_EQ(matrix.reported, (std::vector<bool>{true, true, false}));
+  ASSERT_EQ(matrix.rails.size(), 1U);
+  EXPECT_EQ(matrix.rails[0].rows, (Texts{"-<.", "X-m", "__-"}));
+}
+
+TEST(ReachMatrixTest, ANodeTwice) {
+  ReachMatrixBuilder builder;
+  EXPECT_TRUE(builder.Add(ReportOf(0, 2, {})));
+  EXPECT_FALSE(builder.Add(ReportOf(0, 2, {})));
+}
+
+TEST(ReachMatrixTest, MarksAreDifferentAndKnown) {
+  std::set<char> marks;
+  for (int i = 0; i <= static_cast<int>(PeerState::kSilent); ++i) {
+    const auto state = static_cast<PeerState>(i);
+    EXPECT_TRUE(marks.insert(MarkOf(state)).second);
+    EXPECT_EQ(StateOfMark(MarkOf(state)), state);
+    EXPECT_EQ(MeaningOf(MarkOf(state)), NameOf(state));
+    EXPECT_EQ(IsFault(MarkOf(state)), state > PeerState::kReachable);
+  }
+  EXPECT_FALSE(IsFault(kMarkSelf) || IsFault(kMarkNotSaid));
+}
+
+// Folded and unfolded, the matrix is the same.
+TEST(ReachMatrixTest, NodesThatAreAlikeAre) {
+  ExpectProperty([] {
+    const int nodes = *rc::gen::inRange(1, 9);
+    BadPairs bad;
+    for (int i = *rc::gen::inRange(0, 6); i > 0; --i)
+      bad[{*rc::gen::inRange(0, nodes), *rc::gen::inRange(0, nodes)}] =
+          static_cast<PeerState>(*rc::gen::inRange(0, 7));
+    const ReachMatrix matrix = MatrixOf(Cluster(nodes, bad));
+    const RailMatrix& rail = matrix.rails[0];
+    const auto groups = AlikeNodes(rail);
+    std::size_t count = 0;
+    for (const auto& from : groups) {
+      count += from.size();
+      for (const auto& to : groups) {
+        std::set<char> marks;
+        for (const std::size_t a : from) {
+          for (const std::size_t b : to) {
+            if (a != b) marks.insert(rail.rows[a][b]);
+          }
+        }
+        RC_ASSERT(marks.size() <= 1U);
+      }
+    }
+    RC_ASSERT(count == static_cast<std::size_t>(nodes));
+  });
+}
+
+TEST(ReachFaultsTest, NoneWhereAllIsWell) {
+  EXPECT_EQ(Told(Cluster(5, {})), Texts{});
+  EXPECT_EQ(Told(Cluster(1, {})), Texts{});
+  EXPECT_EQ(Told({}), Texts{});
+  EXPECT_EQ(Told(Cluster(3, Between({0}, {1, 2}, PeerState::kUnknown))), Texts{}) << "not known is no fault";
+}
+
+TEST(ReachFaultsTest, ANodeThatReachesNobody) {
+  EXPECT_EQ(Told(Cluster(40, Between({17}, Numbers(0, 40), PeerState::kSilent))),
+            Texts{"rail0: gpu-017 reaches nobody (silent 78)"});
+  auto bad = Between({17, 23}, Numbers(0, 40), PeerState::kSilent);
+  EXPECT_EQ(Told(Cluster(40, bad)), Texts{"rail0: gpu-[017,023] reach nobody (silent 154)"});
+  bad.merge(Between({3}, Numbers(0, 40), PeerState::kMtu));
+  EXPECT_EQ(Told(Cluster(40, bad)), (Texts{"rail0: gpu-003 has a fault with all others (mtu 74)",
+                                           "rail0: gpu-[017,023] reach nobody (silent 154)"}));
+}
+
+TEST(ReachFaultsTest, ANodeWithoutAReport) {
+  auto reports = Cluster(4, Between({3}, Numbers(0, 4), PeerState::kSilent));
+  reports.pop_back();
+  EXPECT_EQ(Told(reports), Texts{"rail0: gpu-003 reaches nobody (silent 3)"});
+}
+
+TEST(ReachFaultsTest, TwoPartsOfARail) {
+  EXPECT_EQ(Told(Cluster(8, Between(Numbers(0, 3), Numbers(3, 8), PeerState::kSilent))),
+            Texts{"rail0: between gpu-[000-002] and gpu-[003-007] (silent 30)"});
+}
+
+TEST(ReachFaultsTest, FiveHundredPairsAreOneLineAlsoWithOthersAmongThem) {
+  auto bad = Between(Numbers(0, 20), Numbers(20, 45), PeerState::kSilent);
+  ASSERT_EQ(bad.size(), 1000U);
+  bad.merge(Between({0}, {5}, PeerState::kLossy));
+  bad.merge(Between({30}, {31}, PeerState::kPaths));
+  const Texts told = Told(Cluster(60, bad));
+  EXPECT_EQ(told, (Texts{"rail0: between gpu-[000-019] and gpu-[020-044] (silent 1000)",
+                         "rail0: between gpu-000 and gpu-005 (lossy 2)",
+                         "rail0: between gpu-030 and gpu-031 (paths 2)"}));
+}
+
+TEST(ReachFaultsTest, AWholeRail) {
+  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), PeerState::kSilent))),
+            Texts{"rail0: nobody reaches anybody: gpu-[000-003] (silent 12)"});
+  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), PeerState::kLossy))),
+            Texts{"rail0: no pair is well: gpu-[000-003] (lossy 12)"});
+  EXPECT_EQ(Told(Cluster(2, Between({0}, {1}, PeerState::kSilent))),
+            Texts{"rail0: between gpu-000 and gpu-001 (silent 2)"});
+}
+
+TEST(ReachFaultsTest, OneWay) {
+  EXPECT_EQ(Told(Cluster(3, {{{0, 1}, PeerState::kOneWay}, {{1, 0}, PeerState::kSilent}})),
+            Texts{"rail0: between gpu-000 and gpu-001 (silent 1, oneWay 1)"});
+}
+
+std::vector<ReachReport> OnRails(int rails, int nodes, const std::set<int>& ill, const BadPairs& bad) {
+  auto reports = Cluster(nodes, {});
+  for (int from = 0; from < nodes; ++from) {
+    auto& report = reports[static_cast<std::size_t>(from)];
+    report.rails.clear();
+    for (int rail = 0; rail < rails; ++rail)
+      report.rails.push_back(
+          ReportOf(from, nodes, ill.contains(rail) ? bad : BadPairs{}, "rail" + std::to_string(rail))
+              .rails[0]);
+  }
+  return reports;
+}
+
+TEST(ReachFaultsTest, WhatIsTheSameOnRailsIsSaidOnce) {
+  const auto dead = Between({1}, Numbers(0, 4), PeerState::kSilent);
+  EXPECT_EQ(Told(OnRails(8, 4, {0, 1, 2, 5}, dead)),
+            Texts{"rail[0-2,5]: gpu-001 reaches nobody (silent 24)"});
+  EXPECT_EQ(Told(OnRails(2, 4, {0, 1}, dead)), Texts{"all rails: gpu-001 reaches nobody (silent 12)"});
+}
+
+TEST(ReachFaultsTest, Gateways) {
+  auto reports = OnRails(2, 3, {}, {});
+  for (ReachReport& report : reports) report.rails[1].gateway->answers = false;
+  reports[1].rails[0].gateway->answers = false;
+  EXPECT_EQ(Told(reports), (Texts{"rail0: the gateway answers all but gpu-001",
+                                  "rail1: the gateway answers nobody: gpu-[000-002]"}));
+}
+
+// Each bad pair is explained, and none that is well is blamed.
+TEST(ReachFaultsTest, EveryPairIsToldOnce) {
+  ExpectProperty([] {
+    const int nodes = *rc::gen::inRange(1, 12);
+    BadPairs bad;
+    for (int i = *rc::gen::inRange(0, 60); i > 0; --i) {
+      const std::pair pair(*rc::gen::inRange(0, nodes), *rc::gen::inRange(0, nodes));
+      if (pair.first != pair.second) bad[pair] = static_cast<PeerState>(*rc::gen::inRange(2, 7));
+    }
+    std::map<PeerState, std::size_t> told;
+    std::map<PeerState, std::size_t> wanted;
+    for (const auto& [pair, state] : bad) ++wanted[state];
+    const ReachMatrix matrix = MatrixOf(Cluster(nodes, bad));
+    for (const ReachFault& fault : ExplainFaults(matrix)) {
+      for (const auto& [state, count] : fault.pairs) told[state] += count;
+      for (const std::string& a : fault.nodes) {
+        for (const std::string& b : fault.others) {
+          const int from = std::stoi(a.substr(4));
+          const int to = std::stoi(b.substr(4));
+          RC_ASSERT(bad.contains({from, to}) || bad.contains({to, from}));
+        }
+      }
+    }
+    RC_ASSERT(told == wanted);
+  });
+}
+
+TEST(ReachFaultsTest, AsJson) {
+  const auto faults = ExplainFaults(MatrixOf(Cluster(4, Between({0}, {1}, PeerState::kPaths))));
+  ASSERT_EQ(faults.size(), 1U);
+  const auto json = ReachFaultAsJson(faults[0]);
+  EXPECT_EQ(json["kind"], "between");
+  EXPECT_EQ(json["rails"], Texts{"rail0"});
+  EXPECT_EQ(json["others"], Texts{"gpu-001"});
+  EXPECT_EQ(json["pairs"]["paths"], 2);
+}
+
+std::string Shown(const std::vector<ReachReport>& reports, const ReachTextOptions& options = {}) {
+  const ReachMatrix matrix = MatrixOf(reports);
+  return ReachText(matrix, ExplainFaults(matrix), options);
+}
+
+TEST(ReachTextTest, AllIsWell) {
+  EXPECT_EQ(Shown(OnRails(8, 40, {}, {})), "rail[0-7]: 40 nodes, all reach all\n");
+}
+
+TEST(ReachTextTest, AFaultAndNodesThatAreAlike) {
+  const auto reports = OnRails(3, 12, {1}, Between({7}, Numbers(0, 12), PeerState::kSilent));
+  EXPECT_EQ(Shown(reports),
+            "rail1: gpu-007 reaches nobody (silent 22)\n"
+            "\n"
+            "rail[0,2]: 12 nodes, all reach all\n"
+            "\n"
+            "rail1: 12 nodes\n"
+            "                                12\n"
+            "  1 gpu-[000-006,008-011] (11)  .X\n"
+            "  2 gpu-007                     X-\n"
+            "\n"
+            "a row says of a column:  . reachable  X silent\n");
+}
+
+TEST(ReachTextTest, EveryNode) {
+  auto reports = Cluster(11, {{{0, 10}, PeerState::kLossy}});
+  reports.erase(reports.begin() + 9);
+  EXPECT_EQ(Shown(reports, {.every_node = true, .colours = false}),
+            "rail0: between gpu-000 and gpu-010 (lossy 1)\n"
+            "no report of gpu-009\n"
+            "\n"
+            "rail0: 11 nodes\n"
+            "                       11\n"
+            "              12345678901\n"
+            "   1 gpu-000  -.........~\n"
+            "   2 gpu-001  .-.........\n"
+            "   3 gpu-002  ..-........\n"
+            "   4 gpu-003  ...-.......\n"
+            "   5 gpu-004  ....-......\n"
+            "   6 gpu-005  .....-.....\n"
+            "   7 gpu-006  ......-....\n"
+            "   8 gpu-007  .......-...\n"
+            "   9 gpu-008  ........-..\n"
+            "  10 gpu-009  _________-_\n"
+            "  11 gpu-010  ..........-\n"
+            "\n"
+            "a row says of a column:  . reachable  ~ lossy  _ not said\n");
+}
+
+TEST(ReachTextTest, ColoursAreBesideTheMarks) {
+  const auto reports = Cluster(2, {{{0, 1}, PeerState::kSilent}});
+  std::string text = Shown(reports, {.every_node = true, .colours = true});
+  EXPECT_NE(text.find("-\x1b[97;41mX\x1b[0m\n"), std::string::npos) << text;
+  for (auto at = text.find('\x1b'); at != std::string::npos; at = text.find('\x1b'))
+    text.erase(at, text.find('m', at) + 1 - at);
+  EXPECT_EQ(text, Shown(reports, {.every_node = true, .colours = false}));
+}
+
+TEST(ReachSvgTest, FewRectanglesForManyNodes) {
+  const auto reports = Cluster(60, Between({17}, Numbers(0, 60), PeerState::kSilent));
+  const ReachMatrix matrix = MatrixOf(reports);
+  const std::string picture = DrawReach(matrix, ExplainFaults(matrix));
+  EXPECT_NE(picture.find("<title>gpu-017, of gpu-018 to gpu-059: silent</title>"), std::string::npos);
+  EXPECT_NE(picture.find("rail0: gpu-017 reaches nobody (silent 118)"), std::string::npos);
+  std::size_t rectangles = 0;
+  for (auto at = picture.find("<rect"); at != std::string::npos; at = picture.find("<rect", at + 1))
+    ++rectangles;
+  EXPECT_LT(rectangles, 60U + 59 + 2 + 12) << "one for each node, one for each that does not reach it";
+}
+
+TEST(ReachSvgTest, NamesAreNoMarkup) {
+  auto reports = Cluster(2, {});
+  reports[0].node = "<script>";
+  reports[0].rails[0].rail = "a&b";
+  const ReachMatrix matrix = MatrixOf(reports);
+  const std::string picture = DrawReach(matrix, ExplainFaults(matrix));
+  EXPECT_EQ(picture.find("<script>"), std::string::npos);
+  EXPECT_NE(picture.find("a&amp;b"), std::string::npos);
+}
+
+TEST(ReachSummaryTest, Rtt) {
+  RailReach rail = ReportOf(0, 5, {{{0, 4}, PeerState::kLossy}}).rails[0];
+  EXPECT_EQ(SpreadOfRtt(RailReach{}), std::nullopt) << "there is nobody";
+  int time = 10;
+  for (PeerReach& peer : rail.peers) peer.rtt = std::chrono::microseconds(time *= 2);
+  ASSERT_TRUE(SpreadOfRtt(rail));
+  EXPECT_EQ(SpreadOfRtt(rail)->median.count(), 40);
+  EXPECT_EQ(SpreadOfRtt(rail)->largest.count(), 80) << "one that is lossy is left out";
+}
+
+std::vector<std::string> NodesIn(const std::string& text, std::string* error) {
+  std::istringstream in(text);
+  ReachReportStream stream(in, "f");
+  std::vector<std::string> nodes;
+  while (true) {
+    const auto report = stream.Next();
+    if (!report) *error = Describe(report.error());
+    if (!report || !*report) return nodes;
+    nodes.push_back((*report)->node);
+  }
+}
+
+TEST(ReachStreamTest, OneOrMany) {
+  ReachReport odd = ReportOf(1, 2, {});
+  odd.node = R"(odd "}{\ name)";
+  const auto first = ReachReportAsJson(ReportOf(0, 2, {}));
+  const auto second = ReachReportAsJson(odd);
+  for (const std::string& text : {first.dump() + "\n" + second.dump() + "\n", first.dump() + second.dump(),
+                                  "\n " + first.dump(2) + second.dump(2)}) {
+    std::string error;
+    EXPECT_EQ(NodesIn(text, &error), (Texts{"gpu-000", odd.node})) << error;
+    EXPECT_EQ(error, "");
+  }
+  std::string error;
+  EXPECT_EQ(NodesIn(" \n", &error), Texts{});
+  EXPECT_EQ(error, "");
+}
+
+TEST(ReachStreamTest, SaysWhichIsWrong) {
+  const std::string good = ReachReportAsJson(ReportOf(0, 2, {})).dump();
+  for (const std::string& bad :
+       {std::string("}"), std::string("x"), std::string("[]\n"), good.substr(0, good.size() - 1),
+        std::string("\"{}"), std::string("{\"a\\"), std::string("{}")}) {
+    std::string error;
+    EXPECT_EQ(NodesIn(good + bad, &error), Texts{"gpu-000"});
+    EXPECT_NE(error.find("f#2"), std::string::npos) << bad << ": " << error;
+  }
+}
+
+}  // namespace
+}  // namespace railhead::testing

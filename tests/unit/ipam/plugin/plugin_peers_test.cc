@@ -1,0 +1,167 @@
+// railhead-ipam with configurations of host-local and whereabouts: only "type" is another.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+
+#include "tests/support/ipam/run_ipam.h"
+#include "tests/support/ipam/support.h"
+#include "tests/unit/ipam/plugin/bad_config.h"
+
+namespace railhead::testing {
+namespace {
+
+using nlohmann::json;
+
+json ConfigOf(const char* ipam) {
+  return {{"cniVersion", "1.0.0"}, {"name", "net"}, {"type", "macvlan"}, {"ipam", json::parse(ipam)}};
+}
+
+class PeersTest : public ::testing::Test {
+ protected:
+  Answer Add(const std::string& container, const json& config) {
+    return RunIpam(scratch_.path(), {"ADD", container, config.dump()});
+  }
+  std::string Addresses(const std::string& container, const char* ipam) {
+    return Add(container, ConfigOf(ipam)).Addresses();
+  }
+  void WriteNodes(const std::string& nodes) {
+    scratch_.Write("/etc/railhead/node-name", "beta\n");
+    scratch_.Write("/etc/railhead/fabric.json",
+                   R"({"version": 1, "rails": [{"name": "rail0", "pf": 0}], "nodes": )" + nodes + "}");
+  }
+
+  ScratchRoot scratch_;
+};
+
+TEST_F(PeersTest, HostLocal) {
+  scratch_.Write("/etc/dns.conf",
+                 "# comment\n; another\nnameserver 10.0.0.53\nnameserver  fd00::53 \n\tdomain example.org\n"
+                 "search a.example b.example\nsearch c.example\noptions ndots:5 edns0\nsortlist 10.0.0.0\n"
+                 "nameserver\n");
+  const json config =
+      ConfigOf(R"({"type": "host-local", "dataDir": "/var/lib/cni/x", "resolvConf": "/etc/dns.conf",
+    "ranges": [[{"subnet": "10.1.0.0/24", "rangeStart": "10.1.0.20", "rangeEnd": "10.1.0.30"}]],
+    "routes": [{"dst": "0.0.0.0/0"}]})");
+  const Answer added = Add("a", config);
+  EXPECT_EQ(added.Addresses(), "10.1.0.20/24 via 10.1.0.1");
+  EXPECT_EQ(added.Json()["routes"], json::parse(R"([{"dst": "0.0.0.0/0"}])"));
+  EXPECT_EQ(added.Json()["dns"],
+            json::parse(R"({"nameservers": ["10.0.0.53", "fd00::53"], "domain": "example.org",
+                            "search": ["a.example", "b.example", "c.example"],
+                            "options": ["ndots:5", "edns0"]})"));
+  EXPECT_FALSE(std::filesystem::exists(scratch_.path() + "/var/lib/cni/x"));
+  std::filesystem::remove(scratch_.path() + "/etc/dns.conf");
+  EXPECT_EQ(Add("b", config)
+                .Error()
+                .rfind("101: network configuration: /ipam: resolvConf: /etc/dns.conf does not exist", 0),
+            0U);
+  EXPECT_EQ(RunIpam(scratch_.path(), {"DEL", "a", config.dump()}).status, 0);
+}
+
+TEST_F(PeersTest, WhereaboutsWithEverythingThatItReads) {
+  const json config = ConfigOf(R"({"type": "whereabouts", "range": "192.168.2.225/28",
+    "range_start": "192.168.2.228", "range_end": "192.168.2.236", "gateway": "192.168.2.229",
+    "exclude": ["192.168.2.228/32", "192.168.2.230/31"], "routes": [{"dst": "10.0.0.0/8", "gw": "192.168.2.229"}],
+    "dns": {"nameservers": ["10.0.0.53"], "domain": "d", "search": ["s"], "options": ["o"]},
+    "addresses": [{"address": "10.10.0.254/24", "gateway": "10.10.0.1"}],
+    "network_name": "n", "enable_overlapping_ranges": false, "node_slice_size": "",
+    "leader_lease_duration": 1500, "leader_renew_deadline": 1000, "leader_retry_period": 500,
+    "log_file": "/tmp/x.log", "log_level": "debug", "reconciler_cron_expression": "30 4 * * *",
+    "sleep_for_race": 0, "kubernetes": {"kubeconfig": "/etc/x"}, "configuration_path": "/etc/y",
+    "datastore": "kubernetes", "etcd_host": "h", "etcd_username": "u", "etcd_password": "p",
+    "etcd_key_file": "k", "etcd_cert_file": "c", "etcd_ca_cert_file": "ca"})");
+  const Answer added = Add("a", config);
+  EXPECT_EQ(added.Addresses(), "192.168.2.232/28 via 192.168.2.229, 10.10.0.254/24 via 10.10.0.1");
+  EXPECT_EQ(added.Json()["dns"], config["ipam"]["dns"]);
+  EXPECT_EQ(Add("b", config).Addresses().substr(0, 16), "192.168.2.233/28") << "in our order";
+}
+
+TEST_F(PeersTest, AnEmptyAddressIsNone) {
+  EXPECT_EQ(
+      Addresses("a", R"({"range": "192.168.7.0/24", "range_start": "", "range_end": "", "gateway": ""})"),
+      "192.168.7.1/24");
+  EXPECT_EQ(
+      Addresses("b", R"({"ranges": [[{"subnet": "192.168.8.0/24", "rangeStart": "", "gateway": ""}]]})"),
+      "192.168.8.2/24 via 192.168.8.1");
+}
+
+TEST_F(PeersTest, WhereaboutsRanges) {
+  EXPECT_EQ(Addresses("a", R"({"range": "192.168.2.10-192.168.2.11/24"})"), "192.168.2.10/24");
+  EXPECT_EQ(Addresses("b", R"({"range": "192.168.2.10-192.168.2.11/24"})"), "192.168.2.11/24");
+  EXPECT_EQ(Addresses("c", R"({"range": "192.168.3.0/24", "ipRanges": [
+              {"range": "fd00::7/64", "range_start": "fd00::20", "exclude": ["fd00::20"]},
+              {"range": "192.168.4.5-192.168.4.9/24"}], "gateway": "192.168.4.1"})"),
+            "192.168.3.1/24, fd00::21/64, 192.168.4.5/24 via 192.168.4.1");
+  EXPECT_EQ(Addresses("d", R"({"ipRanges": [{"range": "192.168.5.0/24"}], "exclude": ["192.168.5.1"]})"),
+            "192.168.5.2/24");
+}
+
+// whereabouts keeps its ranges for the whole cluster: no two nodes may give the same.
+TEST_F(PeersTest, EachNodeGivesFromItsSlice) {
+  WriteNodes(R"({"alpha": 0, "beta": 2})");
+  EXPECT_EQ(Addresses("a", R"({"range": "10.1.0.0/16", "node_slice_size": "/24"})"), "10.1.2.0/16");
+  EXPECT_EQ(Addresses("b", R"({"range": "10.2.0.0/16", "node_slice_size": "24", "range_start": "10.2.2.7"})"),
+            "10.2.2.7/16");
+  EXPECT_EQ(Add("c", ConfigOf(R"({"range": "10.3.0.0/16"})")).Error(),
+            "7: network configuration: /ipam: all nodes would give the same addresses of 10.3.0.0/16; give "
+            "node_slice_size, or make it a rail of the fabric with nodeBlock, nodeRanges or a cluster store");
+  for (const char* ipam : {R"({"range": "10.3.0.0/16", "node_slice_size": "/24", "range_end": "10.3.1.255"})",
+                           R"({"range": "10.3.0.0/16", "node_slice_size": "/15"})",
+                           R"({"range": "10.3.0.0/24", "node_slice_size": "/24"})"}) {
+    const std::string error = Add("c", ConfigOf(ipam)).Error();
+    EXPECT_NE(error.find(" that is this node's, number 2; widen the range"), std::string::npos) << error;
+  }
+  WriteNodes(R"({"alpha": 0, "gamma": 2})");
+  EXPECT_EQ(Add("c", ConfigOf(R"({"range": "10.3.0.0/16", "node_slice_size": "/24"})"))
+                .Error()
+                .rfind("7: network configuration: /ipam: node 'beta' has no index", 0),
+            0U);
+  WriteNodes(R"({"beta": 2})");
+  EXPECT_EQ(Addresses("c", R"({"range": "10.3.0.0/16"})"), "10.3.0.1/16");
+}
+
+class BadPeers : public BadConfigTest {};
+
+TEST_P(BadPeers, AreRefused) {
+  ExpectRefused();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, BadPeers,
+    ::testing::Values(
+        BadConfig{"RangeNoPrefix", R"({"range": "10.0.0.1"})", "/ipam/store/range: '10.0.0.1' is no range"},
+        BadConfig{"RangeStartElsewhere", R"({"range": "10.1.0.1-10.0.0.9/24"})",
+                  "/ipam/store/range: '10.1.0.1-10.0"},
+        BadConfig{"RangeReversed", R"({"range": "10.0.0.9-10.0.0.1/24"})",
+                  "rangeStart 10.0.0.9 is not before"},
+        BadConfig{"EndOutside", R"({"range": "10.0.0.0/24", "range_end": "10.0.1.9"})", "is not in subnet"},
+        BadConfig{"NoRange", R"({"ipRanges": [{"range_start": "10.0.0.1"}]})",
+                  "/ipam/ipRanges/0/range: is missing"},
+        BadConfig{"UnknownInRanges", R"({"ipRanges": [{"range": "10.0.0.0/24", "rnage_end": "10.0.0.9"}]})",
+                  "/ipam/ipRanges/0/rnage_end: unknown field; did you mean 'range_end'?"},
+        BadConfig{"Unknown", R"({"range": "10.0.0.0/24", "leader_leas_duration": 3})",
+                  "/ipam/leader_leas_duration: unknown field; did you mean 'leader_lease_duration'?"},
+        BadConfig{"Slice", R"({"range": "10.0.0.0/24", "node_slice_size": "/x"})",
+                  "/ipam/node_slice_size: '/x' is no prefix length"},
+        BadConfig{"DnsUnknown", R"({"range": "10.0.0.0/24", "dns": {"nameserver": ["x"]}})",
+                  "/ipam/dns/nameserver: unknown field; did you mean 'nameservers'?"},
+        BadConfig{"DnsType", R"({"range": "10.0.0.0/24", "dns": {"search": "x"}})",
+                  "/ipam/dns/search: is not a list of strings"},
+        BadConfig{"DnsTwice", R"({"range": "10.0.0.0/24", "dns": {}, "resolvConf": "/etc/resolv.conf"})",
+                  "/ipam/resolvConf: cannot be given together with 'dns'"},
+        BadConfig{"AddressMissing", R"({"range": "10.0.0.0/24", "addresses": [{}]})",
+                  "/ipam/addresses/0/address: is missing"},
+        BadConfig{"AddressNoPrefix", R"({"range": "10.0.0.0/24", "addresses": [{"address": "10.0.0.1"}]})",
+                  "/ipam/addresses/0/address: '10.0.0.1' is not a prefix"},
+        BadConfig{"BesideRail", R"({"range": "10.0.0.0/24", "rail": "rail0"})",
+                  "/ipam/store/range: cannot be given together with 'rail'"},
+        BadConfig{"BesideLinks",
+                  R"({"ipRanges": [{"range": "10.0.0.0/24"}], "links": [{"ifname": "a", "rail": "r"}]})",
+                  "/ipam/ipRanges: cannot be given together with 'links'"}),
+    [](const auto& param_info) { return std::string(param_info.param.name); });
+
+}  // namespace
+}  // namespace railhead::testing

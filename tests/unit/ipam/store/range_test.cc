@@ -1,0 +1,148 @@
+#include "ipam/store/range.h"
+
+#include <gtest/gtest.h>
+
+#include <cstdint>
+#include <limits>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "tests/support/ipam/support.h"
+
+namespace railhead {
+namespace {
+
+using testing::Ip;
+using testing::Prefix;
+using testing::Range;
+
+RangeSpec Spec(const std::string& subnet, const std::vector<std::string>& ranges = {},
+               const std::vector<std::string>& exclusions = {}, const std::string& gateway = {}) {
+  RangeSpec spec;
+  spec.subnet = Prefix(subnet);
+  for (const auto& text : ranges) spec.ranges.push_back(Range(text));
+  for (const auto& text : exclusions) spec.exclusions.push_back(Range(text));
+  if (!gateway.empty()) spec.gateway = Ip(gateway);
+  return spec;
+}
+
+std::string Shown(const RangeSpec& spec) {
+  const auto set = RangeSet::Make(spec);
+  return set ? set->ToString() : "error: " + set.error().message;
+}
+
+TEST(AddressRange, ParsesItsForms) {
+  EXPECT_EQ(Range("10.0.0.3").ToString(), "10.0.0.3");
+  EXPECT_EQ(Range("10.0.0.3-10.0.0.9").ToString(), "10.0.0.3-10.0.0.9");
+  EXPECT_EQ(Range("10.0.0.6/30").ToString(), "10.0.0.4-10.0.0.7");
+  EXPECT_EQ(Range("fd00::1-fd00::f").ToString(), "fd00::1-fd00::f");
+}
+
+TEST(AddressRange, RefusesWhatIsNone) {
+  for (const char* text :
+       {"", "-", "10.0.0.1-", "-10.0.0.1", "10.0.0.9-10.0.0.1", "10.0.0.1-fd00::1", "10.0.0.1/33", "10.0.0",
+        "10.0.0.1 - 10.0.0.2", "10.0.0.1-10.0.0.2-10.0.0.3", "10.0.0.0/24-10.0.1.0/24"}) {
+    const auto range = AddressRange::Parse(text, "/ipam/exclude/0");
+    ASSERT_FALSE(range) << text;
+    EXPECT_EQ(range.error().code, ErrorCode::kInvalid) << text;
+    EXPECT_NE(range.error().message.find("/ipam/exclude/0"), std::string::npos) << range.error().message;
+  }
+}
+
+TEST(RangeSet, LeavesOutNetworkBroadcastAndGateway) {
+  EXPECT_EQ(Shown(Spec("10.0.0.0/29")), "10.0.0.1-10.0.0.6");
+  EXPECT_EQ(Shown(Spec("10.0.0.5/29")), "10.0.0.1-10.0.0.6");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/29", {}, {}, "10.0.0.1")), "10.0.0.2-10.0.0.6");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/29", {}, {}, "10.0.0.3")), "10.0.0.1-10.0.0.2, 10.0.0.4-10.0.0.6");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/24", {"10.0.0.250-10.0.0.255"})), "10.0.0.250-10.0.0.254");
+}
+
+TEST(RangeSet, SmallSubnetsHaveNothingReserved) {
+  EXPECT_EQ(Shown(Spec("10.0.0.0/31")), "10.0.0.0-10.0.0.1");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/31", {}, {}, "10.0.0.0")), "10.0.0.1");
+  EXPECT_EQ(Shown(Spec("10.0.0.7/32")), "10.0.0.7");
+  EXPECT_EQ(Shown(Spec("fd00::/127")), "fd00::-fd00::1");
+  EXPECT_EQ(Shown(Spec("fd00::7/128")), "fd00::7");
+}
+
+TEST(RangeSet, Ipv6HasAnAnycastAddressButNoBroadcast) {
+  EXPECT_EQ(Shown(Spec("fd00::/126")), "fd00::1-fd00::3");
+  EXPECT_EQ(Shown(Spec("fd00::/120", {}, {"fd00::10-fd00::1f"}, "fd00::1")),
+            "fd00::2-fd00::f, fd00::20-fd00::ff");
+}
+
+TEST(RangeSet, ExclusionsMayReachOutAndOverlap) {
+  EXPECT_EQ(Shown(Spec("10.0.0.0/28", {"10.0.0.4-10.0.0.12"},
+                       {"10.0.0.1-10.0.0.5", "10.0.0.5-10.0.0.6", "10.0.0.9"})),
+            "10.0.0.7-10.0.0.8, 10.0.0.10-10.0.0.12");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/28", {}, {"192.168.0.0/16"})), "10.0.0.1-10.0.0.14");
+  EXPECT_EQ(Shown(Spec("0.0.0.0/30", {}, {"0.0.0.0-0.0.0.1"})), "0.0.0.2");
+  EXPECT_EQ(Shown(Spec("255.255.255.252/30", {}, {"255.255.255.254-255.255.255.255"})), "255.255.255.253");
+}
+
+TEST(RangeSet, JoinsRangesAndSortsThem) {
+  EXPECT_EQ(Shown(Spec("10.0.0.0/24", {"10.0.0.20-10.0.0.30", "10.0.0.5-10.0.0.9", "10.0.0.10-10.0.0.12",
+                                       "10.0.0.25-10.0.0.40"})),
+            "10.0.0.5-10.0.0.12, 10.0.0.20-10.0.0.40");
+}
+
+TEST(RangeSet, NamesWhatIsWrong) {
+  EXPECT_EQ(Shown(Spec("10.0.0.0/24", {}, {}, "10.0.1.1")),
+            "error: gateway 10.0.1.1 is not in subnet 10.0.0.0/24");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/24", {}, {}, "fd00::1")),
+            "error: gateway fd00::1 is not in subnet 10.0.0.0/24");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/24", {}, {}, "10.0.0.255")),
+            "error: gateway 10.0.0.255 is the network or broadcast address of 10.0.0.0/24");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/24", {"10.0.0.250-10.0.1.5"})),
+            "error: range 10.0.0.250-10.0.1.5 is not in subnet 10.0.0.0/24");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/24", {}, {"fd00::1"})),
+            "error: exclude fd00::1 is of another address family than subnet 10.0.0.0/24");
+  EXPECT_EQ(Shown(Spec("10.0.0.0/30", {}, {"10.0.0.2"}, "10.0.0.1")),
+            "error: subnet 10.0.0.0/30 has no address left to hand out after the gateway, 1 exclusions and "
+            "reserved "
+            "addresses");
+}
+
+TEST(RangeSet, IndexAndAddressAreInverse) {
+  const auto set =
+      RangeSet::Make(Spec("10.0.0.0/27", {"10.0.0.2-10.0.0.9", "10.0.0.20-10.0.0.31"}, {"10.0.0.5"}));
+  ASSERT_TRUE(set);
+  std::set<IpAddress> seen;
+  for (std::uint64_t i = 0; i < set->Size(); ++i) {
+    const auto address = set->At(i);
+    ASSERT_TRUE(address);
+    EXPECT_TRUE(set->Contains(*address));
+    EXPECT_TRUE(seen.empty() || *seen.rbegin() < *address);
+    EXPECT_EQ(set->IndexOf(*address), i);
+    seen.insert(*address);
+  }
+  EXPECT_EQ(seen.size(), 18U);
+  EXPECT_EQ(set->At(set->Size()), std::nullopt);
+  for (const char* outside : {"10.0.0.1", "10.0.0.5", "10.0.0.10", "10.0.0.31", "10.0.1.2", "fd00::1"}) {
+    EXPECT_FALSE(set->Contains(Ip(outside))) << outside;
+    EXPECT_EQ(set->IndexOf(Ip(outside)), std::nullopt) << outside;
+  }
+}
+
+TEST(RangeSet, SizeOfHugeSubnetsSaturates) {
+  const auto whole = RangeSet::Make(Spec("fd00::/48"));
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->Size(), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(whole->At(0), Ip("fd00::1"));
+  EXPECT_EQ(whole->IndexOf(Ip("fd00::1")), 0U);
+  const auto slash64 = RangeSet::Make(Spec("fd00::/64"));
+  ASSERT_TRUE(slash64);
+  EXPECT_EQ(slash64->Size(), std::numeric_limits<std::uint64_t>::max());
+  EXPECT_EQ(slash64->IndexOf(Ip("fd00::ffff:ffff:ffff:ffff")), std::numeric_limits<std::uint64_t>::max() - 1);
+}
+
+TEST(PreviousAddress, Borrows) {
+  EXPECT_EQ(PreviousAddress(Ip("10.0.1.0")), Ip("10.0.0.255"));
+  EXPECT_EQ(PreviousAddress(Ip("fd00:0:0:1::")), Ip("fd00::ffff:ffff:ffff:ffff"));
+  EXPECT_EQ(PreviousAddress(Ip("0.0.0.0")), std::nullopt);
+  EXPECT_EQ(PreviousAddress(Ip("::")), std::nullopt);
+}
+
+}  // namespace
+}  // namespace railhead

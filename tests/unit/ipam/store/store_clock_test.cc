@@ -1,0 +1,353 @@
+// The store's clock: it advances with the machine's, whoever waits for whom.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ipam/lease/node_book.h"
+#include "ipam/plugin/ipam_plugin.h"
+#include "ipam/store/ledger.h"
+#include "ipam/store/node_blocks.h"
+#include "ipam/store/store.h"
+#include "tests/support/ipam/rapidcheck.h"
+#include "tests/support/ipam/support.h"
+
+namespace railhead {
+namespace {
+
+using testing::IsStoreLocked;
+using testing::MakePool;
+using testing::OwnerNumber;
+using testing::ScratchRoot;
+using testing::WhileItWaits;
+
+constexpr std::uint64_t kRestMs = 20'000;
+constexpr std::uint64_t kFenceMs = 15'000;
+constexpr const char* kLeasedSubnet = "10.7.0.0/20";
+
+struct Operation {
+  enum class Kind : std::uint8_t {
+    kAllocate,
+    kRelease,
+    kQuarantine,
+    kReleaseSome,
+    kTry,
+    kRestEarlier,
+    kCountTaken,
+    kRenewLease,
+    kAllocateLeased,
+    kReboot,
+    kSetWallClock,
+  };
+  Kind kind = Kind::kAllocate;
+  int owner = 0;
+  std::uint64_t before_ms = 0;  // that pass before it
+  bool waits = false;           // for the lock, while `wait_ms` pass
+  std::uint64_t wait_ms = 0;
+  std::int64_t wall_seconds = 0;
+};
+
+std::ostream& operator<<(std::ostream& out, const Operation& operation) {
+  return out << "{kind " << static_cast<int>(operation.kind) << ", owner " << operation.owner << ", after "
+             << operation.before_ms << " ms, waits "
+             << (operation.waits ? std::to_string(operation.wait_ms) + " ms" : "not") << "}";
+}
+
+rc::Gen<Operation> AnyOperation() {
+  using Kind = Operation::Kind;
+  return rc::gen::build<Operation>(
+      rc::gen::set(&Operation::kind, rc::gen::weightedElement<Kind>({{8, Kind::kAllocate},
+                                                                     {6, Kind::kRelease},
+                                                                     {2, Kind::kQuarantine},
+                                                                     {1, Kind::kReleaseSome},
+                                                                     {1, Kind::kTry},
+                                                                     {1, Kind::kRestEarlier},
+                                                                     {2, Kind::kCountTaken},
+                                                                     {2, Kind::kRenewLease},
+                                                                     {4, Kind::kAllocateLeased},
+                                                                     {1, Kind::kReboot},
+                                                                     {2, Kind::kSetWallClock}})),
+      rc::gen::set(&Operation::owner, rc::gen::inRange(0, 6)),
+      rc::gen::set(&Operation::before_ms, rc::gen::inRange<std::uint64_t>(0, 9'000)),
+      rc::gen::set(&Operation::waits, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&Operation::wait_ms, rc::gen::inRange<std::uint64_t>(0, 9'000)),
+      rc::gen::set(&Operation::wall_seconds, rc::gen::inRange<std::int64_t>(0, 2'000'000'000)));
+}
+
+// The machine: its clocks, and what the store has been told and has to answer by them.
+class Machine {
+ public:
+  Machine() : book_(OpenNodeBook(scratch_.root(), std::chrono::seconds(20), Clocks())) { (void)Open(); }
+
+  void Do(const Operation& operation) {
+    using Kind = Operation::Kind;
+    boottime_ms_ += operation.before_ms;
+    if (operation.kind == Kind::kReboot) return Reboot(operation);
+    if (operation.kind == Kind::kSetWallClock) {
+      wall_seconds_ = operation.wall_seconds;
+      return;
+    }
+    Run(operation, [&] { Call(operation); });
+    Judge(operation);
+    Look();
+  }
+  [[nodiscard]] int refused_by_fence() const { return refused_by_fence_; }
+  [[nodiscard]] int given_leased() const { return given_leased_; }
+  [[nodiscard]] int given() const { return given_; }
+
+ private:
+  struct Moment {
+    int boot = 0;
+    std::uint64_t ms = 0;
+  };
+
+  ClockSource Clocks() {
+    return [this]() -> Result<ClockReading> {
+      if (!IsStoreLocked(scratch_.root())) read_unlocked_ = true;
+      return ClockReading{BootName(), boottime_ms_, wall_seconds_};
+    };
+  }
+  [[nodiscard]] std::string BootName() const { return "boot-" + std::to_string(boot_); }
+  AddressStore Open() {
+    auto store = AddressStore::Open(scratch_.root(), Clocks());
+    if (!store) RC_FAIL(Describe(store.error()));
+    return std::move(*store);
+  }
+  void Run(const Operation& operation, const std::function<void()>& call) {
+    if (!operation.waits) return call();
+    WhileItWaits(scratch_.root(), call, [&] { boottime_ms_ += operation.wait_ms; });
+  }
+
+  // In a thread of its own: what it answers is judged later.
+  void Call(const Operation& operation) {
+    using Kind = Operation::Kind;
+    record_.reset();
+    error_.reset();
+    released_.clear();
+    if (operation.kind == Kind::kCountTaken) {
+      (void)book_->Taken({leased_block_});
+      return;
+    }
+    auto store = AddressStore::Open(scratch_.root(), Clocks());
+    if (!store) {
+      error_ = store.error();
+      return;
+    }
+    const AddressOwner owner = OwnerNumber(operation.owner);
+    switch (operation.kind) {
+      case Kind::kAllocate:
+        return Keep(store->Allocate(owner, pool_));
+      case Kind::kAllocateLeased:
+        return Keep(store->Allocate(OwnerNumber(1000 + count_++), leased_));
+      case Kind::kQuarantine: {
+        const auto held = store->Find(owner);
+        if (held && !held->empty())
+          (void)store->Quarantine(owner, held->front().address, std::chrono::seconds(30));
+        return;
+      }
+      case Kind::kRelease:
+        NoteHeld(*store, owner);
+        error_ = ErrorOf(store->Release(owner));
+        return;
+      case Kind::kReleaseSome:
+        for (int i = 0; i < 3; ++i) NoteHeld(*store, OwnerNumber(i));
+        error_ = ErrorOf(store->ReleaseWhere([](const AddressRecord& record) {
+          return record.owner == OwnerNumber(0) || record.owner == OwnerNumber(1) ||
+                 record.owner == OwnerNumber(2);
+        }));
+        return;
+      case Kind::kTry:
+        (void)store->TryAllocate({OwnerClaim{owner, {pool_}, {}}});
+        return;
+      case Kind::kRestEarlier:
+        error_ = ErrorOf(store->RestEarlierBoots());
+        return;
+      default:
+        error_ = ErrorOf(store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
+          NodeLease lease;
+          lease.boot_id = now.boot_id;
+          lease.renewed_ms = now.boottime_ms;
+          lease.fence_ms = kFenceMs;
+          RH_TRY(WriteNodeLease(txn, lease));
+          RH_TRY(WriteNodeBlock(txn, leased_block_));
+          return true;
+        }));
+    }
+  }
+  template <typename T>
+  static std::optional<Error> ErrorOf(const Result<T>& result) {
+    return result ? std::nullopt : std::optional(result.error());
+  }
+  void Keep(Result<AddressRecord> given) {
+    if (given) {
+      record_ = *given;
+    } else {
+      error_ = given.error();
+    }
+  }
+  void NoteHeld(const AddressStore& store, const AddressOwner& owner) {
+    const auto held = store.Find(owner);
+    if (!held) return;
+    for (const AddressRecord& record : *held) {
+      // Its owner may have it again at once when it is of an earlier boot.
+      if (record.boot_id == BootName()) released_.push_back(record.address);
+    }
+  }
+
+  void Judge(const Operation& operation) {
+    using Kind = Operation::Kind;
+    for (const IpAddress& address : released_) released_at_[address] = {boot_, boottime_ms_};
+    if (operation.kind == Kind::kRenewLease) renewed_ = Moment{boot_, boottime_ms_};
+    if (operation.kind == Kind::kAllocateLeased) {
+      const bool valid = renewed_ && renewed_->boot == boot_ && boottime_ms_ - renewed_->ms < kFenceMs;
+      RC_ASSERT(record_.has_value() == valid);
+      ++(valid ? given_leased_ : refused_by_fence_);
+    }
+    if (error_) RC_ASSERT(error_->code == ErrorCode::kExhausted || error_->code == ErrorCode::kBusy);
+    if (!record_) return;
+    const auto released = released_at_.find(record_->address);
+    if (released == released_at_.end() || released->second.boot != boot_) return;
+    RC_ASSERT(boottime_ms_ - released->second.ms >= kRestMs);
+    released_at_.erase(released);
+    ++given_;
+  }
+
+  // Store time goes with the boot's time, exactly. Over a boot it stands still from some moment
+  // between the last change and the last look.
+  void Look() {
+    const AddressStore store = Open();
+    const auto now = store.Now();
+    if (!now) RC_FAIL(Describe(now.error()));
+    RC_ASSERT_FALSE(read_unlocked_);
+    const auto ahead_ms = static_cast<std::int64_t>(now->store_ms) - static_cast<std::int64_t>(boottime_ms_);
+    if (!ahead_ms_.has_value()) {
+      RC_ASSERT(ahead_ms >= static_cast<std::int64_t>(changed_ms_));
+      RC_ASSERT(ahead_ms <= static_cast<std::int64_t>(looked_ms_));
+    } else {
+      RC_ASSERT(ahead_ms == *ahead_ms_);
+    }
+    ahead_ms_ = ahead_ms;
+    looked_ms_ = now->store_ms;
+    if (!record_ || record_->boot_id != now->clocks.boot_id) return;
+    // Held already, or given now, at the time that it is.
+    if (!since_.contains(record_->address) || since_[record_->address] != record_->since_ms) {
+      RC_ASSERT(record_->since_ms == now->store_ms);
+      RC_ASSERT(record_->wall_seconds == wall_seconds_);
+      changed_ms_ = now->store_ms;
+    }
+    since_[record_->address] = record_->since_ms;
+  }
+
+  void Reboot(const Operation& operation) {
+    ++boot_;
+    boottime_ms_ = operation.before_ms;
+    ahead_ms_.reset();
+    since_.clear();
+  }
+
+  const ScratchRoot scratch_;
+  const AddressPool pool_ = MakePool("10.0.0.0/29", {}, static_cast<int>(kRestMs / 1000));
+  AddressPool leased_ = [] {
+    AddressPool pool = MakePool(kLeasedSubnet, {}, 0);
+    pool.leased = true;
+    return pool;
+  }();
+  const NodeBlock leased_block_{
+      kLeasedSubnet, 0, testing::Range("10.7.0.0-10.7.7.255"), BlockState::kUsable, "", "", "", 0, 0};
+  int boot_ = 1;
+  std::atomic<std::uint64_t> boottime_ms_ = 5'000;
+  std::int64_t wall_seconds_ = 1'700'000'000;
+  std::atomic<bool> read_unlocked_ = false;
+  std::unique_ptr<NodeBook> book_;
+  int count_ = 0;
+
+  std::optional<AddressRecord> record_;
+  std::optional<Error> error_;
+  std::vector<IpAddress> released_;
+
+  std::map<IpAddress, Moment> released_at_;
+  std::map<IpAddress, std::uint64_t> since_;
+  std::optional<Moment> renewed_;
+  std::optional<std::int64_t> ahead_ms_ = -5'000;  // a new store begins at 0
+  std::uint64_t changed_ms_ = 0;
+  std::uint64_t looked_ms_ = 0;
+  int refused_by_fence_ = 0;
+  int given_leased_ = 0;
+  int given_ = 0;
+};
+
+TEST(StoreClock, AdvancesExactlyWithTheBootsTime) {
+  int refused_by_fence = 0;
+  int given_leased = 0;
+  int given_again = 0;
+  testing::ExpectProperty([&] {
+    const auto operations = *rc::gen::container<std::vector<Operation>>(AnyOperation());
+    Machine machine;
+    for (const Operation& operation : operations) machine.Do(operation);
+    refused_by_fence += machine.refused_by_fence();
+    given_leased += machine.given_leased();
+    given_again += machine.given();
+  });
+  EXPECT_GT(refused_by_fence, 0);
+  EXPECT_GT(given_leased, 0);
+  EXPECT_GT(given_again, 0);
+}
+
+// The real plugin and the real clock: an ADD that came before the lock was free follows a DEL that
+// read a later time.
+TEST(StoreClock, CountsNoWaitingTwiceBelowThePlugin) {
+  const ScratchRoot scratch;
+  const auto call = [&](const std::string& container, bool add) {
+    IpamPlugin plugin(scratch.root());
+    CniRequest request;
+    request.container_id = container;
+    request.ifname = "eth1";
+    request.network = "net";
+    request.cni_version = "1.0.0";
+    request.config = R"({"cniVersion": "1.0.0", "name": "net", "type": "none",
+      "ipam": {"type": "railhead-ipam", "subnet": "10.0.0.0/20"}})";
+    if (add) {
+      const auto added = plugin.Add(request);
+      EXPECT_TRUE(added) << Describe(added.error());
+      return;
+    }
+    const auto deleted = plugin.Del(request);
+    EXPECT_TRUE(deleted) << Describe(deleted.error());
+  };
+  const auto ahead_ms = [&] {
+    const auto env = LmdbEnv::Open(scratch.StorePath(), LmdbEnv::Mode::kExisting);
+    const auto txn = LmdbTxn::Begin(env.value(), LmdbTxn::Mode::kRead);
+    const StoreHeader header = ReadHeader(txn.value()).value();
+    return static_cast<std::int64_t>(header.store_ms) - static_cast<std::int64_t>(header.boottime_ms);
+  };
+  const auto boottime_ms = [&] { return ReadClocks(scratch.root()).value().boottime_ms; };
+  call("first", true);
+  const std::int64_t before_ms = ahead_ms();
+  for (int i = 0; i < 20; ++i) {
+    const std::string container = "pod" + std::to_string(i);
+    call(container, true);
+    std::thread late;
+    // The lock is given to those who wait in their order: first DEL, then ADD.
+    WhileItWaits(
+        scratch.root(), [&] { call(container, false); },
+        [&] {
+          late = std::thread([&] { call("late" + std::to_string(i), true); });
+          testing::AwaitWaiters(scratch.root(), 2);
+          for (const std::uint64_t start = boottime_ms(); boottime_ms() < start + 10;)
+            std::this_thread::yield();
+        });
+    late.join();
+    EXPECT_EQ(ahead_ms(), before_ms) << "round " << i;
+  }
+}
+
+}  // namespace
+}  // namespace railhead
