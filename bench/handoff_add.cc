@@ -8,7 +8,7 @@
 
 #include "bench/contender.h"
 #include "bench/report.h"
-#include "cni/nccl/nccl_files.h"
+#include "cni/nccl/nccl_config.h"
 #include "cni/plugin/plugin.h"
 #include "cni/protocol/request.h"
 #include "cni/state/attach_log.h"

@@ -13,7 +13,7 @@
 #include "bench/node_tree.h"
 #include "bench/node_work.h"
 #include "bench/record.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead::bench {
 namespace {

@@ -15,8 +15,8 @@
 #include "bench/rtnl_work.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/daemon/railheadd.h"
+#include "deviceplugin/services/nic_metrics/counter_source.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
-#include "deviceplugin/services/nic_metrics/pause_counters.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"
 

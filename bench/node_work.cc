@@ -17,7 +17,6 @@
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/node/topology/topology.h"
-#include "deviceplugin/node/topology/topology_config.h"
 #include "deviceplugin/services/health/watch.h"
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"

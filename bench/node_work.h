@@ -11,8 +11,8 @@
 #include <string>
 
 #include "bench/record.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead::bench {
 

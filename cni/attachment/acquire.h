@@ -18,13 +18,14 @@
 
 #include "cni/attachment/devices.h"
 #include "cni/protocol/plugin.h"
+#include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "cni/state/tenants.h"
+#include "netns/base/addresses.h"
 #include "netns/base/file_lock.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 #include "netns/packet/conflict.h"
 
@@ -99,5 +100,12 @@ struct ConflictVerdict {
 // `earlier`: of this boot; `now`: as RivalClaim::boottime.
 ConflictVerdict JudgeConflicts(const std::vector<AddressConflict>& found,
                                const std::vector<RivalClaim>& earlier, std::chrono::milliseconds now);
+
+// Asks railheadd which devices a pod's slots shall be: the one thing that only the daemon
+// knows. Waits at most 10 s.
+// Threads: waits for the daemon. Errors: kBusy (try again later) when no daemon answers,
+// else what the daemon says.
+
+Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
 
 }  // namespace railhead

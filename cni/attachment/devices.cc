@@ -8,15 +8,15 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/attachment/slot_client.h"
+#include "cni/attachment/acquire.h"
 #include "cni/protocol/request.h"
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
 #include "netns/base/text.h"
 #include "netns/nl/link_queries.h"
+#include "netns/sys/device_nodes.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
-#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

@@ -22,8 +22,8 @@
 #include "cni/attachment/plugin_config.h"
 #include "cni/fabric/call_permissions.h"
 #include "cni/protocol/plugin.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_address.h"
@@ -46,7 +46,7 @@ Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, 
 // whether it may be taken from the host at all.
 // Threads: reads sysfs and asks the host's rtnetlink.
 
-// It is bound to vfio-pci or its like (netns/sys/user_space.h).
+// It is bound to vfio-pci or its like (netns/sys/device_nodes.h).
 bool IsForUserSpace(const PciDevice& device);
 
 // kNotFound, or kInvalid for what is no NIC or a PF whose VFs are in use.

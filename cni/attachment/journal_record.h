@@ -8,8 +8,8 @@
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/routing.h"
 #include "cni/state/journal.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -9,8 +9,8 @@
 #pragma once
 
 #include "cni/attachment/attach_plan.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

@@ -1,18 +1,26 @@
 #include "cni/attachment/nccl_step.h"
 
+#include <sys/socket.h>
+
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <set>
+#include <utility>
 
-#include "cni/attachment/nccl_content.h"
-#include "cni/nccl/nccl_files.h"
+#include "cni/attachment/rdma.h"
+#include "cni/nccl/nccl_conf.h"
+#include "cni/nccl/nccl_config.h"
+#include "cni/nccl/nccl_path.h"
+#include "cni/nccl/stack_files.h"
+#include "cni/nccl/topology_file.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
-#include "netns/base/hash.h"
 #include "netns/base/text.h"
-#include "netns/sys/user_space.h"
+#include "netns/sys/device_nodes.h"
 
 namespace railhead {
 namespace {
@@ -137,6 +145,124 @@ Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const Jou
   }
   const bool last = !RH_TRY(journal.HasSiblings(entry.key));
   return last ? RemoveHandoff(root, entry.key.container_id) : Result<void>();
+}
+
+namespace {
+
+// The cluster network's interface: where the pod's default route leaves.
+Result<std::string> ClusterInterface(RouteApi& pod) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    const Route* best = nullptr;
+    const auto routes = RH_TRY(pod.ListRoutes(family, kTableMain));
+    for (const auto& route : routes) {
+      const bool is_default = route.destination.length == 0 && route.link != 0;
+      if (is_default && (best == nullptr || route.metric < best->metric)) best = &route;
+    }
+    if (best == nullptr) continue;
+    if (const auto link = RH_TRY(pod.FindLink(best->link)); link) return link->name;
+  }
+  return std::string();
+}
+
+Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const HandoffNic& nic) {
+  auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
+  if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
+  return *std::move(table);
+}
+
+// Of the VF as the pod has it; 0: none.
+std::uint32_t RateOf(const AttachedLink& link) {
+  if (link.vf_change.rate) return link.vf_change.rate->max;
+  return link.host_vf ? link.host_vf->max_tx_rate.value_or(0) : 0;
+}
+
+// Of those that NCCL is told to use.
+struct Nics {
+  std::vector<HandoffNic> handoff;
+  std::vector<NcclNic> places;
+  std::vector<TopologyFileNic> topology;
+};
+
+Result<Nics> NicsOf(const std::vector<AttachedLink>& links) {
+  Nics nics;
+  for (const auto& link : links) {
+    const IpAddress* address = GidAddressOf(link);
+    if (address == nullptr || !link.gid_index) continue;
+    const auto place = PciAddress::Parse(link.device);
+    if (!place) return Fail(ErrorCode::kMalformed, "the journal has a device " + link.device);
+    nics.handoff.push_back(
+        {link.rdma_device, *address, *link.gid_index, link.traffic_class, link.service_level});
+    // Soft RoCE has no place in PCI, which NCCL takes as it is; the fabric can ask for a file.
+    if (!link.soft_roce) nics.places.push_back({link.rdma_device, *place});
+    nics.topology.push_back({link.rdma_device, *place, RateOf(link)});
+  }
+  return nics;
+}
+
+// Bootstrap traffic does not belong on a rail.
+Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedLink>& links) {
+  std::string name = RH_TRY(ClusterInterface(pod));
+  const bool is_ours = std::any_of(links.begin(), links.end(),
+                                   [&](const AttachedLink& link) { return link.pod_name == name; });
+  return is_ours ? std::string() : name;
+}
+
+Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy policy, const NcclView& view,
+                                              std::vector<TopologyFileNic> nics) {
+  const bool wanted =
+      policy == TopologyPolicy::kAlways || (policy == TopologyPolicy::kNeeded && view.NeedsTopologyFile());
+  if (!wanted) return std::nullopt;
+  auto text = TopologyText(root, {std::move(nics), std::nullopt});
+  if (text) return *std::move(text);
+  Error error = Wrap(text.error(), "NCCL needs a topology file to find the pod's NICs");
+  if (error.hint.empty()) error.hint = "\"handoff\": {\"topology\": \"never\"} in fabric.json does without";
+  return Fail(std::move(error));
+}
+
+void AddVariables(const std::vector<HandoffLine>& lines, std::vector<std::string>& env) {
+  for (const auto& [name, value] : lines) env.push_back(std::string(name).append("=").append(value));
+}
+
+Result<void> AddStacks(const std::set<HandoffStack>& stacks, const Handoff& handoff,
+                       const GidTableReader& table_of, HandoffContent& content) {
+  if (stacks.contains(HandoffStack::kRccl))
+    content.files.front().in_container.emplace_back(kRcclConfInContainer);
+  if (stacks.contains(HandoffStack::kUcx)) {
+    // Apart: a return out of braces leaks what they have made.
+    auto conf = RH_TRY(UcxConf(handoff, table_of));
+    content.files.push_back({kUcxConfName, {kUcxConfInContainer}, std::move(conf)});
+    // UCX looks there by itself only where it is installed below /usr.
+    content.env.push_back(std::string("UCX_CONFIG_DIR=") + kUcxDirectoryInContainer);
+  }
+  if (stacks.contains(HandoffStack::kNvshmem)) AddVariables(NvshmemVariables(handoff), content.env);
+  if (stacks.contains(HandoffStack::kGloo)) AddVariables(GlooVariables(handoff), content.env);
+  if (stacks.contains(HandoffStack::kOpenMpi)) AddVariables(OpenMpiVariables(handoff), content.env);
+  return {};
+}
+
+}  // namespace
+
+Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
+                                        const AttachPlan& plan, std::vector<AttachedLink> links) {
+  HandoffContent content;
+  // A pod can have NICs that are not for NCCL beside those that are.
+  std::erase_if(links, [](const auto& link) { return !link.handoff; });
+  Nics nics = RH_TRY(NicsOf(links));
+  if (nics.handoff.empty()) return content;
+  const NcclView view = RH_TRY(NcclViewOf(root, std::move(nics.places)));
+  const auto table_of = [&](const HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
+  Handoff handoff;
+  handoff.gids = RH_TRY(SelectGids(nics.handoff, table_of));
+  handoff.nics = std::move(nics.handoff);
+  handoff.paths = view.Variables();
+  handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, links));
+  handoff.env = plan.handoff.env;
+  auto conf = RH_TRY(NcclConf(handoff));
+  content.files.push_back({kNcclConfName, {kNcclConfInContainer}, std::move(conf)});
+  RH_TRY(AddStacks(plan.handoff.stacks, handoff, table_of, content));
+  auto topology = RH_TRY(TopologyOf(root, plan.handoff.topology, view, std::move(nics.topology)));
+  if (topology) content.files.push_back({kTopologyName, {kNcclTopologyInContainer}, *std::move(topology)});
+  return content;
 }
 
 }  // namespace railhead

@@ -16,8 +16,7 @@
 #include "cni/fabric/fabric.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/link_tuning.h"
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/nl/link.h"
 

@@ -23,9 +23,9 @@
 #include "cni/fabric/policy.h"
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
+#include "netns/base/files.h"
 #include "netns/base/poll_pause.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 #include "netns/sys/pci_address.h"
 

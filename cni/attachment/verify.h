@@ -8,8 +8,8 @@
 
 #include "cni/attachment/pod_network.h"
 #include "cni/state/journal.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

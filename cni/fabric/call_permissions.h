@@ -13,8 +13,8 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/protocol/request.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

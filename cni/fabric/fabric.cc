@@ -5,7 +5,6 @@
 #include <cstdint>
 
 #include "netns/base/files.h"
-#include "netns/base/hash.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -17,10 +17,9 @@
 #include <vector>
 
 #include "cni/fabric/policy.h"
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

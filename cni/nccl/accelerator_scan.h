@@ -9,8 +9,8 @@
 
 #include <vector>
 
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/sys/pci_address.h"
 
 namespace railhead {

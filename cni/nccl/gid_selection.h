@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "cni/nccl/nic.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 
 namespace railhead {
 

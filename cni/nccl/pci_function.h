@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/sys/pci_address.h"
 
 namespace railhead {

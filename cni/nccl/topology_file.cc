@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -12,8 +13,8 @@
 #include "cni/nccl/accelerator_scan.h"
 #include "cni/nccl/pci_function.h"
 #include "cni/nccl/processors.h"
-#include "cni/nccl/topology_tree.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -266,6 +267,95 @@ Result<std::string> TopologyText(const Root& root, const TopologyRequest& reques
 Result<void> WriteTopologyFile(const Root& root, const std::string& path, const TopologyRequest& request) {
   const std::string text = RH_TRY(TopologyText(root, request));
   return WithContext(WriteAtomic(path, text, Sync::kVolatile, 0644), "writing the topology file");
+}
+
+namespace {
+
+using Parts = std::vector<std::string>;
+
+constexpr int kNoNode = -1;
+
+// The host bridge and at least one bridge.
+constexpr std::size_t kShortestSwitch = 2;
+
+// The bridges down to the one that the function hangs on; only the host bridge when there
+// is none between. A root port with nothing but the function below it counts: what shares it
+// (the functions of one card) is PIX.
+Parts SwitchOf(const PciFunction& function) {
+  Parts parts = PartsOfPciPath(function.path);
+  if (parts.front().empty()) return {};
+  parts.pop_back();
+  if (parts.size() > kShortestSwitch) parts.pop_back();
+  return parts;
+}
+
+Parts Shared(const Parts& a, const Parts& b) {
+  return {a.begin(), std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first};
+}
+
+// All that functions hang on, and where two of these part: among sorted ones each such place lies
+// between neighbours.
+std::set<Parts> Switches(const std::vector<PciFunction>& functions) {
+  std::set<Parts> used;
+  for (const PciFunction& function : functions) {
+    Parts parts = SwitchOf(function);
+    if (parts.size() >= kShortestSwitch) used.insert(std::move(parts));
+  }
+  std::set<Parts> all = used;
+  const Parts* before = nullptr;
+  for (const Parts& parts : used) {
+    if (before != nullptr) {
+      Parts shared = Shared(*before, parts);
+      if (shared.size() >= kShortestSwitch) all.insert(std::move(shared));
+    }
+    before = &parts;
+  }
+  return all;
+}
+
+// The NUMA node of each host bridge.
+std::map<std::string, int> NodesOf(const std::vector<PciFunction>& functions) {
+  std::map<std::string, int> nodes;
+  for (const PciFunction& function : functions) {
+    const auto [at, added] = nodes.emplace(PartsOfPciPath(function.path).front(), kNoNode);
+    if (at->second == kNoNode) at->second = function.numa_node.value_or(kNoNode);
+  }
+  return nodes;
+}
+
+// The nearest of `numbers` above `parts`, itself not counted.
+std::optional<std::size_t> Above(Parts parts, const std::map<Parts, std::size_t>& numbers) {
+  for (parts.pop_back(); parts.size() >= kShortestSwitch; parts.pop_back()) {
+    if (const auto found = numbers.find(parts); found != numbers.end()) return found->second;
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+TopologyTree TopologyTreeOf(const std::vector<PciFunction>& functions) {
+  TopologyTree tree;
+  const auto nodes = NodesOf(functions);
+  std::map<Parts, std::size_t> numbers;
+  // A switch comes before those below it.
+  for (const Parts& parts : Switches(functions)) {
+    const std::size_t number = tree.switches.size();
+    const auto above = Above(parts, numbers);
+    (above ? tree.switches[*above].switches : tree.cpus[nodes.at(parts.front())].switches).push_back(number);
+    tree.switches.push_back({.path = Join(parts, "/"), .functions = {}, .switches = {}});
+    numbers.emplace(parts, number);
+  }
+  for (std::size_t i = 0; i < functions.size(); ++i) {
+    const auto found = numbers.find(SwitchOf(functions[i]));
+    if (found != numbers.end()) {
+      tree.switches[found->second].functions.push_back(i);
+      continue;
+    }
+    const std::string host = PartsOfPciPath(functions[i].path).front();
+    const int node = host.empty() ? functions[i].numa_node.value_or(kNoNode) : nodes.at(host);
+    tree.cpus[node].functions.push_back(i);
+  }
+  return tree;
 }
 
 }  // namespace railhead

@@ -18,7 +18,7 @@
 #include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
 #include "netns/base/file_lock.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 #include "netns/kernel.h"
 
 namespace railhead {

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "netns/base/addresses.h"
 #include "netns/base/error.h"
-#include "netns/base/ip_address.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 

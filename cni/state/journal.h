@@ -27,10 +27,9 @@
 #include <vector>
 
 #include "cni/state/link_tuning.h"
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/nl/device_state.h"
 #include "netns/nl/link.h"
 #include "netns/nl/route.h"

@@ -30,7 +30,7 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead::paths {
 

@@ -18,10 +18,9 @@
 
 #include "cni/protocol/request.h"
 #include "cni/state/journal.h"
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -12,7 +12,7 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/pf_memory.h"
 #include "deviceplugin/node/resources/grant.h"
-#include "deviceplugin/services/health/watched_functions.h"
+#include "deviceplugin/services/health/watch.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 

@@ -27,13 +27,13 @@
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/slots.h"
-#include "deviceplugin/services/health/ongoing_resets.h"
+#include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/late_binding/binder.h"
 #include "deviceplugin/support/worker/worker.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

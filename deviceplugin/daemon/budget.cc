@@ -7,7 +7,7 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/address_leasing/leasing_loop.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
-#include "deviceplugin/services/health/rules_json.h"
+#include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/node_status/node_status_settings.h"
 
 namespace railhead {

@@ -21,13 +21,13 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/node_status/disruption_budget.h"
-#include "deviceplugin/services/reachability/rail_verdicts.h"
+#include "deviceplugin/services/reachability/reachability_service.h"
 #include "deviceplugin/support/kubernetes/kube_config.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
 #include "deviceplugin/support/worker/worker.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

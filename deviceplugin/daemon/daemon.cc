@@ -14,7 +14,6 @@
 #include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/node/resources/grant.h"
 #include "deviceplugin/services/health/drains.h"
-#include "deviceplugin/services/health/unready_devices.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
 #include "netns/base/text.h"
 

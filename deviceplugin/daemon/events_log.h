@@ -18,7 +18,7 @@
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead {
 

@@ -18,7 +18,7 @@
 #include "deviceplugin/services/node_status/node_status_service.h"
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/support/metrics/exposition.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead {
 

@@ -10,8 +10,8 @@
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/support/log/log.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

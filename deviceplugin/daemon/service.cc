@@ -1,7 +1,16 @@
 #include "deviceplugin/daemon/service.h"
 
+#include <sys/time.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstddef>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <utility>
+
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -55,6 +64,91 @@ void Service::Reloading() {
 
 void Service::Stopping() {
   notify_.Stopping();
+}
+
+namespace {
+
+std::string Take(const char* name) {
+  const char* value = std::getenv(name);
+  std::string taken = value == nullptr ? "" : value;
+  (void)::unsetenv(name);
+  return taken;
+}
+
+// In the words of the protocol a line ends a word.
+std::string OneLine(std::string_view text) {
+  std::string line(text);
+  for (char& c : line) {
+    if (c == '\n') c = ' ';
+  }
+  return line;
+}
+
+std::string MonotonicUsec() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_MONOTONIC, &now);
+  return std::to_string(now.tv_sec * 1'000'000 + now.tv_nsec / 1000);
+}
+
+// Half of what the manager allows, as it recommends.
+std::optional<std::chrono::microseconds> WatchdogOf(const Notify::Environment& environment) {
+  const auto usec = ParseInt(environment.watchdog_usec);
+  if (!usec || *usec < 2) return std::nullopt;
+  const bool other =
+      !environment.watchdog_pid.empty() && environment.watchdog_pid != std::to_string(::getpid());
+  if (other) return std::nullopt;
+  return std::chrono::microseconds(*usec / 2);
+}
+
+}  // namespace
+
+Notify::Environment Notify::TakeEnvironment() {
+  return {Take("NOTIFY_SOCKET"), Take("WATCHDOG_USEC"), Take("WATCHDOG_PID")};
+}
+
+Notify::Notify(const Environment& environment) {
+  const std::string& name = environment.socket;
+  if (name.empty() || name.size() >= sizeof address_.sun_path || (name[0] != '/' && name[0] != '@')) return;
+  address_.sun_family = AF_UNIX;
+  std::memcpy(address_.sun_path, name.data(), name.size());
+  if (name[0] == '@') address_.sun_path[0] = '\0';
+  length_ = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size());
+  socket_.Reset(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!socket_.valid()) return;
+  // A manager that is busy is waited for, but not for ever.
+  constexpr timeval kPatience{2, 0};
+  (void)::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDTIMEO, &kPatience, sizeof kPatience);
+  watchdog_ = WatchdogOf(environment);
+}
+
+void Notify::Send(std::string_view message) const {
+  if (!socket_.valid()) return;
+  (void)::sendto(socket_.get(), message.data(), message.size(), MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&address_), length_);
+}
+
+void Notify::Ready(std::string_view status) {
+  Send("READY=1\nSTATUS=" + OneLine(status));
+}
+
+void Notify::Status(std::string_view status) {
+  Send("STATUS=" + OneLine(status));
+}
+
+void Notify::Reloading() {
+  Send("RELOADING=1\nMONOTONIC_USEC=" + MonotonicUsec());
+}
+
+void Notify::Stopping() {
+  Send("STOPPING=1");
+}
+
+void Notify::Alive() {
+  Send("WATCHDOG=1");
+}
+
+void Notify::NeedMoreTime(std::chrono::microseconds more, std::string_view status) {
+  Send("EXTEND_TIMEOUT_USEC=" + std::to_string(more.count()) + "\nSTATUS=" + OneLine(status));
 }
 
 }  // namespace railhead

@@ -16,8 +16,8 @@
 #include <string>
 #include <thread>
 
-#include "deviceplugin/daemon/notify.h"
 #include "deviceplugin/daemon/pages.h"
+#include "deviceplugin/daemon/service.h"
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/worker/worker.h"

@@ -16,8 +16,8 @@
 #include "ipam/store/address_record.h"
 #include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "netns/base/hash.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {

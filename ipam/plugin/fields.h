@@ -16,7 +16,7 @@
 #include "ipam/plugin/ipam_plugin.h"
 #include "ipam/plugin/peer_fields.h"
 #include "ipam/store/range.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -20,9 +20,9 @@
 #include "ipam/plugin/fields.h"
 #include "ipam/plugin/ipam_plugin.h"
 #include "ipam/store/store.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

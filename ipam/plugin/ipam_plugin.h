@@ -21,9 +21,9 @@
 #include <vector>
 
 #include "cni/protocol/plugin.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead {

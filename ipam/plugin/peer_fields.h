@@ -12,7 +12,7 @@
 
 #include "cni/protocol/cni_result.h"
 #include "ipam/store/range.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead {

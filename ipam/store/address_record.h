@@ -27,7 +27,7 @@
 #include <string_view>
 
 #include "ipam/store/range.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <utility>
 
+#include "ipam/store/store.h"
+
 namespace railhead {
 namespace {
 
@@ -194,6 +196,31 @@ Result<Holding> HoldAll(AddressLedger& ledger, const std::vector<OwnerClaim>& cl
   if (held) return meeting.Finish();
   if (refused != nullptr) *refused = meeting.refused();
   return Fail(std::move(held.error()));
+}
+
+Result<HeldAddresses> ListHeld(const Root& root) {
+  HeldAddresses held;
+  const auto store = RH_TRY(AddressStore::OpenExisting(root));
+  if (!store) return held;
+  held.now = RH_TRY(store->Now());
+  held.records = RH_TRY(store->List());
+  held.records.erase(
+      std::remove_if(held.records.begin(), held.records.end(),
+                     [](const AddressRecord& record) { return record.state != AddressState::kHeld; }),
+      held.records.end());
+  return held;
+}
+
+Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root) {
+  auto store = RH_TRY(AddressStore::OpenExisting(root));
+  if (!store) return std::vector<AddressRecord>{};
+  return store->RestEarlierBoots();
+}
+
+Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner) {
+  auto store = RH_TRY(AddressStore::OpenExisting(root));
+  if (!store) return 0;
+  return store->Release(owner);
 }
 
 }  // namespace railhead

@@ -19,7 +19,7 @@
 
 #include "ipam/store/address_record.h"
 #include "ipam/store/lmdb.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
 namespace railhead {

@@ -4,7 +4,7 @@
 #include <deque>
 #include <utility>
 
-#include "ipam/store/alignment.h"
+#include "ipam/store/policy.h"
 #include "ipam/store/refusal.h"
 #include "ipam/store/store.h"
 

@@ -66,7 +66,7 @@ class AddressLedger {
   // free -> held, the next one of the order; nullopt when nothing is free.
   Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
   // free -> held for all of the claims, each of the first of its pools, with the same host part;
-  // nullopt, and nothing has changed, when no such addresses are found (ipam/store/alignment.h).
+  // nullopt, and nothing has changed, when no such addresses are found (ipam/store/policy.h).
   Result<std::optional<std::vector<AddressRecord>>> HoldAligned(const std::vector<const OwnerClaim*>& claims);
   // resting -> held, before its rest is over: that which has rested longest, if it has rested
   // for the pool's `min_rest`; nullopt: none has.

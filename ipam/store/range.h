@@ -18,7 +18,7 @@
 #include <utility>
 #include <vector>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
 namespace railhead {

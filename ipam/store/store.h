@@ -29,8 +29,8 @@
 #include "ipam/store/lmdb.h"
 #include "ipam/store/range.h"
 #include "netns/base/file_lock.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 
@@ -55,7 +55,7 @@ struct OwnerClaim {
   AddressOwner owner;
   std::vector<AddressPool> pools;   // never empty: the first that has an address gives it
   std::optional<IpAddress> wanted;  // this address or none; in one of the pools' ranges
-  // With the same host part as the others that say so, where possible (ipam/store/alignment.h).
+  // With the same host part as the others that say so, where possible (ipam/store/policy.h).
   bool aligned = false;
 };
 

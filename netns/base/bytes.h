@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 
 namespace railhead::bytes {
 

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/nl/message.h"
 #include "netns/nl/route.h"
 #include "netns/nl/socket.h"

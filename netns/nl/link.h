@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 
 namespace railhead {
 

@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/nl/link.h"
 #include "netns/nl/route.h"

@@ -18,8 +18,7 @@
 #include <span>
 #include <string>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
 namespace railhead::nl {

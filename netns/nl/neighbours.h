@@ -13,8 +13,7 @@
 
 #include <cstdint>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/ns/netns.h"
 

@@ -8,8 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 
 namespace railhead {
 

@@ -13,8 +13,7 @@
 #include <string_view>
 #include <utility>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 #include "netns/nl/socket.h"

@@ -15,8 +15,8 @@
 #include <string_view>
 #include <vector>
 
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {

@@ -16,8 +16,8 @@
 #include <optional>
 #include <utility>
 
-#include "netns/base/close_descriptors.h"
 #include "netns/base/files.h"
+#include "netns/base/unique_fd.h"
 
 namespace railhead {
 namespace {

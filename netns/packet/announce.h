@@ -14,8 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/ns/netns.h"
 

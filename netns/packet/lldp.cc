@@ -15,8 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 
 namespace railhead {
 namespace {

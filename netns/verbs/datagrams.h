@@ -22,7 +22,7 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
 #include "netns/verbs/mapped_buffer.h"

@@ -15,7 +15,7 @@
 #include <memory>
 #include <string>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
 #include "netns/verbs/mapped_buffer.h"

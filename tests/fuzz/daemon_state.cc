@@ -10,7 +10,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/resources/slots.h"
-#include "deviceplugin/node/topology/topology_config.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/provision/pf_plan.h"

@@ -4,7 +4,6 @@
 
 #include "deviceplugin/tools/reach_view/reach_faults.h"
 #include "deviceplugin/tools/reach_view/reach_matrix.h"
-#include "deviceplugin/tools/reach_view/reach_stream.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead {

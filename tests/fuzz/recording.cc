@@ -3,7 +3,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/health/compare.h"
 #include "deviceplugin/services/health/replay.h"
 #include "tests/fuzz/fuzz.h"
 

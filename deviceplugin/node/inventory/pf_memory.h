@@ -15,8 +15,8 @@
 #include <string>
 
 #include "deviceplugin/node/inventory/inventory.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -5,11 +5,11 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "cni/nccl/nccl_files.h"
+#include "cni/nccl/nccl_config.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/inventory/vdpa.h"
+#include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"

@@ -22,8 +22,8 @@
 
 #include "deviceplugin/node/resources/grant.h"
 #include "deviceplugin/node/resources/resource_pool.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

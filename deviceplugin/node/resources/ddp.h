@@ -20,7 +20,7 @@
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/error.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead {
 

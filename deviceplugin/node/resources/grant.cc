@@ -8,11 +8,11 @@
 
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/inventory/vdpa.h"
+#include "deviceplugin/node/inventory/subfunctions.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "netns/base/files.h"
+#include "netns/sys/device_nodes.h"
 #include "netns/sys/rdma_sysfs.h"
-#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

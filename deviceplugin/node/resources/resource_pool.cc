@@ -7,7 +7,7 @@
 
 #include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/text.h"
-#include "netns/sys/user_space.h"
+#include "netns/sys/device_nodes.h"
 
 namespace railhead {
 namespace {

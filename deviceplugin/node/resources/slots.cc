@@ -11,7 +11,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
-#include "netns/base/hash.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {

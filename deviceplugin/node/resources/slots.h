@@ -16,8 +16,8 @@
 #include <string>
 
 #include "deviceplugin/node/resources/resource_pool.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -30,7 +30,7 @@
 #include <vector>
 
 #include "deviceplugin/node/topology/accelerators.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 #include "netns/sys/pci_address.h"
 
 namespace railhead {
@@ -74,5 +74,19 @@ AcceleratorIds::UuidLookup Remembering(AcceleratorIds::UuidLookup lookup);
 
 // Whether a resource's name is that of accelerators: nvidia.com/gpu, huawei.com/Ascend910.
 bool NamesAccelerators(std::string_view resource);
+
+// The one question that only NVIDIA's library answers: where a UUID is.
+//
+// For ids of MIG slices (/proc does not list them) and of GPUs that the driver has not
+// initialised. The library is loaded for the call and let go after it: it keeps tens of
+// megabytes and is no dependency of ours. Initialising it can take a second on a node
+// whose driver is not kept loaded (nvidia-persistenced): never call it where kubelet waits.
+// Source: nvml.h of the CUDA toolkit; only functions whose ABI has been stable since R440.
+// Threads: thread-safe (NVML counts initialisations).
+
+inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
+
+// "GPU-..." or "MIG-...". nullopt: no library, no driver, no such device.
+std::optional<PciAddress> FindByNvml(const std::string& uuid, const std::string& library = kNvmlLibrary);
 
 }  // namespace railhead

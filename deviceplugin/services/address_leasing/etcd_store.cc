@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "deviceplugin/support/http/base64.h"
+#include "netns/base/addresses.h"
 #include "netns/base/files.h"
-#include "netns/base/ip_address.h"
 #include "netns/base/text.h"
 
 namespace railhead {

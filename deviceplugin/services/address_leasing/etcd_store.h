@@ -17,8 +17,8 @@
 #include "deviceplugin/support/http/connection.h"
 #include "deviceplugin/support/http/http_client.h"
 #include "ipam/lease/cluster_store.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead {

@@ -13,7 +13,7 @@
 
 #include "deviceplugin/support/http/base64.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/text.h"
 
 namespace railhead {

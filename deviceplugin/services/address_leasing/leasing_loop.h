@@ -23,8 +23,8 @@
 #include "deviceplugin/support/worker/worker.h"
 #include "ipam/lease/context.h"
 #include "ipam/lease/leaser.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

@@ -13,8 +13,8 @@
 #include "deviceplugin/support/metrics/exposition.h"
 #include "ipam/lease/cluster_store.h"
 #include "ipam/lease/context.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

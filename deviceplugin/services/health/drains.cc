@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
+#include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
@@ -125,6 +127,50 @@ Result<bool> DrainList::Refresh() {
 const Drain* DrainList::Find(const std::string& device) const {
   const auto found = drains_.find(device);
   return found == drains_.end() ? nullptr : &found->second;
+}
+
+namespace {
+
+// Drivers come back within a second or two; the reset itself gives up after ten.
+constexpr std::chrono::seconds kLongestReset{10};
+
+}  // namespace
+
+void OngoingResets::Refresh(Clock::time_point now) {
+  std::map<std::string, Clock::time_point> since;
+  brief_.clear();
+  lasting_.clear();
+  for (const std::string& device : Journal(root_).DevicesInReset()) {
+    const auto known = since_.find(device);
+    since[device] = known == since_.end() ? now : known->second;
+    (now - since[device] < kLongestReset ? brief_ : lasting_).insert(device);
+  }
+  since_ = std::move(since);
+}
+
+Result<bool> UnreadyDevices::Refresh(OngoingResets::Clock::time_point now) {
+  resets_.Refresh(now);
+  const auto view = RH_TRY(journal_.Read());
+  Reasons reasons;
+  for (const UnreadableEntry& entry : view.unreadable) {
+    for (const std::string& device : entry.devices) {
+      reasons[device] = "its attachment " + entry.key.ToString() + " cannot be read (" + entry.error.message +
+                        "): railctl journal restore " + device;
+    }
+  }
+  for (const std::string& device : resets_.lasting()) {
+    reasons[device] =
+        "it is being reset between two pods, which takes too long: railheadd's next pass or an ADD "
+        "completes it, and dmesg may tell why";
+  }
+  const bool changed = reasons != reasons_;
+  reasons_ = std::move(reasons);
+  return changed;
+}
+
+std::string UnreadyDevices::Find(const std::string& device) const {
+  const auto found = reasons_.find(device);
+  return found == reasons_.end() ? std::string() : found->second;
 }
 
 }  // namespace railhead

@@ -14,11 +14,13 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "cni/state/journal_cache.h"
 #include "deviceplugin/node/inventory/inventory.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 
@@ -68,6 +70,60 @@ class DrainList {
   Root root_;
   std::optional<Identity> read_;  // of what was read last
   std::map<std::string, Drain> drains_;
+};
+
+// Which devices are being reset between two pods (cni/attachment/reset.h).
+//
+// Such a device is without its driver for a moment, and is the same afterwards. kubelet fails a pod that the
+// scheduler has sent to the node when fewer devices are Healthy by then (manager.go, devicesToAllocate): what
+// is seen of a device during a reset changes nothing. A reset that lasts longer than resets do is another
+// matter: its device is not ready.
+// Source: the resets' entries in the journal. Threads: one.
+
+class OngoingResets {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  explicit OngoingResets(Root root) : root_(std::move(root)) {}
+
+  void Refresh(Clock::time_point now = Clock::now());
+  [[nodiscard]] const std::set<std::string>& brief() const { return brief_; }
+  [[nodiscard]] const std::set<std::string>& lasting() const { return lasting_; }
+
+ private:
+  Root root_;
+  std::map<std::string, Clock::time_point> since_;  // first seen
+  std::set<std::string> brief_;
+  std::set<std::string> lasting_;
+};
+
+// Which devices may not be given to a pod as they are, by what Railhead itself has on record: a journal entry
+// that cannot be read holds its devices until somebody has restored them, and a reset between two pods that
+// does not end holds its device (ongoing_resets.h).
+//
+// Rule `notReady` (rules.h) makes them Unhealthy. Threads: one. Errors: those of listing the journal.
+
+class UnreadyDevices {
+ public:
+  // By device (and slot): why it is not ready.
+  using Reasons = std::map<std::string, std::string>;
+
+  explicit UnreadyDevices(const Root& root) : journal_(root), resets_(root) {}
+
+  // Whether it says something else than before. After an error it says what it did.
+  Result<bool> Refresh(OngoingResets::Clock::time_point now = OngoingResets::Clock::now());
+  // "": ready.
+  [[nodiscard]] std::string Find(const std::string& device) const;
+  [[nodiscard]] const Reasons& reasons() const { return reasons_; }
+  // What is seen of it now says nothing of how it is.
+  [[nodiscard]] bool IsBrieflyReset(const std::string& device) const {
+    return resets_.brief().contains(device);
+  }
+
+ private:
+  JournalCache journal_;
+  OngoingResets resets_;
+  Reasons reasons_;
 };
 
 }  // namespace railhead

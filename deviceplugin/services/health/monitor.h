@@ -17,7 +17,6 @@
 
 #include "deviceplugin/services/health/judge.h"
 #include "deviceplugin/services/health/observation.h"
-#include "deviceplugin/services/health/rate_window.h"
 #include "deviceplugin/services/health/rules.h"
 
 namespace railhead {

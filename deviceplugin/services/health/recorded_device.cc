@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "deviceplugin/services/health/health_json.h"
 #include "deviceplugin/services/health/judge.h"
+#include "deviceplugin/services/health/state_file.h"
 
 namespace railhead {
 namespace {

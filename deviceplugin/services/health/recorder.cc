@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/health/rules_json.h"
+#include "deviceplugin/services/health/rules.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"

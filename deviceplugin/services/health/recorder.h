@@ -21,8 +21,8 @@
 #include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/recorded_device.h"
 #include "deviceplugin/services/health/recording.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

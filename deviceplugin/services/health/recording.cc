@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "deviceplugin/services/health/health_json.h"
-#include "deviceplugin/services/health/rules_json.h"
+#include "deviceplugin/services/health/rules.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 

@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -89,5 +90,12 @@ HealthRules ReadHealthRules(JsonReader& parent, const std::string& key);
 // `all` gets all errors, the result has the first.
 Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what,
                                      std::vector<Error>* all = nullptr);
+
+// Rules of health as settings: what ReadHealthRules() makes the same rules of.
+//
+// Everything is told, what is as by default too, so that it means the same under another version's defaults.
+// Threads: pure function.
+
+nlohmann::ordered_json HealthRulesAsJson(const HealthRules& rules);
 
 }  // namespace railhead

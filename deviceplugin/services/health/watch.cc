@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+#include <string>
 
 #include "netns/base/files.h"
 
@@ -282,6 +284,24 @@ std::vector<HealthReason> HealthWatch::Reasons(const std::string& id) const {
 std::vector<DeviceHealth> HealthWatch::All() const {
   const std::lock_guard lock(mutex_);
   return monitor_.All();
+}
+
+std::vector<NicFunction> WatchedFunctions(const Plan& plan, const std::vector<DeviceHealth>& known) {
+  std::set<std::string> pfs = plan.rail_pfs;
+  for (const auto& pool : plan.pools) {
+    for (const PoolMember& member : pool->members) pfs.insert(member.function.pf.ToString());
+  }
+  std::vector<NicFunction> functions = plan.inventory->All();
+  std::map<std::string, const NicFunction*> here;
+  for (const NicFunction& function : functions) here[function.id] = &function;
+  for (const DeviceHealth& device : known) {
+    const auto found = here.find(device.id);
+    const bool in_no_pool = found == here.end() || (device.is_vf && found->second->driver.empty());
+    if (in_no_pool || (device.is_vf && !device.healthy)) pfs.insert(device.pf);
+  }
+  std::erase_if(functions,
+                [&](const NicFunction& function) { return !pfs.contains(function.pf.ToString()); });
+  return functions;
 }
 
 }  // namespace railhead

@@ -26,15 +26,14 @@
 #include <vector>
 
 #include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/drains.h"
-#include "deviceplugin/services/health/driver_source.h"
 #include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/health/probe.h"
 #include "deviceplugin/services/health/recorder.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
-#include "deviceplugin/services/health/unready_devices.h"
 
 namespace railhead {
 
@@ -122,5 +121,12 @@ class HealthWatch {
   mutable std::mutex mutex_;  // of the monitor
   HealthMonitor monitor_;
 };
+
+// Which NICs health watches: the PFs of the rails and of what may be given out, with their VFs, and no more
+// of the host's. Threads: pure function.
+
+// `known`: what health knows by now. What of that has gone, or has lost its driver, is in no pool any more,
+// and watched because somebody has to say so.
+std::vector<NicFunction> WatchedFunctions(const Plan& plan, const std::vector<DeviceHealth>& known);
 
 }  // namespace railhead

@@ -37,8 +37,8 @@
 
 #include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/kubelet/plugin_server.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 

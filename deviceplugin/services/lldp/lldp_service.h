@@ -5,11 +5,11 @@
 #include <memory>
 
 #include "deviceplugin/services/lldp/lldp_watch.h"
-#include "deviceplugin/services/lldp/node_features.h"
+#include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

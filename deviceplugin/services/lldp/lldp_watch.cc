@@ -13,7 +13,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/services/lldp/cabling.h"
+#include "deviceplugin/services/lldp/node_labels.h"
 #include "netns/base/node.h"
 #include "netns/sys/netdev_sysfs.h"
 

@@ -24,9 +24,8 @@
 
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
-#include "deviceplugin/services/lldp/neighbour_table.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 #include "netns/kernel.h"
 #include "netns/packet/lldp.h"

@@ -1,5 +1,7 @@
 #include "deviceplugin/services/lldp/node_labels.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -8,11 +10,14 @@
 #include <ctime>
 #include <optional>
 #include <set>
+#include <utility>
 #include <vector>
 
+#include "cni/fabric/fabric.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "netns/base/files.h"
-#include "netns/base/hash.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -145,6 +150,96 @@ Result<void> WriteFeatureFile(const std::string& path, std::string_view content)
   RH_TRY_WRAP(WriteAtomic(hidden, content, Sync::kVolatile, 0644), "writing " + path);
   if (std::rename(hidden.c_str(), path.c_str()) != 0) return FailSys(errno, "writing " + path);
   return {};
+}
+
+namespace {
+
+// NFD looks every minute by default; a restart of railheadd is no reason to take labels away.
+constexpr std::chrono::seconds kLeastLife{3600};
+
+}  // namespace
+
+NodeFeatures::NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log)
+    : root_(std::move(root)), path_(std::move(path)), life_(std::max(kLeastLife, 3 * looks)), log_(log) {}
+
+void NodeFeatures::Planned(const Plan& plan) {
+  if (path_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  plan_ = plan;
+  Write();
+}
+
+void NodeFeatures::Heard(const LeafReport& leaves) {
+  if (path_.empty()) return;
+  const std::lock_guard lock(mutex_);
+  leaves_ = leaves;
+  Write();
+}
+
+void NodeFeatures::Write() {
+  if (!plan_ || !plan_->of_fabric || !leaves_) return;
+  const auto written = TryToWrite();
+  const std::string complaint = written ? std::string() : written.error().message;
+  if (std::exchange(complaint_, complaint) != complaint && !written)
+    log_->Warning("the node's labels may be out of date", written.error(), {{"file", path_}});
+}
+
+Result<void> NodeFeatures::TryToWrite() const {
+  const auto fabric = RH_TRY(ReadFabric(root_, plan_->config_path));
+  if (!fabric) return {};
+  const auto config = RH_TRY(ReadTopologyConfig(root_));
+  const auto topology = RH_TRY(Topology::Read(root_, *plan_->inventory, config));
+  const NodeLabels labels = NodeLabelsOf(*fabric, *plan_->inventory, *topology, *leaves_);
+  return WriteFeatureFile(root_.Path(path_), FeatureFile(labels, std::chrono::system_clock::now() + life_));
+}
+
+namespace {
+
+bool HangsRight(const RailLeaf& rail) {
+  return MatchesLeaf(rail.expected, rail.neighbour->neighbour.Leaf());
+}
+
+bool CouldBeOf(const RailLeaf& rail, const RailLeaf& other) {
+  return &rail != &other && !other.expected.empty() &&
+         MatchesLeaf(other.expected, rail.neighbour->neighbour.Leaf());
+}
+
+// In the order of likelihood: two cables changed places; one is in the place of another.
+std::string WhatIsWrong(const RailLeaf& rail, const std::vector<RailLeaf>& rails) {
+  const RailLeaf* owner = nullptr;
+  for (const RailLeaf& other : rails) {
+    if (!CouldBeOf(rail, other)) continue;
+    if (other.neighbour && !HangsRight(other) && CouldBeOf(other, rail)) return "swapped with " + other.rail;
+    if (owner == nullptr) owner = &other;
+  }
+  if (owner != nullptr) return "this is where " + owner->rail + " belongs";
+  return "expected: " + Join(rail.expected, ", ");
+}
+
+}  // namespace
+
+bool MatchesLeaf(const std::vector<std::string>& patterns, const std::string& leaf) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    return ::fnmatch(pattern.c_str(), leaf.c_str(), 0) == 0;
+  });
+}
+
+void JudgeCabling(std::vector<RailLeaf>& rails) {
+  for (RailLeaf& rail : rails) {
+    if (!rail.neighbour) {
+      rail.cabling = Cabling::kUnknown;
+      continue;
+    }
+    rail.because.clear();
+    if (rail.expected.empty()) {
+      rail.cabling = Cabling::kUnchecked;
+    } else if (HangsRight(rail)) {
+      rail.cabling = Cabling::kRight;
+    } else {
+      rail.cabling = Cabling::kWrong;
+      rail.because = WhatIsWrong(rail, rails);
+    }
+  }
 }
 
 }  // namespace railhead

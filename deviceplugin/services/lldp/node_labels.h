@@ -10,15 +10,20 @@
 
 #include <chrono>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
+#include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/support/log/log.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 
@@ -39,5 +44,46 @@ std::string FeatureFile(const NodeLabels& labels, std::chrono::system_clock::tim
 // In one step, and so that NFD, which reads all files of the directory but hidden ones, sees nothing half
 // written. The directory has to be there. kIo, kNotFound.
 Result<void> WriteFeatureFile(const std::string& path, std::string_view content);
+
+// NodeFeatures: the node's labels in a file for Node Feature Discovery, kept as the node is.
+//
+// It is first written when the rails' leaves are known as far as they are, then when something has changed
+// and at each look at the node, since it expires: a node whose railheadd has gone loses its labels.
+// Ownership: borrows the log. Threads: thread-safe.
+
+class NodeFeatures {
+ public:
+  // `path`: the file, below the root; "": none is written. `looks`: the time between two looks at most.
+  NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log);
+
+  void Planned(const Plan& plan);
+  void Heard(const LeafReport& leaves);
+
+ private:
+  void Write();
+  [[nodiscard]] Result<void> TryToWrite() const;
+
+  const Root root_;
+  const std::string path_;
+  const std::chrono::seconds life_;
+  Log* const log_;
+  std::mutex mutex_;
+  std::optional<Plan> plan_;
+  std::optional<LeafReport> leaves_;
+  std::string complaint_;
+};
+
+// Whether the rails hang where the fabric says: each rail's leaf against the patterns of `leaf` in
+// fabric.json, and a guess what was mixed up.
+//
+// A pattern is one of fnmatch(3): * stands for any characters, ? for one, [abc] for one of these. Case
+// matters, as it does to switches.
+// Threads: pure functions.
+
+bool MatchesLeaf(const std::vector<std::string>& patterns, const std::string& leaf);
+
+// Sets `cabling`, and `because` of what is wrong. A `because` that is there already stays where nothing
+// was heard.
+void JudgeCabling(std::vector<RailLeaf>& rails);
 
 }  // namespace railhead

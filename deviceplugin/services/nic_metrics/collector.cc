@@ -3,10 +3,12 @@
 #include <algorithm>
 
 #include "cni/attachment/pod_network.h"
-#include "deviceplugin/services/nic_metrics/pause_counters.h"
-#include "deviceplugin/services/nic_metrics/subjects.h"
+#include "cni/protocol/request.h"
+#include "deviceplugin/services/nic_metrics/counter_source.h"
+#include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/netdev_sysfs.h"
+#include "netns/sys/pci_address.h"
 
 namespace railhead {
 namespace {
@@ -140,6 +142,110 @@ NicReport NicCollector::Collect(const Offer& offer, bool free) {
   report.nics.reserve(nics.size());
   for (auto& [device, nic] : nics) report.nics.push_back(std::move(nic));
   return report;
+}
+
+namespace {
+
+using NicsByDevice = std::map<std::string, NicSample>;
+
+std::string DeviceOf(const ResourcePool& pool, const PoolMember& member) {
+  return pool.spec.late ? member.function.address.ToString() : member.function.id;
+}
+
+std::string RailOf(const ResourcePool& pool, const PoolMember& member) {
+  const auto found = pool.spec.rail_names.find(member.function.pf.ToString());
+  return found == pool.spec.rail_names.end() ? "" : found->second;
+}
+
+std::string DriverOf(const Root& root, const std::string& device) {
+  const auto link = ReadLink(root.Path("/sys/bus/pci/devices/") + device + "/driver");
+  return link && *link ? (*link)->substr((*link)->rfind('/') + 1) : "";
+}
+
+std::string RdmaDeviceOf(const Root& root, const std::string& device) {
+  const auto names = ListDirectory(root.Path("/sys/bus/pci/devices/") + device + "/infiniband");
+  return names && *names && !(*names)->empty() ? (*names)->front() : "";
+}
+
+NicSample PortOf(const Root& root, const ResourcePool& pool, const PoolMember& member) {
+  NicSample port;
+  port.device = member.function.pf.ToString();
+  port.pf = member.function.pf_name;
+  port.rail = RailOf(pool, member);
+  port.numa_node = member.function.numa_node;
+  port.driver = DriverOf(root, port.device);
+  port.rdma_device = RdmaDeviceOf(root, port.device);
+  return port;
+}
+
+NicSample MemberSample(const ResourcePool& pool, const PoolMember& member) {
+  NicSample nic;
+  nic.device = DeviceOf(pool, member);
+  nic.pf = member.function.pf_name;
+  if (member.function.is_vf) nic.vf = member.function.vf_index;
+  nic.rail = RailOf(pool, member);
+  nic.numa_node = member.function.numa_node;
+  nic.driver = member.function.driver;
+  nic.resource = pool.spec.resource;
+  return nic;
+}
+
+// Of a device that is in no pool any more, or never was, the journal has some.
+NicSample LinkSample(const AttachedLink& link, const NicsByDevice& ports) {
+  NicSample nic;
+  nic.device = link.device;
+  nic.driver = link.driver;
+  if (link.vf >= 0) nic.vf = link.vf;
+  if (link.pf.empty()) nic.pf = link.host_name;
+  const auto port = ports.find(link.pf);
+  if (port == ports.end()) return nic;
+  nic.pf = port->second.pf;
+  nic.numa_node = port->second.numa_node;
+  return nic;
+}
+
+NicOwner OwnerOf(const JournalEntry& entry, const AttachedLink& link) {
+  NicOwner owner;
+  owner.attachment = entry.key;
+  owner.interface = link.pod_name;
+  owner.handoff = link.handoff && link.gid_index.has_value();
+  const std::string pod = PodName(entry.cni_args);
+  const std::size_t slash = pod.find('/');
+  if (slash != std::string::npos) {
+    owner.pod_namespace = pod.substr(0, slash);
+    owner.pod = pod.substr(slash + 1);
+  }
+  return owner;
+}
+
+}  // namespace
+
+NicsByDevice NicSubjects(const Root& root, const Offer& offer, const JournalCache::Entries& attachments,
+                         bool free) {
+  NicsByDevice nics;
+  std::map<std::string, std::pair<const ResourcePool*, const PoolMember*>> members;
+  for (const auto& pool : offer.pools) {
+    if (pool->spec.kind == FunctionKind::kAccelerator) continue;
+    for (const PoolMember& member : pool->members) {
+      const std::string device = DeviceOf(*pool, member);
+      members.try_emplace(device, pool.get(), &member);
+      if (free && member.function.is_vf) nics.try_emplace(device, MemberSample(*pool, member));
+      const std::string port = member.function.pf.ToString();
+      if (!nics.contains(port)) nics.emplace(port, PortOf(root, *pool, member));
+    }
+  }
+  for (const auto& entry : attachments) {
+    for (const AttachedLink& link : entry->links) {
+      const auto member = members.find(link.device);
+      NicSample nic = member == members.end() ? LinkSample(link, nics)
+                                              : MemberSample(*member->second.first, *member->second.second);
+      if (!link.rail.empty()) nic.rail = link.rail;
+      nic.rdma_device = link.rdma_device;
+      nic.owner = OwnerOf(*entry, link);
+      nics[link.device] = std::move(nic);
+    }
+  }
+  return nics;
 }
 
 }  // namespace railhead

@@ -5,7 +5,7 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "netns/base/text.h"
 
 namespace railhead {

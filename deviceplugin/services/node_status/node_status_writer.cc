@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/node_status/events.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 

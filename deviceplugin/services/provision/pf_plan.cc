@@ -8,7 +8,7 @@
 #include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
-#include "netns/sys/user_space.h"
+#include "netns/sys/device_nodes.h"
 
 namespace railhead {
 namespace {

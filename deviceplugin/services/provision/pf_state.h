@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 #include "netns/nl/link.h"
 #include "netns/sys/pci.h"

@@ -9,7 +9,6 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/sys/device_nodes.h"
-#include "netns/sys/user_space.h"
 
 namespace railhead {
 namespace {

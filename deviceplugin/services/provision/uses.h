@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "deviceplugin/services/provision/pf_state.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

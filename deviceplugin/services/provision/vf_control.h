@@ -10,9 +10,9 @@
 #include <optional>
 #include <string>
 
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 #include "netns/nl/uevents.h"
 #include "netns/sys/pci_address.h"

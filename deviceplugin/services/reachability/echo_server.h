@@ -15,19 +15,58 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/reachability/answer_limits.h"
 #include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/support/keys/shared_keys.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
+#include "netns/ns/netns.h"
 
 namespace railhead {
+
+// AnswerLimits: how many answers senders get in a second, so that no sender takes the answers of a peer.
+//
+// Each peer has a limit of its own. All other senders share one, and at most kOthers of them are answered in
+// kOthersTime. The latter protects the kernel's neighbour table: all network namespaces of the node share it,
+// each address that is answered takes an entry for five seconds or more, and a full table costs every rail
+// its new neighbours (gc_thresh3 and neigh_forced_gc in net/core/neighbour.c). Threads: one at a time.
+
+class AnswerLimits {
+ public:
+  using Clock = std::chrono::steady_clock;
+  // More than the pods that probe one station: each node's pods probe those of the nodes next to it.
+  static constexpr std::size_t kOthers = 32;
+  static constexpr std::chrono::seconds kOthersTime{5};
+
+  // In a second: for each peer, and for all others together.
+  AnswerLimits(int of_peer, int of_others) : of_peer_(of_peer), of_others_(of_others) {}
+
+  // What peers that stay have used stays used.
+  void SetPeers(const std::set<IpAddress>& peers);
+  [[nodiscard]] bool IsPeer(const IpAddress& sender) const { return peers_.contains(sender); }
+  // Whether `sender` gets an answer now, which is counted then.
+  bool May(const IpAddress& sender, Clock::time_point now);
+
+ private:
+  struct Used {
+    Clock::time_point since;  // when the second began
+    int answers = 0;
+  };
+  static bool Use(Used* used, int most, Clock::time_point now);
+
+  const int of_peer_;
+  const int of_others_;
+  std::map<IpAddress, Used> peers_;
+  Used by_others_;
+  std::set<IpAddress> others_;  // that were answered since then
+  Clock::time_point others_since_;
+};
 
 class EchoServer {
  public:
@@ -95,5 +134,23 @@ class EchoServer {
   bool stopped_ = false;
   std::thread thread_;  // last: it uses all of the others
 };
+
+// EchoRequest: does an address answer an ICMP echo request ("ping")?
+//
+// Its answer is an IP packet to whoever asked, by what the other end knows of that address: unlike an answer
+// to an ARP probe, which goes to the MAC address that the probe came from.
+// Needs CAP_NET_RAW: unprivileged echo sockets are off in new namespaces (net.ipv4.ping_group_range).
+// Threads: any. Errors: what the kernel refused. Source: RFC 792; RFC 4443 section 4.
+
+// From `own`, an address in `ns`, by interface `device` alone. Two requests; true with the first answer,
+// false after `limit`.
+Result<bool> AnswersEcho(const NetNs& ns, const std::string& device, const IpAddress& own,
+                         const IpAddress& other, std::chrono::milliseconds limit);
+
+// An ICMP message without its IP header; IPv6's checksum is the kernel's work.
+std::vector<std::uint8_t> EchoRequest(bool v4, std::uint16_t id, std::uint16_t sequence);
+// Whether what a raw socket received answers a request of this id: IPv4 comes with its IP header, IPv6
+// without. Anything may have been sent: nothing is read beyond the view.
+bool AnswersRequest(std::span<const std::uint8_t> packet, bool v4, std::uint16_t id);
 
 }  // namespace railhead

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "deviceplugin/support/keys/shared_keys.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 
 namespace railhead {
 

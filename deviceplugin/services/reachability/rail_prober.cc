@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/services/reachability/station_rdma.h"
+#include "deviceplugin/services/reachability/probe_endpoint.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -16,11 +16,11 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/peer_table.h"
-#include "deviceplugin/services/reachability/probe_burst.h"
 #include "deviceplugin/services/reachability/probe_endpoint.h"
 #include "deviceplugin/services/reachability/rdma_echo.h"
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/udp_socket.h"
 
 namespace railhead {
 

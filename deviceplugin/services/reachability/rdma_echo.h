@@ -23,10 +23,10 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/services/reachability/answer_limits.h"
+#include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/support/keys/shared_keys.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 #include "netns/verbs/datagrams.h"

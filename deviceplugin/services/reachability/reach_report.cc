@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
@@ -329,6 +330,17 @@ Result<void> WriteReachReport(const Root& root, const ReachReport& report) {
   RH_TRY_WRAP(MakeStateFolder(root, root.Path(kReachDirectory)), kWhat);
   RH_TRY_WRAP(WriteAtomic(ReachReportPath(root), text, Sync::kVolatile, 0644), kWhat);
   return {};
+}
+
+std::optional<RttSpread> SpreadOfRtt(const RailReach& rail) {
+  std::vector<std::chrono::microseconds> times;
+  for (const PeerReach& peer : rail.peers) {
+    if (peer.state == PeerState::kReachable && peer.rtt) times.push_back(*peer.rtt);
+  }
+  if (times.empty()) return std::nullopt;
+  std::sort(times.begin(), times.end());
+  // Of an even number the smaller one: a time that was measured.
+  return RttSpread{times[(times.size() - 1) / 2], times.back()};
 }
 
 }  // namespace railhead

@@ -13,10 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 
@@ -153,5 +152,16 @@ std::string ReachReportPath(const Root& root);
 // nullopt: there is none.
 Result<std::optional<ReachReport>> ReadReachReport(const Root& root);
 Result<void> WriteReachReport(const Root& root, const ReachReport& report);
+
+// What many peers have in common, as metrics and railctl show it.
+// Threads: pure functions.
+
+struct RttSpread {
+  std::chrono::microseconds median{};
+  std::chrono::microseconds largest{};
+};
+
+// Over the peers that are reachable and have one; nullopt: there is none.
+std::optional<RttSpread> SpreadOfRtt(const RailReach& rail);
 
 }  // namespace railhead

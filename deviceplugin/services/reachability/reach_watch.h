@@ -28,8 +28,8 @@
 #include "deviceplugin/services/reachability/rail_prober.h"
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

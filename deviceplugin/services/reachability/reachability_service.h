@@ -2,18 +2,43 @@
 // Threads: as Log and Exposition.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
 
-#include "deviceplugin/services/reachability/rail_verdicts.h"
+#include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reachability/reach_watch.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {
+
+// What probes last said of each PF's rail, from the thread that probes to the one that judges health.
+//
+// A rail is dead when it was probed and neither gateway nor peers answer. It is impaired when most of the
+// peers that are heard are ill all the same (lossy, paths, MTU, one way): rather the fault of one here than
+// of each of them there. Silent peers say nothing of that: they may be switched off. A rail that cannot be
+// probed (no carrier, its address in use by another) is not known: that is the business of other rules. A PF
+// of several rails is as the best of them. Threads: thread-safe.
+
+class RailVerdicts {
+ public:
+  void Take(const ReachReport& report);
+  // nullopt: no rail of this PF is probed.
+  [[nodiscard]] std::optional<ObservedRail> Of(const std::string& pf) const;
+  [[nodiscard]] bool AnyIs(const std::function<bool(const ObservedRail&)>& such) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::map<std::string, ObservedRail> rails_;  // by the PF's PCI address
+};
 
 // `rails` and `log` are borrowed.
 Result<std::unique_ptr<ReachWatch>> StartReachWatch(const Root& root, Kernel& kernel,

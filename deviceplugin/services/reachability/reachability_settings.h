@@ -5,10 +5,11 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead {
 
@@ -31,5 +32,14 @@ Result<ConnectivitySettings> ParseConnectivity(const std::string& text, const st
 
 // Of the fabric's file; one that does not exist has none.
 Result<ConnectivitySettings> ReadConnectivity(const Root& root, const std::string& path);
+
+// Many names in few words: gpu-001, gpu-002, gpu-003, gpu-007 are "gpu-[001-003,007]", as hosts are written
+// in lists of schedulers. Threads: pure functions.
+
+// Numbers within names count: gpu-2 is before gpu-10.
+bool NaturallyLess(std::string_view a, std::string_view b);
+
+// The number that is folded is the last one before the first dot; order does not matter.
+std::string FoldedNames(const std::vector<std::string>& names);
 
 }  // namespace railhead

@@ -1,9 +1,16 @@
 #include "deviceplugin/services/reachability/udp_socket.h"
 
 #include <arpa/inet.h>
+#include <poll.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <map>
+#include <random>
+
+#include "deviceplugin/services/reachability/probe_message.h"
 
 namespace railhead {
 namespace {
@@ -78,6 +85,111 @@ UdpEnd OwnEnd(int socket) {
   UdpSocketAddress own;
   if (::getsockname(socket, own.data(), &own.size) != 0) return {};
   return own.End().value_or(UdpEnd{});
+}
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::size_t kShotsAtOnce = 32;
+constexpr milliseconds kBreath{1};
+constexpr int kAnswersAtOnce = 256;
+constexpr std::size_t kUdpHeader = 8;
+
+std::size_t PayloadOf(const Shot& shot) {
+  const std::size_t headers = (shot.to.address.IsV4() ? 20 : 40) + kUdpHeader;
+  return shot.packet > headers + kProbeHeader ? shot.packet - headers : kProbeHeader;
+}
+
+class VolleyRun {
+ public:
+  VolleyRun(std::vector<Shot>* shots, const SharedKeys* keys)
+      : shots_(*shots), keys_(keys), sent_(shots->size()) {
+    std::random_device random;
+    base_ = (std::uint64_t{random()} << 32U) | random();
+    for (const Shot& shot : shots_) sockets_.try_emplace(shot.socket);
+    for (auto& [socket, own] : sockets_) own = OwnEnd(socket).address;
+  }
+
+  Result<void> Run(milliseconds limit) {
+    for (std::size_t i = 0; i < shots_.size(); ++i) {
+      Send(i);
+      if (i % kShotsAtOnce == kShotsAtOnce - 1) RH_TRY(Take(Clock::now() + kBreath));
+    }
+    const auto end = Clock::now() + limit;
+    while (open_ > 0 && Clock::now() < end) RH_TRY(Take(end));
+    return {};
+  }
+
+ private:
+  void Send(std::size_t i) {
+    Shot& shot = shots_[i];
+    const ProbeMessage probe{false, shot.session, base_ + i, 0, 0};
+    const ProbeEnds ends{sockets_[shot.socket], shot.to.address};
+    const auto payload = keys_ == nullptr ? BytesOf(probe, PayloadOf(shot))
+                                          : SignedBytesOf(probe, *keys_, ends, PayloadOf(shot));
+    const UdpSocketAddress to(shot.to);
+    sent_[i] = Clock::now();
+    ssize_t size = 0;
+    do {
+      size = sendto(shot.socket, payload.data(), payload.size(), MSG_DONTWAIT, to.data(), to.size);
+    } while (size < 0 && errno == EINTR);
+    shot.too_large = size < 0 && errno == EMSGSIZE;
+    if (size >= 0) ++open_;
+  }
+
+  Result<void> Take(Clock::time_point until) {
+    std::vector<pollfd> waiting;
+    waiting.reserve(sockets_.size());
+    for (const auto& [socket, own] : sockets_) waiting.push_back({socket, POLLIN, 0});
+    const auto left = std::chrono::ceil<milliseconds>(until - Clock::now()).count();
+    const int ready =
+        ::poll(waiting.data(), waiting.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 60'000)));
+    if (ready < 0 && errno != EINTR) return FailSys(errno, "waiting for answers to probes");
+    for (const pollfd& one : waiting) {
+      if (ready > 0 && one.revents != 0) Receive(one.fd);
+    }
+    return {};
+  }
+
+  void Receive(int socket) {
+    std::array<std::uint8_t, kSignedProbe> begin{};
+    for (int i = 0; i < kAnswersAtOnce; ++i) {
+      UdpSocketAddress from;
+      const ssize_t size = recvfrom(socket, begin.data(), begin.size(), 0, from.data(), &from.size);
+      if (size < 0) return;
+      const auto sender = from.End();
+      if (!sender) continue;
+      const auto answer = CheckProbe({begin.data(), static_cast<std::size_t>(size)}, keys_,
+                                     {sender->address, sockets_[socket]});
+      if (answer && answer->message.answer) Match(socket, answer->message, *sender);
+    }
+  }
+
+  void Match(int socket, const ProbeMessage& answer, const UdpEnd& from) {
+    const std::uint64_t i = answer.token - base_;
+    if (i >= shots_.size()) return;
+    Shot& shot = shots_[i];
+    if (shot.rtt || shot.socket != socket || shot.session != answer.session || from != shot.to) return;
+    shot.rtt = std::chrono::duration_cast<std::chrono::microseconds>(Clock::now() - sent_[i]);
+    shot.heard = answer.heard;
+    shot.queue_pair = answer.queue_pair;
+    --open_;
+  }
+
+  std::vector<Shot>& shots_;
+  const SharedKeys* const keys_;
+  std::vector<Clock::time_point> sent_;
+  std::map<int, IpAddress> sockets_;  // and whose they are
+  std::uint64_t base_ = 0;
+  std::size_t open_ = 0;
+};
+
+}  // namespace
+
+Result<void> Fire(std::vector<Shot>* shots, milliseconds limit, const SharedKeys* keys) {
+  return VolleyRun(shots, keys).Run(limit);
 }
 
 }  // namespace railhead

@@ -7,7 +7,7 @@
 
 #include "cni/state/paths.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
-#include "ipam/store/release_stale.h"
+#include "ipam/store/allocate.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "cni/attachment/announce_repeat.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/base/unique_fd.h"
 #include "netns/kernel.h"
 

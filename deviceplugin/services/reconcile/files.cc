@@ -12,7 +12,7 @@
 
 #include "cni/attachment/announce_repeat.h"
 #include "cni/attachment/nccl_step.h"
-#include "cni/nccl/nccl_files.h"
+#include "cni/nccl/nccl_config.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"

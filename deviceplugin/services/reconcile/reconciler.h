@@ -38,8 +38,8 @@
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/kernel.h"
 
 namespace railhead {

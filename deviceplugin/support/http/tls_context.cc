@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
+#include "netns/base/addresses.h"
 #include "netns/base/files.h"
-#include "netns/base/ip_address.h"
 
 namespace railhead {
 namespace {

@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "deviceplugin/support/http/connection.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/doctor/facts.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead::doctor {
 

@@ -1,5 +1,8 @@
 // What PCI does to traffic between accelerators and NICs.
 #include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
 
 #include "deviceplugin/tools/doctor/checks.h"
 #include "netns/base/text.h"
@@ -104,6 +107,139 @@ Verdict CheckGpuDirect(const NodeFacts& facts) {
                                            : "the driver is not of the open modules";
   return verdict.Fail("nvidia_peermem is not loaded, and there is no dma-buf: " + open,
                       "modprobe nvidia_peermem");
+}
+
+// VFs: how many, in which order, and what they share.
+
+namespace {
+
+// SR-IOV Control: PCI Express Base Specification, 9.3.3.3.5; PCI_SRIOV_CTRL_ARI.
+constexpr std::uint16_t kAriHierarchy = 0x10;
+// Functions 1 to 7 of the PF's own device need no ARI.
+constexpr int kVfsWithoutAri = 7;
+
+// Whether some pool hands out this rail's VFs.
+bool WantsVfs(const NodeFacts& facts, const PfFacts& pf) {
+  if (!facts.fabric) return true;
+  return std::any_of(facts.fabric->pools.begin(), facts.fabric->pools.end(), [&](const Pool& pool) {
+    return pool.device == PoolDevice::kVf &&
+           std::find(pool.rails.begin(), pool.rails.end(), pf.rail) != pool.rails.end();
+  });
+}
+
+// Which VF of which PF a function is, by position in `pfs`.
+using Places = std::map<PciAddress, std::pair<std::size_t, std::size_t>>;
+
+Places PlacesOf(const std::vector<PfFacts>& pfs) {
+  Places places;
+  for (std::size_t pf = 0; pf < pfs.size(); ++pf) {
+    for (std::size_t vf = 0; vf < pfs[pf].vfs.size(); ++vf) places[pfs[pf].vfs[vf]] = {pf, vf};
+  }
+  return places;
+}
+
+// How many VFs without limit there are.
+std::size_t Unlimited(const std::vector<VfState>& states) {
+  return static_cast<std::size_t>(std::count_if(
+      states.begin(), states.end(), [](const VfState& vf) { return vf.max_tx_rate.value_or(0) == 0; }));
+}
+
+std::string OutOfOrder(const std::string& name, std::size_t vf, const PfFacts& pf) {
+  return name + " (VF " + std::to_string(vf) + " of " + pf.Name() + ") comes after ";
+}
+
+}  // namespace
+
+Verdict CheckVfCount(const NodeFacts& facts) {
+  Verdict verdict;
+  for (const PfFacts& pf : facts.pfs) {
+    if (!WantsVfs(facts, pf)) continue;
+    const std::string has =
+        pf.Name() + " has " + std::to_string(pf.vfs.size()) + " of " + std::to_string(pf.total_vfs) + " VFs";
+    if (!pf.vfs.empty()) {
+      verdict.Ok(has);
+    } else if (pf.total_vfs == 0) {
+      verdict.Fail(
+          pf.Name() + " can have no VFs",
+          "switch SR-IOV on in the BIOS and the NIC's firmware (mlxconfig: SRIOV_EN=1 NUM_OF_VFS=N), or "
+          "\"device\": \"pf\" in the pool");
+    } else {
+      verdict.Fail(has, "\"provision\": {\"vfs\": N} in fabric.json, then railctl vfs apply");
+    }
+  }
+  if (verdict.observations().empty())
+    verdict.Skip(facts.pfs_unknown.empty() ? "no pool hands out VFs of this node's PFs" : facts.pfs_unknown);
+  return verdict;
+}
+
+Verdict CheckAri(const NodeFacts& facts) {
+  Verdict verdict;
+  for (const PfFacts& pf : facts.pfs) {
+    if (pf.total_vfs == 0) continue;
+    if (!pf.sriov_control) {
+      verdict.Skip(pf.Name() + ": " + pf.sriov_control.why());
+    } else if ((*pf.sriov_control & kAriHierarchy) != 0) {
+      verdict.Ok(pf.Name() + " uses ARI");
+    } else if (pf.total_vfs <= kVfsWithoutAri) {
+      verdict.Ok(pf.Name() + " needs no ARI");
+    } else {
+      verdict.Note(
+          pf.Name() + ", with up to " + std::to_string(pf.total_vfs) + " VFs, is below a port without ARI",
+          "if VFs cannot be made (dmesg: not enough MMIO or bus numbers): ARI forwarding in the firmware");
+    }
+  }
+  if (verdict.observations().empty())
+    verdict.Skip(facts.pfs_unknown.empty() ? "no PF has SR-IOV" : facts.pfs_unknown);
+  return verdict;
+}
+
+Verdict CheckVfOrder(const NodeFacts& facts) {
+  Verdict verdict;
+  if (!facts.rdma_order) return verdict.Skip(facts.rdma_order.why());
+  const Places places = PlacesOf(facts.pfs);
+  std::optional<std::pair<std::size_t, std::size_t>> last;
+  std::string last_name;
+  int seen = 0;
+  for (const std::string& name : *facts.rdma_order) {
+    const auto function = facts.rdma_functions.find(name);
+    if (function == facts.rdma_functions.end()) continue;
+    const auto place = places.find(function->second);
+    if (place == places.end()) continue;
+    ++seen;
+    if (last && place->second < *last) {
+      verdict.Warn(
+          OutOfOrder(name, place->second.second, facts.pfs[place->second.first]) + last_name,
+          "make the VFs PF by PF, in PCI order, without unbinding some of them: railctl vfs apply; or "
+          "NCCL 2.29.7, which sorts by PCI address");
+    }
+    last = place->second;
+    last_name = name;
+  }
+  if (seen == 0) return verdict.Skip("no VF of a rail has an RDMA device in this namespace");
+  if (verdict.observations().empty())
+    verdict.Ok(std::to_string(seen) + " RDMA devices of VFs, in their order");
+  return verdict;
+}
+
+Verdict CheckBandwidth(const NodeFacts& facts) {
+  Verdict verdict;
+  for (const PfFacts& pf : facts.pfs) {
+    const std::string count = std::to_string(pf.vfs.size());
+    if (pf.vfs.size() < 2) {
+      verdict.Ok(pf.Name() + ": nothing is shared");
+    } else if (!pf.vf_states) {
+      verdict.Note(pf.Name() + ": " + count + " VFs share its port; their limits are not known (" +
+                   pf.vf_states.why() + ")");
+    } else if (const std::size_t unlimited = Unlimited(*pf.vf_states); unlimited > 0) {
+      verdict.Note(pf.Name() + ": " + count + " VFs share its port, " + std::to_string(unlimited) +
+                       " of them without a limit",
+                   "max_tx_rate in the CNI configuration, or one VF per PF where jobs need whole ports");
+    } else {
+      verdict.Ok(pf.Name() + ": each of its " + count + " VFs has a limit");
+    }
+  }
+  if (verdict.observations().empty()) verdict.Skip(facts.WhyNoPf());
+  return verdict;
 }
 
 }  // namespace railhead::doctor

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "deviceplugin/tools/doctor/facts.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead::doctor {
 

@@ -7,12 +7,11 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/pf_memory.h"
 #include "deviceplugin/node/topology/accelerators.h"
-#include "deviceplugin/node/topology/topology_config.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
-#include "netns/sys/pci_config.h"
 #include "netns/sys/pci_path.h"
 
 namespace railhead::doctor {

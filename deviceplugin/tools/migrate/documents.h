@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/migrate/report.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/base/text.h"
 

@@ -15,7 +15,7 @@
 
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/report.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
 namespace railhead::migrate {

@@ -7,8 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead::railctl {
 

@@ -12,7 +12,6 @@
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/drains.h"
-#include "deviceplugin/services/health/health_json.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"

@@ -14,7 +14,7 @@
 
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/verify.h"
-#include "cni/nccl/nccl_files.h"
+#include "cni/nccl/nccl_config.h"
 #include "cni/protocol/request.h"
 #include "cni/state/cdi_spec.h"
 #include "deviceplugin/tools/railctl/commands.h"

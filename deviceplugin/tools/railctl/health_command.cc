@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "deviceplugin/services/health/health_json.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/node/topology/topology_config.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"

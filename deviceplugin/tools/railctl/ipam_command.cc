@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "cni/protocol/request.h"
-#include "deviceplugin/services/health/health_json.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"

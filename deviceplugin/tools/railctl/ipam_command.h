@@ -10,8 +10,8 @@
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "ipam/store/store.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead::railctl {
 

@@ -18,12 +18,12 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/health/health_json.h"
-#include "deviceplugin/services/reachability/reach_summary.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
-#include "deviceplugin/tools/reach_view/reach_stream.h"
+#include "deviceplugin/tools/reach_view/reach_matrix.h"
 #include "deviceplugin/tools/reach_view/reach_svg.h"
 #include "deviceplugin/tools/reach_view/reach_text.h"
 #include "netns/base/files.h"

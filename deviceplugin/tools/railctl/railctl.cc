@@ -5,7 +5,7 @@
 #include <string>
 
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/printable.h"
+#include "deviceplugin/tools/railctl/print.h"
 
 namespace railhead::railctl {
 namespace {

@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/health/compare.h"
-#include "deviceplugin/services/health/health_json.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/replay.h"
+#include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/health_command.h"
 #include "deviceplugin/tools/railctl/print.h"

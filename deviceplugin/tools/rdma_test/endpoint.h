@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/rdma_test/plan.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "cni/state/journal.h"
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
 namespace railhead::rdmatest {

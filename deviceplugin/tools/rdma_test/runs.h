@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "deviceplugin/tools/rdma_test/statistics.h"
+#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "netns/base/result.h"
 #include "netns/verbs/queue_pair.h"
 

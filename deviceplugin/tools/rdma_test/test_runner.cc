@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/tools/rdma_test/pending_connections.h"
+#include "deviceplugin/tools/rdma_test/session.h"
 
 namespace railhead::rdmatest {
 namespace {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <set>
 
-#include "deviceplugin/services/reachability/node_names.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -4,7 +4,7 @@
 #include <numeric>
 #include <string_view>
 
-#include "deviceplugin/services/reachability/node_names.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 
 namespace railhead {
 namespace {
@@ -119,6 +119,12 @@ std::vector<std::vector<std::size_t>> AlikeNodes(const RailMatrix& rail) {
     }
   }
   return groups;
+}
+
+Result<std::optional<ReachReport>> ReachReportStream::Next() {
+  const std::string text = RH_TRY(objects_.Next());
+  if (text.empty()) return std::nullopt;
+  return RH_TRY(ParseReachReport(text, objects_.NameOfLast()));
 }
 
 }  // namespace railhead

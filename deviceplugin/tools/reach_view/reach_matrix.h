@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cstdint>
+#include <istream>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -13,6 +15,7 @@
 
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "netns/base/result.h"
+#include "netns/json/json_objects.h"
 
 namespace railhead {
 
@@ -68,5 +71,24 @@ class ReachMatrixBuilder {
 // Nodes that could change places and nobody would see it in the matrix: they are shown as one. By their
 // first node; within a group all cells are the same.
 std::vector<std::vector<std::size_t>> AlikeNodes(const RailMatrix& rail);
+
+// The reports of many nodes, one after the other: what `railctl net --json` printed on each, in a row, or
+// each over many lines.
+//
+// One at a time is in memory: those of a thousand nodes together are a gigabyte.
+// Ownership: `in` is borrowed. Threads: one. Errors of Next(): those of ParseReachReport, with which of them
+// it is; those of JsonObjects.
+
+class ReachReportStream {
+ public:
+  // `what` names the text in errors.
+  ReachReportStream(std::istream& in, std::string what) : objects_(in, std::move(what), kMaxReachReport) {}
+
+  // nullopt: that was all.
+  Result<std::optional<ReachReport>> Next();
+
+ private:
+  JsonObjects objects_;
+};
 
 }  // namespace railhead

@@ -4,7 +4,7 @@
 #include <set>
 #include <utility>
 
-#include "deviceplugin/services/reachability/node_names.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 
 namespace railhead {
 namespace {

@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/netns/wires.h"
 

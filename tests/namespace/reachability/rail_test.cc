@@ -3,7 +3,7 @@
 
 #include <atomic>
 
-#include "deviceplugin/services/reachability/rail_verdicts.h"
+#include "deviceplugin/services/reachability/reachability_service.h"
 #include "tests/namespace/reachability/nodes.h"
 
 namespace railhead::testing {

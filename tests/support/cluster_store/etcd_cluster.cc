@@ -5,7 +5,7 @@
 
 #include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "deviceplugin/support/http/base64.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

@@ -10,8 +10,7 @@
 #include <optional>
 #include <vector>
 
-#include "netns/base/ip_address.h"
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 #include "netns/gid/gid_table.h"
 
 namespace railhead::testing {

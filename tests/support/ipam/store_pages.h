@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ipam/store/lmdb.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/base/root.h"
 
 namespace railhead::testing {
 

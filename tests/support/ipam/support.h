@@ -12,7 +12,7 @@
 
 #include "ipam/store/range.h"
 #include "ipam/store/store.h"
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead::testing {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "netns/base/files.h"
-#include "netns/base/hash.h"
+#include "netns/base/text.h"
 
 namespace railhead::testing {
 namespace {

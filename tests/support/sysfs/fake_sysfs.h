@@ -18,7 +18,7 @@
 #include <string_view>
 #include <vector>
 
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 
 namespace railhead::testing {
 

@@ -1,6 +1,6 @@
 #include "tests/system/conformance/result_shape.h"
 
-#include "netns/base/mac_address.h"
+#include "netns/base/addresses.h"
 
 namespace railhead::conformance {
 namespace {

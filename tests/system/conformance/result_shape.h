@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "netns/base/ip_address.h"
+#include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "tests/system/conformance/json.h"
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "cni/attachment/slot_client.h"
+#include "cni/attachment/acquire.h"
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/health/recorder.h"

@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "cni/attachment/slot_client.h"
+#include "cni/attachment/acquire.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"

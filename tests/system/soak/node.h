@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "netns/base/root.h"
+#include "netns/base/files.h"
 #include "tests/system/crash/cni_calls.h"
 
 namespace railhead::soak {

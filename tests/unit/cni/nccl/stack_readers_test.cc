@@ -3,8 +3,7 @@
 
 #include <map>
 
-#include "cni/nccl/stack_variables.h"
-#include "cni/nccl/ucx_conf.h"
+#include "cni/nccl/stack_files.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"
 

@@ -1,8 +1,7 @@
 // What stacks other than NCCL are told.
 #include <gtest/gtest.h>
 
-#include "cni/nccl/stack_variables.h"
-#include "cni/nccl/ucx_conf.h"
+#include "cni/nccl/stack_files.h"
 
 namespace railhead {
 namespace {

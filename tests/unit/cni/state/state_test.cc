@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/nccl/nccl_files.h"
+#include "cni/nccl/nccl_config.h"
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "netns/base/unique_fd.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/store/release_stale.h"
+#include "ipam/store/allocate.h"
 #include "tests/support/ipam/run_ipam.h"
 #include "tests/support/ipam/support.h"
 

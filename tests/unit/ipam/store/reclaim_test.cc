@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "ipam/store/release_stale.h"
+#include "ipam/store/allocate.h"
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 

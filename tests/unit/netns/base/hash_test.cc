@@ -1,7 +1,7 @@
 // FNV-1a against its published test vectors.
-#include "netns/base/hash.h"
-
 #include <gtest/gtest.h>
+
+#include "netns/base/text.h"
 
 namespace railhead::testing {
 namespace {

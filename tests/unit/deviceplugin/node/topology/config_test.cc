@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "deviceplugin/node/topology/topology_config.h"
+#include "deviceplugin/node/topology/topology.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 
 namespace railhead::testing {

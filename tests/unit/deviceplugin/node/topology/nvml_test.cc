@@ -1,6 +1,6 @@
-#include "deviceplugin/node/topology/nvml.h"
-
 #include <gtest/gtest.h>
+
+#include "deviceplugin/node/topology/accelerator_ids.h"
 
 namespace railhead::testing {
 namespace {

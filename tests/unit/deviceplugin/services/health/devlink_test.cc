@@ -5,7 +5,7 @@
 #include <linux/devlink.h>
 #include <linux/genetlink.h>
 
-#include "deviceplugin/services/health/driver_source.h"
+#include "deviceplugin/services/health/probe.h"
 #include "netns/nl/devlink_messages.h"
 
 namespace railhead::testing {

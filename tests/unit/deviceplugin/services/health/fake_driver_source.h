@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/health/driver_source.h"
+#include "deviceplugin/services/health/probe.h"
 
 namespace railhead::testing {
 

@@ -1,9 +1,8 @@
-#include "deviceplugin/services/health/rate_window.h"
-
 #include <gtest/gtest.h>
 
 #include <limits>
 
+#include "deviceplugin/services/health/judge.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 
 namespace railhead::testing {

@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/health/health_json.h"
 #include "netns/base/files.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/health/support.h"

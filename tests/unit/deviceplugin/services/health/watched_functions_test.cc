@@ -1,10 +1,9 @@
-#include "deviceplugin/services/health/watched_functions.h"
-
 #include <set>
 #include <string>
 #include <vector>
 
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/health/watch.h"
 #include "tests/support/daemon/two_rails.h"
 
 namespace railhead::testing {

@@ -14,7 +14,7 @@
 #include <string>
 #include <thread>
 
-#include "cni/attachment/slot_client.h"
+#include "cni/attachment/acquire.h"
 #include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"

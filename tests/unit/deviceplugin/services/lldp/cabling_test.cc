@@ -1,8 +1,7 @@
 // Cables that are where they belong, that are not, and that changed places.
-#include "deviceplugin/services/lldp/cabling.h"
-
 #include <gtest/gtest.h>
 
+#include "deviceplugin/services/lldp/node_labels.h"
 #include "tests/unit/deviceplugin/services/lldp/support.h"
 
 namespace railhead::testing {

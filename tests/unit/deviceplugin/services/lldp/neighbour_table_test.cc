@@ -1,8 +1,7 @@
 // Who stays, who is forgotten, and when.
-#include "deviceplugin/services/lldp/neighbour_table.h"
-
 #include <gtest/gtest.h>
 
+#include "deviceplugin/services/lldp/lldp_report.h"
 #include "tests/unit/deviceplugin/services/lldp/support.h"
 
 namespace railhead::testing {

@@ -1,6 +1,4 @@
 // How often NICs are asked, whoever asks for their page and however often.
-#include "deviceplugin/services/nic_metrics/cached_nic_page.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -9,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "tests/support/metrics/metrics_parser.h"
 
 namespace railhead::testing {

@@ -1,10 +1,10 @@
 // Drivers' names of pause counters.
-#include "deviceplugin/services/nic_metrics/pause_counters.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
+
+#include "deviceplugin/services/nic_metrics/counter_source.h"
 
 namespace railhead::testing {
 namespace {

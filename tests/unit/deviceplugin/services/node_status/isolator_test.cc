@@ -4,7 +4,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/node_status/node_status_loop.h"
+#include "deviceplugin/services/node_status/node_status_service.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/support/cluster_store/kube_server.h"

@@ -1,6 +1,4 @@
 // Who is answered how often: for any interleaving of senders and any clock.
-#include "deviceplugin/services/reachability/answer_limits.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -10,6 +8,8 @@
 #include <set>
 #include <utility>
 #include <vector>
+
+#include "deviceplugin/services/reachability/echo_server.h"
 
 namespace railhead::testing {
 namespace {

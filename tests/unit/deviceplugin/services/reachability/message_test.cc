@@ -3,7 +3,7 @@
 #include <rapidcheck.h>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/services/reachability/echo_request.h"
+#include "deviceplugin/services/reachability/echo_server.h"
 #include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 

@@ -1,8 +1,7 @@
 // What probes of its rails mean for a PF.
-#include "deviceplugin/services/reachability/rail_verdicts.h"
-
 #include <gtest/gtest.h>
 
+#include "deviceplugin/services/reachability/reachability_service.h"
 #include "tests/unit/deviceplugin/services/reachability/reach_values.h"
 
 namespace railhead::testing {

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "cni/state/tenants.h"
+#include "ipam/store/allocate.h"
 #include "ipam/store/ledger.h"
-#include "ipam/store/release_stale.h"
 #include "ipam/store/store.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 

@@ -1,8 +1,9 @@
 // ACS, IOMMU, GPUDirect: judged, and read from a configuration space as the kernel shows it.
+#include "netns/sys/pci.h"
+
 #include <algorithm>
 
 #include "deviceplugin/tools/doctor/read_facts.h"
-#include "netns/sys/pci_config.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 

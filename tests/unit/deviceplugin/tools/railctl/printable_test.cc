@@ -1,6 +1,4 @@
 // Nothing that a pod, a switch or another node chose reaches the terminal of whoever runs railctl.
-#include "deviceplugin/tools/railctl/printable.h"
-
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -12,6 +10,7 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/node.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"

@@ -1,12 +1,11 @@
 // Seals of frames: which two ends understand each other, and what nobody gets through.
-#include "deviceplugin/tools/rdma_test/frame_seal.h"
-
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "deviceplugin/tools/rdma_test/channel.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
 namespace railhead::rdmatest {

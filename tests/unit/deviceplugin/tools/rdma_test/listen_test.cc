@@ -12,7 +12,7 @@
 #include <thread>
 
 #include "deviceplugin/tools/rdma_test/channel.h"
-#include "deviceplugin/tools/rdma_test/pending_connections.h"
+#include "deviceplugin/tools/rdma_test/session.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 

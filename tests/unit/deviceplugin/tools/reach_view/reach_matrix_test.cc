@@ -7,10 +7,9 @@
 #include <set>
 #include <sstream>
 
-#include "deviceplugin/services/reachability/node_names.h"
-#include "deviceplugin/services/reachability/reach_summary.h"
+#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
-#include "deviceplugin/tools/reach_view/reach_stream.h"
 #include "deviceplugin/tools/reach_view/reach_svg.h"
 #include "deviceplugin/tools/reach_view/reach_text.h"
 #include "tests/support/ipam/rapidcheck.h"

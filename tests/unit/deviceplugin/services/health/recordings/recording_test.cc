@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "deviceplugin/services/health/rules_json.h"
+#include "deviceplugin/services/health/rules.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 
 namespace railhead::testing {

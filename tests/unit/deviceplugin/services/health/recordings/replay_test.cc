@@ -5,7 +5,6 @@
 
 #include <string>
 
-#include "deviceplugin/services/health/compare.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 
 namespace railhead::testing {

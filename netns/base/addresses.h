@@ -83,4 +83,18 @@ struct IpPrefix {
   auto operator<=>(const IpPrefix&) const = default;
 };
 
+// An Ethernet address. Value; compares; prints as 02:00:00:00:00:01.
+
+struct MacAddress {
+  std::array<std::uint8_t, 6> bytes{};
+
+  // Six hexadecimal pairs separated by ':', either case.
+  static std::optional<MacAddress> Parse(std::string_view text);
+  [[nodiscard]] std::string ToString() const;
+  [[nodiscard]] bool IsZero() const { return *this == MacAddress{}; }
+  [[nodiscard]] bool IsMulticast() const { return (bytes[0] & 1U) != 0; }
+
+  auto operator<=>(const MacAddress&) const = default;
+};
+
 }  // namespace railhead

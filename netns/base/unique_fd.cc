@@ -1,4 +1,4 @@
-#include "netns/base/close_descriptors.h"
+#include "netns/base/unique_fd.h"
 
 #include <sys/syscall.h>
 #include <unistd.h>
