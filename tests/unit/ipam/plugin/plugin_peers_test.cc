@@ -132,9 +132,9 @@ TEST_P(BadPeers, AreRefused) {
 INSTANTIATE_TEST_SUITE_P(
     Fields, BadPeers,
     ::testing::Values(
-        BadConfig{"RangeNoPrefix", R"({"range": "10.0.0.1"})", "/ipam/store/range: '10.0.0.1' is no range"},
+        BadConfig{"RangeNoPrefix", R"({"range": "10.0.0.1"})", "/ipam/range: '10.0.0.1' is no range"},
         BadConfig{"RangeStartElsewhere", R"({"range": "10.1.0.1-10.0.0.9/24"})",
-                  "/ipam/store/range: '10.1.0.1-10.0"},
+                  "/ipam/range: '10.1.0.1-10.0"},
         BadConfig{"RangeReversed", R"({"range": "10.0.0.9-10.0.0.1/24"})",
                   "rangeStart 10.0.0.9 is not before"},
         BadConfig{"EndOutside", R"({"range": "10.0.0.0/24", "range_end": "10.0.1.9"})", "is not in subnet"},
@@ -157,7 +157,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"AddressNoPrefix", R"({"range": "10.0.0.0/24", "addresses": [{"address": "10.0.0.1"}]})",
                   "/ipam/addresses/0/address: '10.0.0.1' is not a prefix"},
         BadConfig{"BesideRail", R"({"range": "10.0.0.0/24", "rail": "rail0"})",
-                  "/ipam/store/range: cannot be given together with 'rail'"},
+                  "/ipam/range: cannot be given together with 'rail'"},
         BadConfig{"BesideLinks",
                   R"({"ipRanges": [{"range": "10.0.0.0/24"}], "links": [{"ifname": "a", "rail": "r"}]})",
                   "/ipam/ipRanges: cannot be given together with 'links'"}),
