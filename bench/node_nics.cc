@@ -130,13 +130,13 @@ Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, NicCollector*
                            const Offer& offer, int rounds, Record* record) {
   const auto scrape = [&]() -> Result<void> {
     NicPageSources sources;
-    sources.report = collector->Collect(offer, false);
+    sources.report = collector->Collect(offer);
     if (!sources.report.problems.empty()) return Fail(sources.report.problems.front());
     if (!NicPage(sources, ExpositionFormat::kText).empty()) return {};
     return Fail(ErrorCode::kConflict, "the page is empty");
   };
   // The first reads the journal.
-  const NicReport report = collector->Collect(offer, false);
+  const NicReport report = collector->Collect(offer);
   const NetNs host = RH_TRY(kernel.HostNetns());
   RH_TRY(AskPorts(group, report, host, rounds, record));
   return MeasureRtnl(kernel, {group, rounds, scrape}, record);
@@ -163,7 +163,7 @@ Result<void> MeasureRealNics(const Root& root, int rounds, Record* record) {
   const NodePlan node = RH_TRY(PlanNode(root, kernel, ConfigSource{}));
   const Offer offer{node.plan.pools, nullptr};
   NicCollector collector(root, kernel, OpenKernelCounters);
-  RH_TRY(CheckReal(collector.Collect(offer, false)));
+  RH_TRY(CheckReal(collector.Collect(offer)));
   return BesideScrapes(kGuestRtnl, kernel, &collector, offer, rounds, record);
 }
 
@@ -178,7 +178,7 @@ Result<void> MeasureNics(const Root& root, int rounds, Record* record) {
     const auto start = std::chrono::steady_clock::now();
     const double cpu = CpuMs();
     NicPageSources sources;
-    sources.report = collector.Collect(offer, false);
+    sources.report = collector.Collect(offer);
     const double collected = CpuMs();
     const std::string page = NicPage(sources, ExpositionFormat::kText);
     const double written = CpuMs();

@@ -67,8 +67,6 @@ void AddLogAndHttp(CLI::App& app, CommandLine* line, std::string* http_address) 
                  "Where /metrics, /metrics/nics, /healthz and /readyz are served, IP:PORT; \"\": nowhere")
       ->check(IsHttpAddress)
       ->capture_default_str();
-  app.add_flag("--sriov-metric-names", line->sriov_metric_names,
-               "Tell at /metrics/nics also what sriov-network-metrics-exporter does, under its names");
 }
 
 }  // namespace

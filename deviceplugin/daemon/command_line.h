@@ -24,7 +24,6 @@ struct CommandLine {
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kJson;
   std::optional<HttpAddress> http_address;      // nullopt: no HTTP
-  bool sriov_metric_names = false;              // NicPageSources::sriov_names
   std::chrono::seconds reconcile_interval{30};  // 0: never
   std::chrono::seconds resync_interval{300};
   std::string probe_keys = kProbeKeysPath;

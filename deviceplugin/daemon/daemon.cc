@@ -135,7 +135,6 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       drift_(root, kernel),
       // Below another root there are no NICs that could count.
       nics_(root, kernel, root.prefix().empty() ? OpenKernelCounters : OpenCounterSource()),
-      sriov_metric_names_(line.sriov_metric_names),
       nic_page_([this] { return CollectNics(); }),
       attaches_(root),
       pod_resources_(root),
@@ -200,10 +199,9 @@ Result<Bindings> Daemon::Bind(const BindRequest& request) {
 NicPageSources Daemon::CollectNics() {
   const auto begin = std::chrono::steady_clock::now();
   NicPageSources sources;
-  sources.report = nics_.Collect(activity_.offer(), sriov_metric_names_);
+  sources.report = nics_.Collect(activity_.offer());
   sources.health = advertiser_->Health();
   sources.drifted = activity_.drifted_attachments();
-  sources.sriov_names = sriov_metric_names_;
   sources.took = std::chrono::steady_clock::now() - begin;
   for (const Error& problem : sources.report.problems)
     log_->Debug("not counted", {{"error", Describe(problem)}});

@@ -108,7 +108,6 @@ class Daemon {
   Reconciler reconciler_;
   DriftWatch drift_;
   NicCollector nics_;
-  const bool sriov_metric_names_;
   CachedNicPage nic_page_;
   AttachCounts attaches_;
   PodResources pod_resources_;

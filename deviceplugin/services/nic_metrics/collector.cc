@@ -128,7 +128,7 @@ void NicCollector::Count(const JournalCache::Entries& attachments, Nics* nics, s
     Note(ReadPod(*entry, nics), "counters of " + entry->key.ToString(), problems);
 }
 
-NicReport NicCollector::Collect(const Offer& offer, bool free) {
+NicReport NicCollector::Collect(const Offer& offer) {
   NicReport report;
   JournalCache::View journal;
   if (auto read = journal_.Read()) {
@@ -137,7 +137,7 @@ NicReport NicCollector::Collect(const Offer& offer, bool free) {
     report.problems.push_back(std::move(read.error()));
   }
   for (const UnreadableEntry& entry : journal.unreadable) report.problems.push_back(entry.error);
-  Nics nics = NicSubjects(root_, offer, journal.entries, free);
+  Nics nics = NicSubjects(root_, offer, journal.entries);
   if (open_ != nullptr) Count(journal.entries, &nics, &report.problems);
   report.nics.reserve(nics.size());
   for (auto& [device, nic] : nics) report.nics.push_back(std::move(nic));
@@ -186,7 +186,6 @@ NicSample MemberSample(const ResourcePool& pool, const PoolMember& member) {
   nic.rail = RailOf(pool, member);
   nic.numa_node = member.function.numa_node;
   nic.driver = member.function.driver;
-  nic.resource = pool.spec.resource;
   return nic;
 }
 
@@ -220,8 +219,7 @@ NicOwner OwnerOf(const JournalEntry& entry, const AttachedLink& link) {
 
 }  // namespace
 
-NicsByDevice NicSubjects(const Root& root, const Offer& offer, const JournalCache::Entries& attachments,
-                         bool free) {
+NicsByDevice NicSubjects(const Root& root, const Offer& offer, const JournalCache::Entries& attachments) {
   NicsByDevice nics;
   std::map<std::string, std::pair<const ResourcePool*, const PoolMember*>> members;
   for (const auto& pool : offer.pools) {
@@ -229,7 +227,6 @@ NicsByDevice NicSubjects(const Root& root, const Offer& offer, const JournalCach
     for (const PoolMember& member : pool->members) {
       const std::string device = DeviceOf(*pool, member);
       members.try_emplace(device, pool.get(), &member);
-      if (free && member.function.is_vf) nics.try_emplace(device, MemberSample(*pool, member));
       const std::string port = member.function.pf.ToString();
       if (!nics.contains(port)) nics.emplace(port, PortOf(root, *pool, member));
     }

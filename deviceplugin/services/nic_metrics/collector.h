@@ -42,7 +42,6 @@ struct NicSample {
   std::string rail;  // "": of no rail that the fabric names
   std::optional<int> numa_node;
   std::string driver;
-  std::string resource;           // "railhead.io/roce"; "": in no pool
   std::optional<NicOwner> owner;  // nullopt: in no pod
 
   // Its own network device's; nullopt: there is none (a user-space driver), or it is gone meanwhile.
@@ -73,8 +72,8 @@ class NicCollector {
   NicCollector(Root root, Kernel& kernel, OpenCounterSource open)
       : root_(root), kernel_(kernel), open_(std::move(open)), journal_(std::move(root)) {}
 
-  // `free`: also the VFs of pools that no pod has.
-  NicReport Collect(const Offer& offer, bool free);
+  // The PFs of all pools, and the devices of pods.
+  NicReport Collect(const Offer& offer);
 
  private:
   using Nics = std::map<std::string, NicSample>;
@@ -98,9 +97,8 @@ class NicCollector {
 // Which NICs are told of, and whose they are: before anything is counted.
 // Threads: reads files below the root only; thread-safe.
 
-// By device: the PFs of all pools, and the devices of `attachments`; `free`: also devices of
-// pools that are in no pod.
+// By device: the PFs of all pools, and the devices of `attachments`.
 std::map<std::string, NicSample> NicSubjects(const Root& root, const Offer& offer,
-                                             const JournalCache::Entries& attachments, bool free);
+                                             const JournalCache::Entries& attachments);
 
 }  // namespace railhead

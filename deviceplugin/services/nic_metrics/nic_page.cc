@@ -5,8 +5,6 @@
 #include <optional>
 #include <utility>
 
-#include "deviceplugin/services/nic_metrics/sriov_names.h"
-
 namespace railhead {
 namespace {
 
@@ -214,7 +212,6 @@ std::string NicPage(const NicPageSources& sources, ExpositionFormat format) {
            return nic.owner && nic.owner->handoff ? Flag(sources.drifted.contains(nic.owner->attachment))
                                                   : std::nullopt;
          });
-  if (sources.sriov_names) AppendSriovNames(&page, sources.report);
   page.Begin(Type::kGauge, "railhead_nic_collect_seconds", "Time that reading all this took");
   page.Sample(LabelText(), std::chrono::duration<double>(sources.took).count());
   page.Begin(Type::kGauge, "railhead_nic_collect_problems", "What could not be read this time");

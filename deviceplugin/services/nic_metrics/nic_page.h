@@ -25,7 +25,6 @@ struct NicPageSources {
   std::vector<DeviceHealth> health;
   std::set<AttachmentKey> drifted;  // no longer as NCCL was told
   std::chrono::nanoseconds took{0};
-  bool sriov_names = false;  // also as sriov-network-metrics-exporter names them
 };
 
 std::string NicPage(const NicPageSources& sources, ExpositionFormat format);

@@ -21,8 +21,6 @@ namespace {
 
 std::string_view NameOf(MetricType type, ExpositionFormat format) {
   switch (type) {
-    case MetricType::kUnknown:
-      return format == ExpositionFormat::kText ? "untyped" : "unknown";
     case MetricType::kCounter:
       return "counter";
     case MetricType::kHistogram:

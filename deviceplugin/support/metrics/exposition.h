@@ -68,7 +68,7 @@ class LatencyHistogram {
 };
 
 enum class ExpositionFormat : std::uint8_t { kText, kOpenMetrics };
-enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram, kUnknown };
+enum class MetricType : std::uint8_t { kCounter, kGauge, kHistogram };
 
 struct MetricLabel {
   std::string_view name;

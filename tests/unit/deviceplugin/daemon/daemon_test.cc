@@ -124,7 +124,7 @@ TEST_F(ObservedTest, CountsWhatKubeletAsksAndIsTold) {
 }
 
 TEST_F(ObservedTest, TellsOfNicsOnAPageOfTheirOwn) {
-  const auto daemon = RunObserved({"--sriov-metric-names"});
+  const auto daemon = RunObserved();
   const std::string address = AddressOf(*daemon);
   const std::map<std::string, std::string> port = {
       {"device", kPf1}, {"pf", "pf1"}, {"rail", "rail1"}, {"numa_node", "1"}};
@@ -140,7 +140,6 @@ TEST_F(ObservedTest, TellsOfNicsOnAPageOfTheirOwn) {
   auto info = port;
   info.insert({{"driver", "mlx5_core"}, {"rdma_device", "mlx5_1"}});
   EXPECT_EQ(page.Value("railhead_nic_info", info), 1);
-  EXPECT_EQ(page.families["sriov_vf_rx_bytes"].samples.size(), 8U);
   EXPECT_EQ(page.errors, std::vector<std::string>());
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }

@@ -71,7 +71,7 @@ class CollectorTest : public ReconcilerFixture {
     EXPECT_TRUE(resources) << Describe(resources.error());
     return BuildPools(resources->specs, **inventory);
   }
-  NicReport Collect(bool free = false) { return collector_.Collect(offer_, free); }
+  NicReport Collect() { return collector_.Collect(offer_); }
   // The failure of a test when it is not there.
   static const NicSample& Find(const NicReport& report, const std::string& device) {
     static const NicSample kNone;
@@ -113,16 +113,6 @@ TEST_F(CollectorTest, ThePortsOfPoolsAndNothingThatNoPodHas) {
   EXPECT_EQ(wire_.opened.size(), 1U) << "the host's namespace alone";
   EXPECT_EQ(Collect().nics.size(), 3U);
   EXPECT_EQ(wire_.opened.size(), 1U) << "and that once";
-}
-
-TEST_F(CollectorTest, FreeVfsWhereTheyAreAskedFor) {
-  const NicReport report = Collect(true);
-  EXPECT_EQ(report.nics.size(), 3U + 9U);
-  const NicSample& vf = Find(report, Bdf(2, 1));
-  EXPECT_EQ(vf.vf, 1);
-  EXPECT_EQ(vf.rail, "rail2");
-  EXPECT_EQ(vf.resource, "railhead.io/roce");
-  EXPECT_FALSE(vf.owner);
 }
 
 TEST_F(CollectorTest, WhatAPodHasIsSaidToBeThePods) {

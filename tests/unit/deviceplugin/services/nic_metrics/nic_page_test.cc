@@ -32,7 +32,6 @@ NicSample VfInPod() {
   vf.pf = "pf0";
   vf.vf = 0;
   vf.rail = "rail0";
-  vf.resource = "railhead.io/roce";
   vf.owner = NicOwner{{"rails", "c1", "net1"}, "worker-3", "jobs", "net1", true};
   vf.traffic.emplace().tx_packets = 12;
   vf.by_pf.emplace().tx_bytes = 99;
@@ -80,7 +79,6 @@ TEST(NicPageTest, TellsOfPortsAndOfNicsInPods) {
   EXPECT_EQ(page.Value("railhead_rdma_out_of_sequence_total", rdma), 17);
   EXPECT_EQ(page.Value("railhead_nic_collect_seconds"), 0.25);
   EXPECT_EQ(page.Value("railhead_nic_collect_problems"), 0);
-  EXPECT_EQ(page.families.count("sriov_vf_rx_bytes"), 0U);
   EXPECT_EQ(page.errors, std::vector<std::string>());
 }
 
@@ -112,37 +110,8 @@ TEST(NicPageTest, HealthAndDrift) {
   EXPECT_EQ(page.Value("railhead_nic_handoff_drifted", kVf), 0);
 }
 
-TEST(NicPageTest, UnderTheNamesOfTheExporterToo) {
-  NicPageSources sources = Sources();
-  NicSample free;
-  free.device = "0000:43:10.1";
-  free.pf = "pf0";
-  free.vf = 1;
-  sources.report.nics.push_back(free);
-  EXPECT_EQ(
-      ParseMetrics(NicPage(sources, ExpositionFormat::kText), false).Find("railhead_nic_info", {{"vf", "1"}}),
-      nullptr);
-  sources.sriov_names = true;
-  for (const bool open_metrics : {false, true}) {
-    const auto format = open_metrics ? ExpositionFormat::kOpenMetrics : ExpositionFormat::kText;
-    MetricsText page = ParseMetrics(NicPage(sources, format), open_metrics);
-    const Labels vf = {{"numa_node", "-1"}, {"pciAddr", "0000:43:10.0"}, {"pf", "pf0"}, {"vf", "0"}};
-    EXPECT_EQ(page.Value("sriov_vf_tx_bytes", vf), 99) << "as the PF counts";
-    EXPECT_EQ(page.Value("sriov_vf_rx_bytes",
-                         {{"numa_node", "-1"}, {"pciAddr", "0000:43:10.1"}, {"pf", "pf0"}, {"vf", "1"}}),
-              0);
-    EXPECT_EQ(page.Value("sriov_kubepoddevice", {{"dev_type", "railhead.io/roce"},
-                                                 {"namespace", "jobs"},
-                                                 {"pciAddr", "0000:43:10.0"},
-                                                 {"pod", "worker-3"}}),
-              1);
-    EXPECT_EQ(page.errors, std::vector<std::string>()) << open_metrics;
-  }
-}
-
 TEST(NicPageTest, EveryMetricIsDocumentedAndEveryDocumentedOneIsThere) {
   NicPageSources sources = Sources();
-  sources.sriov_names = true;
   for (NicSample& nic : sources.report.nics) {
     for (auto* traffic : {&nic.traffic, &nic.by_pf}) {
       if (!*traffic) continue;
