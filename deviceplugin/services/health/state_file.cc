@@ -17,7 +17,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr const char* kDirectory = "/run/railhead";
-constexpr std::int64_t kVersion = 1;
+constexpr std::int64_t kStateVersion = 1;
 
 // What goes into the file is read again as it was.
 std::chrono::system_clock::time_point WholeSeconds(std::chrono::system_clock::time_point time) {
@@ -50,7 +50,7 @@ Result<std::optional<HealthState>> ReadHealthState(const Root& root) {
   if (!text) return std::nullopt;
   const auto document = RH_TRY(JsonDocument::Parse(*text, path, kMaxFileSize));
   JsonReader reader = document.Root();
-  (void)reader.Int("version", kVersion, kVersion);
+  (void)reader.Int("version", kStateVersion, kStateVersion);
   if (!reader.Has("version")) reader.Fail("version", "is required");
   HealthState state;
   auto devices = reader.Objects("devices");
@@ -64,7 +64,7 @@ Result<std::optional<HealthState>> ReadHealthState(const Root& root) {
 }
 
 Result<void> WriteHealthState(const Root& root, const HealthState& state) {
-  Json json = {{"version", kVersion}, {"devices", Json::array()}, {"changes", Json::array()}};
+  Json json = {{"version", kStateVersion}, {"devices", Json::array()}, {"changes", Json::array()}};
   for (const DeviceHealth& device : state.devices) json["devices"].push_back(DeviceAsJson(device));
   for (const HealthRecord& record : state.history) json["changes"].push_back(RecordAsJson(record));
   // Names of interfaces are any bytes.

@@ -19,7 +19,7 @@
 namespace railhead {
 namespace {
 
-std::string_view NameOf(MetricType type, ExpositionFormat format) {
+std::string_view NameOf(MetricType type) {
   switch (type) {
     case MetricType::kCounter:
       return "counter";
@@ -96,7 +96,7 @@ void Exposition::Begin(MetricType type, std::string_view name, std::string_view 
   const std::string shown = family_ + (total ? "_total" : "");
   text_.append("# HELP ").append(shown).append(" ");
   AppendEscaped(help, format_ == ExpositionFormat::kOpenMetrics, &text_);
-  text_.append("\n# TYPE ").append(shown).append(" ").append(NameOf(type, format_)).append("\n");
+  text_.append("\n# TYPE ").append(shown).append(" ").append(NameOf(type)).append("\n");
 }
 
 void Exposition::Line(std::string_view suffix, MetricLabels labels, std::string_view le,

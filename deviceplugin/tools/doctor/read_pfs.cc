@@ -18,7 +18,7 @@ namespace railhead::doctor {
 namespace {
 
 // PCI_SRIOV_CTRL of include/uapi/linux/pci_regs.h
-constexpr int kSriovControl = 0x08;
+constexpr int kSriovControlOffset = 0x08;
 
 // The default GIDs are at its beginning, and the first address behind them.
 constexpr int kGidSlots = 4;
@@ -157,9 +157,9 @@ Result<void> Complete(const Root& root, const KernelQuestions& kernel, FactKinds
     pf->firmware = FirmwareOf(root, kernel, *pf);
   }
   if (kinds.Has(FactKind::kSriovControl)) {
-    pf->sriov_control =
-        Fact<std::uint16_t>::Of(ReadExtendedCapability(root, pf->address, kCapabilitySriov, kSriovControl),
-                                "its configuration space shows no SR-IOV");
+    pf->sriov_control = Fact<std::uint16_t>::Of(
+        ReadExtendedCapability(root, pf->address, kCapabilitySriov, kSriovControlOffset),
+        "its configuration space shows no SR-IOV");
   }
   if (kinds.Has(FactKind::kIommu)) pf->iommu = IommuOf(root, pf->address);
   if (kinds.Has(FactKind::kGids)) pf->gids = ReadGids(root, facts, *pf);

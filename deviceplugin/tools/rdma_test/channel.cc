@@ -106,7 +106,7 @@ tl::unexpected<Error> Channel::Unexpected(const Message& message) {
 
 namespace {
 
-constexpr const char* kHint = "--key-file with the same keys on both nodes: docs/rdma-test.md";
+constexpr const char* kKeyHint = "--key-file with the same keys on both nodes: docs/rdma-test.md";
 
 EndRole Other(EndRole role) {
   return role == EndRole::kStarting ? EndRole::kAnswering : EndRole::kStarting;
@@ -139,10 +139,10 @@ Result<std::string> FrameSeal::Open(std::string_view header, std::string_view pa
   const FrameHeader facts = RH_TRY(DecodeHeader(header));
   if (!keys_ && !facts.sealed) return std::string(payload);
   if (!keys_)
-    return Fail(ErrorCode::kPermission, "the other end of the test has a key, this one none", kHint);
-  if (!facts.sealed) return Fail(ErrorCode::kPermission, "the other end of the test has no key", kHint);
+    return Fail(ErrorCode::kPermission, "the other end of the test has a key, this one none", kKeyHint);
+  if (!facts.sealed) return Fail(ErrorCode::kPermission, "the other end of the test has no key", kKeyHint);
   if (payload.size() < kFrameSeal)
-    return Fail(ErrorCode::kMalformed, "the other end of the test sent a frame without its seal", kHint);
+    return Fail(ErrorCode::kMalformed, "the other end of the test sent a frame without its seal", kKeyHint);
   const std::string_view seal = payload.substr(payload.size() - kFrameSeal);
   payload.remove_suffix(kFrameSeal);
   Nonce sender{};
@@ -158,7 +158,7 @@ Result<std::string> FrameSeal::Open(std::string_view header, std::string_view pa
   const bool good = known && (first ? fits({}) : fits(own_) || (IsTrouble(facts) && fits({})));
   if (!good) {
     return Fail(ErrorCode::kPermission,
-                "what the other end of the test sent is not signed with a key that this one has", kHint);
+                "what the other end of the test sent is not signed with a key that this one has", kKeyHint);
   }
   other_ = sender;
   ++received_;
