@@ -38,7 +38,7 @@ seen = 0
 for entry in json.load(open(sys.argv[1])):
     # Sources may be joined: an object belongs to its part all the same. (What protoc wrote is not ours.)
     source = re.search(r" -o (\S+)", entry["command"]).group(1)
-    if not re.match(r"(netns|cni|ipam|deviceplugin)/CMakeFiles/", source) or ".pb." in source or "_proto.dir" in source:
+    if not re.match(r"(netns|cni|ipam|deviceplugin)/(\w+/)*CMakeFiles/", source) or ".pb." in source or "_proto.dir" in source:
         continue
     seen += 1
     words = entry["command"].split()

@@ -4,7 +4,7 @@
 # exit status: 0 all held
 set -euo pipefail
 cd "$(dirname "$0")/../../.."
-allowed='^(cni/protocol/delegate\.cc|deviceplugin/tools/install/version\.cc):'
+allowed='^(cni/protocol/delegate\.cc|deviceplugin/tools/install/install\.cc):'
 
 # runs FILE...: "FILE:LINE:TEXT" of each call that runs a program. Comments and strings aside.
 runs() {
@@ -13,7 +13,7 @@ runs() {
 }
 
 mapfile -t sources < <(find netns cni ipam deviceplugin -name '*.cc' -o -name '*.h' | sort)
-[ "${#sources[@]}" -gt 300 ] || { echo "programs.sh: only ${#sources[@]} sources were found" >&2; exit 1; }
+[ "${#sources[@]}" -gt 200 ] || { echo "programs.sh: only ${#sources[@]} sources were found" >&2; exit 1; }
 found=$(runs "${sources[@]}")
 bad=$(grep -vE "$allowed" <<<"$found" || true)
 [ -z "$bad" ] || { printf 'programs.sh: runs a program:\n%s\n' "$bad" >&2; exit 1; }
