@@ -4,6 +4,7 @@
 usage: docs/pictures/draw.py [--check]
   --check   write nothing; exit status 1 when a picture is not what would be written
 """
+import json
 import pathlib
 import sys
 from xml.sax.saxutils import escape
@@ -27,8 +28,17 @@ class Drawing:
         if text:
             self.text(x + width / 2, y + height / 2 + 4, text)
 
-    def cell(self, x, y, width, height, colour):
-        self.shapes.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}" stroke="#ffffff" stroke-width="0.5"/>')
+    def cell(self, x, y, width, height, colour, line="#ffffff"):
+        self.shapes.append(f'<rect x="{x}" y="{y}" width="{width}" height="{height}" fill="{colour}" stroke="{line}" stroke-width="0.5"/>')
+
+    def runs(self, x, y, cell, marks, left_out, colour):
+        """A row of cells: one rectangle for each run of equal marks, none for those that the ground shows."""
+        begin = 0
+        for end in range(1, len(marks) + 1):
+            if end == len(marks) or marks[end] != marks[begin]:
+                if marks[begin] != left_out:
+                    self.cell(x + begin * cell, y, (end - begin) * cell, cell, colour(marks[begin]))
+                begin = end
 
     def text(self, x, y, text, anchor="middle", colour=INK, size=12, bold=False, halo=False):
         weight = ' font-weight="600"' if bold else ""
@@ -161,7 +171,7 @@ def late():
 
 
 def reach():
-    """Who reaches whom on three rails, in the colours of railctl net --svg."""
+    """Who reaches whom on three rails, in the colours of railctl.py."""
     nodes, cell, gap = 24, 10, 50
     side = nodes * cell
     colours = {".": "#2da44e", "X": "#cf222e", "-": "#6e7781"}
@@ -175,14 +185,7 @@ def reach():
         drawing.cell(left, top, side, side, colours["."])
         for row in range(nodes):
             marks = "".join("-" if row == column else "X" if is_bad(row, column) else "." for column in range(nodes))
-            begin = 0
-            while begin < nodes:
-                end = begin
-                while end < nodes and marks[end] == marks[begin]:
-                    end += 1
-                if marks[begin] != ".":
-                    drawing.cell(left + begin * cell, top + row * cell, (end - begin) * cell, cell, colours[marks[begin]])
-                begin = end
+            drawing.runs(left, top + row * cell, cell, marks, ".", colours.get)
         drawing.text(left, top + side + 24, told, anchor="start")
     for number, (mark, meaning) in enumerate({".": "reachable", "X": "silent", "-": "itself"}.items()):
         drawing.cell(30 + 110 * number, side + 90, 12, 12, colours[mark])
@@ -190,7 +193,13 @@ def reach():
     return drawing
 
 
-PICTURES = {"rails.svg": rails, "allocate.svg": allocate, "add.svg": add, "late-binding.svg": late, "reach.svg": reach}
+def topology():
+    """A node as railctl says it; tests/unit/deviceplugin/tools/topology_view writes topology.json."""
+    import railctl  # it draws with Drawing
+    return railctl.draw(json.loads((HERE / "topology.json").read_text(encoding="utf-8")))
+
+
+PICTURES = {"rails.svg": rails, "topology.svg": topology, "allocate.svg": allocate, "add.svg": add, "late-binding.svg": late, "reach.svg": reach}
 
 
 def main():

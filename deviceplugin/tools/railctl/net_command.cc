@@ -24,7 +24,6 @@
 #include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
 #include "deviceplugin/tools/reach_view/reach_matrix.h"
-#include "deviceplugin/tools/reach_view/reach_svg.h"
 #include "deviceplugin/tools/reach_view/reach_text.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -39,7 +38,6 @@ struct NetOptions {
   std::string rail;
   bool all = false;
   bool json = false;
-  std::string svg;
 };
 
 struct GatheredReports {
@@ -160,14 +158,6 @@ bool WantsColours() {
          std::string_view(terminal) != "dumb";
 }
 
-// "-" is standard output.
-Result<void> WriteReachPicture(const std::string& picture, const std::string& path) {
-  if (path != "-")
-    return WithContext(WriteAtomic(path, picture, Sync::kVolatile, 0644), "writing the picture");
-  (void)std::fputs(picture.c_str(), stdout);
-  return {};
-}
-
 int ShowManyNodes(const NetOptions& options) {
   const auto all = Gather(options);
   if (!all) return Complain(all.error(), kFailed);
@@ -176,22 +166,15 @@ int ShowManyNodes(const NetOptions& options) {
   const bool old = TellOldReports(*all);
   const ReachMatrix matrix = all->builder.Build();
   const std::vector<ReachFault> faults = ExplainFaults(matrix);
-  if (!options.svg.empty()) {
-    if (const auto written = WriteReachPicture(DrawReach(matrix, faults), options.svg); !written)
-      return Complain(written.error(), kFailed);
-  }
-  // A picture in a file leaves room for the text; on standard output it is alone.
-  if (options.json && options.svg != "-") PrintOnOneLine(MatrixAsJson(matrix, faults));
-  if (!options.json && options.svg != "-")
+  if (options.json) {
+    PrintOnOneLine(MatrixAsJson(matrix, faults));
+  } else {
     (void)std::fputs(ReachText(matrix, faults, {options.all, WantsColours()}).c_str(), stdout);
+  }
   return old || !faults.empty() ? kFailed : kDone;
 }
 
 int ShowNet(const Root& root, const NetOptions& options) {
-  if (options.files.empty() && !options.svg.empty()) {
-    return Complain({ErrorCode::kInvalid, "--svg draws the matrix of FILEs, and there are none", "", 0},
-                    kUsage);
-  }
   return options.files.empty() ? ShowThisNode(root, options) : ShowManyNodes(options);
 }
 
@@ -208,9 +191,6 @@ void AddNetCommand(CLI::App* app, const Root& root, int* status) {
   command->add_flag("--all", options->all,
                     "also what is well: all peers and pods; of FILEs, a row of its own for each node");
   command->add_flag("--json", options->json, "as JSON, on one line");
-  command
-      ->add_option("--svg", options->svg, "write a picture of the FILEs' matrix to OUT (-: standard output)")
-      ->type_name("OUT");
   command->footer(
       "Without FILEs: this node. With them: what is common to the faults, and who reaches whom on each rail. "
       "Exit status 1 when something is not reached, or railheadd does not run.");

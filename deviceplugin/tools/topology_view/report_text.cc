@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/tools/topology_view/node_report.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -122,14 +123,26 @@ Json NumaJson(const std::optional<int>& numa_node) {
   return numa_node ? Json(*numa_node) : Json(nullptr);
 }
 
+// Where the function at this sysfs path is: its host bridge, then each bridge above it.
+Json BridgesJson(const std::string& path) {
+  const auto host = path.rfind("/pci");
+  auto parts = Split(host == std::string::npos ? path : path.substr(host + 1), '/');
+  if (!parts.empty()) parts.pop_back();
+  return parts;
+}
+
 Json AcceleratorsJson(const NodeReport& report) {
   Json list = Json::array();
   for (std::size_t i = 0; i < report.topology->accelerators().size(); ++i) {
     const Accelerator& one = report.topology->accelerators()[i];
     const std::string id = IdText(one);
-    Json entry = {{"name", Name("GPU", i)},    {"address", one.address.ToString()},
-                  {"vendor", id.substr(0, 4)}, {"device", id.substr(5)},
-                  {"driver", one.driver},      {"numaNode", NumaJson(one.numa_node)}};
+    Json entry = {{"name", Name("GPU", i)},
+                  {"address", one.address.ToString()},
+                  {"vendor", id.substr(0, 4)},
+                  {"device", id.substr(5)},
+                  {"driver", one.driver},
+                  {"numaNode", NumaJson(one.numa_node)},
+                  {"bridges", BridgesJson(one.path)}};
     if (!report.uuids[i].empty()) entry["uuid"] = report.uuids[i];
     list.push_back(std::move(entry));
   }
@@ -149,7 +162,8 @@ Json NicsJson(const NodeReport& report) {
                   {"address", nic.address.ToString()},
                   {"netdev", nic.netdev},
                   {"rdmaDevice", nic.rdma_device},
-                  {"numaNode", NumaJson(nic.numa_node)}};
+                  {"numaNode", NumaJson(nic.numa_node)},
+                  {"bridges", BridgesJson(nic.path)}};
     if (!use.rail.empty()) entry["rail"] = use.rail;
     if (use.vlan) entry["vlan"] = *use.vlan;
     entry["inUse"] = use.in_use;

@@ -132,7 +132,6 @@ TEST_F(NetCommandTest, WithoutRailheadd) {
   EXPECT_NE(output.out.find("2 reachable"), std::string::npos) << "it may be true all the same";
   temp_.Write("/run/railhead/reach.json", "{}");
   EXPECT_EQ(Run({}).status, 1);
-  EXPECT_EQ(Run({"--svg", "-"}).status, 2) << "there is no matrix of one node";
 }
 
 TEST_F(NetCommandTest, ManyNodes) {
@@ -180,17 +179,6 @@ TEST_F(NetCommandTest, OneThatEnded) {
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.err.find("gpu-001: as of "), std::string::npos) << output.err;
   EXPECT_EQ(output.err.find("gpu-000"), std::string::npos) << output.err;
-}
-
-TEST_F(NetCommandTest, APicture) {
-  const std::string file = temp_.directory() + "/matrix.svg";
-  const auto output = Run({"-", "--svg", file}, Lines(Cluster(3, {})));
-  EXPECT_EQ(output.status, 0) << output.err;
-  EXPECT_NE(output.out.find("all reach all"), std::string::npos) << "the text as well";
-  const std::string picture = temp_.Read("/matrix.svg");
-  EXPECT_TRUE(picture.starts_with("<?xml")) << picture.substr(0, 100);
-  EXPECT_EQ(Run({"-", "--svg", "-"}, Lines(Cluster(3, {}))).out, picture) << "and nothing else";
-  EXPECT_EQ(Run({"-", "--svg", "/none/x.svg"}, Lines(Cluster(3, {}))).status, 1);
 }
 
 TEST_F(NetCommandTest, RefusesWhatIsNoReport) {

@@ -10,7 +10,6 @@
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
-#include "deviceplugin/tools/reach_view/reach_svg.h"
 #include "deviceplugin/tools/reach_view/reach_text.h"
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/unit/deviceplugin/services/reachability/reach_values.h"
@@ -322,28 +321,6 @@ TEST(ReachTextTest, ColoursAreBesideTheMarks) {
   for (auto at = text.find('\x1b'); at != std::string::npos; at = text.find('\x1b'))
     text.erase(at, text.find('m', at) + 1 - at);
   EXPECT_EQ(text, Shown(reports, {.every_node = true, .colours = false}));
-}
-
-TEST(ReachSvgTest, FewRectanglesForManyNodes) {
-  const auto reports = Cluster(60, Between({17}, Numbers(0, 60), PeerState::kSilent));
-  const ReachMatrix matrix = MatrixOf(reports);
-  const std::string picture = DrawReach(matrix, ExplainFaults(matrix));
-  EXPECT_NE(picture.find("<title>gpu-017, of gpu-018 to gpu-059: silent</title>"), std::string::npos);
-  EXPECT_NE(picture.find("rail0: gpu-017 reaches nobody (silent 118)"), std::string::npos);
-  std::size_t rectangles = 0;
-  for (auto at = picture.find("<rect"); at != std::string::npos; at = picture.find("<rect", at + 1))
-    ++rectangles;
-  EXPECT_LT(rectangles, 60U + 59 + 2 + 12) << "one for each node, one for each that does not reach it";
-}
-
-TEST(ReachSvgTest, NamesAreNoMarkup) {
-  auto reports = Cluster(2, {});
-  reports[0].node = "<script>";
-  reports[0].rails[0].rail = "a&b";
-  const ReachMatrix matrix = MatrixOf(reports);
-  const std::string picture = DrawReach(matrix, ExplainFaults(matrix));
-  EXPECT_EQ(picture.find("<script>"), std::string::npos);
-  EXPECT_NE(picture.find("a&amp;b"), std::string::npos);
 }
 
 TEST(ReachSummaryTest, Rtt) {

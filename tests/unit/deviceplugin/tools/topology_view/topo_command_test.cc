@@ -1,6 +1,5 @@
 // `railctl topo` as a process.
 #include <gtest/gtest.h>
-#include <sys/stat.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -72,25 +71,8 @@ TEST_F(TopoCommandTest, PrintsJson) {
   EXPECT_EQ(json["paths"][0]["path"], "PHB");
 }
 
-TEST_F(TopoCommandTest, DrawsAPicture) {
-  MakeBlueField3(sysfs_);
-  const TempRoot directory;
-  const std::string file = directory.directory() + "/node.svg";
-  const ProcessOutput output = Run({"--svg", file});
-  EXPECT_EQ(output.status, 0) << output.err;
-  EXPECT_NE(output.out.find("Legend:"), std::string::npos);
-  const std::string svg = directory.Read("/node.svg");
-  EXPECT_TRUE(svg.starts_with("<?xml")) << svg.substr(0, 100);
-  struct stat facts {};
-  ASSERT_EQ(::stat(file.c_str(), &facts), 0);
-  EXPECT_EQ(facts.st_mode & 0777U, 0644U);
-  const ProcessOutput standard = Run({"--svg", "-"});
-  EXPECT_EQ(standard.status, 0) << standard.err;
-  EXPECT_EQ(standard.out, svg);
-}
-
 // RAILHEAD_WRITE_PICTURES=1 writes it.
-TEST_F(TopoCommandTest, ThePictureOfTheDocumentation) {
+TEST_F(TopoCommandTest, TheNodeOfTheDocumentationsPicture) {
   const FakeMachine machine = MakePcieA100(sysfs_);
   nlohmann::json fabric = {{"version", 1}, {"rails", nlohmann::json::array()}};
   for (std::size_t i = 0; i < machine.nics.size(); ++i) {
@@ -100,12 +82,14 @@ TEST_F(TopoCommandTest, ThePictureOfTheDocumentation) {
   }
   sysfs_.Write("/etc/railhead/fabric.json", fabric.dump());
   sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
-  const ProcessOutput output = Run({"--svg", "-"});
+  const ProcessOutput output = Run({"--json"});
   ASSERT_EQ(output.status, 0) << output.err;
   if (std::getenv("RAILHEAD_WRITE_PICTURES") != nullptr) std::ofstream(PICTURE) << output.out;
   std::ifstream file(PICTURE);
   const std::string drawn((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_EQ(drawn, output.out) << "write it again: RAILHEAD_WRITE_PICTURES=1 topo_command_test";
+  EXPECT_EQ(drawn, output.out)
+      << "write it again: RAILHEAD_WRITE_PICTURES=1 tests/one.sh unit.topology_view.command, then "
+         "docs/pictures/draw.py";
 }
 
 TEST_F(TopoCommandTest, AnEmptyNodeIsNoError) {
@@ -118,10 +102,6 @@ TEST_F(TopoCommandTest, AnEmptyNodeIsNoError) {
 TEST_F(TopoCommandTest, WrongFilesAndWordsAreRefused) {
   MakeE810(sysfs_);
   EXPECT_EQ(Run({"--jsn"}).status, 2);
-  const ProcessOutput unwritable = Run({"--svg", "/proc/no-such-place/x.svg"});
-  EXPECT_EQ(unwritable.status, 1);
-  EXPECT_NE(unwritable.err.find("writing the picture"), std::string::npos) << unwritable.err;
-  EXPECT_EQ(unwritable.out, "");
   sysfs_.Write("/etc/railhead/topology.json", R"({"accelerator": {}})");
   const ProcessOutput wrong = Run({});
   EXPECT_EQ(wrong.status, 3);
