@@ -232,7 +232,7 @@ void BindServer::TakePathBack() {
 }
 
 // Without memory for a thread it is answered here.
-void BindServer::ServeAside(UniqueFd connection, std::string line) {
+void BindServer::ServeAside(UniqueFd connection, const std::string& line) {
   Served& served = served_.emplace_back();
   const auto shared = std::make_shared<UniqueFd>(std::move(connection));
   try {

@@ -75,7 +75,7 @@ class BindServer {
   [[nodiscard]] bool HasFinished(Peer* peer);
   void Reap();
   void Serve(int connection, const std::string& line) const;
-  void ServeAside(UniqueFd connection, std::string line);
+  void ServeAside(UniqueFd connection, const std::string& line);
 
   const Root root_;
   const std::string path_;
