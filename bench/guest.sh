@@ -9,13 +9,15 @@
 set -eu
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
+# shellcheck source=bench/guest_lib.sh
+. "$SRC/bench/guest_lib.sh"
 rounds=$1 startup_rounds=$2 rails_rounds=$3
 readonly VLAN=100
 
 die() { echo "bench/guest.sh: $*" >&2; exit 1; }
 bin=/tmp/bin peers=/tmp/cni
 mkdir -p "$bin" "$peers" /etc/railhead
-cp "$BUILD"/bin/{railhead,railhead-ipam,bare_attach,peak_memory,railhead_bench} "$bin/"
+cp "$BUILD"/bin/{railhead,railhead-ipam,bare_attach,peak_memory,bench_runner} "$bin/"
 cp /mnt/cni/{host-device,host-local,tuning,sbr} "$peers/"
 modprobe -a rdma_rxe ib_uverbs || die "no modules for soft RoCE"
 for pf in pf0 pf1; do
@@ -35,14 +37,14 @@ done
 common=("${devices[@]}" --rounds "$rounds" --out "$OUT/lines" --programs "$bin" --by-bdf --vlan "$VLAN")
 
 echo "guest: start-up" >&2
-"$bin/railhead_bench" startup --group guest-startup --rounds "$startup_rounds" --out "$OUT/lines" \
+measure startup --programs "$bin" --group guest-startup --rounds "$startup_rounds" --out "$OUT/lines" \
     "$bin/railhead" "$bin/railhead-ipam" "$peers/host-device" "$peers/host-local"
 echo "guest: VFs with VLAN" >&2
 bash "$SRC/bench/fabric.sh" "$(uname -n)" "\"vlan\": $VLAN," >/etc/railhead/fabric.json
-"$bin/railhead_bench" attach --group vf "${common[@]}" --peers "$peers" --scratch /tmp/scratch
+measure attach --group vf "${common[@]}" --peers "$peers" --scratch /tmp/scratch
 echo "guest: VFs with VLAN and soft RoCE" >&2
 bash "$SRC/bench/fabric.sh" "$(uname -n)" "\"vlan\": $VLAN, \"softRoce\": true," >/etc/railhead/fabric.json
-"$bin/railhead_bench" attach --group vf-rxe "${common[@]}" --soft-roce --scratch /tmp/scratch-rxe
+measure attach --group vf-rxe "${common[@]}" --soft-roce --scratch /tmp/scratch-rxe
 
 # rails_fabric EXTRA: two rails.
 rails_fabric() {
@@ -60,7 +62,7 @@ vfs=()
 for pf in pf0 pf1; do
     for vf in 0 1 2 3; do vfs+=(--vf "$(vf_netdev "$pf" "$vf"),$(vf_pci "$pf" "$vf"),$pf,$vf,${pf#pf}"); done
 done
-rails=("$bin/railhead_bench" rails "${vfs[@]}" --out "$OUT/lines" --programs "$bin" --scratch /tmp/scratch-rails)
+rails=(measure rails "${vfs[@]}" --out "$OUT/lines" --programs "$bin" --scratch /tmp/scratch-rails)
 echo "guest: one VF with a short and a long journal" >&2
 rails_fabric ''
 "${rails[@]}" --group journal --rounds "$((2 * rails_rounds))" --journal
@@ -73,6 +75,6 @@ echo "guest: VFs of the same and of another tenant" >&2
 rails_fabric ''
 jq '.addresses.conflictProbeMs = 0 | .policy.networks = [ { devices: "any" } ]' /etc/railhead/fabric.json >/tmp/fabric.json
 mv /tmp/fabric.json /etc/railhead/fabric.json
-"$bin/railhead_bench" rails "${vfs[@]:0:2}" --out "$OUT/lines" --programs "$bin" --scratch /tmp/scratch-rails \
+measure rails "${vfs[@]:0:2}" --out "$OUT/lines" --programs "$bin" --scratch /tmp/scratch-rails \
     --group tenant-one --rounds "$rails_rounds" --tenants
 "${rails[@]}" --group tenant-eight --rounds "$rails_rounds" --tenants

@@ -6,11 +6,13 @@
 set -eu
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
+# shellcheck source=bench/guest_lib.sh
+. "$SRC/bench/guest_lib.sh"
 rounds=$1
 
 die() { echo "bench/guest_before.sh: $*" >&2; exit 1; }
 mkdir -p /tmp/bin /tmp/before /etc/railhead
-cp "$BUILD"/bin/{railhead,railhead-ipam,railhead_bench} /tmp/bin/
+cp "$BUILD"/bin/{railhead,railhead-ipam,bench_runner} /tmp/bin/
 cp /mnt/before/{railhead,railhead-ipam} /tmp/before/
 vfs=()
 for pf in pf0 pf1; do
@@ -24,7 +26,7 @@ for i in 0 1 2; do ip netns add "bench-$i" && ip -n "bench-$i" link set lo up; d
 jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { restSeconds: 0 }, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)",
     vlan: (100 * (. + 1)), mtu: 1500, subnet: "10.\(100 * (. + 1)).0.0/24", gateway: "10.\(100 * (. + 1)).0.254", routes: ["10.0.0.0/8"],
     nodeRanges: { ($node): "10.\(100 * (. + 1)).0.10-10.\(100 * (. + 1)).0.99" } } ] }' >/etc/railhead/fabric.json
-/tmp/bin/railhead_bench rails "${vfs[@]}" --out "$OUT/lines" --programs /tmp/bin --before /tmp/before --scratch /tmp/scratch \
+measure rails "${vfs[@]}" --out "$OUT/lines" --programs /tmp/bin --before /tmp/before --scratch /tmp/scratch \
     --group before --rounds "$rounds"
 jq -rs 'def median: sort | .[length / 2 | floor];
     def of($who; $verb): map(select(.who == $who and .what == $verb and .unit == "ms"))[0].values;

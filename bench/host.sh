@@ -33,8 +33,8 @@ while getopts b:n:s:o:r flag; do
 done
 [ -n "$bin" ] || usage
 readonly PEERS=/usr/lib/cni
-for program in "$bin/railhead" "$bin/railhead-ipam" "$bin/bare_attach" "$bin/railhead_bench" \
-    "$bin/railhead_handoff_bench" "$PEERS/host-device"; do
+for program in "$bin/railhead" "$bin/railhead-ipam" "$bin/bare_attach" "$bin/bench_runner" \
+    "$bin/railhead_handoff_bench" "$bin/railhead_node_bench" "$PEERS/host-device"; do
     [ -x "$program" ] || die "there is no $program: run bench/run.sh, which builds and installs what is needed"
 done
 
@@ -59,7 +59,7 @@ lines=${out:-$work/lines}
 
 # ---- stand-ins -------------------------------------------------------------------------
 ip link set lo up
-mapfile -t bdfs < <("$bin/railhead_bench" fake-root "$work/root" --vfs 16)
+mapfile -t bdfs < <("$bin/railhead_node_bench" pf --root "$work/root" --vfs 16)
 # link NAME: a veth whose other end is up, so that it has carrier wherever it is.
 link() { ip link add "$1" type veth peer name "$1-wire" && ip link set "$1-wire" up; }
 for name in pf0 vf0 vf1 vf2; do link "$name"; done
@@ -70,15 +70,15 @@ mkdir -p "$work/root/etc/railhead"
 echo node0 >"$work/root/etc/railhead/node-name"
 
 # ---- measure ------------------------------------------------------------------------------
-"$bin/railhead_bench" startup --group startup --rounds "$startup_rounds" --out "$lines" \
+"$here/measure.py" startup --programs "$bin" --group startup --rounds "$startup_rounds" --out "$lines" \
     "$bin/railhead" "$bin/railhead-ipam" "$PEERS/host-device" "$PEERS/host-local"
-"$bin/railhead_bench" attach --group stand-ins --rounds "$rounds" --out "$lines" \
+"$here/measure.py" attach --group stand-ins --rounds "$rounds" --out "$lines" \
     --programs "$bin" --peers "$PEERS" --root "$work/root" --scratch "$work/scratch" \
     --device "bare=vf0,${bdfs[0]},pf0,0" --device "railhead=vf1,${bdfs[1]},pf0,1" \
     --device "host-device=vf2,${bdfs[2]},pf0,2"
 
 mkdir "$work/handoff"
-"$bin/railhead_handoff_bench" --directory "$work/handoff" --programs "$bin" --out "$lines" --rounds "$rounds"
+"$bin/railhead_handoff_bench" "$work/handoff" "$bin" "$rounds" "$lines"
 
 # The daemon, registered with a kubelet and idle.
 if [ -x "$bin/railheadd" ] && [ -x "$bin/kubelet-standin" ]; then
@@ -95,8 +95,8 @@ if [ -x "$bin/railheadd" ] && [ -x "$bin/kubelet-standin" ]; then
     done
     "$bin/kubelet-standin" devices --dir "$kubelet" railhead.io/roce --wait 16 --timeout 60 >/dev/null ||
         { cat "$work/railheadd.log" "$work/kubelet.log" >&2; die "railheadd did not register its 16 VFs"; }
-    "$bin/railhead_bench" daemon --out "$lines" "$(awk '/^VmRSS/ { print $2 }' "/proc/$daemon/status")"
+    "$here/measure.py" daemon --out "$lines" "$(awk '/^VmRSS/ { print $2 }' "/proc/$daemon/status")"
 else
     echo "bench/host.sh: no railheadd or kubelet-standin in $bin: the daemon is not measured" >&2
 fi
-[ -z "$report" ] || "$bin/railhead_bench" report --no-guest --no-node --no-ipam "$lines"
+[ -z "$report" ] || "$here/report.py" --no-guest --no-node --no-ipam "$lines"

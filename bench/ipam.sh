@@ -29,6 +29,6 @@ done
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-ipam-bench.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/disk"
-"$bin/railhead_ipam_bench" --programs "$bin" --peers /usr/lib/cni --disk "$work/disk" --out "${out:-$work/lines}" \
+"$here/ipam.py" --programs "$bin" --peers /usr/lib/cni --disk "$work/disk" --out "${out:-$work/lines}" \
     "${options[@]}"
-[ -z "$report" ] || "$bin/railhead_bench" report --no-host --no-guest --no-node "${out:-$work/lines}"
+[ -z "$report" ] || "$here/report.py" --no-host --no-guest --no-node "${out:-$work/lines}"

@@ -39,7 +39,7 @@ while getopts b:n:d:a:i:o:r flag; do
     esac
 done
 [ -n "$bin" ] || usage
-for program in railheadd railctl railhead_node_bench railhead_bench; do
+for program in railheadd railctl kubelet-standin bench_runner railhead_node_bench; do
     [ -x "$bin/$program" ] || die "there is no $bin/$program: run bench/run.sh, which builds it"
 done
 
@@ -63,7 +63,7 @@ bench=$bin/railhead_node_bench
 # tree NAME OPTIONS...: a node below $work/NAME; prints its network devices.
 tree() {
     mkdir -p "$work/$1/var/lib"
-    "$bench" tree --root "$work/$1" --vfs-per-pf "$vfs" "${@:2}"
+    "$here/node.py" tree --programs "$bin" --root "$work/$1" --vfs-per-pf "$vfs" "${@:2}"
 }
 
 ip link set lo up
@@ -75,15 +75,15 @@ mv "$work/b/var/lib" "$disk/b/lib"
 ln -s "$disk/b/lib" "$work/b/var/lib"
 
 # ---- measure ------------------------------------------------------------------------------
-"$bench" work --root "$work/a" --disk "$disk/a" --out "$lines" --discoveries "$discoveries" \
+"$bench" work --root "$work/a" --disk "$disk/a" --out "$lines" --rounds "$discoveries" \
     --allocations "$allocations" --preferences "$allocations"
-"$bench" daemon --root "$work/a" --vfs-per-pf "$vfs" --out "$lines" --program "$bin/railheadd" \
+"$here/node.py" daemon --programs "$bin" --root "$work/a" --vfs-per-pf "$vfs" --out "$lines" \
     --allocations "$allocations" --preferences $((allocations / 4 + 1)) \
     --changes $((discoveries / 3 + 1)) --idle "$idle"
-"$bench" daemon --late --root "$work/b" --vfs-per-pf "$vfs" --out "$lines" --program "$bin/railheadd" \
+"$here/node.py" daemon --late --programs "$bin" --root "$work/b" --vfs-per-pf "$vfs" --out "$lines" \
     --changes $((discoveries / 10 + 1)) --idle $((idle / 3))
 tree c >/dev/null
 ulimit -n 4096 # a namespace is a descriptor
 "$bench" nics --root "$work/c" --out "$lines" --rounds "$discoveries"
-"$bench" doctor --root "$work/a" --out "$lines" --program "$bin/railctl" --rounds "$discoveries"
-[ -z "$report" ] || "$bin/railhead_bench" report --no-host --no-guest --no-ipam "$lines"
+"$here/node.py" doctor --programs "$bin" --root "$work/a" --out "$lines" --rounds "$discoveries"
+[ -z "$report" ] || "$here/report.py" --no-host --no-guest --no-ipam "$lines"

@@ -1,19 +1,17 @@
-// railhead_node_bench: railheadd with many VFs; bench/node.sh and bench/guest_nics.sh use it. See --help.
+// railhead_node_bench: the part of the benchmarks of railheadd that has to be C++; bench/node.py and
+// bench/guest_nics.sh use it. See --help.
 //
-// Measurements are appended to a file of JSON lines (record.h), which railhead_bench reports.
+// Measurements are appended to a file of JSON lines (samples.h), which bench/report.py shows.
 // Exit status: 0; 1 something could not be measured; 2 wrong command line.
 #include <CLI/CLI.hpp>
+#include <chrono>
 #include <cstdio>
-#include <string>
+#include <nlohmann/json.hpp>
 
-#include "bench/doctor_tree.h"
-#include "bench/node_daemon.h"
-#include "bench/node_doctor.h"
-#include "bench/node_nics.h"
-#include "bench/node_tree.h"
-#include "bench/node_work.h"
-#include "bench/record.h"
-#include "netns/base/files.h"
+#include "bench/bare_discovery.h"
+#include "bench/node.h"
+#include "tests/support/sysfs/fake_sysfs.h"
+#include "tests/support/sysfs/machines.h"
 
 namespace railhead::bench {
 namespace {
@@ -22,107 +20,97 @@ struct CommandLine {
   std::string root;
   std::string disk;
   std::string out;
+  std::string socket;
+  std::vector<std::string> ids;
   int vfs_per_pf = 128;
-  bool late = false;
   NodeRounds rounds;
-  NodeDaemonSetting daemon;
-  int idle_seconds = 60;
 };
 
-// Prints the names of the network devices, one a line, for whoever makes them.
+// A DGX H100 with eight GPUs and PCIe switches, and VFs with RDMA devices on each of the eight ports that
+// have a GPU beside them; its four storage ports have none. bench/node_tree.py adds the rest. Prints what is
+// there.
 Result<void> MakeTree(const CommandLine& line) {
-  for (const std::string& netdev : BuildNode(line.root, line.vfs_per_pf, line.late).netdevs)
-    (void)std::printf("%s\n", netdev.c_str());
+  testing::FakeSysfs sysfs(line.root);
+  const testing::FakeMachine machine = testing::MakeDgxH100(sysfs);
+  auto nics = nlohmann::json::array();
+  for (const std::string& nic : machine.nics) {
+    const bool storage = nic.starts_with("0000:29:") || nic.starts_with("0000:aa:");
+    testing::FakeVfs vfs;
+    vfs.rdma = "mlx5_{pf}_{n}";
+    nics.push_back({{"address", nic}, {"vfs", nlohmann::json::array()}});
+    if (!storage) nics.back()["vfs"] = sysfs.AddVfs(nic, line.vfs_per_pf, vfs);
+  }
+  (void)std::printf("%s\n", nics.dump().c_str());
   return {};
 }
 
-Result<void> MeasureWork(const CommandLine& line) {
-  Record record;
-  RH_TRY(MeasureNodeWork(Root(line.root), line.disk, line.rounds, &record));
-  return record.AppendTo(line.out);
+// A PF with VFs for the programs that look at sysfs, where there is no hardware; prints the VFs' addresses.
+Result<void> MakePf(const CommandLine& line) {
+  testing::FakeSysfs sysfs(line.root);
+  sysfs.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .numa_node = 0, .driver = "igb"});
+  for (const auto& vf : sysfs.AddVfs("0000:43:00.0", line.vfs_per_pf, {.netdev = "vf{n}", .driver = "igbvf"}))
+    (void)std::printf("%s\n", vf.c_str());
+  return {};
 }
 
-Result<void> MeasureDaemon(CommandLine& line) {
-  Record record;
-  line.daemon.root = Root(line.root);
-  line.daemon.late = line.late;
-  line.daemon.devices = static_cast<std::size_t>(kNodeRails) * static_cast<std::size_t>(line.vfs_per_pf);
-  line.daemon.idle = std::chrono::seconds(line.idle_seconds);
-  RH_TRY(MeasureNodeDaemon(line.daemon, &record));
-  return record.AppendTo(line.out);
+// Once; who takes turns with it is another program.
+Result<void> ReadForDoctor(const CommandLine& line) {
+  const auto start = std::chrono::steady_clock::now();
+  const BareDiscovery read = RH_TRY(ReadBareForDoctor(Root(line.root)));
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
+  const nlohmann::json done = {{"ms", took.count()}, {"files", read.files}};
+  (void)std::printf("%s\n", done.dump().c_str());
+  return {};
 }
 
-Result<void> MeasurePage(const CommandLine& line) {
-  Record record;
-  RH_TRY(MeasureNics(Root(line.root), line.rounds.discovery, &record));
-  return record.AppendTo(line.out);
-}
-
-Result<void> MeasureRealPage(const CommandLine& line) {
-  Record record;
-  RH_TRY(MeasureRealNics(Root(line.root), line.rounds.discovery, &record));
-  return record.AppendTo(line.out);
-}
-
-// Last: what it adds to the tree is more than railheadd is measured with.
-Result<void> MeasureCommand(const CommandLine& line) {
-  AddFactsForDoctor(line.root);
-  Record record;
-  RH_TRY(MeasureDoctor(Root(line.root), line.daemon.program, line.rounds.discovery, &record));
-  return record.AppendTo(line.out);
-}
-
-CLI::App* AddNics(CLI::App& app, const char* name, const char* text, CommandLine& line) {
-  auto* nics = app.add_subcommand(name, text);
-  nics->add_option("--root", line.root, "Where the node's tree is")->required();
-  nics->add_option("--out", line.out, "File to append to")->required();
-  nics->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
-  return nics;
+Result<void> Measure(const CommandLine& line, const std::string& command) {
+  Samples samples;
+  const Root root(line.root);
+  RH_TRY(command == "work"    ? MeasureNodeWork(root, line.disk, line.rounds, &samples)
+         : command == "calls" ? MeasureCalls(line.socket, line.ids, line.rounds, &samples)
+         : command == "nics"  ? MeasureNics(root, line.rounds.discovery, &samples)
+                              : MeasureRealNics(root, line.rounds.discovery, &samples));
+  return samples.AppendTo(line.out);
 }
 
 int Main(int argc, char** argv) {
   CLI::App app("railhead_node_bench: measures railheadd with many VFs; bench/run.sh uses it");
   app.require_subcommand(1);
   CommandLine line;
-  const auto with_tree = [&](CLI::App* command) {
+  const auto add = [&](const char* name, const char* text) {
+    CLI::App* command = app.add_subcommand(name, text);
     command->add_option("--root", line.root, "Where the node's tree is")->required();
-    command->add_option("--vfs-per-pf", line.vfs_per_pf, "On each of eight PFs")->check(CLI::Range(1, 128));
-    command->add_flag("--late", line.late, "With late binding");
     return command;
   };
-  auto* tree = with_tree(app.add_subcommand("tree", "Makes the tree below an existing directory"));
-  auto* work = with_tree(app.add_subcommand("work", "railheadd's own work, in this process"));
-  work->add_option("--out", line.out, "File to append to")->required();
-  work->add_option("--disk", line.disk, "An empty directory on a disk: becomes /var/lib/railhead")
-      ->required();
-  work->add_option("--discoveries", line.rounds.discovery)->check(CLI::PositiveNumber);
-  work->add_option("--allocations", line.rounds.allocations)->check(CLI::PositiveNumber);
-  work->add_option("--preferences", line.rounds.preferences)->check(CLI::PositiveNumber);
-  auto* daemon = with_tree(app.add_subcommand("daemon", "railheadd as a process, with a kubelet"));
-  daemon->add_option("--out", line.out, "File to append to")->required();
-  daemon->add_option("--program", line.daemon.program, "railheadd")->required();
-  daemon->add_option("--allocations", line.daemon.allocations)->check(CLI::PositiveNumber);
-  daemon->add_option("--preferences", line.daemon.preferences)->check(CLI::PositiveNumber);
-  daemon->add_option("--changes", line.daemon.changes)->check(CLI::PositiveNumber);
-  daemon->add_option("--idle", line.idle_seconds, "Seconds")->check(CLI::NonNegativeNumber);
-  auto* doctor = app.add_subcommand("doctor", "railctl doctor; changes the tree");
-  doctor->add_option("--root", line.root, "Where the node's tree is")->required();
-  doctor->add_option("--out", line.out, "File to append to")->required();
-  doctor->add_option("--program", line.daemon.program, "railctl")->required();
-  doctor->add_option("--rounds", line.rounds.discovery)->check(CLI::PositiveNumber);
-  auto* nics = AddNics(app, "nics", "/metrics/nics with all VFs in pods; changes the tree", line);
-  auto* real = AddNics(app, "real-nics", "/metrics/nics of this node beside changes of links", line);
+  add("tree", "Makes the tree below an existing directory")
+      ->add_option("--vfs-per-pf", line.vfs_per_pf, "On each of eight PFs")
+      ->check(CLI::Range(1, 128));
+  add("pf", "Makes a tree with one PF")->add_option("--vfs", line.vfs_per_pf, "Of it");
+  add("bare-doctor", "Reads what railctl doctor reads most of");
+  auto* work = add("work", "railheadd's own work, in this process");
+  work->add_option("--disk", line.disk, "An empty directory on a disk: becomes /var/lib")->required();
+  auto* calls = add("calls", "kubelet's calls of a railheadd");
+  calls->add_option("--socket", line.socket, "railheadd's")->required();
+  calls->add_option("ids", line.ids, "Its devices")->required();
+  auto* nics = add("nics", "/metrics/nics with all VFs in pods; changes the tree");
+  auto* real = add("real-nics", "/metrics/nics of this node beside changes of links");
+  for (CLI::App* command : {work, calls, nics, real}) {
+    command->add_option("--out", line.out, "File to append to")->required();
+    command->add_option("--rounds", line.rounds.discovery, "Of discovery or scrapes")
+        ->check(CLI::PositiveNumber);
+    command->add_option("--allocations", line.rounds.allocations)->check(CLI::PositiveNumber);
+    command->add_option("--preferences", line.rounds.preferences)->check(CLI::PositiveNumber);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
-  const auto done = tree->parsed()     ? MakeTree(line)
-                    : work->parsed()   ? MeasureWork(line)
-                    : doctor->parsed() ? MeasureCommand(line)
-                    : nics->parsed()   ? MeasurePage(line)
-                    : real->parsed()   ? MeasureRealPage(line)
-                                       : MeasureDaemon(line);
+  const std::string command = app.get_subcommands().front()->get_name();
+  const auto done = command == "tree"          ? MakeTree(line)
+                    : command == "pf"          ? MakePf(line)
+                    : command == "bare-doctor" ? ReadForDoctor(line)
+                                               : Measure(line, command);
   if (done) return 0;
   (void)std::fprintf(stderr, "railhead_node_bench: %s\n", Describe(done.error()).c_str());
   return 1;

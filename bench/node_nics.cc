@@ -1,5 +1,3 @@
-#include "bench/node_nics.h"
-
 #include <sched.h>
 
 #include <cerrno>
@@ -9,10 +7,7 @@
 #include <thread>
 #include <vector>
 
-#include "bench/node_series.h"
-#include "bench/report.h"
-#include "bench/rtnl_report.h"
-#include "bench/rtnl_work.h"
+#include "bench/node.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/services/nic_metrics/counter_source.h"
@@ -106,7 +101,7 @@ Result<std::vector<std::string>> CheckReport(const NicReport& report, const Pods
 
 // The questions of a scrape that are answered under RTNL and take longest, one by one.
 Result<void> AskPorts(const char* group, const NicReport& report, const NetNs& host, int rounds,
-                      Record* record) {
+                      Samples* samples) {
   const auto source = RH_TRY(OpenKernelCounters(host));
   for (int round = 0; round <= rounds; ++round) {
     for (const NicSample& port : report.nics) {
@@ -117,17 +112,17 @@ Result<void> AskPorts(const char* group, const NicReport& report, const NetNs& h
       RH_TRY(source->Driver(port.pf, PriorityCounterNames(port.driver)));
       const auto driver = std::chrono::steady_clock::now();
       if (round == 0) continue;
-      record->Add(group, kAsking, kAskedPort, "us",
-                  std::chrono::duration<double, std::micro>(link - start).count());
-      record->Add(group, kAsking, kAskedDriver, "us",
-                  std::chrono::duration<double, std::micro>(driver - link).count());
+      samples->Add(group, "one question", "asking for a PF and its VFs", "us",
+                   std::chrono::duration<double, std::micro>(link - start).count());
+      samples->Add(group, "one question", "asking the driver of a PF", "us",
+                   std::chrono::duration<double, std::micro>(driver - link).count());
     }
   }
   return {};
 }
 
 Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, NicCollector* collector,
-                           const Offer& offer, int rounds, Record* record) {
+                           const Offer& offer, int rounds, Samples* samples) {
   const auto scrape = [&]() -> Result<void> {
     NicPageSources sources;
     sources.report = collector->Collect(offer);
@@ -138,8 +133,8 @@ Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, NicCollector*
   // The first reads the journal.
   const NicReport report = collector->Collect(offer);
   const NetNs host = RH_TRY(kernel.HostNetns());
-  RH_TRY(AskPorts(group, report, host, rounds, record));
-  return MeasureRtnl(kernel, {group, rounds, scrape}, record);
+  RH_TRY(AskPorts(group, report, host, rounds, samples));
+  return MeasureRtnl(kernel, group, rounds, scrape, samples);
 }
 
 // That the page tells of all that a real node has.
@@ -158,16 +153,16 @@ Result<void> CheckReal(const NicReport& report) {
 
 }  // namespace
 
-Result<void> MeasureRealNics(const Root& root, int rounds, Record* record) {
+Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
   const NodePlan node = RH_TRY(PlanNode(root, kernel, ConfigSource{}));
   const Offer offer{node.plan.pools, nullptr};
   NicCollector collector(root, kernel, OpenKernelCounters);
   RH_TRY(CheckReal(collector.Collect(offer)));
-  return BesideScrapes(kGuestRtnl, kernel, &collector, offer, rounds, record);
+  return BesideScrapes("guest-rtnl", kernel, &collector, offer, rounds, samples);
 }
 
-Result<void> MeasureNics(const Root& root, int rounds, Record* record) {
+Result<void> MeasureNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
   const NetNs host = RH_TRY(kernel.HostNetns());
   const NodePlan node = RH_TRY(PlanNode(root, kernel, ConfigSource{}));
@@ -175,27 +170,24 @@ Result<void> MeasureNics(const Root& root, int rounds, Record* record) {
   const Offer offer{node.plan.pools, nullptr};
   NicCollector collector(root, kernel, OpenKernelCounters);
   for (int round = 0; round <= rounds; ++round) {
-    const auto start = std::chrono::steady_clock::now();
     const double cpu = CpuMs();
     NicPageSources sources;
     sources.report = collector.Collect(offer);
     const double collected = CpuMs();
     const std::string page = NicPage(sources, ExpositionFormat::kText);
     const double written = CpuMs();
-    const double wall =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     const auto ports = RH_TRY(CheckReport(sources.report, pods));
     const double before = CpuMs();
     RH_TRY(ReadBare(pods, host, ports));
     const double bare = CpuMs() - before;
     if (round == 0) continue;
-    record->Add(kNode, kBareReading, kNics, "ms", bare);
-    record->Add(kNode, kDaemonName, kNics, "ms", written - cpu);
-    record->Add(kNode, kDaemonName, kNicsPage, "ms", written - collected);
-    record->Add(kNode, kDaemonName, kNicsWall, "ms", wall);
-    record->Add(kNode, kDaemonName, kNicsBytes, "KiB", static_cast<double>(page.size()) / 1024);
+    samples->Add("node", "bare reading", "/metrics/nics, CPU", "ms", bare);
+    samples->Add("node", "railheadd", "/metrics/nics, CPU", "ms", written - cpu);
+    samples->Add("node", "railheadd", "of it: writing the page", "ms", written - collected);
+    samples->Add("node", "railheadd", "size of /metrics/nics", "KiB",
+                 static_cast<double>(page.size()) / 1024);
   }
-  return BesideScrapes(kRtnl, kernel, &collector, offer, rounds, record);
+  return BesideScrapes("rtnl", kernel, &collector, offer, rounds, samples);
 }
 
 }  // namespace railhead::bench

@@ -1,8 +1,9 @@
-#include "bench/node_work.h"
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
-#include <ctime>
 #include <filesystem>
 #include <memory>
 #include <random>
@@ -10,9 +11,7 @@
 #include <vector>
 
 #include "bench/bare_discovery.h"
-#include "bench/fsync_time.h"
-#include "bench/node_series.h"
-#include "bench/report.h"
+#include "bench/node.h"
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/preferred.h"
@@ -21,16 +20,25 @@
 #include "netns/base/files.h"
 #include "netns/linux_kernel.h"
 
+namespace {
+
+// What an interposed function of C counts has no other place.
+std::atomic<int> fsyncs{0};
+
+}  // namespace
+
+// This program's own: the C library's is not used.
+extern "C" __attribute__((visibility("default"))) int fsync(int fd) {
+  ++fsyncs;
+  return static_cast<int>(::syscall(SYS_fsync, fd));
+}
+
 namespace railhead::bench {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-double ThreadCpuMs() {
-  timespec now{};
-  (void)::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-  return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
-}
+constexpr const char* kState = "/var/lib/railhead";
 
 class Stopwatch {
  public:
@@ -38,15 +46,13 @@ class Stopwatch {
     return std::chrono::duration<double, std::milli>(Clock::now() - start_).count();
   }
   [[nodiscard]] double Us() const { return Ms() * 1e3; }
-  [[nodiscard]] double CpuMs() const { return ThreadCpuMs() - cpu_; }
 
  private:
-  double cpu_ = ThreadCpuMs();
   Clock::time_point start_ = Clock::now();
 };
 
 // Taking turns, the first round unmeasured.
-Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Record* record) {
+Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel(root);
   NodePlan last;
   for (int round = 0; round <= rounds; ++round) {
@@ -61,18 +67,16 @@ Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Record* record) 
     const Stopwatch plan;
     last = RH_TRY(PlanNode(root, kernel, {}, DdpOfKernel(root)));
     const double plan_ms = plan.Ms();
-    const double plan_cpu_ms = plan.CpuMs();
     const Stopwatch topology;
     const TopologyConfig config = RH_TRY(ReadTopologyConfig(root));
     RH_TRY(Topology::Read(root, *last.plan.inventory, config));
     const double topology_ms = topology.Ms();
     if (round == 0) continue;
-    record->Add(kNode, kBareReading, kDiscovery, "ms", bare_ms);
-    record->Add(kNode, kBareReading, kFiles, "files", read.files);
-    record->Add(kNode, kDaemonName, kDiscovery, "ms", plan_ms);
-    record->Add(kNode, kDaemonName, kDiscoveryCpu, "ms", plan_cpu_ms);
-    record->Add(kNode, kDaemonName, kHostNetwork, "ms", network_ms);
-    record->Add(kNode, kDaemonName, kTopology, "ms", topology_ms);
+    samples->Add("node", "bare reading", "discovery", "ms", bare_ms);
+    samples->Add("node", "bare reading", "files read", "files", read.files);
+    samples->Add("node", "railheadd", "discovery", "ms", plan_ms);
+    samples->Add("node", "railheadd", "of it: the host's network", "ms", network_ms);
+    samples->Add("node", "railheadd", "topology", "ms", topology_ms);
   }
   return last;
 }
@@ -84,8 +88,6 @@ std::vector<std::string> IdsOfPool(const ResourcePool& pool) {
   return ids;
 }
 
-constexpr const char* kState = "/var/lib/railhead";
-
 // `count` devices in no order, as kubelet asks for them.
 std::vector<std::string> Some(const std::vector<std::string>& all, std::size_t count, std::mt19937* random) {
   std::vector<std::string> ids;
@@ -96,7 +98,7 @@ std::vector<std::string> Some(const std::vector<std::string>& all, std::size_t c
 
 // All that Allocate does, where files are kept in memory.
 Result<void> MeasureAllocate(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
-                             const char* what, Record* record) {
+                             const char* what, Samples* samples) {
   Allocator allocator(root);
   std::mt19937 random(4711);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   const auto all = IdsOfPool(pool);
@@ -104,7 +106,7 @@ Result<void> MeasureAllocate(const Root& root, const ResourcePool& pool, std::si
     auto ids = Some(all, count, &random);
     const Stopwatch time;
     RH_TRY(allocator.Allocate(pool, std::move(ids)));
-    record->Add(kNode, kDaemonName, what, "us", time.Us());
+    samples->Add("node", "railheadd", what, "us", time.Us());
   }
   return {};
 }
@@ -118,29 +120,27 @@ Result<double> WriteDurably(const std::string& path, int round) {
 }
 
 Result<void> MeasureOnDisk(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
-                           const char* what, Record* record) {
+                           const char* what, Samples* samples) {
   Allocator allocator(root);
   std::mt19937 random(1147);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   const auto all = IdsOfPool(pool);
   const std::string other = root.Path(kState) + "/bench";
   for (int round = 0; round < rounds; ++round) {
     auto ids = Some(all, count, &random);
-    record->Add(kNode, kDurableWrite, what, "us", RH_TRY(WriteDurably(other, round)));
-    ResetFsyncTime();
+    samples->Add("node", "one durable write", what, "us", RH_TRY(WriteDurably(other, round)));
+    fsyncs = 0;
     const Stopwatch time;
     RH_TRY(allocator.Allocate(pool, std::move(ids)));
-    record->Add(kNode, kOnDisk, what, "us", time.Us());
-    const FsyncTime disk = FsyncTimeSoFar();
-    record->Add(kNode, kWaitingForDisk, what, "us", disk.microseconds);
-    record->Add(kNode, kFsyncs, what, "calls", static_cast<double>(disk.calls));
+    samples->Add("node", "railheadd, on disk", what, "us", time.Us());
+    samples->Add("node", "calls of fsync", what, "calls", fsyncs);
   }
   return {};
 }
 
 Result<void> MeasureAllocations(const Root& root, const std::string& disk, const ResourcePool& pool,
-                                int rounds, Record* record) {
-  RH_TRY(MeasureAllocate(root, pool, 1, rounds, kAllocateOne, record));
-  RH_TRY(MeasureAllocate(root, pool, 8, std::max(1, rounds / 8), kAllocateEight, record));
+                                int rounds, Samples* samples) {
+  RH_TRY(MeasureAllocate(root, pool, 1, rounds, "Allocate 1", samples));
+  RH_TRY(MeasureAllocate(root, pool, 8, std::max(1, rounds / 8), "Allocate 8", samples));
   std::error_code error;
   std::filesystem::remove_all(root.Path(kState), error);
   // The folder itself must not be a link (netns/base/state_folder.h); what it lies in may be.
@@ -150,8 +150,8 @@ Result<void> MeasureAllocations(const Root& root, const std::string& disk, const
   if (!error) std::filesystem::create_directory_symlink(disk, above, error);
   if (!error) std::filesystem::create_directory(root.Path(kState), error);
   if (error) return FailSys(error.value(), "linking " + above + " to " + disk);
-  RH_TRY(MeasureOnDisk(root, pool, 1, std::max(1, rounds / 4), kAllocateOne, record));
-  return MeasureOnDisk(root, pool, 8, std::max(1, rounds / 16), kAllocateEight, record);
+  RH_TRY(MeasureOnDisk(root, pool, 1, std::max(1, rounds / 4), "Allocate 1", samples));
+  return MeasureOnDisk(root, pool, 8, std::max(1, rounds / 16), "Allocate 8", samples);
 }
 
 // How far each rail's PF is from the first `count` accelerators.
@@ -166,7 +166,7 @@ PreferHints HintsOf(const Topology& topology, std::size_t count) {
 }
 
 void MeasurePreference(const ResourcePool& pool, const PreferHints& hints, std::size_t must, int size,
-                       const char* what, int rounds, Record* record) {
+                       const char* what, int rounds, Samples* samples) {
   std::mt19937 random(815);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   auto ids = IdsOfPool(pool);
   for (int round = 0; round < rounds; ++round) {
@@ -175,48 +175,44 @@ void MeasurePreference(const ResourcePool& pool, const PreferHints& hints, std::
     const Stopwatch time;
     const auto chosen = Prefer(pool, ids, required, size, hints);
     const double us = time.Us();
-    if (chosen.size() == static_cast<std::size_t>(size)) record->Add(kNode, kDaemonName, what, "us", us);
+    if (chosen.size() == static_cast<std::size_t>(size)) samples->Add("node", "railheadd", what, "us", us);
   }
 }
 
 // Two minutes of looks, as fast as they go. The first one, which reads all, is not counted.
-void MeasureHealth(const Root& root, const Inventory& inventory, Record* record) {
+void MeasureHealth(const Root& root, const Inventory& inventory, Samples* samples) {
   HealthWatch watch(root, DefaultHealthRules(), nullptr);
   HealthTime now = HealthTime::Now();
   const auto home = [](const std::string&) { return false; };
   (void)watch.Tick(inventory.functions, home, now);
   const auto interval = watch.rules().interval;
   std::chrono::seconds passed{0};
-  double cpu_ms = 0;
   for (; passed < std::chrono::minutes(2); passed += interval) {
     now.wall += interval;
     now.steady += interval;
     const Stopwatch time;
     (void)watch.Tick(inventory.functions, home, now);
-    record->Add(kNode, kDaemonName, kHealthTick, "ms", time.Ms());
-    cpu_ms += time.CpuMs();
+    samples->Add("node", "railheadd", "look at health", "ms", time.Ms());
   }
-  const double ms = std::chrono::duration<double, std::milli>(passed).count();
-  record->Add(kNode, kDaemonName, kHealthCpu, "%", 100 * cpu_ms / ms);
 }
 
 }  // namespace
 
 Result<void> MeasureNodeWork(const Root& root, const std::string& disk, const NodeRounds& rounds,
-                             Record* record) {
-  const NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, record));
+                             Samples* samples) {
+  const NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, samples));
   if (node.plan.pools.size() != 1 || node.plan.pools.front()->members.empty())
     return Fail(ErrorCode::kConflict, "the node below " + root.prefix() + " has no pool with VFs");
   const ResourcePool& pool = *node.plan.pools.front();
-  record->Add(kNode, kDaemonName, kDevices, "VFs", static_cast<double>(pool.members.size()));
-  RH_TRY(MeasureAllocations(root, disk, pool, rounds.allocations, record));
+  samples->Add("node", "railheadd", "devices", "VFs", static_cast<double>(pool.members.size()));
+  RH_TRY(MeasureAllocations(root, disk, pool, rounds.allocations, samples));
   const TopologyConfig config = RH_TRY(ReadTopologyConfig(root));
   const auto topology = RH_TRY(Topology::Read(root, *node.plan.inventory, config));
-  MeasurePreference(pool, {}, 0, 1, kPreferOne, rounds.preferences, record);
-  MeasurePreference(pool, {}, 0, 8, kPreferEight, rounds.preferences, record);
-  MeasurePreference(pool, {}, 3, 8, kPreferMust, rounds.preferences, record);
-  MeasurePreference(pool, HintsOf(*topology, 4), 0, 4, kPreferNear, rounds.preferences, record);
-  MeasureHealth(root, *node.plan.inventory, record);
+  MeasurePreference(pool, {}, 0, 1, "prefer 1", rounds.preferences, samples);
+  MeasurePreference(pool, {}, 0, 8, "prefer 8", rounds.preferences, samples);
+  MeasurePreference(pool, {}, 3, 8, "prefer 8, 3 given", rounds.preferences, samples);
+  MeasurePreference(pool, HintsOf(*topology, 4), 0, 4, "prefer 4 near 4 GPUs", rounds.preferences, samples);
+  MeasureHealth(root, *node.plan.inventory, samples);
   return {};
 }
 

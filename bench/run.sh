@@ -38,7 +38,7 @@ done
 [ -n "$host$guest$node$ipam" ] || usage
 
 railhead_setup
-railhead_build railhead railhead-ipam railheadd railctl kubelet-standin bare_attach peak_memory railhead_bench railhead_handoff_bench railhead_node_bench railhead_ipam_bench
+railhead_build railhead railhead-ipam railheadd railctl kubelet-standin bare_attach peak_memory bench_runner railhead_handoff_bench railhead_node_bench
 bin=$RAILHEAD_BUILD/bin
 work=$(mktemp -d "${TMPDIR:-/tmp}/railhead-bench-run.XXXXXX")
 trap 'rm -rf "$work"' EXIT
@@ -80,4 +80,4 @@ fi
 [ -z "$json" ] || jq -s . "${files[@]}" >"$json"
 echo "Linux $(uname -r), $(nproc) CPUs; load $(cut -d' ' -f1-3 /proc/loadavg)"
 echo
-"$bin/railhead_bench" report "${options[@]}" "${files[@]}"
+"$here/report.py" "${options[@]}" "${files[@]}"
