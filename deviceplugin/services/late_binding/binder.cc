@@ -29,6 +29,13 @@ bool Lists(const std::vector<ContainerDevices>& checkpoint, const std::string& p
                      [&](const ContainerDevices& given) { return given.pod_uid == pod_uid; });
 }
 
+tl::unexpected<Error> FailGivenToAnother(const std::string& slot, const std::string& pod_uid,
+                                         const std::string& owner) {
+  return Fail(ErrorCode::kPermission,
+              "binding slot " + slot + " for pod '" + pod_uid + "': kubelet gave it to pod " + owner,
+              "a network configuration must not name devices: kubelet gives the pod what it requests");
+}
+
 // kubelet forgets a pod that has ended before it gives its slots to another one.
 Result<void> RefuseSlotsOfOthers(const std::vector<ContainerDevices>& checkpoint,
                                  const BindRequest& request) {
@@ -40,11 +47,7 @@ Result<void> RefuseSlotsOfOthers(const std::vector<ContainerDevices>& checkpoint
       owner = given.pod_uid;
       own = own || given.pod_uid == request.pod_uid;
     }
-    if (owner.empty() || own) continue;
-    return Fail(
-        ErrorCode::kPermission,
-        "binding slot " + slot + " for pod '" + request.pod_uid + "': kubelet gave it to pod " + owner,
-        "a network configuration must not name devices: kubelet gives the pod what it requests");
+    if (!owner.empty() && !own) return FailGivenToAnother(slot, request.pod_uid, owner);
   }
   return {};
 }
