@@ -26,7 +26,7 @@ step "building the release binaries"
 railhead_build released
 step "building the tests with sanitizers"
 launcher=()
-! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 cd "$repo"
 mkdir -p build
 # Fresh: a tree of another compiler would forget its preset and so its sanitizers. Joined

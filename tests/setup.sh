@@ -135,7 +135,7 @@ railhead_build() {
     local log launcher=()
     RAILHEAD_BUILD=$RAILHEAD_REPO/build/release
     ! command -v ccache >/dev/null ||
-        launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+        launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     mkdir -p "$RAILHEAD_BUILD" || return
     log=$RAILHEAD_BUILD/railhead-build.log
     if [ ! -f "$RAILHEAD_BUILD/build.ninja" ]; then

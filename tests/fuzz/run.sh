@@ -42,7 +42,7 @@ cd "$repo"
 build_fuzzers() { # NAME...
     local launcher=() log=$build/build.log
     mkdir -p "$build"
-    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
+    ! command -v ccache >/dev/null || launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
     { [ -f "$build/build.ninja" ] || cmake --preset fuzz "${launcher[@]}"; } >"$log" 2>&1 &&
         cmake --build "$build" --target "${@/#/fuzz_}" >>"$log" 2>&1 || {
         grep -A12 -E 'FAILED|error:|Error' "$log" | head -60 >&2
