@@ -96,6 +96,7 @@ const std::vector<Library>& Libraries() {
       {"boost/", {"deviceplugin/support/http/"}},
       {"openssl/", {"deviceplugin/support/http/", "deviceplugin/support/keys/"}},
       {"yaml-cpp/", {"deviceplugin/support/kubernetes/"}},
+      {"toml++/", {"deviceplugin/tools/doctor/"}},
       {"prometheus/", {"deviceplugin/", "tests/"}},
       {"hwloc", {"deviceplugin/", "tests/"}},
       {"CLI/", {"deviceplugin/", "tests/", "bench/"}},
@@ -106,7 +107,6 @@ const std::vector<Library>& Libraries() {
       {"nlohmann/", {"netns/json/", "cni/", "ipam/", "deviceplugin/", "tests/", "bench/"}},
       {"gtest/", {"tests/"}},
       {"gmock/", {"tests/"}},
-      {"benchmark/", {"bench/"}},
   };
   return libraries;
 }

@@ -1,9 +1,15 @@
-#include "deviceplugin/tools/doctor/containerd_config.h"
+#define TOML_EXCEPTIONS 0
+#include <toml++/toml.h>
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
+#include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
@@ -16,171 +22,126 @@ constexpr const char* kCrioDropIns = "/etc/crio/crio.conf.d";
 constexpr std::array kContainerdPaths = {"/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
                                          "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
                                          "/etc/containerd/config.toml"};
-// Sections of configuration versions 3, 2 and 1.
-constexpr std::array kCriSections = {"plugins.io.containerd.cri.v1.runtime.",
-                                     "plugins.io.containerd.grpc.v1.cri.", "plugins.cri."};
+// Plugins of configuration versions 3, 2 and 1.
+constexpr std::array kCriPlugins = {"io.containerd.cri.v1.runtime", "io.containerd.grpc.v1.cri", "cri"};
 
-bool IsQuote(char character) {
-  return character == '"' || character == '\'';
-}
+// A file, and what it imports or what its directory of drop-ins adds, in their order: a later one wins.
+class Layers {
+ public:
+  explicit Layers(const Root& root) : root_(root) {}
 
-std::string_view Trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r";
-  const auto first = text.find_first_not_of(kBlanks);
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-// Without the comment at its end.
-std::string_view Content(std::string_view line) {
-  char quote = 0;
-  for (std::size_t i = 0; i < line.size(); ++i) {
-    if (quote != 0) {
-      if (line[i] == quote) quote = 0;
-    } else if (IsQuote(line[i])) {
-      quote = line[i];
-    } else if (line[i] == '#') {
-      return Trim(line.substr(0, i));
+  // Nothing to add is no error. A runtime refuses to start with what is no TOML.
+  Result<void> Add(const std::string& path) {
+    const auto text = RH_TRY(ReadFile(root_.Path(path)));
+    if (!text) return {};
+    toml::parse_result parsed = toml::parse(*text);
+    if (!parsed) {
+      return Fail(ErrorCode::kMalformed, path + " line " +
+                                             std::to_string(parsed.error().source().begin.line) + ": " +
+                                             std::string(parsed.error().description()));
     }
+    tables_.push_back(std::move(parsed).table());
+    return {};
   }
-  return Trim(line);
-}
 
-std::string WithoutQuotes(std::string_view key) {
-  std::string plain;
-  for (const char character : key) {
-    if (!IsQuote(character) && character != ' ' && character != '\t') plain += character;
+  Result<void> AddDirectory(const std::string& directory, std::string_view suffix) {
+    const auto names = RH_TRY(ListDirectory(root_.Path(directory)));
+    for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+      if (name.ends_with(suffix)) RH_TRY(Add(std::string(directory).append("/").append(name)));
+    }
+    return {};
   }
-  return plain;
-}
 
-// Files that `imports` names, or that are in CRI-O's directory, in their order; a later one wins.
-void Merge(const Root& root, const std::string& path, TomlValues* values) {
-  const auto text = ReadFile(root.Path(path));
-  if (!text || !*text) return;
-  for (auto& [key, value] : ParseToml(**text)) (*values)[key] = std::move(value);
-}
-
-void MergeDirectory(const Root& root, const std::string& directory, std::string_view suffix,
-                    TomlValues* values) {
-  const auto names = ListDirectory(root.Path(directory));
-  if (!names || !*names) return;
-  for (const std::string& name : **names) {
-    if (name.ends_with(suffix)) Merge(root, std::string(directory).append("/").append(name), values);
+  // "/etc/containerd/conf.d/*.toml", or a file; relative ones count from the importing file.
+  Result<void> AddImport(const std::string& from, const std::string& import) {
+    const std::string path = import.starts_with("/") ? import : from.substr(0, from.rfind('/') + 1) + import;
+    const auto slash = path.rfind('/');
+    const auto star = path.find('*');
+    if (star == std::string::npos) return Add(path);
+    if (star == slash + 1) return AddDirectory(path.substr(0, slash), path.substr(star + 1));
+    return {};
   }
-}
 
-// "/etc/containerd/conf.d/*.toml", or a file; relative ones count from the importing file.
-void MergeImport(const Root& root, const std::string& from, const std::string& import, TomlValues* values) {
-  const std::string path = import.starts_with("/") ? import : from.substr(0, from.rfind('/') + 1) + import;
-  const auto slash = path.rfind('/');
-  const auto star = path.find('*');
-  if (star == std::string::npos) {
-    Merge(root, path, values);
-  } else if (star == slash + 1) {
-    MergeDirectory(root, path.substr(0, slash), path.substr(star + 1), values);
+  template <typename T>
+  [[nodiscard]] std::optional<T> Value(std::initializer_list<std::string_view> keys) const {
+    const toml::node* node = Find(keys);
+    return node == nullptr ? std::nullopt : node->value<T>();
   }
-}
 
-std::optional<bool> Bool(const TomlValues& values, const std::string& key) {
-  const auto found = values.find(key);
-  if (found == values.end()) return std::nullopt;
-  return found->second == "true";
-}
+  [[nodiscard]] std::optional<std::vector<std::string>> Strings(
+      std::initializer_list<std::string_view> keys) const {
+    const toml::node* node = Find(keys);
+    if (node == nullptr || !node->is_array()) return std::nullopt;
+    std::vector<std::string> strings;
+    for (const toml::node& each : *node->as_array()) strings.push_back(each.value_or(std::string()));
+    return strings;
+  }
 
-CdiSwitch OfContainerd(const TomlValues& values, const std::string& path) {
+ private:
+  [[nodiscard]] const toml::node* Find(std::initializer_list<std::string_view> keys) const {
+    for (auto table = tables_.rbegin(); table != tables_.rend(); ++table) {
+      const toml::node* node = &*table;
+      for (const std::string_view key : keys) {
+        const toml::table* inside = node == nullptr ? nullptr : node->as_table();
+        node = inside == nullptr ? nullptr : inside->get(key);
+      }
+      if (node != nullptr) return node;
+    }
+    return nullptr;
+  }
+
+  const Root& root_;
+  std::vector<toml::table> tables_;
+};
+
+CdiSwitch OfContainerd(const Layers& layers, const std::string& path, int version) {
   CdiSwitch cdi;
   cdi.path = path;
-  if (const auto version = values.find("version"); version != values.end())
-    cdi.version = static_cast<int>(ParseInt(version->second).value_or(0));
-  for (const char* section : kCriSections) {
-    if (!cdi.enabled) cdi.enabled = Bool(values, std::string(section) + "enable_cdi");
-    const auto directories = values.find(std::string(section) + "cdi_spec_dirs");
-    if (!cdi.directories && directories != values.end()) cdi.directories = TomlStrings(directories->second);
+  cdi.version = version;
+  for (const char* plugin : kCriPlugins) {
+    if (!cdi.enabled) cdi.enabled = layers.Value<bool>({"plugins", plugin, "enable_cdi"});
+    if (!cdi.directories) cdi.directories = layers.Strings({"plugins", plugin, "cdi_spec_dirs"});
   }
   return cdi;
 }
 
-Fact<CdiSwitch> ReadContainerd(const Root& root, bool running) {
-  for (const char* path : kContainerdPaths) {
-    auto text = ReadFile(root.Path(path));
-    if (!text) return Fact<CdiSwitch>::Unknown(Describe(text.error()));
-    if (!*text) continue;
-    TomlValues values = ParseToml(**text);
-    const auto imports = values.find("imports");
-    const auto files = imports == values.end() ? std::vector<std::string>{} : TomlStrings(imports->second);
-    const auto version = values["version"];
-    for (const std::string& file : files) MergeImport(root, path, file, &values);
-    values["version"] = version;  // of the file itself: imports can have an older one
-    return OfContainerd(values, path);
-  }
-  if (running) return CdiSwitch{};
-  return Fact<CdiSwitch>::Unknown(
-      "neither containerd nor CRI-O runs, and there is no configuration of theirs");
+Result<CdiSwitch> ReadContainerd(const Root& root, const std::string& path) {
+  Layers layers(root);
+  RH_TRY(layers.Add(path));
+  // Of the file itself: imports can have an older one.
+  const auto version = static_cast<int>(layers.Value<std::int64_t>({"version"}).value_or(0));
+  for (const std::string& import : layers.Strings({"imports"}).value_or(std::vector<std::string>{}))
+    RH_TRY(layers.AddImport(path, import));
+  return OfContainerd(layers, path, version);
 }
 
-CdiSwitch ReadCrio(const Root& root) {
-  TomlValues values;
-  Merge(root, kCrioPath, &values);
-  MergeDirectory(root, kCrioDropIns, "", &values);
+Result<CdiSwitch> ReadCrio(const Root& root) {
+  Layers layers(root);
+  RH_TRY(layers.Add(kCrioPath));
+  RH_TRY(layers.AddDirectory(kCrioDropIns, ""));
   CdiSwitch cdi;
   cdi.runtime = CdiSwitch::Runtime::kCrio;
   cdi.path = kCrioPath;
-  const auto directories = values.find("crio.runtime.cdi_spec_dirs");
-  if (directories != values.end()) cdi.directories = TomlStrings(directories->second);
+  cdi.directories = layers.Strings({"crio", "runtime", "cdi_spec_dirs"});
   return cdi;
 }
 
 }  // namespace
 
-TomlValues ParseToml(std::string_view text) {
-  TomlValues values;
-  std::string section;
-  std::string* open = nullptr;  // an array that goes on
-  for (const std::string& raw : Split(text, '\n')) {
-    const std::string_view line = Content(raw);
-    if (line.empty()) continue;
-    if (open != nullptr) {
-      open->append(line);
-      if (line.ends_with(']')) open = nullptr;
-      continue;
-    }
-    if (line.front() == '[') {
-      section =
-          WithoutQuotes(line.substr(1, line.find(']') == std::string_view::npos ? 0 : line.rfind(']') - 1));
-      continue;
-    }
-    const auto equals = line.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string key = (section.empty() ? "" : section + ".") + WithoutQuotes(line.substr(0, equals));
-    std::string& value = values[key];
-    value = Trim(line.substr(equals + 1));
-    if (value.starts_with('[') && !value.ends_with(']')) open = &value;
-  }
-  return values;
-}
-
-std::vector<std::string> TomlStrings(std::string_view value) {
-  std::vector<std::string> strings;
-  for (auto start = value.find_first_of("\"'"); start != std::string_view::npos;
-       start = value.find_first_of("\"'", start)) {
-    const auto end = value.find(value[start], start + 1);
-    if (end == std::string_view::npos) break;
-    strings.emplace_back(value.substr(start + 1, end - start - 1));
-    start = end + 1;
-  }
-  return strings;
-}
-
 Fact<CdiSwitch> ReadCdiSwitch(const Root& root, const std::vector<std::string>& running) {
   const auto runs = [&](const char* name) {
     return std::find(running.begin(), running.end(), name) != running.end();
   };
+  const auto containerd = std::find_if(kContainerdPaths.begin(), kContainerdPaths.end(),
+                                       [&](const char* path) { return Exists(root.Path(path)); });
+  const bool has_containerd = containerd != kContainerdPaths.end();
   const bool has_crio = Exists(root.Path(kCrioPath)) || Exists(root.Path(kCrioDropIns));
-  const bool has_containerd = std::any_of(kContainerdPaths.begin(), kContainerdPaths.end(),
-                                          [&](const char* path) { return Exists(root.Path(path)); });
-  if (runs("crio") || (has_crio && !runs("containerd") && !has_containerd)) return ReadCrio(root);
-  return ReadContainerd(root, runs("containerd"));
+  if (runs("crio") || (has_crio && !runs("containerd") && !has_containerd))
+    return Fact<CdiSwitch>::Of(ReadCrio(root));
+  if (has_containerd) return Fact<CdiSwitch>::Of(ReadContainerd(root, *containerd));
+  if (runs("containerd")) return CdiSwitch{};
+  return Fact<CdiSwitch>::Unknown(
+      "neither containerd nor CRI-O runs, and there is no configuration of theirs");
 }
 
 }  // namespace railhead::doctor

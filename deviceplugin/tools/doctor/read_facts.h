@@ -39,6 +39,9 @@ void ReadProcesses(const Root& root, NodeFacts* facts);
 void ReadGpuDriver(const Root& root, NodeFacts* facts);
 void ReadRuntime(const Root& root, FactKinds kinds, NodeFacts* facts);
 Fact<KubeletFacts> ReadKubelet(const Root& root);
+// What containerd's and CRI-O's configurations say of CDI (containerd's docs/cri/config.md, crio.conf(5)).
+// `running`: names of the container runtimes that were seen among the processes.
+Fact<CdiSwitch> ReadCdiSwitch(const Root& root, const std::vector<std::string>& running);
 Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root);
 
 // Bridges between two functions, those that they share left out; paths as in PciDevice::path.

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/tools/doctor/containerd_config.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -1,5 +1,4 @@
 // The CDI switch, other device plugins, CNI configurations: judged and read.
-#include "deviceplugin/tools/doctor/containerd_config.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
@@ -68,30 +67,6 @@ TEST(CniTest, WhoTakesOurDevices) {
   Expect(doctor::CheckCni(node), Status::kNote, "rdma attaches the same kind");
 }
 
-TEST(TomlTest, WhatItUnderstands) {
-  const auto values = doctor::ParseToml(
-      "version = 2 # the older one\n"
-      "imports = [\n  \"/etc/containerd/conf.d/*.toml\", # drop-ins\n  'other#.toml',\n]\n"
-      "[plugins]\n"
-      "  [plugins.\"io.containerd.grpc.v1.cri\"]\n"
-      "    enable_cdi = true\n"
-      "    cdi_spec_dirs = [\"/etc/cdi\", \"/var/run/cdi\"]\n"
-      "  [plugins.'io.containerd.cri.v1.runtime']\n"
-      "#    enable_cdi = false\n"
-      "sandbox = \"a # b = c\"\n"
-      "nonsense\n[\n");
-  EXPECT_EQ(values.at("version"), "2");
-  EXPECT_EQ(doctor::TomlStrings(values.at("imports")),
-            (std::vector<std::string>{"/etc/containerd/conf.d/*.toml", "other#.toml"}));
-  EXPECT_EQ(values.at("plugins.io.containerd.grpc.v1.cri.enable_cdi"), "true");
-  EXPECT_EQ(doctor::TomlStrings(values.at("plugins.io.containerd.grpc.v1.cri.cdi_spec_dirs")).size(), 2U);
-  EXPECT_EQ(values.at("plugins.io.containerd.cri.v1.runtime.sandbox"), "\"a # b = c\"");
-  EXPECT_EQ(values.size(), 5U);
-  for (const char* odd : {"", "=", "[", "]", "a=[", "a = [\n[b]\n", "\"", "'=\"\n", "[a]b]\n=\n"})
-    EXPECT_LE(doctor::ParseToml(odd).size(), 1U) << odd;
-  EXPECT_TRUE(doctor::TomlStrings("[\"open").empty());
-}
-
 class RuntimeTest : public ::testing::Test {
  protected:
   doctor::NodeFacts Read(const std::vector<std::string>& running = {}) {
@@ -119,6 +94,36 @@ TEST_F(RuntimeTest, ContainerdWithImports) {
   // A distribution's own containerd has its own file.
   temp_.Write("/var/lib/rancher/k3s/agent/etc/containerd/config.toml", "version = 2\n");
   EXPECT_EQ(Read().cdi->version, 2);
+}
+
+// All ways of TOML to write the same.
+TEST_F(RuntimeTest, ContainerdHoweverItIsWritten) {
+  for (const char* text :
+       {"[plugins.'io.containerd.grpc.v1.cri']\n  enable_cdi = true # '='\n  cdi_spec_dirs = [\n'/etc/cdi', "
+        "# a\n "
+        "\"/b\",\n]\n",
+        "plugins.\"io.containerd.grpc.v1.cri\" = { enable_cdi = true, cdi_spec_dirs = ['/etc/cdi', '/b'] }\n",
+        "[plugins]\n\"io.containerd.cri.v1.runtime\".enable_cdi = true\n"
+        "\"io.containerd.cri.v1.runtime\".cdi_spec_dirs = ['''/etc/cdi''', \"/\\u0062\"]\n",
+        "[plugins.cri]\nenable_cdi = true\ncdi_spec_dirs = ['/etc/cdi', '/b']\n"}) {
+    temp_.Write("/etc/containerd/config.toml", text);
+    const auto facts = Read();
+    ASSERT_TRUE(facts.cdi) << facts.cdi.why();
+    EXPECT_EQ(facts.cdi->enabled, true) << text;
+    EXPECT_EQ(facts.cdi->directories, (std::vector<std::string>{"/etc/cdi", "/b"})) << text;
+  }
+}
+
+// A runtime refuses to start with it, so nothing can be said of what it would do.
+TEST_F(RuntimeTest, WhatIsNoTomlIsNamedWithItsLine) {
+  temp_.Write("/etc/containerd/config.toml", "imports = ['odd.toml']\n");
+  for (const char* odd : {"\n=", "\n[", "\na=[", "\na = [\n[b]\n", "\n\"", "\na = 1\na = 2\n", "\n[plugins\n",
+                          "\na = \xff\n"}) {
+    temp_.Write("/etc/containerd/odd.toml", odd);
+    const auto facts = Read();
+    ASSERT_FALSE(facts.cdi) << odd;
+    EXPECT_NE(facts.cdi.why().find("/etc/containerd/odd.toml line "), std::string::npos) << facts.cdi.why();
+  }
 }
 
 TEST_F(RuntimeTest, WhichRuntime) {
