@@ -127,7 +127,7 @@ Result<void> DisruptionBudget::Give() {
   const Places places = RH_TRY(Look());
   std::uint64_t used = places.all.size();
   for (const LeaseEntry& entry : places.own) {
-    const auto removed = store_.Remove(entry);
+    auto removed = store_.Remove(entry);
     if (!removed && removed.error().code != ErrorCode::kConflict) return removed;
     --used;
   }

@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* kFooter =
     "Exit status: 0 done; 1 it could not be done, or what was checked is not well; 2 wrong command line; "
-    "3 a configuration is missing or wrong; 4 vfs plan, migrate: there is something to do, replay --compare: "
-    "something differs; 5 precheck: not all could be judged.";
+    "3 a configuration is missing or wrong; 4 vfs plan, migrate: there is something to do; "
+    "5 precheck: not all could be judged.";
 
 }  // namespace
 

@@ -23,7 +23,6 @@ using std::chrono::milliseconds;
 struct ReplayArguments {
   std::string file;
   std::string health;
-  bool compare = false;
   bool json = false;
 };
 
@@ -105,86 +104,16 @@ nlohmann::json TimelineJson(const Recording& recording, const Replayed& replayed
           {"devices", std::move(devices)}};
 }
 
-void PrintHeading(const Recording& recording, const Replayed& replayed) {
+void PrintTimeline(const Recording& recording, const Replayed& replayed) {
   const RecordedHeader& header = FirstHeader(recording);
   (void)std::printf("%s, %s in %zu looks from %s\n", header.node.empty() ? "a node" : header.node.c_str(),
                     After(replayed.lasted).c_str(), replayed.looks, FormatMillis(header.time).c_str());
-}
-
-void PrintNotes(const std::vector<std::string>& notes) {
-  for (const std::string& note : notes) (void)std::printf("note: %s\n", note.c_str());
-}
-
-void PrintTimeline(const Recording& recording, const Replayed& replayed) {
-  PrintHeading(recording, replayed);
   const auto rows = TimelineRows(replayed);
   if (rows.size() > 1) {
     PrintTable(rows);
   } else {
     (void)std::printf("no device was Unhealthy\n");
   }
-}
-
-std::string SpanText(const std::optional<UnhealthySpan>& span) {
-  if (!span) return "Healthy";
-  return After(span->from) + " - " + (span->to ? After(*span->to) : "end");
-}
-
-std::string Shift(milliseconds before, milliseconds after) {
-  return After(after < before ? before - after : after - before) + (after < before ? " earlier" : " later");
-}
-
-std::string DifferenceText(const SpanDifference& difference) {
-  const auto& [before, after] = std::pair(difference.before, difference.after);
-  if (!after) return "kept quiet: " + TextOf(before->reasons);
-  if (!before) return "acted: " + TextOf(after->reasons);
-  std::string text;
-  if (before->from != after->from) text = "Unhealthy " + Shift(before->from, after->from);
-  if (before->to == after->to) return text;
-  if (!text.empty()) text += ", ";
-  if (!after->to) return text + "still Unhealthy at the end";
-  if (!before->to) return text + "Healthy again before the end";
-  return text + "Healthy " + Shift(*before->to, *after->to);
-}
-
-nlohmann::json SpanJson(const std::optional<UnhealthySpan>& span) {
-  if (!span) return nullptr;
-  nlohmann::json reasons = nlohmann::json::array();
-  for (const HealthReason& reason : span->reasons)
-    reasons.push_back({{"rule", NameOf(reason.rule)}, {"device", reason.device}, {"text", reason.text}});
-  return {{"fromMs", span->from.count()},
-          {"toMs", span->to ? nlohmann::json(span->to->count()) : nlohmann::json(nullptr)},
-          {"reasons", std::move(reasons)}};
-}
-
-nlohmann::json DifferencesJson(const std::vector<SpanDifference>& differences) {
-  nlohmann::json list = nlohmann::json::array();
-  for (const SpanDifference& difference : differences) {
-    list.push_back({{"device", difference.device},
-                    {"itself", difference.itself},
-                    {"vfs", difference.vfs},
-                    {"recorded", SpanJson(difference.before)},
-                    {"asked", SpanJson(difference.after)},
-                    {"text", DifferenceText(difference)}});
-  }
-  return list;
-}
-
-void PrintDifferences(const std::vector<SpanDifference>& differences) {
-  if (differences.empty()) {
-    (void)std::printf("both settings say the same\n");
-    return;
-  }
-  std::vector<Row> rows = {{"DEVICE", "AS RECORDED", "AS ASKED", "DIFFERENCE"}};
-  for (const SpanDifference& difference : differences) {
-    HealthRecord who;
-    who.device = difference.device;
-    who.itself = difference.itself;
-    who.vfs = difference.vfs;
-    rows.push_back(
-        {WhoOf(who), SpanText(difference.before), SpanText(difference.after), DifferenceText(difference)});
-  }
-  PrintTable(rows);
 }
 
 int RunReplay(const Root& root, const ReplayArguments& arguments) {
@@ -198,22 +127,15 @@ int RunReplay(const Root& root, const ReplayArguments& arguments) {
   if (!recording) return Complain(recording.error(), kFailed);
   const Replayed replayed = Replay(*recording, rules);
   const auto notes = rules ? Missing(*recording, *rules) : std::vector<std::string>{};
-  std::vector<SpanDifference> differences;
-  if (arguments.compare) differences = Compare(Replay(*recording, std::nullopt), replayed);
   if (arguments.json) {
     nlohmann::json json = TimelineJson(*recording, replayed);
     json["notes"] = notes;
-    if (arguments.compare) json["differences"] = DifferencesJson(differences);
     PrintJson(json);
-  } else if (arguments.compare) {
-    PrintHeading(*recording, replayed);
-    PrintDifferences(differences);
-    PrintNotes(notes);
-  } else {
-    PrintTimeline(*recording, replayed);
-    PrintNotes(notes);
+    return kDone;
   }
-  return differences.empty() ? kDone : kChangesNeeded;
+  PrintTimeline(*recording, replayed);
+  for (const std::string& note : notes) (void)std::printf("note: %s\n", note.c_str());
+  return kDone;
 }
 
 }  // namespace
@@ -223,15 +145,11 @@ void AddReplayCommand(CLI::App* app, const Root& root, int* status) {
   CLI::App* command = app->add_subcommand("replay", "what rules of health make of a recorded incident");
   command->add_option("file", options->file,
                       "what railctl health --recording printed; default: of this node, now");
-  auto* health = command->add_option("--health", options->health,
-                                     "by these rules: the object health, or a file of it, or a fabric.json");
-  command
-      ->add_flag("--compare", options->compare, "only what differs from what the recorded rules make of it")
-      ->needs(health);
+  command->add_option("--health", options->health,
+                      "by these rules: the object health, or a file of it, or a fabric.json");
   command->add_flag("--json", options->json, "as JSON");
   command->footer(
-      "Exit status 0 whoever was Unhealthy; 1 the recording cannot be read; 3 the rules are wrong; "
-      "4 --compare: something differs.");
+      "Exit status 0 whoever was Unhealthy; 1 the recording cannot be read; 3 the rules are wrong.");
   command->callback([options, &root, status] { *status = RunReplay(root, *options); });
 }
 

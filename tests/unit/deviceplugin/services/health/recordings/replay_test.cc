@@ -1,4 +1,4 @@
-// Other rules over what was recorded: what they find, what differs, and what they cannot know.
+// Other rules over what was recorded: what they find, and what they cannot know.
 #include "deviceplugin/services/health/replay.h"
 
 #include <gtest/gtest.h>
@@ -59,19 +59,12 @@ TEST(ReplayTest, TheRecordedRules) {
 
 TEST(ReplayTest, OtherRulesActAtOtherTimes) {
   const Recording recording = Parsed(kCut);
-  const Replayed recorded = Replay(recording, std::nullopt);
-  const auto later = Compare(recorded, Replay(recording, Rules(R"({"link":{"downAfter":30,"upAfter":10}})")));
-  ASSERT_EQ(later.size(), 1U) << "the PF and its VFs as one";
-  EXPECT_EQ(later[0].device, kPf);
-  EXPECT_TRUE(later[0].itself);
-  EXPECT_EQ(later[0].vfs, 2U);
-  EXPECT_EQ(later[0].before->from, seconds(610));
-  EXPECT_EQ(later[0].after->from, seconds(630));
-  EXPECT_EQ(later[0].after->to, seconds(650));
-  const auto quiet = Compare(recorded, Replay(recording, Rules(R"({"link":{"downAfter":60}})")));
-  ASSERT_EQ(quiet.size(), 1U);
-  EXPECT_FALSE(quiet[0].after);
-  EXPECT_TRUE(Compare(recorded, Replay(recording, DefaultHealthRules())).empty());
+  const Replayed later = Replay(recording, Rules(R"({"link":{"downAfter":30,"upAfter":10}})"));
+  ASSERT_EQ(later.rounds.size(), 2U);
+  EXPECT_EQ(later.rounds[0].at, seconds(630));
+  EXPECT_EQ(later.rounds[1].at, seconds(650));
+  EXPECT_TRUE(Replay(recording, Rules(R"({"link":{"downAfter":60}})")).rounds.empty());
+  EXPECT_EQ(Replay(recording, DefaultHealthRules()).rounds.at(0).at, seconds(610)) << "as recorded";
 }
 
 TEST(ReplayTest, RulesThatChangedWhileItWasRecorded) {
@@ -94,10 +87,7 @@ TEST(ReplayTest, WhoBeganUnhealthy) {
   ASSERT_EQ(replayed.rounds.size(), 4U);
   EXPECT_EQ(replayed.rounds[0].changes.size(), 2U) << "its VFs, of which the header says nothing";
   EXPECT_EQ(replayed.rounds[1].at, seconds(60)) << "good for upAfter";
-  const auto differences = Compare(replayed, Replay(recording, Rules(R"({"link":{"upAfter":5}})")));
-  ASSERT_FALSE(differences.empty());
-  EXPECT_EQ(differences[0].before->from, seconds(0));
-  EXPECT_EQ(differences[0].after->to, seconds(5));
+  EXPECT_EQ(Replay(recording, Rules(R"({"link":{"upAfter":5}})")).rounds.at(1).at, seconds(5));
 }
 
 TEST(ReplayTest, WhatCouldNotBeReadIsNotJudged) {
@@ -118,7 +108,7 @@ TEST(ReplayTest, WhatWasNotRecordedIsTold) {
   EXPECT_EQ(missing[1], "errorRate: counter symbol_error was not read, at least for a time");
 }
 
-TEST(ReplayTest, WhatEndsAtTheFirstLookIsTheSameEachTime) {
+TEST(ReplayTest, WhatEndsAtTheFirstLook) {
   const Recording recording = Parsed(
       R"({"version":1,"node":"n","time":"2027-01-15T08:00:00Z","devices":[{"device":"0000:43:00.0",)"
       R"("pf":"0000:43:00.0","vf":false,"state":"Unhealthy","since":"2027-01-15T07:00:00Z","reasons":[]}]})"
@@ -128,7 +118,6 @@ TEST(ReplayTest, WhatEndsAtTheFirstLookIsTheSameEachTime) {
   const Replayed replayed = Replay(recording, std::nullopt);
   ASSERT_EQ(replayed.rounds.size(), 1U);
   EXPECT_TRUE(replayed.rounds[0].changes.at(0).healthy);
-  EXPECT_TRUE(Compare(replayed, replayed).empty());
 }
 
 // Probes are recorded whether anybody is judged by them or not.
