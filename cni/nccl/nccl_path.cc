@@ -5,7 +5,8 @@
 #include <optional>
 #include <tuple>
 
-#include "cni/nccl/pci_function.h"
+#include "netns/sys/pci.h"
+#include "netns/sys/pci_path.h"
 
 namespace railhead {
 namespace {
@@ -27,7 +28,7 @@ std::string BaseName(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
 }
 
-Result<NcclPath> Judge(const Root& root, const PciFunction& nic, bool merge_vfs) {
+Result<NcclPath> Judge(const Root& root, const PciDevice& nic, bool merge_vfs) {
   NcclPath seen{.path = Stripped(nic.path, merge_vfs), .holds = true, .why_not = {}};
   if (seen.path == nic.path) return seen;
   const std::string name = BaseName(seen.path);

@@ -10,11 +10,11 @@
 #include <tuple>
 #include <utility>
 
-#include "cni/nccl/accelerator_scan.h"
-#include "cni/nccl/pci_function.h"
-#include "cni/nccl/processors.h"
+#include "cni/nccl/hardware.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/sys/accelerators.h"
+#include "netns/sys/pci_path.h"
 
 namespace railhead {
 namespace {
@@ -39,7 +39,7 @@ constexpr std::uint32_t kMostDomain = 0xffff;
 
 // What one <pci> without others below it says.
 struct Leaf {
-  PciFunction function;
+  PciDevice function;
   PcieLink link;
   std::string busid;
   std::string net;  // the RDMA device; empty: an accelerator
@@ -84,6 +84,18 @@ Result<Leaf> ReadLeaf(const Root& root, const std::string& what, const PciAddres
   leaf.function = *std::move(function);
   leaf.busid = address.ToString();
   return leaf;
+}
+
+// The GPUs that NCCL or RCCL may use: those whose driver is NVIDIA's or AMD's. NVIDIA's has NVSwitches and
+// audio, too. Where neither driver is loaded, all of these vendors, which means a look at every function of
+// the node.
+Result<std::vector<PciAddress>> ScanAccelerators(const Root& root) {
+  const std::vector<AcceleratorKind> kinds = {{0x10de, std::nullopt}, {0x1002, std::nullopt}};
+  auto found = RH_TRY(ListDrivenAccelerators(root, kinds, {"nvidia", "amdgpu"}));
+  if (found.empty()) found = RH_TRY(ListAccelerators(root, kinds));
+  std::vector<PciAddress> addresses;
+  for (const Accelerator& accelerator : found) addresses.push_back(accelerator.address);
+  return addresses;
 }
 
 // The accelerators and the NICs, each in PCI order.
@@ -142,7 +154,7 @@ class Writer {
  public:
   Writer(const Root& root, const std::vector<Leaf>& leaves, std::optional<std::uint32_t> rate)
       : root_(root), leaves_(leaves), rate_(rate) {
-    std::vector<PciFunction> functions;
+    std::vector<PciDevice> functions;
     functions.reserve(leaves.size());
     for (const Leaf& leaf : leaves) functions.push_back(leaf.function);
     tree_ = TopologyTreeOf(functions);
@@ -281,7 +293,7 @@ constexpr std::size_t kShortestSwitch = 2;
 // The bridges down to the one that the function hangs on; only the host bridge when there
 // is none between. A root port with nothing but the function below it counts: what shares it
 // (the functions of one card) is PIX.
-Parts SwitchOf(const PciFunction& function) {
+Parts SwitchOf(const PciDevice& function) {
   Parts parts = PartsOfPciPath(function.path);
   if (parts.front().empty()) return {};
   parts.pop_back();
@@ -295,9 +307,9 @@ Parts Shared(const Parts& a, const Parts& b) {
 
 // All that functions hang on, and where two of these part: among sorted ones each such place lies
 // between neighbours.
-std::set<Parts> Switches(const std::vector<PciFunction>& functions) {
+std::set<Parts> Switches(const std::vector<PciDevice>& functions) {
   std::set<Parts> used;
-  for (const PciFunction& function : functions) {
+  for (const PciDevice& function : functions) {
     Parts parts = SwitchOf(function);
     if (parts.size() >= kShortestSwitch) used.insert(std::move(parts));
   }
@@ -314,9 +326,9 @@ std::set<Parts> Switches(const std::vector<PciFunction>& functions) {
 }
 
 // The NUMA node of each host bridge.
-std::map<std::string, int> NodesOf(const std::vector<PciFunction>& functions) {
+std::map<std::string, int> NodesOf(const std::vector<PciDevice>& functions) {
   std::map<std::string, int> nodes;
-  for (const PciFunction& function : functions) {
+  for (const PciDevice& function : functions) {
     const auto [at, added] = nodes.emplace(PartsOfPciPath(function.path).front(), kNoNode);
     if (at->second == kNoNode) at->second = function.numa_node.value_or(kNoNode);
   }
@@ -333,7 +345,7 @@ std::optional<std::size_t> Above(Parts parts, const std::map<Parts, std::size_t>
 
 }  // namespace
 
-TopologyTree TopologyTreeOf(const std::vector<PciFunction>& functions) {
+TopologyTree TopologyTreeOf(const std::vector<PciDevice>& functions) {
   TopologyTree tree;
   const auto nodes = NodesOf(functions);
   std::map<Parts, std::size_t> numbers;

@@ -27,10 +27,9 @@
 #include <string>
 #include <vector>
 
-#include "cni/nccl/pci_function.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 
@@ -92,6 +91,6 @@ struct TopologyTree {
 };
 
 // `functions` in the order in which they are to be listed.
-TopologyTree TopologyTreeOf(const std::vector<PciFunction>& functions);
+TopologyTree TopologyTreeOf(const std::vector<PciDevice>& functions);
 
 }  // namespace railhead

@@ -93,36 +93,6 @@ Result<std::string> DirectoryOf(const Root& root, const std::string& path) {
   return std::string(directory) + "/" + std::string(rest);
 }
 
-// All but vf_index.
-Result<std::optional<PciDevice>> ReadDevice(const Root& root, const PciAddress& address) {
-  // Without links on the way: following them costs as much as reading an attribute.
-  const std::string directory = RH_TRY(DirectoryOf(root, DevicePath(root, address)));
-  if (directory.empty()) return std::nullopt;
-  const std::string path = root.Path(directory);
-  const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));
-  const auto vendor = RH_TRY(ReadHexAttribute(path + "/vendor", 16));
-  const auto device_id = RH_TRY(ReadHexAttribute(path + "/device", 16));
-  if (!class_code || !vendor || !device_id) return std::nullopt;
-  PciDevice device;
-  device.address = address;
-  device.class_code = *class_code;
-  device.vendor = static_cast<std::uint16_t>(*vendor);
-  device.device = static_cast<std::uint16_t>(*device_id);
-  if (const auto driver = RH_TRY(ReadLink(path + "/driver")); driver) device.driver = BaseName(*driver);
-  const auto numa_node = RH_TRY(ReadIntAttribute(path + "/numa_node"));
-  if (numa_node && *numa_node >= 0) device.numa_node = numa_node;
-  device.physfn = RH_TRY(ReadPciLink(path + "/physfn"));
-  device.is_vf = device.physfn.has_value();
-  if (!device.is_vf) {
-    device.sriov_totalvfs = RH_TRY(ReadIntAttribute(path + "/sriov_totalvfs")).value_or(0);
-    device.sriov_numvfs = RH_TRY(ReadIntAttribute(path + "/sriov_numvfs")).value_or(0);
-  }
-  device.path = directory;
-  // Attributes that went while they were read look like attributes that never were.
-  if (!Exists(path + "/class")) return std::nullopt;
-  return device;
-}
-
 // Another VF of the PF that has `first`. All of them have one vendor, device id, class and NUMA
 // node (pci_iov_add_virtfn and pci_read_vf_config_common in the kernel's drivers/pci): with hundreds
 // of VFs these are most of what there is to read.
@@ -151,8 +121,37 @@ bool IsRepresentor(std::string_view phys_port_name) {
 
 }  // namespace
 
+Result<std::optional<PciDevice>> ReadPciFunction(const Root& root, const PciAddress& address) {
+  // Without links on the way: following them costs as much as reading an attribute.
+  const std::string directory = RH_TRY(DirectoryOf(root, DevicePath(root, address)));
+  if (directory.empty()) return std::nullopt;
+  const std::string path = root.Path(directory);
+  const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));
+  const auto vendor = RH_TRY(ReadHexAttribute(path + "/vendor", 16));
+  const auto device_id = RH_TRY(ReadHexAttribute(path + "/device", 16));
+  if (!class_code || !vendor || !device_id) return std::nullopt;
+  PciDevice device;
+  device.address = address;
+  device.class_code = *class_code;
+  device.vendor = static_cast<std::uint16_t>(*vendor);
+  device.device = static_cast<std::uint16_t>(*device_id);
+  if (const auto driver = RH_TRY(ReadLink(path + "/driver")); driver) device.driver = BaseName(*driver);
+  const auto numa_node = RH_TRY(ReadIntAttribute(path + "/numa_node"));
+  if (numa_node && *numa_node >= 0) device.numa_node = numa_node;
+  device.physfn = RH_TRY(ReadPciLink(path + "/physfn"));
+  device.is_vf = device.physfn.has_value();
+  if (!device.is_vf) {
+    device.sriov_totalvfs = RH_TRY(ReadIntAttribute(path + "/sriov_totalvfs")).value_or(0);
+    device.sriov_numvfs = RH_TRY(ReadIntAttribute(path + "/sriov_numvfs")).value_or(0);
+  }
+  device.path = directory;
+  // Attributes that went while they were read look like attributes that never were.
+  if (!Exists(path + "/class")) return std::nullopt;
+  return device;
+}
+
 Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddress& address) {
-  auto device = RH_TRY(ReadDevice(root, address));
+  auto device = RH_TRY(ReadPciFunction(root, address));
   if (device && device->physfn) {
     const auto vfs = RH_TRY(VfsOf(root, *device->physfn));
     const auto found = std::find(vfs.begin(), vfs.end(), address);
@@ -178,7 +177,7 @@ Result<std::vector<PciDevice>> ReadVfs(const Root& root, const PciAddress& pf,
   const auto vfs = RH_TRY(VfsOf(root, pf));
   for (std::size_t index = 0; index < vfs.size(); ++index) {
     auto device =
-        devices.empty() ? ReadDevice(root, vfs[index]) : ReadSibling(root, vfs[index], devices.front());
+        devices.empty() ? ReadPciFunction(root, vfs[index]) : ReadSibling(root, vfs[index], devices.front());
     if (!device && unreadable != nullptr) {
       unreadable->emplace(vfs[index], std::move(device.error()));
       continue;
@@ -201,7 +200,7 @@ Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root) {
     if (RH_TRY(ReadLink(path + "/physfn"))) continue;
     const auto class_code = RH_TRY(ReadHexAttribute(path + "/class", 24));
     if (!class_code || (*class_code >> 16) != 0x02) continue;
-    auto device = RH_TRY(ReadDevice(root, *address));
+    auto device = RH_TRY(ReadPciFunction(root, *address));
     if (device && !device->is_vf) pfs.push_back(*std::move(device));
   }
   std::sort(pfs.begin(), pfs.end(),

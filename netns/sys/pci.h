@@ -37,6 +37,8 @@ struct PciDevice {
   bool operator==(const PciDevice&) const = default;
 };
 
+// All but vf_index, for which all VFs of the PF have to be looked through.
+Result<std::optional<PciDevice>> ReadPciFunction(const Root& root, const PciAddress& address);
 Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddress& address);
 
 // VFs of `pf` in the order of their index: element N is virtfnN. Empty for a

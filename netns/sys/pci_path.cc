@@ -61,6 +61,14 @@ std::optional<PciPath> ParsePciPath(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<std::string> PartsOfPciPath(std::string_view path) {
+  const Halves halves = Halve(path);
+  if (halves.host.empty()) return {"", std::string(path.substr(path.rfind('/') + 1))};
+  std::vector<std::string> parts = Split(halves.below, '/');
+  parts.front() = halves.host;
+  return parts;
+}
+
 PciPath PciPathBetween(const PciPlace& a, const PciPlace& b) {
   if (a.path == b.path && !a.path.empty()) return PciPath::kPix;
   const Halves left = Halve(a.path);

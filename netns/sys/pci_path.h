@@ -18,12 +18,14 @@
 // the same, since firmware that gives none mostly has one (and NCCL compares likewise).
 // Virtual machines and coherent links (C2C) show paths that are not the truth: see the
 // override file of deviceplugin/node/topology.
-// Threads: pure functions over values; no allocation.
+// Threads: pure functions over values.
 #pragma once
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "netns/sys/pci.h"
 
@@ -49,6 +51,11 @@ struct PciPlace {
 inline PciPlace PlaceOf(const PciDevice& device) {
   return {device.path, device.numa_node};
 }
+
+// A path in its parts: the host bridge's directory ("/sys/devices/pci0000:40"), the bridges
+// below it from there downwards, and last the function. Of several host bridges the last one
+// counts (Intel VMD); a path without one has an empty first part.
+std::vector<std::string> PartsOfPciPath(std::string_view path);
 
 // Symmetric. Of a function and itself: kPix.
 PciPath PciPathBetween(const PciPlace& a, const PciPlace& b);

@@ -29,7 +29,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/node/topology/accelerators.h"
+#include "netns/sys/accelerators.h"
 #include "netns/base/files.h"
 #include "netns/sys/pci_address.h"
 

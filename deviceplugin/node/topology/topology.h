@@ -16,7 +16,7 @@
 
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/topology/accelerator_ids.h"
-#include "deviceplugin/node/topology/accelerators.h"
+#include "netns/sys/accelerators.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/sys/pci_address.h"

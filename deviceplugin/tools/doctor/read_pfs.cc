@@ -6,7 +6,7 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/pf_memory.h"
-#include "deviceplugin/node/topology/accelerators.h"
+#include "netns/sys/accelerators.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"

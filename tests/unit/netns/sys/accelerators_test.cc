@@ -1,4 +1,4 @@
-#include "deviceplugin/node/topology/accelerators.h"
+#include "netns/sys/accelerators.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "cni/nccl/processors.h"
+#include "cni/nccl/hardware.h"
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -56,6 +56,38 @@ std::int64_t NumberIn(const Fields& fields, const std::string& name) {
   return found == fields.end() ? 0 : ParseInt(found->second).value_or(0);
 }
 
+// PCI Express Base Specification, section 7.5.3.6: the widths that a link can have.
+constexpr int kWidest = 32;
+
+// pci_speed_string() of the kernel (drivers/pci/probe.c): "32.0 GT/s PCIe"; before Linux 5.7
+// "32 GT/s"; "Unknown".
+int GenerationOf(std::string_view text) {
+  constexpr std::array<std::string_view, 6> kSpeeds = {"2.5", "5", "8", "16", "32", "64"};
+  std::string_view number = text.substr(0, text.find(' '));
+  if (number.ends_with(".0")) number.remove_suffix(2);
+  const auto found = std::find(kSpeeds.begin(), kSpeeds.end(), number);
+  return found == kSpeeds.end() ? 0 : static_cast<int>(found - kSpeeds.begin()) + 1;
+}
+
+// Of two that may be unknown.
+int Lesser(int a, int b) {
+  if (a == 0 || b == 0) return std::max(a, b);
+  return std::min(a, b);
+}
+
+Result<PcieLink> ReadEnd(const std::string& directory) {
+  PcieLink end;
+  if (const auto speed = RH_TRY(ReadAttribute(directory + "/max_link_speed")); speed) {
+    end.generation = GenerationOf(*speed);
+  }
+  if (const auto width = RH_TRY(ReadAttribute(directory + "/max_link_width")); width) {
+    // 255 is the kernel's word for unknown.
+    const auto lanes = ParseInt(*width);
+    if (lanes && *lanes > 0 && *lanes <= kWidest) end.width = static_cast<int>(*lanes);
+  }
+  return end;
+}
+
 }  // namespace
 
 Result<std::vector<std::pair<std::string, std::string>>> ProcessorAttributes(const Root& root) {
@@ -88,6 +120,12 @@ Result<std::string> NodeAffinity(const Root& root, int numa_node) {
   while (mask.size() > kMostTopologyValue && mask.starts_with(kNone)) mask.erase(0, kNone.size());
   if (mask.size() > kMostTopologyValue) mask.clear();
   return mask;
+}
+
+Result<PcieLink> ReadPcieLink(const Root& root, const std::string& path) {
+  const PcieLink own = RH_TRY(ReadEnd(root.Path(path)));
+  const PcieLink above = RH_TRY(ReadEnd(root.Path(path.substr(0, path.rfind('/')))));
+  return PcieLink{Lesser(own.generation, above.generation), Lesser(own.width, above.width)};
 }
 
 }  // namespace railhead

@@ -57,4 +57,9 @@ struct Accelerator {
 Result<std::vector<Accelerator>> ListAccelerators(const Root& root, const std::vector<AcceleratorKind>& kinds,
                                                   const std::set<PciAddress>& others = {});
 
+// Those that one of `drivers` has ("nvidia"), VFs too: a look at a few functions instead of all.
+Result<std::vector<Accelerator>> ListDrivenAccelerators(const Root& root,
+                                                        const std::vector<AcceleratorKind>& kinds,
+                                                        const std::vector<std::string>& drivers);
+
 }  // namespace railhead

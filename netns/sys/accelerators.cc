@@ -1,4 +1,4 @@
-#include "deviceplugin/node/topology/accelerators.h"
+#include "netns/sys/accelerators.h"
 
 #include <algorithm>
 #include <array>
@@ -45,6 +45,40 @@ Result<bool> MayBeOne(const Root& root, const PciAddress& address,
                      [&](const AcceleratorKind& kind) { return kind.class_code == class_code; });
 }
 
+// Those among the functions that `directory` lists.
+Result<std::vector<PciDevice>> ListIn(const Root& root, const std::string& directory,
+                                      const std::vector<AcceleratorKind>& kinds,
+                                      const std::set<PciAddress>& others) {
+  std::vector<PciDevice> found;
+  const auto names = RH_TRY_WRAP(ListDirectory(root.Path(directory)), "looking for accelerators");
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    const auto address = PciAddress::Parse(name);
+    if (!address || others.contains(*address) || !RH_TRY(MayBeOne(root, *address, kinds))) continue;
+    auto device = RH_TRY_WRAP(ReadPciFunction(root, *address), "looking for accelerators");
+    if (device &&
+        std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return Is(*device, kind); }))
+      found.push_back(*std::move(device));
+  }
+  return found;
+}
+
+std::vector<Accelerator> Sorted(const std::vector<PciDevice>& devices) {
+  std::vector<Accelerator> accelerators;
+  accelerators.reserve(devices.size());
+  for (const PciDevice& device : devices) {
+    accelerators.push_back({.address = device.address,
+                            .vendor = device.vendor,
+                            .device = device.device,
+                            .class_code = static_cast<std::uint16_t>(device.class_code >> 8),
+                            .driver = device.driver.value_or(""),
+                            .numa_node = device.numa_node,
+                            .path = device.path});
+  }
+  std::sort(accelerators.begin(), accelerators.end(),
+            [](const Accelerator& a, const Accelerator& b) { return a.address < b.address; });
+  return accelerators;
+}
+
 }  // namespace
 
 std::optional<AcceleratorKind> AcceleratorKind::Parse(const std::string& text) {
@@ -65,27 +99,20 @@ std::vector<AcceleratorKind> DefaultAcceleratorKinds() {
 
 Result<std::vector<Accelerator>> ListAccelerators(const Root& root, const std::vector<AcceleratorKind>& kinds,
                                                   const std::set<PciAddress>& others) {
-  std::vector<Accelerator> accelerators;
-  const auto names = RH_TRY_WRAP(ListDirectory(root.Path(kDevices)), "looking for accelerators");
-  if (!names) return accelerators;
-  for (const std::string& name : *names) {
-    const auto address = PciAddress::Parse(name);
-    if (!address || others.contains(*address) || !RH_TRY(MayBeOne(root, *address, kinds))) continue;
-    auto device = RH_TRY_WRAP(FindPciDevice(root, *address), "looking for accelerators");
-    if (!device || device->is_vf) continue;
-    if (std::none_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return Is(*device, kind); }))
-      continue;
-    accelerators.push_back({.address = *address,
-                            .vendor = device->vendor,
-                            .device = device->device,
-                            .class_code = static_cast<std::uint16_t>(device->class_code >> 8),
-                            .driver = device->driver.value_or(""),
-                            .numa_node = device->numa_node,
-                            .path = std::move(device->path)});
+  auto all = RH_TRY(ListIn(root, kDevices, kinds, others));
+  std::erase_if(all, [](const PciDevice& device) { return device.is_vf; });
+  return Sorted(all);
+}
+
+Result<std::vector<Accelerator>> ListDrivenAccelerators(const Root& root,
+                                                        const std::vector<AcceleratorKind>& kinds,
+                                                        const std::vector<std::string>& drivers) {
+  std::vector<PciDevice> all;
+  for (const std::string& driver : drivers) {
+    for (PciDevice& device : RH_TRY(ListIn(root, "/sys/bus/pci/drivers/" + driver, kinds, {})))
+      all.push_back(std::move(device));
   }
-  std::sort(accelerators.begin(), accelerators.end(),
-            [](const Accelerator& a, const Accelerator& b) { return a.address < b.address; });
-  return accelerators;
+  return Sorted(all);
 }
 
 }  // namespace railhead
