@@ -1,8 +1,8 @@
 """What Prometheus would have of the pages in scrape/, had it asked for them each half a minute of the last half an hour.
 
-A file is a page as a node's railheadd answers it, NODE.metrics.txt or NODE.nics.txt: the first a real one with other figures, the second
-composed, since it takes NICs with RDMA. It is the latest scrape; counters came to
-it evenly from half of what it says. Labels of the target are those that manifests/components/monitoring gives.
+A page is gpu-001's as its railheadd answers it, /metrics a real one with other figures, /metrics/nics composed, since it takes NICs
+with RDMA. gpu-002 has the same but for its names and gpu-002.changes.txt; there "-" means that the series is missing. Each is the latest
+scrape; counters came to it evenly from half of what it says. Labels of the target are those that manifests/components/monitoring gives.
 """
 import pathlib
 import re
@@ -12,11 +12,30 @@ PAGES = {'metrics': '/metrics', 'nics': '/metrics/nics'}
 COUNTER = re.compile(r'_(total|bucket|sum|count)$')
 
 
+SCRAPE = pathlib.Path(__file__).parent / 'scrape'
+RENAMED = (('llm-worker-0', 'llm-worker-1'), ('llm-0', 'llm-1'), ('Ethernet1"', 'Ethernet5"'), ('peer="gpu-002"', 'peer="gpu-001"'))
+
+
+def changed(text, changes):
+    """gpu-002's page: gpu-001's under other names, with what differs."""
+    for ours, theirs in RENAMED:
+        text = text.replace(ours, theirs)
+    for line in text.splitlines():
+        series, _, value = line.rpartition(' ')
+        value = changes.get(series, value)
+        if value != '-':
+            yield f'{series} {value}'
+        if line.startswith('# TYPE '):
+            yield from (f'{new} {value}' for new, value in changes.items() if new.startswith(line.split()[2] + '{') and new not in text)
+
+
 def pages():
     """Node, page, text."""
-    for path in sorted((pathlib.Path(__file__).parent / 'scrape').glob('*.txt')):
-        node, page, _ = path.name.split('.')
-        yield node, page, path.read_text(encoding='utf-8')
+    changes = dict(line.rsplit(' ', 1) for line in (SCRAPE / 'gpu-002.changes.txt').read_text(encoding='utf-8').splitlines())
+    for page in PAGES:
+        text = (SCRAPE / f'gpu-001.{page}.txt').read_text(encoding='utf-8')
+        yield 'gpu-001', page, text
+        yield 'gpu-002', page, '\n'.join(changed(text, changes)) + '\n'
 
 
 def samples_of(text):
