@@ -19,7 +19,7 @@
 #include "bench/samples.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/plugin/plugin.h"
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

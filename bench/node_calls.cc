@@ -7,7 +7,7 @@
 #include <tuple>
 
 #include "bench/node.h"
-#include "deviceplugin/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
 
 namespace railhead::bench {
 namespace {

@@ -10,7 +10,7 @@
 #include "bench/node.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/daemon/railheadd.h"
-#include "deviceplugin/services/nic_metrics/counter_source.h"
+#include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "netns/base/node.h"
 #include "netns/linux_kernel.h"

@@ -10,11 +10,9 @@
 #include "netns/nl/netlink_rdma.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/ns/netns.h"
-#include "netns/ns/run_in.h"
 #include "netns/ns/sysctl.h"
 #include "netns/packet/announce.h"
 #include "netns/sys/pci.h"
-#include "netns/sys/pci_address.h"
 
 namespace railhead {
 namespace {

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "cni/attachment/attach_plan.h"
 #include "cni/attachment/devices.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/bind_protocol.h"
@@ -23,9 +24,9 @@
 #include "cni/state/paths.h"
 #include "cni/state/tenants.h"
 #include "netns/base/addresses.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 #include "netns/packet/conflict.h"
 
@@ -107,5 +108,17 @@ ConflictVerdict JudgeConflicts(const std::vector<AddressConflict>& found,
 // else what the daemon says.
 
 Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
+
+// Whose MAC address it is that a network asks for.
+//
+// A pod with the MAC of somebody else on its rail takes his traffic: switches learn from what they see.
+// Refused are the MACs of this node (all its interfaces, the VFs of its PFs), of the fabric's probing
+// stations, those that routers share (VRRP, HSRP, GLBP), and that of whoever answers for the rail's gateway,
+// as far as the host and railheadd know it. Where they do not, ADD has to see the gateway answer with another
+// MAC. What pods believe says nothing: they can write what they like into their neighbour tables. Errors:
+// kConflict with the owner. Threads: reads files, asks the host's rtnetlink.
+
+// Of all links of the plan that are given a MAC. Says in the plan whether the gateways have to be met.
+Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, AttachPlan& plan);
 
 }  // namespace railhead

@@ -34,7 +34,7 @@ class Attachment {
   Result<void> ConfigureLinks();
   Result<void> BringUp();
   Result<void> AwaitCarrier(Deadline deadline);
-  // kConflict when someone else uses one of the addresses (rivals.h); in_use() has them all then.
+  // kConflict when someone else uses one of the addresses; in_use() has them all then.
   Result<void> RefuseConflicts();
   [[nodiscard]] const std::vector<IpAddress>& in_use() const { return in_use_; }
   [[nodiscard]] const std::vector<IpAddress>& confirmed_in_use() const { return confirmed_in_use_; }

@@ -5,9 +5,9 @@
 #include <set>
 #include <tuple>
 
-#include "cni/attachment/device_use.h"
+#include "cni/attachment/acquire.h"
 #include "cni/attachment/devices.h"
-#include "cni/attachment/mac_owners.h"
+#include "cni/attachment/reset.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/displaced_names.h"
 #include "netns/base/text.h"

@@ -36,7 +36,7 @@ Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPl
                                        const std::vector<int>& locks, JournalEntry& entry);
 
 // Has the DEL of these calls say which of their addresses others use, for the IPAM plugin to keep
-// out of use; `confirmed` (rivals.h) for longer. Only railhead-ipam is told: true then.
+// out of use; `confirmed` for longer. Only railhead-ipam is told: true then.
 bool TellInUse(const std::vector<IpAddress>& addresses, const std::vector<IpAddress>& confirmed,
                JournalEntry& entry);
 

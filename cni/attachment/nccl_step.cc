@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "cni/attachment/rdma.h"
-#include "cni/nccl/nccl_conf.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/nccl/nccl_path.h"
 #include "cni/nccl/stack_files.h"
@@ -17,8 +16,8 @@
 #include "cni/state/allocation.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
 

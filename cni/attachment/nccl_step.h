@@ -10,9 +10,9 @@
 #include "cni/attachment/pod_network.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/state/journal.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 
 namespace railhead {

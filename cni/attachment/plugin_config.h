@@ -15,7 +15,7 @@
 #include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
 #include "cni/protocol/plugin.h"
-#include "cni/state/link_tuning.h"
+#include "cni/state/journal.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/nl/link.h"

@@ -5,10 +5,10 @@
 #include <thread>
 
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/poll_pause.h"
+#include "netns/base/state_folder.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead {

@@ -17,17 +17,18 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/pod_network.h"
-#include "cni/fabric/policy.h"
+#include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
 #include "netns/base/files.h"
 #include "netns/base/poll_pause.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 
@@ -86,7 +87,7 @@ Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const
 //
 // The namespace of the pod is the tenant. A device of another tenant, or one on which something of the last
 // pod may be left, is made anew (reset.h). One that cannot be made anew is refused while somebody uses it
-// (device_use.h). The fabric's `policy.reset` says `always` or `never`
+//. The fabric's `policy.reset` says `always` or `never`
 // instead.
 //
 // A device of the same tenant costs the reading of its record and no question to the kernel.
@@ -98,5 +99,23 @@ Result<bool> MakeReadyFor(const Root& root, Kernel& kernel, const Journal& journ
 
 // Before the first change to the devices.
 Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& plan);
+
+// Who still uses a device that is at home: what processes of an earlier pod can keep.
+//
+// Threads: as Kernel. Errors: kBusy names the device, and the process or interface that uses it; kPermission:
+// /proc does not show to us what some process has open.
+
+// That nobody has a node open which leads to the device: its VFIO group, its UIO or uverbs device.
+Result<void> RequireNodesClosed(const Root& root, const std::string& device);
+
+// That no process has resources of these RDMA devices of it.
+Result<void> RequireRdmaUnused(const Root& root, Kernel& kernel, const std::string& device,
+                               const std::vector<std::string>& rdma_devices);
+
+// Both, and that nothing is stacked on it in another namespace: those of processes, of attachments, and those
+// with a name. A namespace that only a descriptor keeps is not found. `on_host`: nullopt, it has no
+// interface.
+Result<void> RequireUnused(const Root& root, Kernel& kernel, const Journal& journal, const PciDevice& device,
+                           const std::optional<Link>& on_host);
 
 }  // namespace railhead

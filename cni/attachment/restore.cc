@@ -2,9 +2,9 @@
 
 #include <thread>
 
-#include "cni/attachment/device_settings.h"
-#include "cni/attachment/host_names.h"
+#include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
+#include "cni/attachment/release.h"
 #include "cni/attachment/reset.h"
 #include "cni/attachment/routing.h"
 #include "cni/state/tenants.h"

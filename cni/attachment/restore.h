@@ -5,7 +5,7 @@
 // first and does only what is still to be done, so it can be interrupted and run
 // again at any point. What the pod has stacked on a device (a VLAN, a macvlan) is removed
 // with it; only one in a third namespace cannot be seen, and goes with that. Afterwards names, MAC, MTU,
-// administrative state, tuning, the settings that go with a device (device_settings.h) and the VF settings
+// administrative state, tuning, the settings that go with a device and the VF settings
 // that ADD changed are as the entry says they were. Settings that cannot be put back go with the driver,
 // which is bound anew then. (Only a name that someone else on the host has taken meanwhile becomes another:
 // rh and the address.)

@@ -12,7 +12,6 @@
 
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/routing.h"
-#include "cni/nccl/nccl_conf.h"
 #include "cni/nccl/nccl_config.h"
 #include "cni/nccl/stack_files.h"
 #include "cni/state/cdi_spec.h"

@@ -1,4 +1,4 @@
-// Whose call it is, and what it may do: CNI_ARGS and the policy of the node's fabric (cni/fabric/policy.h).
+// Whose call it is, and what it may do: CNI_ARGS and the policy of the node's fabric (cni/fabric/fabric.h).
 //
 // A call is a pod's where the runtime names one (K8S_POD_NAME or K8S_POD_UID). Any other is root's own:
 // podman, cnitool. It may set every key, name every device and every file. A node without a fabric has no
@@ -12,7 +12,7 @@
 #include <string>
 
 #include "cni/fabric/fabric.h"
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 

@@ -1,5 +1,7 @@
 #include "cni/fabric/fabric.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -96,6 +98,31 @@ MacAddress StationMac(const std::string& node, const std::string& rail) {
   }
   mac.bytes[0] = static_cast<std::uint8_t>((mac.bytes[0] & 0xfcU) | 0x02U);
   return mac;
+}
+
+namespace {
+
+bool Matches(const std::vector<std::string>& patterns, const std::string& text) {
+  return patterns.empty() || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+           return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
+         });
+}
+
+}  // namespace
+
+NetworkPermissions PermissionsFor(const NetworkPolicy& policy, const std::string& network,
+                                  const std::string& pod_namespace) {
+  NetworkPermissions may;
+  for (const NetworkRule& rule : policy.rules) {
+    if (!Matches(rule.networks, network) || !Matches(rule.namespaces, pod_namespace)) continue;
+    may.any_device = may.any_device || rule.any_device;
+    may.keys.insert(rule.keys.begin(), rule.keys.end());
+    may.ipam_types.insert(rule.ipam_types.begin(), rule.ipam_types.end());
+    may.sysctls.insert(rule.sysctls.begin(), rule.sysctls.end());
+    may.fabric_paths.insert(rule.fabric_paths.begin(), rule.fabric_paths.end());
+    may.resolv_confs.insert(rule.resolv_confs.begin(), rule.resolv_confs.end());
+  }
+  return may;
 }
 
 }  // namespace railhead

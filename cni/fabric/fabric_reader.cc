@@ -1,6 +1,4 @@
 // The text of fabric.json -> Fabric.
-#include "cni/fabric/fabric_reader.h"
-
 #include <algorithm>
 #include <cctype>
 #include <nlohmann/json.hpp>
@@ -9,7 +7,6 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "cni/fabric/rail_fields.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 

@@ -1,5 +1,3 @@
-#include "cni/fabric/rail_fields.h"
-
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -10,6 +8,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "cni/fabric/fabric.h"
 
 namespace railhead {
 namespace {

@@ -1,5 +1,3 @@
-#include "cni/nccl/hardware.h"
-
 #include <fcntl.h>
 #include <unistd.h>
 

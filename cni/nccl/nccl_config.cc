@@ -3,11 +3,17 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <initializer_list>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 
@@ -77,6 +83,177 @@ Result<void> ClearDeviceHandoff(const Root& root, const std::string& bdf) {
   (void)RemoveEmptyDirectory(DeviceHandoffPath(root, bdf));
   if (!Exists(DeviceHandoffPath(root, bdf))) return {};
   return WriteInPlace(DeviceHandoffPath(root, bdf), "");
+}
+
+namespace {
+
+constexpr std::size_t kMaxValue = 1022;
+// NCCL_IB_GID_INDEX where NCCL is to search.
+constexpr const char* kSearches = "-1";
+
+class Lines {
+ public:
+  explicit Lines(const std::vector<HandoffLine>& env) : env_(env) {}
+
+  // What the fabric has a line of its own for is left to that.
+  void Add(std::string name, std::string value) {
+    const auto same = [&](const HandoffLine& line) { return line.first == name; };
+    if (std::none_of(env_.begin(), env_.end(), same)) lines_.emplace_back(std::move(name), std::move(value));
+  }
+  void Add(std::string name, std::optional<int> value) {
+    if (value) Add(std::move(name), std::to_string(*value));
+  }
+  [[nodiscard]] std::vector<HandoffLine> All() const {
+    std::vector<HandoffLine> all = lines_;
+    all.insert(all.end(), env_.begin(), env_.end());
+    return all;
+  }
+
+ private:
+  const std::vector<HandoffLine>& env_;
+  std::vector<HandoffLine> lines_;
+};
+
+void AddGids(const GidSelection& gids, Lines& lines) {
+  if (const int* index = std::get_if<int>(&gids)) {
+    lines.Add("NCCL_IB_GID_INDEX", std::to_string(*index));
+    return;
+  }
+  const auto& search = std::get<GidSearch>(gids);
+  // Said though it is the default: the image's own file may have an index.
+  lines.Add("NCCL_IB_GID_INDEX", kSearches);
+  lines.Add("NCCL_IB_ADDR_FAMILY", FamilyName(search));
+  lines.Add("NCCL_IB_ADDR_RANGE", search.range.ToString());
+  lines.Add("NCCL_IB_ROCE_VERSION_NUM", "2");
+}
+
+void AddNics(const Handoff& handoff, Lines& lines) {
+  std::vector<std::string> names;
+  names.reserve(handoff.nics.size());
+  for (const auto& nic : handoff.nics) names.push_back(nic.rdma_device);
+  lines.Add("NCCL_IB_HCA", "=" + Join(names, ","));
+  AddGids(handoff.gids, lines);
+  lines.Add("NCCL_IB_TC", SharedValue(handoff.nics, &HandoffNic::traffic_class));
+  lines.Add("NCCL_IB_SL", SharedValue(handoff.nics, &HandoffNic::service_level));
+  for (const auto& [name, value] : handoff.paths) lines.Add(name, value);
+}
+
+}  // namespace
+
+Result<std::string> NcclConf(const Handoff& handoff) {
+  Lines lines(handoff.env);
+  if (!handoff.nics.empty()) AddNics(handoff, lines);
+  if (!handoff.socket_ifname.empty()) lines.Add("NCCL_SOCKET_IFNAME", "=" + handoff.socket_ifname);
+  std::string text;
+  for (const auto& [name, value] : lines.All()) {
+    if (value.size() > kMaxValue) {
+      return Fail(ErrorCode::kInvalid,
+                  name + " is longer than NCCL reads (" + std::to_string(kMaxValue) + " bytes)");
+    }
+    text.append(name).append("=").append(value).append("\n");
+  }
+  return text;
+}
+
+std::optional<std::string> ValueIn(const std::string& conf, const std::string& variable) {
+  for (const auto& line : Split(conf, '\n')) {
+    if (!line.starts_with(variable + "=")) continue;
+    const std::string value = line.substr(variable.size() + 1);
+    return value.starts_with("=") ? value.substr(1) : value;
+  }
+  return std::nullopt;
+}
+
+std::optional<GidSelection> GidsIn(const std::string& conf) {
+  const auto index = ValueIn(conf, "NCCL_IB_GID_INDEX");
+  if (!index) return std::nullopt;
+  if (*index != kSearches) {
+    const auto number = ParseInt(*index);
+    return number ? std::optional<GidSelection>(static_cast<int>(*number)) : std::nullopt;
+  }
+  const auto range = IpPrefix::Parse(ValueIn(conf, "NCCL_IB_ADDR_RANGE").value_or(""));
+  return range ? std::optional<GidSelection>(GidSearch{*range}) : std::nullopt;
+}
+
+namespace {
+
+// A slot as NCCL sees it; an empty one is the GID of zeros.
+struct Slot {
+  IpAddress address = *IpAddress::Parse("::");
+  std::optional<GidType> type;
+
+  // fe80::/64 and no more: an IPv4 address of 169.254.0.0/16 is one as any other to NCCL.
+  [[nodiscard]] bool IsValid() const {
+    static const IpPrefix link_local = *IpPrefix::Parse("fe80::/64");
+    return !address.IsUnspecified() && !link_local.Contains(address);
+  }
+};
+
+std::vector<Slot> SlotsOf(const std::vector<GidEntry>& table) {
+  std::vector<Slot> slots(1);
+  for (const GidEntry& entry : table) {
+    const auto index = static_cast<std::size_t>(entry.index);
+    if (slots.size() <= index) slots.resize(index + 1);
+    slots[index] = {AddressOfGid(entry.gid), entry.type};
+  }
+  return slots;
+}
+
+// The smallest prefix that has all of them; nullopt: of several families.
+std::optional<IpPrefix> Cover(const std::vector<HandoffNic>& nics) {
+  IpPrefix cover = IpPrefix::Host(nics.front().address);
+  for (const HandoffNic& nic : nics) {
+    if (nic.address.Family() != cover.address.Family()) return std::nullopt;
+    while (!cover.Contains(nic.address)) cover = IpPrefix{cover.address, cover.length - 1}.Network();
+  }
+  return cover;
+}
+
+std::string IndexOf(const HandoffNic& nic) {
+  return nic.rdma_device + " " + std::to_string(nic.gid_index);
+}
+
+}  // namespace
+
+int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search) {
+  const std::vector<Slot> slots = SlotsOf(table);
+  const int wanted = search.range.address.Family();
+  std::size_t picked = 0;
+  for (std::size_t i = 1; i < slots.size(); ++i) {
+    const Slot& now = slots[picked];
+    const Slot& candidate = slots[i];
+    if (candidate.address.Family() != wanted || !search.range.Contains(candidate.address)) continue;
+    // Another family is left for the wanted one whatever its RoCE version.
+    const bool other_family = now.address.Family() != wanted;
+    const bool better = candidate.IsValid() && candidate.type == GidType::kRoceV2 &&
+                        (candidate.type != now.type || !now.IsValid());
+    if (other_family || better) picked = i;
+  }
+  return static_cast<int>(picked);
+}
+
+Result<GidSelection> SelectGids(const std::vector<HandoffNic>& nics, const GidTableReader& table_of) {
+  const int first = nics.front().gid_index;
+  const bool alike =
+      std::all_of(nics.begin(), nics.end(), [&](const HandoffNic& nic) { return nic.gid_index == first; });
+  if (alike) return first;
+  const auto cover = Cover(nics);
+  bool found = cover.has_value();
+  std::string indices;
+  std::string tables;
+  for (const HandoffNic& nic : nics) {
+    const auto table = RH_TRY(table_of(nic));
+    found = found && NcclPicks(table, {*cover}) == nic.gid_index;
+    indices += (indices.empty() ? "" : ", ") + IndexOf(nic);
+    tables += "\n" + nic.rdma_device + ", where " + nic.address.ToString() + " is meant:\n" + Describe(table);
+  }
+  if (found) return GidSearch{*cover};
+  return Fail(ErrorCode::kConflict, "the pod's NICs have different GID indices: " + indices,
+              "NCCL takes one index for all HCAs, and its own search would take another address" +
+                  std::string(cover ? " of " + cover->ToString() : ", for they are of both families") +
+                  ": look for further addresses on one of the NICs, or for devices of different RoCE "
+                  "capabilities in one pool. GID tables:" +
+                  tables);
 }
 
 }  // namespace railhead

@@ -27,7 +27,7 @@
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 

@@ -10,7 +10,6 @@
 #include <tuple>
 #include <utility>
 
-#include "cni/nccl/hardware.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/accelerators.h"

@@ -11,7 +11,6 @@
 #include "cni/plugin/plugin.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"

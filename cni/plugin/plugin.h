@@ -17,8 +17,8 @@
 
 #include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 
 namespace railhead {
@@ -33,7 +33,7 @@ class RailheadPlugin : public CniPlugin {
   Result<void> Gc(const CniRequest& request, const std::vector<ValidAttachment>& valid) override;
   Result<void> Status(const CniRequest& request) override;
 
-  // What a successful ADD has announced, which is to be repeated (repeat.h) after its
+  // What a successful ADD has announced, which is to be repeated after its
   // result was printed.
   [[nodiscard]] const std::optional<AttachmentKey>& announced() const { return announced_; }
 

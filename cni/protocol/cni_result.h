@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "netns/base/addresses.h"
-#include "netns/base/error.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 

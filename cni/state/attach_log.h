@@ -37,7 +37,7 @@ struct AttachTiming {
 void LogAttachTiming(const Root& root, const AttachTiming& timing);
 // Logs that a DEL binds a device's driver anew, and why. ReadAttachTimings() skips the line.
 void LogRebind(const Root& root, const AttachmentKey& key, const std::string& device, const std::string& why);
-// Appends a line, which ends with a newline, for other kinds of lines: rival_claims.h.
+// Appends a line, which ends with a newline, for other kinds of lines.
 void AppendToAttachLog(const Root& root, const std::string& line);
 // All that is there, the oldest first. What is no line of ours (one that was cut when the
 // disk was full, say) is passed over.

@@ -7,7 +7,7 @@
 
 #include "cni/protocol/cni_result.h"
 #include "netns/json/json_reader.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {

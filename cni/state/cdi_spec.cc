@@ -7,7 +7,7 @@
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 

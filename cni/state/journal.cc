@@ -8,7 +8,6 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/state/journal_json.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"

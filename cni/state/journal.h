@@ -24,9 +24,9 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
-#include "cni/state/link_tuning.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -35,6 +35,22 @@
 #include "netns/nl/route.h"
 
 namespace railhead {
+
+// What a configuration asks of an interface in the pod beyond addresses and
+// routes: the settings that plugins like `tuning` are chained for.
+// Threads: value.
+
+struct LinkTuning {
+  std::vector<std::string> alt_names;
+  std::optional<std::string> alias;
+  std::optional<int> tx_queue_len;
+  std::optional<bool> promiscuous;
+  std::optional<bool> all_multicast;
+  // By path below /proc/sys; in a configuration "IFNAME" stands for the interface.
+  std::vector<std::pair<std::string, std::string>> sysctls;
+
+  bool operator==(const LinkTuning&) const = default;
+};
 
 struct AttachmentKey {
   std::string network;
@@ -232,5 +248,18 @@ class Journal {
 
   Root root_;
 };
+
+// JournalEntry as text (internal to state and its tests).
+
+std::string FormatJournalEntry(const JournalEntry& entry);
+Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::string& what);
+
+// What can still be read of an entry that ParseJournalEntry() refuses: each device by itself.
+struct RecoveredEntry {
+  JournalEntry entry;                // its readable devices only; key by the file's path
+  std::set<std::string> unreadable;  // devices of which nothing but the address is known
+  std::vector<std::string> lost;     // what cannot be restored, and why, for people
+};
+RecoveredEntry RecoverJournalEntry(const std::string& text, const UnreadableEntry& file);
 
 }  // namespace railhead

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "cni/state/journal_json.h"
+#include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"

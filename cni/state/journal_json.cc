@@ -1,9 +1,8 @@
-#include "cni/state/journal_json.h"
-
 #include <algorithm>
 #include <climits>
 #include <nlohmann/json.hpp>
 
+#include "cni/state/journal.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead {

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"

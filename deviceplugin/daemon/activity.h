@@ -1,8 +1,8 @@
 // Activity: what the daemon has done so far, and what it offers now.
 //
-// The parts count into it, through the callbacks that daemon.cc gives them; metrics_page.h and
-// probes.h read. Nothing here is on the way of a call of kubelet's: those are counted in
-// kubelet/activity.h.
+// The parts count into it, through the callbacks that daemon.cc gives them; metrics_page.cc
+// and pages.h read. Nothing here is on the way of a call of kubelet's: those are counted in
+// deviceplugin/services/kubelet/advertisement.h.
 // Threads: thread-safe.
 #pragma once
 
@@ -22,7 +22,6 @@
 #include "cni/state/bind_protocol.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
-#include "deviceplugin/services/reconcile/drift_watch.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/metrics/exposition.h"
 #include "deviceplugin/support/worker/worker.h"

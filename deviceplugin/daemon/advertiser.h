@@ -1,10 +1,10 @@
 // Advertiser: keeps what kubelet is offered in step with the node and its configuration.
 //
 // VFs made or removed, drivers bound, PFs renamed, a configuration file replaced: it looks
-// again when something has happened (watch/node_events.h) and has settled for a moment, when
+// again when something has happened and has settled for a moment, when
 // it is asked to, and every `resync` in case that an event got lost, or every ten seconds while
 // the kernel tells no events. What a reset between two pods shows of a device for a moment
-// changes nothing (health/ongoing_resets.h). A configuration that is
+// changes nothing. A configuration that is
 // broken by then changes nothing: the last good one goes on, and the report says why. The
 // health of what is offered is looked at in between, by the clock of health/watch.h.
 //
@@ -26,7 +26,7 @@
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/watch.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
@@ -59,7 +59,7 @@ struct PlanChange {
 PlanChange Difference(const Plan& before, const Plan& now);
 
 // With the devices that `health` (nullptr: nothing is known) takes for unhealthy, and those that a
-// pod has under another name (`withheld`: pools/given_out.h); of pools with late binding, the slots.
+// pod has under another name (`withheld`); of pools with late binding, the slots.
 Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound,
               const std::set<std::string>& withheld);
 

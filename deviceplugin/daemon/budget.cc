@@ -5,10 +5,9 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/services/address_leasing/leasing_loop.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/rules.h"
-#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/node_status/rail_states.h"
 
 namespace railhead {
 namespace {

@@ -22,7 +22,7 @@
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/node_status/disruption_budget.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
-#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
 #include "deviceplugin/support/worker/worker.h"

@@ -1,5 +1,3 @@
-#include "deviceplugin/daemon/command_line.h"
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -9,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 
 namespace railhead {

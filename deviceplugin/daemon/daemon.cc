@@ -10,9 +10,8 @@
 #include <thread>
 #include <utility>
 
-#include "deviceplugin/daemon/metrics_page.h"
 #include "deviceplugin/daemon/pages.h"
-#include "deviceplugin/node/resources/grant.h"
+#include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
 #include "netns/base/text.h"

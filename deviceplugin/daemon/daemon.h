@@ -20,31 +20,34 @@
 #include <chrono>
 #include <csignal>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "deviceplugin/daemon/activity.h"
 #include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/daemon/budget.h"
-#include "deviceplugin/daemon/command_line.h"
 #include "deviceplugin/daemon/events_log.h"
 #include "deviceplugin/daemon/pages.h"
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/daemon/service.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
+#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/services/kubelet/advertisement.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
 #include "deviceplugin/services/kubelet/registrar.h"
-#include "deviceplugin/services/late_binding/admission_hints.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "deviceplugin/services/late_binding/binder.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/lldp/lldp_service.h"
 #include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "deviceplugin/services/node_status/node_status_service.h"
+#include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reachability/reach_watch.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
 #include "deviceplugin/services/reconcile/announcer.h"
-#include "deviceplugin/services/reconcile/drift_watch.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/log/log.h"
@@ -131,5 +134,25 @@ class Daemon {
   std::unique_ptr<LeasingLoop> leasing_;
   std::unique_ptr<Pages> pages_;  // last: they tell of all the others
 };
+
+// The page at /metrics: everything that railheadd counts, as docs/monitoring.md lists it.
+// Labels are resources, rules, kinds, outcomes, and rails with where they hang, of which a node has a few;
+// never a device, a pod or an error's text. Those are on a page of their own:
+// deviceplugin/services/nic_metrics/nic_page.h. Threads: thread-safe, as what it reads is.
+
+struct MetricsSources {
+  Root root;
+  const Activity* activity;
+  std::vector<std::shared_ptr<const ResourceActivity>> resources;
+  std::vector<DeviceHealth> health;
+  const LeasingLoop* leasing = nullptr;  // null: addresses are not leased
+  AttachCounts* attaches = nullptr;
+  LeafReport leaves;
+  ReachReport reach;
+  const Isolation* isolation = nullptr;
+  const Budget* budget = nullptr;
+};
+
+std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format);
 
 }  // namespace railhead

@@ -14,7 +14,6 @@
 #include "deviceplugin/daemon/advertiser.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/kubelet/registrar.h"
-#include "deviceplugin/services/reconcile/drift_watch.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"

@@ -1,5 +1,3 @@
-#include "deviceplugin/daemon/metrics_page.h"
-
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +6,7 @@
 #include <utility>
 
 #include "cni/state/paths.h"
+#include "deviceplugin/daemon/daemon.h"
 #include "deviceplugin/services/lldp/lldp_service.h"
 #include "deviceplugin/services/reachability/reachability_service.h"
 #include "deviceplugin/support/metrics/exposition.h"

@@ -52,7 +52,7 @@ class Pages {
 // Whether railheadd is alive and whether it is ready, for /healthz, /readyz and the service
 // manager.
 //
-//   alive   every part has been heard of within the time that it gave itself (heartbeat.h)
+//   alive   every part has been heard of within the time that it gave itself
 //   ready   every resource is registered with kubelet, or left to a newer railheadd. That
 //           the configuration was good once is given: without, there is no daemon.
 //

@@ -1,8 +1,8 @@
-#include "ipam/lease/claims.h"
-
 #include <algorithm>
 #include <utility>
 #include <vector>
+
+#include "ipam/lease/leaser.h"
 
 namespace railhead {
 namespace {

@@ -1,9 +1,8 @@
-#include "ipam/lease/node_book.h"
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
+#include "ipam/lease/context.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/store.h"
 

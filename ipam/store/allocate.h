@@ -7,11 +7,14 @@
 // caller aborts the transaction. Threads: none.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "ipam/store/address_record.h"
 #include "ipam/store/ledger.h"
+#include "ipam/store/lmdb.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -50,5 +53,20 @@ Result<std::vector<AddressRecord>> ReleaseEarlierBoots(const Root& root);
 // Releases what the attachment `owner` (ifname: CNI_IFNAME) and its links hold, as
 // DEL does; how many.
 Result<std::size_t> ReleaseOwner(const Root& root, const AddressOwner& owner);
+
+// Why an address is not given: the errors of the address store, with who has it, since when, and
+// what to do.
+// Threads: pure functions, but for reading within the caller's transaction.
+
+struct AddressPool;
+
+std::uint64_t Milliseconds(std::chrono::seconds time);
+
+// kBusy
+Error HeldByAnother(const AddressRecord& held);
+// kBusy; `resting` may be in quarantine.
+Error StillResting(const AddressRecord& resting, std::uint64_t left_ms);
+// kExhausted: how many are held, resting, and until when. Walks over what rests.
+Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std::uint64_t store_ms);
 
 }  // namespace railhead

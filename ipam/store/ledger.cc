@@ -4,8 +4,8 @@
 #include <deque>
 #include <utility>
 
-#include "ipam/store/policy.h"
-#include "ipam/store/refusal.h"
+#include "ipam/store/allocate.h"
+#include "ipam/store/range.h"
 #include "ipam/store/store.h"
 
 namespace railhead {

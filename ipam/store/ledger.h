@@ -18,7 +18,7 @@
 #include "ipam/store/address_record.h"
 #include "ipam/store/events.h"
 #include "ipam/store/lmdb.h"
-#include "ipam/store/policy.h"
+#include "ipam/store/range.h"
 #include "netns/base/result.h"
 
 namespace railhead {
@@ -66,7 +66,7 @@ class AddressLedger {
   // free -> held, the next one of the order; nullopt when nothing is free.
   Result<std::optional<AddressRecord>> HoldNext(const AddressPool& pool, const AddressOwner& owner);
   // free -> held for all of the claims, each of the first of its pools, with the same host part;
-  // nullopt, and nothing has changed, when no such addresses are found (ipam/store/policy.h).
+  // nullopt, and nothing has changed, when no such addresses are found (ipam/store/range.h).
   Result<std::optional<std::vector<AddressRecord>>> HoldAligned(const std::vector<const OwnerClaim*>& claims);
   // resting -> held, before its rest is over: that which has rested longest, if it has rested
   // for the pool's `min_rest`; nullopt: none has.

@@ -6,8 +6,6 @@
 #include <cerrno>
 #include <utility>
 
-#include "ipam/store/lmdb_walk.h"
-
 namespace railhead {
 namespace {
 

@@ -12,7 +12,7 @@
 // LMDB counts pages at the end of the file that it never wrote. So each commit extends the file to
 // all that it counts, and a file is opened without a look at its pages. A shorter file is of an older
 // version, or the power failed between a commit and the extension: Open() then walks it once
-// (ipam/store/lmdb_walk.h) and refuses it when a page that is in use is missing.
+// (ipam/store/lmdb.h) and refuses it when a page that is in use is missing.
 // Ownership: an LmdbTxn must end before its LmdbEnv. Results are copies.
 // Errors: kIo for a damaged or foreign file, with what to do; kExhausted for a
 // full disk or map; otherwise by errno.
@@ -110,5 +110,21 @@ class LmdbTxn {
   Handle txn_;
   MDB_dbi table_ = 0;
 };
+
+// Whether an LMDB file has every page that its newest transaction uses.
+//
+// The size of the file does not tell. LMDB counts a page that a transaction takes from the end of
+// the file and frees again, and never writes it (mdb.c: mdb_page_flush() skips P_LOOSE; "the file
+// may be shorter if the freeDB lists the final pages"). The walk reads by pread(): a page that is
+// missing is an error here, and a SIGBUS in LMDB's map.
+//
+// It starts at the newer of the two meta pages, as LMDB does. It reads the free list's tree, the main
+// tree and the trees of named databases whole. It checks page numbers, kinds of pages, the bounds of
+// nodes, overflow pages, that no page is used twice or used and free, and the totals of each tree.
+// Format: version 1, that of LMDB 0.9, in the machine's byte order. Duplicate keys (MDB_DUPSORT) are
+// refused: the store has none.
+// Errors: kIo with the page and what is wrong with it. Threads: none; reads only.
+
+Result<void> WalkLmdbFile(int fd);
 
 }  // namespace railhead

@@ -1,5 +1,3 @@
-#include "ipam/store/lmdb_walk.h"
-
 #include <lmdb.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +9,8 @@
 #include <cstring>
 #include <string>
 #include <vector>
+
+#include "ipam/store/lmdb.h"
 
 namespace railhead {
 namespace {

@@ -111,7 +111,7 @@ std::string_view NameOf(BlockState state) {
 }
 
 std::uint64_t NodeLease::StoodStillMs(const ClockReading& now) const {
-  // A fence is at most half of reclaim_ms (settings.cc): with a quarter more, blocks are still this node's.
+  // A fence is at most half of reclaim_ms: with a quarter more, blocks are still this node's.
   constexpr std::int64_t kPart = 4;
   if (reclaim_ms == 0 || renewed_wall_seconds == 0 || boot_id != now.boot_id) return 0;
   const std::int64_t wall_ms = (now.wall_seconds - renewed_wall_seconds) * 1000;

@@ -6,7 +6,7 @@
 // transaction: killed anywhere, it has happened or not.
 //
 // An address is free, held, in quarantine, or resting: released less than the pool's rest time
-// ago. Order: see ipam/store/policy.h. Only a pool that has no other address gives one that
+// ago. Order: see ipam/store/range.h. Only a pool that has no other address gives one that
 // still rests: that which has rested longest, once its `min_rest` has passed; it is counted and
 // told as an event.
 // Errors: kExhausted with the numbers of the pool; kTimeout when the lock is
@@ -28,9 +28,9 @@
 #include "ipam/store/events.h"
 #include "ipam/store/lmdb.h"
 #include "ipam/store/range.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/state_folder.h"
 
 namespace railhead {
 
@@ -42,7 +42,7 @@ Result<ClockReading> ReadClocks(const Root& root);
 using ClockSource = std::function<Result<ClockReading>()>;
 
 struct AddressPool {
-  std::string name;  // as in record.h: the subnet
+  std::string name;  // the subnet
   RangeSet ranges;
   std::chrono::seconds rest{0};
   // An address that has rested for so long is given when there is no other; nullopt: never.
@@ -55,7 +55,7 @@ struct OwnerClaim {
   AddressOwner owner;
   std::vector<AddressPool> pools;   // never empty: the first that has an address gives it
   std::optional<IpAddress> wanted;  // this address or none; in one of the pools' ranges
-  // With the same host part as the others that say so, where possible (ipam/store/policy.h).
+  // With the same host part as the others that say so, where possible (ipam/store/range.h).
   bool aligned = false;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <streambuf>
 #include <utility>
 
 #include "netns/base/text.h"
@@ -326,6 +327,60 @@ std::vector<Error> JsonReader::errors() const {
   errors.reserve(state_->wrong.size());
   for (const auto& wrong : state_->wrong) errors.push_back(wrong.error);
   return errors;
+}
+
+namespace {
+
+using Traits = std::istream::traits_type;
+
+bool IsBetweenObjects(char c) {
+  return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+// Whether the object is whole with each of its characters.
+class ObjectEnd {
+ public:
+  bool Ends(char c) {
+    if (escaped_) {
+      escaped_ = false;
+    } else if (quoted_) {
+      escaped_ = c == '\\';
+      quoted_ = c != '"';
+    } else if (c == '"') {
+      quoted_ = true;
+    } else if (c == '{') {
+      ++depth_;
+    } else if (c == '}') {
+      --depth_;
+    } else if (depth_ == 0) {
+      return c == '\n';
+    }
+    return depth_ == 0 && c == '}' && !quoted_;
+  }
+
+ private:
+  int depth_ = 0;
+  bool quoted_ = false;
+  bool escaped_ = false;
+};
+
+}  // namespace
+
+Result<std::string> JsonObjects::Next() {
+  std::streambuf* const buffer = in_.rdbuf();
+  std::string text;
+  ObjectEnd end;
+  for (auto next = buffer->sbumpc(); next != Traits::eof(); next = buffer->sbumpc()) {
+    const char c = Traits::to_char_type(next);
+    if (text.empty() && IsBetweenObjects(c)) continue;
+    text += c;
+    if (end.Ends(c)) break;
+    if (text.size() > largest_)
+      return Fail(ErrorCode::kMalformed,
+                  what_ + ": an object of more than " + std::to_string(largest_ >> 20U) + " MiB");
+  }
+  if (!text.empty()) ++count_;
+  return text;
 }
 
 }  // namespace railhead

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "netns/base/result.h"
+#include "netns/nl/socket.h"
 #include "netns/ns/netns.h"
 
 namespace railhead {
@@ -96,3 +97,17 @@ class RdmaCounters {
 };
 
 }  // namespace railhead
+
+namespace railhead::nl {
+
+// Counters: bytes only. Internal to netns/nl. Sources: netns/nl/counters.h.
+// Threads: pure functions. Parsers take any bytes.
+
+Message GetTrafficMessage(const std::string& netdev, bool with_vfs);
+// nullopt when it is no RTM_NEWLINK with counters.
+std::optional<PfTraffic> ParseTraffic(const Received& received);
+
+Message GetRdmaCountersMessage(std::uint32_t device_index, std::uint32_t port);
+NamedCounters ParseRdmaCounters(const Received& received);
+
+}  // namespace railhead::nl

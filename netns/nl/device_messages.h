@@ -11,9 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "netns/base/error.h"
+#include "netns/base/result.h"
 #include "netns/nl/device_state.h"
-#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::nl {

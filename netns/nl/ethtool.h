@@ -17,7 +17,6 @@
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 #include "netns/nl/device_state.h"
-#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::nl {

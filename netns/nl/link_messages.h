@@ -8,7 +8,6 @@
 #include <string>
 
 #include "netns/nl/link.h"
-#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::nl {

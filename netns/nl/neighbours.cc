@@ -14,8 +14,7 @@
 #include <vector>
 
 #include "netns/base/unique_fd.h"
-#include "netns/nl/address_messages.h"
-#include "netns/nl/message.h"
+#include "netns/nl/route_messages.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::nl {

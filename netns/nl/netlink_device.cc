@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "netns/base/text.h"
-#include "netns/nl/dcb_messages.h"
+#include "netns/nl/dcb.h"
 #include "netns/nl/device_messages.h"
 #include "netns/nl/ethtool.h"
 #include "netns/nl/socket.h"

@@ -10,7 +10,6 @@
 #include <initializer_list>
 #include <utility>
 
-#include "netns/nl/address_messages.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/neighbours.h"
 #include "netns/nl/route_messages.h"

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "netns/nl/rdma_messages.h"
+#include "netns/nl/netlink_rdma.h"
 #include "netns/nl/socket.h"
 
 namespace railhead {

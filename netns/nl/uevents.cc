@@ -11,8 +11,8 @@
 #include <utility>
 #include <vector>
 
-#include "netns/nl/address_messages.h"
 #include "netns/nl/link_messages.h"
+#include "netns/nl/route_messages.h"
 
 namespace railhead {
 namespace {

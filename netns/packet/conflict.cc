@@ -155,8 +155,8 @@ Result<void> Prober::Open(const NetNs& ns) {
 // What other hosts solicit goes to the address's group, what they advertise in
 // defence to all nodes; the NIC lets both pass only while someone has joined.
 Result<void> Prober::JoinGroups(const AddressClaim& claim) {
-  constexpr MacAddress kAllNodes{{0x33, 0x33, 0, 0, 0, 1}};
-  for (const MacAddress& group : {SolicitedNodeMac(claim.address), kAllNodes}) {
+  constexpr MacAddress kAllNodesGroup{{0x33, 0x33, 0, 0, 0, 1}};
+  for (const MacAddress& group : {SolicitedNodeMac(claim.address), kAllNodesGroup}) {
     packet_mreq membership{};
     membership.mr_ifindex = claim.link;
     membership.mr_type = PACKET_MR_MULTICAST;

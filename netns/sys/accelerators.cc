@@ -11,7 +11,7 @@
 namespace railhead {
 namespace {
 
-constexpr const char* kDevices = "/sys/bus/pci/devices";
+constexpr const char* kAllFunctions = "/sys/bus/pci/devices";
 
 constexpr std::array<std::uint16_t, 4> kClasses = {0x0300, 0x0302, 0x0380, 0x1200};
 
@@ -35,7 +35,7 @@ bool Is(const PciDevice& device, const AcceleratorKind& kind) {
 // that most functions cost.
 Result<bool> MayBeOne(const Root& root, const PciAddress& address,
                       const std::vector<AcceleratorKind>& kinds) {
-  const auto text = RH_TRY(ReadAttribute(root.Path(kDevices) + "/" + address.ToString() + "/class"));
+  const auto text = RH_TRY(ReadAttribute(root.Path(kAllFunctions) + "/" + address.ToString() + "/class"));
   // "0x030200": damage is for FindPciDevice to report.
   if (!text || text->size() != 8) return text.has_value();
   const auto class_code = FourDigits(text->substr(2, 4));
@@ -99,7 +99,7 @@ std::vector<AcceleratorKind> DefaultAcceleratorKinds() {
 
 Result<std::vector<Accelerator>> ListAccelerators(const Root& root, const std::vector<AcceleratorKind>& kinds,
                                                   const std::set<PciAddress>& others) {
-  auto all = RH_TRY(ListIn(root, kDevices, kinds, others));
+  auto all = RH_TRY(ListIn(root, kAllFunctions, kinds, others));
   std::erase_if(all, [](const PciDevice& device) { return device.is_vf; });
   return Sorted(all);
 }

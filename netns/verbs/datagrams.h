@@ -25,7 +25,6 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
-#include "netns/verbs/mapped_buffer.h"
 
 struct ibv_ah;
 struct ibv_comp_channel;

@@ -155,7 +155,7 @@ TEST(DependenciesTest, GoodIncludesPass) {
        {Planted{"cni/plugin/add.cc", "#include \"netns/kernel.h\""},
         Planted{"cni/plugin/add.cc", "#include \"cni/state/journal.h\""},
         Planted{"netns/linux_kernel.cc", "#include \"netns/sys/pci.h\""},
-        Planted{"netns/nl/message.h", "#include <netlink/msg.h>"},
+        Planted{"netns/nl/socket.h", "#include <netlink/msg.h>"},
         Planted{"deviceplugin/daemon/main.cc", "#include <grpcpp/grpcpp.h>"},
         Planted{"deviceplugin/daemon/main.cc", "#include \"deviceplugin/services/kubelet/proto/x.pb.h\""},
         Planted{"deviceplugin/daemon/main.cc", "#include \"cni/state/journal.h\""},

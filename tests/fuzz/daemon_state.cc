@@ -9,7 +9,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"

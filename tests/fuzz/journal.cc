@@ -1,5 +1,6 @@
 // Journal entries, which a full disk or a bad block may have damaged.
-#include "cni/state/journal_json.h"
+#include "cni/state/journal.h"
+
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,5 +1,5 @@
 // A kubeconfig file: YAML or JSON that somebody else has written.
-#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/files.h"
 #include "tests/fuzz/fuzz.h"
 

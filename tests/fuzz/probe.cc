@@ -1,5 +1,5 @@
 // What a station hears on its rail: packets of anybody.
-#include "deviceplugin/services/reachability/probe_message.h"
+#include "deviceplugin/services/reachability/udp_socket.h"
 #include "tests/fuzz/fuzz.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

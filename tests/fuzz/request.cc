@@ -1,9 +1,8 @@
 // One CNI call: lines NAME=VALUE as environment, an empty line, the configuration.
-#include "cni/protocol/request.h"
-
 #include <map>
 
 #include "cni/attachment/plugin_config.h"
+#include "cni/protocol/plugin.h"
 #include "netns/base/text.h"
 #include "tests/fuzz/fuzz.h"
 

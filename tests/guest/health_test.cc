@@ -8,6 +8,7 @@
 #include "netns/base/files.h"
 #include "netns/nl/devlink.h"
 #include "netns/sys/pci.h"
+#include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 
 namespace railhead::testing {
@@ -46,7 +47,7 @@ class HealthGuestTest : public GuestTest {
   }
   // Reads everything until the device is as wanted.
   bool Becomes(const std::string& id, bool healthy) {
-    return WaitUntil([&] {
+    return Eventually([&] {
       watch_->Hurry();
       const HealthTick tick = watch_->Tick(
           functions_, [this](const std::string& other) { return in_use_ == other; }, HealthTime::Now());
@@ -112,7 +113,7 @@ TEST_F(HealthGuestTest, UnboundWhileAPodHasIt) {
   Must(WriteAttribute(driver + "bind", kBdf));
   in_use_.clear();
   EXPECT_TRUE(Becomes(kBdf, true)) << ReasonOf(kBdf);
-  EXPECT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  EXPECT_TRUE(Eventually([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
   TakeNewMac();
 }
 
@@ -128,7 +129,7 @@ TEST_F(HealthGuestTest, VfsRemovedAndMadeAgain) {
   EXPECT_FALSE(watch_->IsHealthy(kBdf));
   Must(WriteAttribute(attribute, "2"));
   EXPECT_TRUE(Becomes(kBdf, true)) << ReasonOf(kBdf);
-  EXPECT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  EXPECT_TRUE(Eventually([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
   TakeNewMac();
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "deviceplugin/services/reachability/rdma_echo.h"
+#include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 #include "tests/support/netns/soft_roce_pair.h"
 
@@ -37,20 +38,20 @@ class RdmaEchoTest : public ::testing::Test {
 TEST_F(RdmaEchoTest, AnswersStationsAlone) {
   EXPECT_EQ(Ask(seconds(1)).answered, 0U) << "it does not know of us yet";
   there_->SetPeers({here_->own().address});
-  EXPECT_TRUE(WaitUntil([&] { return IsAnswered(); }));
+  EXPECT_TRUE(Eventually([&] { return IsAnswered(); }));
 }
 
 // It may just have been told the queue pair, and would take this node for ill.
 TEST_F(RdmaEchoTest, AnswersAStationThatIsNoneAnyMoreForAWhile) {
   // Again and again, for this machine may be too slow to ask within that while.
-  EXPECT_TRUE(WaitUntil([&] {
+  EXPECT_TRUE(Eventually([&] {
     there_->SetPeers({here_->own().address});
     there_->SetPeers({});
     return IsAnswered();
   }));
-  EXPECT_TRUE(WaitUntil([&] { return Ask(seconds(1)).answered == 0; })) << "it goes on";
+  EXPECT_TRUE(Eventually([&] { return Ask(seconds(1)).answered == 0; })) << "it goes on";
   there_->SetPeers({here_->own().address});
-  EXPECT_TRUE(WaitUntil([&] { return IsAnswered(); })) << "it is one again";
+  EXPECT_TRUE(Eventually([&] { return IsAnswered(); })) << "it is one again";
 }
 
 TEST_F(RdmaEchoTest, TellsOnceThatItIsLost) {
@@ -58,7 +59,7 @@ TEST_F(RdmaEchoTest, TellsOnceThatItIsLost) {
   LinkChange down;
   down.up = false;
   Must(pair_.route().ChangeLink(pair_.link(), down));
-  EXPECT_TRUE(WaitUntil([&] { return here_->IsLost() && lost_ > 0; }));
+  EXPECT_TRUE(Eventually([&] { return here_->IsLost() && lost_ > 0; }));
   EXPECT_EQ(Ask(seconds(1)).sent, 0U);
   here_.reset();
   EXPECT_LE(lost_, 2) << "at most once for each end of the pair";

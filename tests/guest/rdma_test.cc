@@ -6,7 +6,8 @@
 
 #include "netns/base/files.h"
 #include "netns/nl/counters.h"
-#include "netns/ns/run_in.h"
+#include "netns/ns/netns.h"
+#include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 
 namespace railhead::testing {
@@ -70,7 +71,7 @@ TEST_F(RdmaTest, SoftRoceInThePod) {
   EXPECT_EQ(devices[0].name, "rxe_test");
   EXPECT_EQ(devices[0].netdev, "net1");
   EXPECT_EQ(devices[0].netdev_index, link_.index);
-  EXPECT_TRUE(WaitUntil([&] { return Must(pod_rdma_->ListDevices()).at(0).active; }));
+  EXPECT_TRUE(Eventually([&] { return Must(pod_rdma_->ListDevices()).at(0).active; }));
   // Shared mode: the node sees the device, but not a netdev of another namespace.
   devices = Must(rdma_->ListDevices());
   ASSERT_EQ(devices.size(), 1U);
@@ -113,13 +114,13 @@ TEST_F(RdmaTest, NamesAreNodeWide) {
 
 TEST_F(RdmaTest, GidsFollowTheAddresses) {
   Must(pod_rdma_->AddRxe("rxe_test", "net1"));
-  ASSERT_TRUE(WaitUntil([&] { return HasGid("10.100.0.10"); })) << Describe(Gids());
+  ASSERT_TRUE(Eventually([&] { return HasGid("10.100.0.10"); })) << Describe(Gids());
   Must(pod_route_->AddAddress(link_.index, *IpPrefix::Parse("10.100.0.11/24")));
   Must(pod_route_->AddAddress(link_.index, *IpPrefix::Parse("10.100.0.12/24")));
-  ASSERT_TRUE(WaitUntil([&] { return HasGid("10.100.0.11") && HasGid("10.100.0.12"); })) << Describe(Gids());
+  ASSERT_TRUE(Eventually([&] { return HasGid("10.100.0.11") && HasGid("10.100.0.12"); })) << Describe(Gids());
   // A deleted address leaves a hole; the table behind it must still be read.
   Must(pod_route_->DeleteAddress(link_.index, *IpPrefix::Parse("10.100.0.11/24")));
-  ASSERT_TRUE(WaitUntil([&] { return !HasGid("10.100.0.11"); })) << Describe(Gids());
+  ASSERT_TRUE(Eventually([&] { return !HasGid("10.100.0.11"); })) << Describe(Gids());
   EXPECT_TRUE(HasGid("10.100.0.12")) << Describe(Gids());
   EXPECT_TRUE(HasGid("10.100.0.10")) << Describe(Gids());
   EXPECT_EQ(Must(kernel_.ReadGids(pod_, "rxe_other")), std::nullopt);
@@ -134,7 +135,7 @@ TEST_F(RdmaTest, GidsFollowTheAddresses) {
 // What exclusive mode would need: the same table through the pod's own sysfs.
 TEST_F(RdmaTest, GidsThroughThePodsSysfs) {
   Must(pod_rdma_->AddRxe("rxe_test", "net1"));
-  ASSERT_TRUE(WaitUntil([&] { return HasGid("10.100.0.10"); })) << Describe(Gids());
+  ASSERT_TRUE(Eventually([&] { return HasGid("10.100.0.10"); })) << Describe(Gids());
   const auto text = Must(RunInNamespace(pod_, NetDeadline(), []() -> Result<std::string> {
     return EncodeGidTable(RH_TRY(ReadGidTable(Root(), "rxe_test", 1)));
   }));
@@ -144,7 +145,7 @@ TEST_F(RdmaTest, GidsThroughThePodsSysfs) {
 TEST_F(RdmaTest, MovingTheNetdevEndsItsDevice) {
   Must(pod_rdma_->AddRxe("rxe_test", "net1"));
   Must(pod_route_->MoveLink(link_.index, host_, vf_.name, std::nullopt));
-  EXPECT_TRUE(WaitUntil([&] { return Must(rdma_->ListDevices()).empty(); }));
+  EXPECT_TRUE(Eventually([&] { return Must(rdma_->ListDevices()).empty(); }));
 }
 
 TEST_F(RdmaTest, MovingADeviceThatCannotSaysSo) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "netns/verbs/datagrams.h"
+#include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 #include "tests/support/netns/soft_roce_pair.h"
 
@@ -76,7 +77,7 @@ class Stranger {
     ibv_send_wr* refused = nullptr;
     Works(ibv_post_send(pair_, &request, &refused));
     ibv_wc sent{};
-    EXPECT_TRUE(WaitUntil([&] { return ibv_poll_cq(queue_, 1, &sent) == 1; }));
+    EXPECT_TRUE(Eventually([&] { return ibv_poll_cq(queue_, 1, &sent) == 1; }));
     EXPECT_EQ(sent.status, IBV_WC_SUCCESS) << ibv_wc_status_str(sent.status);
     ibv_destroy_ah(handle);
   }
@@ -100,7 +101,7 @@ class DatagramsTest : public ::testing::Test {
   // What comes in, up to and including the first of this size.
   static std::vector<Datagrams::Received> UpToOneOf(Datagrams& datagrams, std::size_t size) {
     std::vector<Datagrams::Received> all;
-    EXPECT_TRUE(WaitUntil([&] {
+    EXPECT_TRUE(Eventually([&] {
       for (const auto& one : Must(datagrams.Take()).received) all.push_back(one);
       return !all.empty() && all.back().size == size;
     })) << "no datagram of "
@@ -156,14 +157,14 @@ TEST_F(DatagramsTest, AGidThatMovesIsMissed) {
   EXPECT_TRUE(here.HasItsGid());
   const int index = pair_.link();
   Must(pair_.route().DeleteAddress(index, *IpPrefix::Parse("10.100.0.1/24")));
-  EXPECT_TRUE(WaitUntil([&] { return !here.HasItsGid(); }));
+  EXPECT_TRUE(Eventually([&] { return !here.HasItsGid(); }));
   // Where it was is free until another one takes the place.
   Must(pair_.route().AddAddress(index, *IpPrefix::Parse("10.100.0.3/24")));
   EXPECT_EQ(SoftRocePair::GidAt("rxe_here", "10.100.0.3").index, before);
   Must(pair_.route().AddAddress(index, *IpPrefix::Parse("10.100.0.1/24")));
   EXPECT_NE(SoftRocePair::GidAt("rxe_here", "10.100.0.1").index, before);
   EXPECT_FALSE(here.HasItsGid());
-  EXPECT_TRUE(WaitUntil([&] { return here.IsLost(); })) << "the device tells of it";
+  EXPECT_TRUE(Eventually([&] { return here.IsLost(); })) << "the device tells of it";
 }
 
 TEST_F(DatagramsTest, OthersGidsComeAndGo) {
@@ -172,7 +173,7 @@ TEST_F(DatagramsTest, OthersGidsComeAndGo) {
   Must(pair_.route().AddAddress(index, *IpPrefix::Parse("10.100.0.3/24")));
   (void)SoftRocePair::GidAt("rxe_here", "10.100.0.3");
   Must(pair_.route().DeleteAddress(index, *IpPrefix::Parse("10.100.0.3/24")));
-  EXPECT_TRUE(WaitUntil([&] { return !SoftRocePair::FindGid("rxe_here", "10.100.0.3"); }));
+  EXPECT_TRUE(Eventually([&] { return !SoftRocePair::FindGid("rxe_here", "10.100.0.3"); }));
   EXPECT_FALSE(here.IsLost());
   EXPECT_TRUE(here.HasItsGid());
 }
@@ -203,7 +204,7 @@ TEST_F(DatagramsTest, TheKernelSaysWhichProcessHasWhatOfADevice) {
       EXPECT_GE(both[0].resources.count(kind), 1U) << kind;
     EXPECT_EQ(both[0].resources.at("context"), 2);
   }
-  EXPECT_TRUE(WaitUntil([&] { return Must(rdma->ListUsers("rxe_here")).empty(); }));
+  EXPECT_TRUE(Eventually([&] { return Must(rdma->ListUsers("rxe_here")).empty(); }));
 }
 
 TEST_F(DatagramsTest, APortThatGoesDownIsLost) {
@@ -211,7 +212,7 @@ TEST_F(DatagramsTest, APortThatGoesDownIsLost) {
   LinkChange down;
   down.up = false;
   Must(pair_.route().ChangeLink(pair_.link(), down));
-  EXPECT_TRUE(WaitUntil([&] { return here.IsLost(); }));
+  EXPECT_TRUE(Eventually([&] { return here.IsLost(); }));
 }
 
 }  // namespace

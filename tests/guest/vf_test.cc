@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "netns/nl/counters.h"
+#include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 
 namespace railhead::testing {
@@ -81,7 +82,7 @@ TEST_F(VfTest, ItsOwnAddressIsNoSetting) {
   LinkChange down;
   down.up = false;
   Must(route_->ChangeLink(vf_.index, down));  // igbvf_down resets the VF and asks anew
-  EXPECT_TRUE(WaitUntil([&] { return Must(route_->GetVf(pf_.index, 0))->mac == vf_.mac; }));
+  EXPECT_TRUE(Eventually([&] { return Must(route_->GetVf(pf_.index, 0))->mac == vf_.mac; }));
   EXPECT_EQ(VfSettings(), vf_before_);
 }
 
@@ -196,7 +197,7 @@ TEST_F(VfTest, ComesBackWhenItsNamespaceEnds) {
     const NetNs pod = MakeNetns();
     Must(route_->MoveLink(vf_.index, pod, "net1", std::nullopt));
   }
-  ASSERT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  ASSERT_TRUE(Eventually([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
   EXPECT_EQ(VfLink().name, "net1");
   LinkChange change;
   change.name = vf_.name;
@@ -229,14 +230,14 @@ TEST_F(VfTest, RebindTakesTheMacThatThePfSet) {
   Must(route_->SetVf(pf_.index, 0, change));
   EXPECT_NE(VfLink().mac, *change.mac);
   Must(kernel_.RebindDriver(kBdf));
-  ASSERT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  ASSERT_TRUE(Eventually([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
   EXPECT_EQ(VfLink().mac, *change.mac);
   EXPECT_NE(VfLink().index, vf_.index);
 
   change.mac = vf_before_.mac;
   Must(route_->SetVf(pf_.index, 0, change));
   Must(kernel_.RebindDriver(kBdf));
-  ASSERT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  ASSERT_TRUE(Eventually([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
   vf_ = VfLink();  // with a random address again
 }
 

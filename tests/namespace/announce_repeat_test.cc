@@ -29,9 +29,10 @@
 
 #include "cni/state/paths.h"
 #include "deviceplugin/services/reconcile/announcer.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
+#include "tests/support/eventually.h"
 #include "tests/support/netns/stand_in.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/support/temp_root.h"
@@ -41,14 +42,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
-
-bool Eventually(const std::function<bool()>& condition) {
-  for (const auto deadline = Clock::now() + kLong; Clock::now() < deadline;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(milliseconds(2));
-  }
-  return condition();
-}
 
 // What arrives on a link, with the time at which the kernel had it.
 class ArpWatch {

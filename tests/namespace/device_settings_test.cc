@@ -1,6 +1,4 @@
 // Device settings on the real kernel, with a veth for the device. Needs root.
-#include "cni/attachment/device_settings.h"
-
 #include <gtest/gtest.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -12,6 +10,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "cni/attachment/release.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
 #include "tests/support/netns/stand_in.h"

@@ -4,7 +4,7 @@
 //
 // Made by Discover() from sysfs and from what the host's own network stands on;
 // never changed afterwards, shared by all who answer kubelet. What a PF in a pod does not show
-// comes from the journal and from what railheadd has seen of it before (pf_memory.h).
+// comes from the journal and from what railheadd has seen of it before.
 // Threads: Discover() is thread-safe, an Inventory is immutable.
 #pragma once
 
@@ -19,13 +19,13 @@
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 
 class RouteApi;
 
-// The network devices that the node itself uses, by addresses, routes or rules (netns/nl/link_queries.h). ADD
+// The network devices that the node itself uses, by addresses, routes or rules (netns/nl/vf_messages.h). ADD
 // refuses to move them, since the kernel drops these with the move.
 struct HostNetwork {
   std::set<std::string> netdevs;
@@ -68,7 +68,7 @@ struct NicFunction {
   std::optional<std::uint16_t> pkey;        // InfiniBand only: port 1, index 0
   std::optional<std::uint32_t> acpi_index;  // firmware's number of the function
   VdpaType vdpa = VdpaType::kNone;          // of the vDPA device on it
-  std::string ddp_profile;                  // package that the PF runs; only where a selector asks (ddp.h)
+  std::string ddp_profile;                  // package that the PF runs; only where a selector asks
   // Has more than one interface of its own (OwnNetdevsOf), which ADD refuses: never advertised.
   bool several_ports = false;
   // Carries the host's own network: never advertised.
@@ -118,5 +118,33 @@ Result<void> ReadNetdevFacts(const Root& root, const HostCarriers& host,
 // known yet.
 Result<void> ReadRdmaFacts(const Root& root, const std::vector<std::string>& rdma_devices,
                            NicFunction* function);
+
+// What was known of the PFs while the host could see their network devices.
+//
+// A PF whose network device some CNI plugin has moved into a pod shows neither its name nor its
+// kind to the host, and in exclusive RDMA mode no RDMA device; selectors and rails go by these.
+// So railheadd writes down what it sees (/run/railhead/pfs.json, gone with the boot, after which
+// everything is at home), and whoever looks at the inventory takes it from there while the
+// network device is away. A PF is forgotten when it is no longer on the PCI bus, and when its
+// driver or its link's type is another one.
+// Threads: thread-safe functions, one writer. Errors of the reader: none; what cannot be read is
+// not known, and is written anew.
+
+class PfMemory {
+ public:
+  explicit PfMemory(Root root) : root_(std::move(root)) {}
+
+  // Fills in what `pf`, whose network device is not in the host's namespace, does not show. The
+  // file is read at the first call. A name that another network device of the host has by now
+  // stays "".
+  void Recall(NicFunction* pf);
+
+ private:
+  const Root root_;
+  std::optional<std::map<std::string, NicFunction>> known_;  // by address
+};
+
+// Writes the file if it is to be another one. kIo.
+Result<void> RememberPfs(const Root& root, const Inventory& inventory);
 
 }  // namespace railhead

@@ -1,6 +1,7 @@
 #include "deviceplugin/node/resources/advertised.h"
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -8,6 +9,7 @@
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/nl/devlink.h"
 
 namespace railhead {
 namespace {
@@ -207,6 +209,70 @@ Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory&
   std::sort(absent.begin(), absent.end());
   absent.erase(std::unique(absent.begin(), absent.end()), absent.end());
   return resources;
+}
+
+namespace {
+
+constexpr const char* kPackageName = "fw.app.name";
+
+bool SelectsByDdp(const ResourceSpec& spec) {
+  return std::any_of(spec.selectors.begin(), spec.selectors.end(),
+                     [](const Selector& selector) { return !selector.ddp_profiles.empty(); });
+}
+
+}  // namespace
+
+DdpLookup DdpOfKernel(const Root& root) {
+  if (!root.prefix().empty()) return [](const std::string&) { return DdpAnswer{}; };
+  return [](const std::string& pf) {
+    auto versions = DevlinkRunningVersions(pf);
+    if (!versions) {
+      // Without devlink in the kernel no NIC says, and none will.
+      if (versions.error().code == ErrorCode::kUnsupported) return DdpAnswer{};
+      Error error = Wrap(std::move(versions.error()), "looking for the DDP profile of " + pf);
+      error.hint = "until `devlink dev info pci/" + pf + "` answers, it goes by the profile that it had";
+      return DdpAnswer{{}, std::move(error)};
+    }
+    const auto name = versions->find(kPackageName);
+    return DdpAnswer{name == versions->end() ? std::string() : name->second, std::nullopt};
+  };
+}
+
+DdpAnswer DdpMemory::Ask(const std::string& pf) {
+  Known& known = known_[pf];
+  if (known.answer.problem && now_() < known.ask_again) return known.answer;
+  DdpAnswer answer = lookup_(pf);
+  if (!answer.problem) {
+    known = {std::move(answer), {}, {}};
+    return known.answer;
+  }
+  known.pause = known.answer.problem ? std::min(known.pause * 2, kLongestPause) : kFirstPause;
+  known.answer.problem = std::move(answer.problem);
+  // After the answer: a driver that recovers its device may have taken a minute for it.
+  known.ask_again = now_() + known.pause;
+  return known.answer;
+}
+
+void DdpMemory::KeepOnly(const Inventory& inventory) {
+  std::erase_if(known_, [&](const auto& known) { return inventory.Find(known.first) == nullptr; });
+}
+
+std::shared_ptr<const Inventory> WithDdpProfiles(std::shared_ptr<const Inventory> inventory,
+                                                 const std::vector<ResourceSpec>& specs,
+                                                 const DdpLookup& lookup, std::vector<Error>* problems) {
+  if (std::none_of(specs.begin(), specs.end(), SelectsByDdp)) return inventory;
+  auto with = std::make_shared<Inventory>(*inventory);
+  std::map<PciAddress, std::string> known;
+  for (NicFunction& function : with->functions) {
+    const auto [profile, is_new] = known.try_emplace(function.pf);
+    if (is_new) {
+      DdpAnswer answer = lookup(function.pf.ToString());
+      profile->second = std::move(answer.profile);
+      if (answer.problem) problems->push_back(*std::move(answer.problem));
+    }
+    function.ddp_profile = profile->second;
+  }
+  return with;
 }
 
 }  // namespace railhead

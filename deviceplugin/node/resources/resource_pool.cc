@@ -1,11 +1,19 @@
 #include "deviceplugin/node/resources/resource_pool.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <climits>
+#include <cstdio>
+#include <optional>
 #include <set>
+#include <vector>
 
+#include "cni/state/bind_protocol.h"
+#include "cni/state/journal.h"
+#include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/subfunctions.h"
+#include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
 
@@ -248,6 +256,109 @@ bool Selector::Names(const NicFunction& pf) const {
   return std::any_of(pf_names.begin(), pf_names.end(), [&](const PfRange& range) {
     return range.vfs.empty() && !pf.pf_name.empty() && ToLower(range.pf) == ToLower(pf.pf_name);
   });
+}
+
+namespace {
+
+struct Slot {
+  std::string name;
+  std::optional<int> node;  // in its name
+};
+
+// With which all slots of the resource begin; kubelet keeps the names over updates.
+std::string PrefixOf(const std::string& resource) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "slot-%08x-", Fnv1a32(resource));
+  return text.data();
+}
+
+Slot MakeSlot(const std::string& resource, std::optional<int> node, int number) {
+  std::array<char, 32> text{};
+  (void)std::snprintf(text.data(), text.size(), "n%s-%03d", node ? std::to_string(*node).c_str() : "x",
+                      number);
+  return {PrefixOf(resource) + text.data(), node};
+}
+
+// As many as there are devices, by the devices' nodes.
+std::vector<Slot> SlotsOf(const ResourcePool& devices) {
+  std::map<std::optional<int>, int> count;
+  std::vector<Slot> slots;
+  slots.reserve(devices.members.size());
+  for (const PoolMember& member : devices.members) {
+    const auto& node = member.function.numa_node;
+    slots.push_back(MakeSlot(devices.spec.resource, node, count[node]++));
+  }
+  return slots;
+}
+
+class Pairing {
+ public:
+  explicit Pairing(const ResourcePool& devices) : pool_(std::make_shared<ResourcePool>()) {
+    pool_->spec = devices.spec;
+    for (const PoolMember& member : devices.members) left_.push_back(&member);
+  }
+
+  // Whether there was a device that `fits`; the first in the pool's order.
+  template <typename Fits>
+  bool Pair(const std::string& slot, const Fits& fits) {
+    const auto found = std::find_if(left_.begin(), left_.end(), [&](auto* member) { return fits(*member); });
+    if (found == left_.end()) return false;
+    PoolMember member = **found;
+    left_.erase(found);
+    member.function.id = slot;
+    pool_->members.push_back(std::move(member));
+    return true;
+  }
+
+  std::shared_ptr<const ResourcePool> Take() {
+    std::sort(pool_->members.begin(), pool_->members.end(),
+              [](const PoolMember& a, const PoolMember& b) { return a.function.id < b.function.id; });
+    return std::move(pool_);
+  }
+
+ private:
+  std::shared_ptr<ResourcePool> pool_;
+  std::vector<const PoolMember*> left_;
+};
+
+}  // namespace
+
+Result<BoundSlots> ReadBoundSlots(const Root& root) {
+  BoundSlots bound;
+  const auto names = RH_TRY(ListDirectory(paths::Devices(root)));
+  const Journal journal(root);
+  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+    if (!IsSlot(name)) continue;
+    const auto entry = journal.FindByDevice(name);
+    if (!entry || !*entry) continue;  // half written, or damaged, which others report
+    for (const AttachedLink& link : (*entry)->links) {
+      if (link.slot == name) bound[name] = link.device;
+    }
+  }
+  return bound;
+}
+
+std::shared_ptr<const ResourcePool> SlotPool(const ResourcePool& devices, const BoundSlots& bound) {
+  Pairing pairing(devices);
+  const std::string prefix = PrefixOf(devices.spec.resource);
+  // Also those of names that the pool, which had other devices then, would not give now: their
+  // devices are not free. One whose device is gone is not told: its pod has lost it.
+  for (const auto& [slot, device] : bound) {
+    if (slot.compare(0, prefix.size(), prefix) != 0) continue;
+    pairing.Pair(slot, [&, &id = device](const PoolMember& member) { return member.function.id == id; });
+  }
+  std::vector<Slot> free;
+  for (Slot& slot : SlotsOf(devices)) {
+    if (!bound.contains(slot.name)) free.push_back(std::move(slot));
+  }
+  std::vector<Slot> elsewhere;
+  for (Slot& slot : free) {
+    const bool paired = pairing.Pair(
+        slot.name, [&](const PoolMember& member) { return member.function.numa_node == slot.node; });
+    if (!paired) elsewhere.push_back(std::move(slot));
+  }
+  for (const Slot& slot : elsewhere) pairing.Pair(slot.name, [](const PoolMember&) { return true; });
+  return pairing.Take();
 }
 
 }  // namespace railhead

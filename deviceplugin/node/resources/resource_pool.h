@@ -1,7 +1,7 @@
 // ResourcePool: one extended resource and the devices that kubelet may give out
 // under its name.
 //
-// A ResourceSpec comes from the configuration (fabric_pools.h, sriovdp_config.h);
+// A ResourceSpec comes from the configuration (fabric.json, sriovdp_config.h);
 // BuildPools() applies specs to an inventory. A device is in the first pool that
 // selects it. Never in any pool: a function that carries the host's own network, one
 // that is bound to no driver. A network function with a user-space driver (vfio-pci,
@@ -22,6 +22,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/node/inventory/inventory.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
 
 namespace railhead {
@@ -83,9 +84,9 @@ struct ResourceSpec {
   HandoffPolicy handoff = HandoffPolicy::kOff;
   Delivery delivery = Delivery::kMount;
   RdmaNodes rdma_nodes = RdmaNodes::kNone;  // kAll: for devices of selectors with isRdma
-  bool cdi_nodes = false;                   // Allocate's device nodes come by a CDI spec (cdi_grant.h)
+  bool cdi_nodes = false;                   // Allocate's device nodes come by a CDI spec
   bool exclude_topology = false;
-  bool late = false;  // kubelet gets slots (slots.h), which ADD binds to devices
+  bool late = false;  // kubelet gets slots, which ADD binds to devices
   // By device id, the PCI address of a subfunction's PF, or "*": further key-value pairs
   // of the ..._INFO variable.
   std::map<std::string, std::map<std::string, std::string>> additional_info;
@@ -120,5 +121,26 @@ std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& 
 // What kubelet asks of an extended resource's name: "domain/name", both made of the
 // characters that Kubernetes allows, not in kubernetes.io.
 Result<void> CheckResourceName(const std::string& resource);
+
+// Slots: what kubelet gets from a pool with late binding, in place of devices.
+//
+// kubelet has to choose before anybody knows the pod's accelerators, so it chooses among
+// slots, and ADD binds each to a device. There are as many slots as devices, named
+// slot-HASH-nNODE-NN after the resource and the NUMA node that they begin with.
+//
+// At every moment each slot is paired with one device: a bound one with its own, the others
+// with what is left, those of the node in their name first. A slot is told to kubelet with
+// its device's NUMA node and health, so free slots per node are free devices per node, also
+// when one was bound across nodes.
+// Threads: pure functions; ReadBoundSlots reads the journal.
+
+using BoundSlots = std::map<std::string, std::string>;  // slot -> device id
+
+// Of attached pods, by their journal entries.
+Result<BoundSlots> ReadBoundSlots(const Root& root);
+
+// The pool as kubelet sees it: its members have the slots' ids, and are for the rest the
+// devices that they are paired with (`function.address` is still the device's).
+std::shared_ptr<const ResourcePool> SlotPool(const ResourcePool& devices, const BoundSlots& bound);
 
 }  // namespace railhead

@@ -15,8 +15,8 @@
 // each also with a replica's number behind it ("::3", or "-3" after a UUID).
 //
 // UUIDs come from /proc/driver/nvidia/gpus/*/information, which has one only while the
-// driver has the GPU initialised; what it does not say, `beyond_proc` is asked (NVML:
-// see nvml.h). An id that means nothing here is nullopt, and so is all that cannot be read:
+// driver has the GPU initialised; what it does not say, `beyond_proc` is asked (NVML).
+// An id that means nothing here is nullopt, and so is all that cannot be read:
 // no accelerator is known then, which is no failure of whoever asks.
 // Threads: immutable; Find() is thread-safe if `beyond_proc` is. Find() reads files.
 #pragma once
@@ -29,9 +29,9 @@
 #include <string_view>
 #include <vector>
 
-#include "netns/sys/accelerators.h"
 #include "netns/base/files.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/accelerators.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 
@@ -69,7 +69,7 @@ class AcceleratorIds {
   UuidLookup beyond_proc_;
 };
 
-// `lookup`, asked once for every UUID that it finds: it may take long (nvml.h).
+// `lookup`, asked once for every UUID that it finds: it may take long.
 AcceleratorIds::UuidLookup Remembering(AcceleratorIds::UuidLookup lookup);
 
 // Whether a resource's name is that of accelerators: nvidia.com/gpu, huawei.com/Ascend910.

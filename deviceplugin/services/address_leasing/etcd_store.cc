@@ -6,7 +6,7 @@
 #include <string_view>
 #include <utility>
 
-#include "deviceplugin/support/http/base64.h"
+#include "deviceplugin/support/http/http_message.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

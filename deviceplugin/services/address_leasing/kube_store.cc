@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/support/http/base64.h"
+#include "deviceplugin/support/http/http_message.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/addresses.h"
 #include "netns/base/text.h"

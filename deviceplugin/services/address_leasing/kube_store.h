@@ -18,7 +18,7 @@
 #include <optional>
 #include <string>
 
-#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "ipam/lease/cluster_store.h"
 #include "netns/base/result.h"
 

@@ -1,11 +1,19 @@
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <optional>
+#include <random>
+#include <string>
 #include <utility>
 
 #include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "deviceplugin/services/address_leasing/kube_store.h"
-#include "deviceplugin/services/address_leasing/leasing_loop.h"
+#include "ipam/store/store.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead {
@@ -148,6 +156,183 @@ Result<void> CheckStoreSettings(const std::string& type, const std::string& sett
                                 const std::string& what) {
   RH_TRY(ReadSettings(type, settings, what));
   return {};
+}
+
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kDirectory = "/var/lib/railhead/ipam";
+constexpr std::string_view kStoreFile = "/var/lib/railhead/ipam/store.mdb";
+constexpr std::string_view kLockFile = "/var/lib/railhead/ipam/leaser.lock";
+constexpr milliseconds kLockTry(200);
+constexpr milliseconds kLockPause(1000);
+// Many pods at once are one reason to look.
+constexpr milliseconds kLeastPause(1000);
+// So that Stop() is never far.
+constexpr milliseconds kMostPause(60'000);
+
+LeaseRandom MakeRandom() {
+  std::random_device device;
+  std::seed_seq seed{device(), device(), device(), device(), device(), device(), device(), device()};
+  return [engine = std::mt19937_64(seed)]() mutable { return engine(); };
+}
+
+}  // namespace
+
+Result<std::unique_ptr<LeasingLoop>> LeasingLoop::Start(const Root& root, LeaseSettings settings,
+                                                        std::unique_ptr<ClusterStore> cluster,
+                                                        Report report) {
+  RH_TRY(MakeStateFolder(root, root.Path(kDirectory)));
+  NodeEvents events = RH_TRY(NodeEvents::Open(
+      [] { return Result<Uevents>(Fail(ErrorCode::kUnsupported, "hardware does not matter here")); }));
+  events.WatchFiles({root.Path(kStoreFile)});
+  return std::unique_ptr<LeasingLoop>(
+      new LeasingLoop(root, std::move(settings), std::move(cluster), std::move(events), std::move(report)));
+}
+
+LeasingLoop::LeasingLoop(const Root& root, LeaseSettings settings, std::unique_ptr<ClusterStore> cluster,
+                         NodeEvents events, Report report)
+    : root_(root),
+      fence_ms_(static_cast<std::uint64_t>(settings.times.fence.count())),
+      cluster_(std::move(cluster)),
+      book_(OpenNodeBook(root, std::chrono::duration_cast<std::chrono::seconds>(settings.times.rest))),
+      leaser_(std::move(settings), *cluster_, *book_, MakeRandom()),
+      events_(std::move(events)),
+      report_(std::move(report)),
+      thread_([this] { Loop(); }) {}
+
+LeasingLoop::~LeasingLoop() {
+  Stop();
+  thread_.join();
+}
+
+void LeasingLoop::Stop() {
+  stopped_ = true;
+  events_.Wake();
+}
+
+bool LeasingLoop::AwaitEnd(milliseconds limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [this] { return ended_; });
+}
+
+void LeasingLoop::Loop() {
+  while (!stopped_) {
+    const auto held = FileLock::Acquire(root_.Path(kLockFile), kLockTry);
+    if (held) {
+      Lease();
+    } else {
+      if (held.error().code != ErrorCode::kTimeout) report_({{}, {}, held.error()});
+      events_.Wait(NodeEvents::Clock::now() + kLockPause);
+    }
+  }
+  const std::lock_guard lock(mutex_);
+  ended_ = true;
+  changed_.notify_all();
+}
+
+void LeasingLoop::Lease() {
+  while (!stopped_) {
+    const milliseconds wait = StepOnce();
+    seen_change_ = StoreChanged();
+    if (!stopped_ && wait.count() > 0) Wait(std::min(wait, kMostPause));
+  }
+}
+
+milliseconds LeasingLoop::StepOnce() {
+  const auto now = ReadClocks(root_);
+  if (!now) {
+    report_({{}, {}, now.error()});
+    return kMostPause;
+  }
+  const Leaser::Outcome outcome = leaser_.Step(*now);
+  const milliseconds wait = outcome.wait;
+  Publish(outcome, *now);
+  return wait;
+}
+
+// Opening the store is an event, whoever does it; only what was changed in it counts.
+void LeasingLoop::Wait(milliseconds wait) {
+  const auto now = NodeEvents::Clock::now();
+  const auto until = now + wait;
+  const auto earliest = std::min(until, now + kLeastPause);
+  bool changed = false;
+  while (!stopped_ && NodeEvents::Clock::now() < (changed ? earliest : until)) {
+    events_.Wait(changed ? earliest : until);
+    changed = changed || StoreChanged() != seen_change_;
+  }
+}
+
+std::int64_t LeasingLoop::StoreChanged() const {
+  struct stat status {};
+  if (::stat(root_.Path(kStoreFile).c_str(), &status) != 0) return 0;
+  return static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
+}
+
+void LeasingLoop::Publish(const Leaser::Outcome& outcome, const ClockReading& now) {
+  for (const LeaseEvent& event : outcome.events) events_seen_.at(static_cast<std::size_t>(event.kind)).Add();
+  {
+    const std::lock_guard lock(mutex_);
+    status_ = leaser_.Status(now);
+    status_ms_ = now.boottime_ms;
+  }
+  report_(outcome);
+}
+
+std::optional<LeaseStatus> LeasingLoop::Status() const {
+  const std::lock_guard lock(mutex_);
+  const auto now = ReadClocks(root_);
+  std::optional<LeaseStatus> status = status_;
+  if (!status || !status->since_renewal_ms || !now) return status;
+  *status->since_renewal_ms += now->boottime_ms - std::min(now->boottime_ms, status_ms_);
+  status->fenced = status->fenced || *status->since_renewal_ms >= fence_ms_;
+  return status;
+}
+
+namespace {
+
+// The firmware's id of the machine: the disk's own (/etc/machine-id) goes with a copy of it, and
+// in a container it is the image's. Empty where only root may read it and we are not.
+std::string MachineId(const Root& root) {
+  const auto id = ReadAttribute(root.Path("/sys/class/dmi/id/product_uuid"));
+  return id && *id ? **id : std::string();
+}
+
+Result<PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
+  RangeSpec spec;
+  spec.subnet = *rail.subnet;
+  spec.gateway = rail.gateway;
+  for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
+  return PoolLayout::Make(RH_TRY(RangeSet::Make(spec)), block_size);
+}
+
+}  // namespace
+
+Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::string& fabric_path) {
+  LeasePlan plan;
+  plan.where = fabric_path + ": /addresses/store";
+  plan.store = RH_TRY(ParseLeaseSettings(fabric.address_store, plan.where, fabric.rest_seconds));
+  if (plan.store.type == LeaseStoreType::kNode) return std::nullopt;
+  plan.settings.times = plan.store.times;
+  plan.settings.low_water = plan.store.low_water;
+  for (const Rail& rail : fabric.rails) {
+    if (!fabric.Leases(rail)) continue;
+    plan.settings.pools.push_back(
+        RH_TRY_WRAP(LayoutOf(rail, plan.store.block_size), fabric_path + ": rail '" + rail.name + "'"));
+  }
+  if (plan.settings.pools.empty()) return std::nullopt;
+  return plan;
+}
+
+Result<std::optional<LeasePlan>> PlanLeases(const Root& root, const std::string& fabric_path) {
+  const auto fabric = RH_TRY(ReadFabric(root, fabric_path));
+  if (!fabric) return std::nullopt;
+  auto plan = RH_TRY(CheckLeases(*fabric, fabric_path));
+  if (!plan) return std::nullopt;
+  plan->settings.node = RH_TRY(NodeName(root));
+  plan->settings.machine = MachineId(root);
+  return plan;
 }
 
 }  // namespace railhead

@@ -9,7 +9,6 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/health/state_file.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"

@@ -99,7 +99,7 @@ class OngoingResets {
 
 // Which devices may not be given to a pod as they are, by what Railhead itself has on record: a journal entry
 // that cannot be read holds its devices until somebody has restored them, and a reset between two pods that
-// does not end holds its device (ongoing_resets.h).
+// does not end holds its device.
 //
 // Rule `notReady` (rules.h) makes them Unhealthy. Threads: one. Errors: those of listing the journal.
 

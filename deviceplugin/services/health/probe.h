@@ -20,7 +20,7 @@
 #include "deviceplugin/services/health/rules.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 

@@ -1,10 +1,9 @@
-#include "deviceplugin/services/health/recorded_device.h"
-
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
-#include "deviceplugin/services/health/judge.h"
+#include "deviceplugin/services/health/monitor.h"
+#include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/state_file.h"
 
 namespace railhead {

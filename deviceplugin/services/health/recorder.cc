@@ -1,5 +1,3 @@
-#include "deviceplugin/services/health/recorder.h"
-
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"

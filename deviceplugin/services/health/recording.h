@@ -11,18 +11,46 @@
 
 #include <chrono>
 #include <cstddef>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/observation.h"
-#include "deviceplugin/services/health/recorded_device.h"
 #include "deviceplugin/services/health/rules.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
+
+// One device in a recording: who it is, what was seen of it last, and the line that tells what is new.
+//
+// The lines of docs/incidents.md: only what differs from the device's line before. What the first line of
+// a device does not tell is as of a default RecordedDevice: a PF that is there, bound, without link and port.
+// Counters are those of this line: which were read again and found the same is not told, because to the rules
+// it is the same. Threads: pure functions. Errors stick in the JsonReader.
+
+struct RecordedDevice {
+  HealthSubject subject;
+  Observation seen;
+  bool unread = false;  // could not be read: nothing was observed
+};
+
+// As it is before its first line.
+RecordedDevice NewRecordedDevice(const std::string& id);
+
+// What `now` differs in, without time and name. Empty: in nothing.
+nlohmann::ordered_json DeviceDelta(const RecordedDevice& before, const RecordedDevice& now);
+// `before` with what was seen of it now: counters that were not read stay.
+RecordedDevice WithSeen(RecordedDevice before, const HealthSubject& subject, const Observation& seen);
+
+// Reads what DeviceDelta wrote; the caller closes the reader.
+void ApplyDelta(JsonReader* line, RecordedDevice* device);
 
 inline constexpr std::size_t kMaxRecording = std::size_t{16} << 20;
 inline constexpr std::size_t kMaxRecordedRounds = 200'000;  // eleven days of the default interval
@@ -68,5 +96,59 @@ std::string RecordingPath(const Root& root);
 std::string OldRecordingPath(const Root& root);
 // Both as one text; nullopt: there is none. What a killed railheadd wrote by half is left out.
 Result<std::optional<std::string>> ReadOwnRecording(const Root& root);
+
+// Keeps what HealthWatch observes, so that an incident can be replayed afterwards.
+//
+//   recorder.Begin(now, rules, monitor);         // a tick
+//   recorder.Observe(subject, seen); ...         // all that the monitor is told, as it is told
+//   auto kept = recorder.End(changed);
+//
+// Appends to /run/railhead/observations.jsonl (recording.h); what is a MiB and more becomes
+// observations.old.jsonl, of which there is one. Rounds in which all is as it was are written once a minute,
+// or when something changes. So a node that is well costs one write a minute and some 10 KB an hour. After an
+// error the recording begins anew with the next round: a gap is told by a header, never by wrong lines.
+// Threads: one at a time. Errors: kIo; nothing but the recording suffers.
+
+inline constexpr std::size_t kLongestSegment = std::size_t{1} << 20;  // after its header
+
+class HealthRecorder {
+ public:
+  explicit HealthRecorder(Root root, std::size_t longest = kLongestSegment)
+      : root_(std::move(root)), longest_(longest) {}
+
+  // Before the monitor is told anything of this tick. `now.steady` is in whole milliseconds.
+  void Begin(HealthTime now, const HealthRules& rules, const HealthMonitor& monitor);
+  void Renew(const std::string& id);
+  void KeepOnly(const std::set<std::string>& ids);
+  void Observe(const HealthSubject& subject, const Observation& seen);
+  // `subject` could not be read, so the monitor was not told of it.
+  void Miss(const HealthSubject& subject);
+  // `changed`: the monitor found something.
+  Result<void> End(bool changed);
+
+ private:
+  using Steady = std::chrono::steady_clock::time_point;
+
+  void Start(HealthTime now, const HealthMonitor& monitor, bool continues);
+  void Put(std::string_view key, const std::string& id);
+  void PutDevice(RecordedDevice now);
+  Result<void> Write();
+
+  const Root root_;
+  const std::size_t longest_;
+  std::string node_;
+  std::optional<Steady> begun_;       // t is counted from here; nullopt: a header comes first
+  bool full_ = false;                 // the file: another one comes first
+  std::optional<HealthRules> rules_;  // in force, as recorded
+  Steady now_;
+  std::map<std::string, RecordedDevice> written_;  // as the lines of this segment tell them
+  std::set<std::string> known_;                    // to who reads from where the process began
+  std::string pending_;
+  std::size_t header_ = 0;  // bytes of the segment's header
+  bool said_ = false;       // this round has a line
+  bool urgent_ = false;     // `pending_` is more than rounds in which all was as it was
+  Steady flushed_;
+  bool whole_ = false;  // the file ends with a line's end
+};
 
 }  // namespace railhead

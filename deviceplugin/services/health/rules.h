@@ -33,7 +33,7 @@ enum class HealthRule : std::uint8_t {
   kUnreachable,  // probes reach nothing on the PF's rail (connectivity/); off unless switched on
   kImpaired,     // probes find most peers ill: the fault is here; off unless switched on
   kDrained,      // taken out of use by an operator (drains.h); cannot be switched off
-  kNotReady,     // cannot be given out by what Railhead has on record (unready_devices.h); cannot be switched
+  kNotReady,     // cannot be given out by what Railhead has on record; cannot be switched
                  // off
 };
 inline constexpr std::size_t kHealthRuleCount = 13;

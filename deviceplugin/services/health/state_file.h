@@ -1,7 +1,7 @@
 // /run/railhead/health.json: every device's state, and the newest changes with reason and time.
 //
 // Written by railheadd after every change, read by it when it starts and by `railctl
-// health`; see health_json.h. The file goes with the boot, as
+// health`. The file goes with the boot, as
 // counters and links do.
 // Trouble of a PF is one entry of the history, however many VFs it reaches: else one cut
 // cable would push all else out.

@@ -8,7 +8,7 @@
 // unless its PF's VFs were made anew: an event may have told the inventory before any rule
 // could. A tick reads the PFs, the VFs that are not known to be well, and what else is due. State
 // and history are kept in /run/railhead/health.json and taken up again by the next process; what
-// was observed is recorded beside it (recorder.h).
+// was observed is recorded beside it (recording.h).
 // Threads: Tick, SetRules and Hurry from one thread; IsHealthy, Reasons and All from any,
 // also meanwhile: they wait for no I/O.
 #pragma once
@@ -31,7 +31,7 @@
 #include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/health/probe.h"
-#include "deviceplugin/services/health/recorder.h"
+#include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
 

@@ -17,7 +17,7 @@
 #include "cni/state/cdi_spec.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead {

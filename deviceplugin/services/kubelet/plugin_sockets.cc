@@ -16,7 +16,6 @@
 #include <cstring>
 #include <utility>
 
-#include "deviceplugin/services/kubelet/endpoints.h"
 #include "deviceplugin/services/kubelet/registrar.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <utility>
 
-#include "deviceplugin/services/kubelet/endpoints.h"
 #include "deviceplugin/services/kubelet/kubelet_client.h"
 #include "deviceplugin/services/kubelet/plugin_sockets.h"
 #include "netns/base/files.h"

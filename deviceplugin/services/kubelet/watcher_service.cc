@@ -1,6 +1,6 @@
-#include "deviceplugin/services/kubelet/watcher_service.h"
-
 #include <utility>
+
+#include "deviceplugin/services/kubelet/plugin_server.h"
 
 namespace railhead {
 

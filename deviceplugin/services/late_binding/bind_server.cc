@@ -22,7 +22,6 @@
 #include <vector>
 
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 

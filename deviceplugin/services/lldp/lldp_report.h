@@ -1,6 +1,6 @@
 // LeafReport: which switch port each of this node's rails hangs on, and whether it is the right one.
 //
-// railheadd makes it (leaf_watch.h) and writes it to /run/railhead/leaves.json, gone with the boot, for
+// railheadd makes it and writes it to /run/railhead/leaves.json, gone with the boot, for
 // railctl and for its own next start; `railctl leaves --json` prints the same.
 // Threads: values and thread-safe functions. Errors of the readers: kMalformed, kInvalid.
 #pragma once

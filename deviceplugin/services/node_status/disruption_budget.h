@@ -3,7 +3,7 @@
 // Whoever can forge the answers to probes on many nodes must not be able to take all of them out of use. The
 // budget has as many places as nodes may be out, one record of the cluster's store each, and a node takes a
 // place before it acts: no two nodes get the same one. A place of a node that leases no addresses any more
-// (ipam/lease/dead_nodes.h) is free again.
+// (ipam/lease/node_sign.h) is free again.
 //
 // The records are blocks of a pool that no rail can have, so that stores, their lists and the rules of who
 // may write what are the same (manifests/components/kubernetes-store). Ownership: borrows the store. Threads:

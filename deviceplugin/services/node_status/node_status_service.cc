@@ -3,7 +3,7 @@
 #include <random>
 #include <utility>
 
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/node.h"
 

@@ -17,9 +17,9 @@
 #include "cni/state/journal_cache.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/health/observation.h"
-#include "deviceplugin/services/node_status/node_status_settings.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
-#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "deviceplugin/support/log/log.h"
 #include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/files.h"
@@ -27,7 +27,7 @@
 
 namespace railhead {
 
-// The thread of railheadd that tells the cluster of bad rails (isolator.h).
+// The thread of railheadd that tells the cluster of bad rails.
 //
 // It looks when it is woken, when a heartbeat is due, and again after what failed; it is never waited for.
 // What is looked at says by which isolator it is told: with other settings, by another.

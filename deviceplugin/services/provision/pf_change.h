@@ -23,8 +23,8 @@
 
 #include "cni/attachment/acquire.h"
 #include "deviceplugin/services/provision/pf_plan.h"
+#include "deviceplugin/services/provision/pf_state.h"
 #include "deviceplugin/services/provision/provisioner.h"
-#include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/base/undo_stack.h"

@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/provision/vf_control.h"
+#include "deviceplugin/services/provision/pf_state.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 #include "netns/sys/device_nodes.h"

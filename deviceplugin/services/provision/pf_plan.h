@@ -14,7 +14,6 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/provision/pf_state.h"
-#include "netns/base/error.h"
 #include "netns/base/result.h"
 
 namespace railhead {

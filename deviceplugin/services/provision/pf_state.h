@@ -7,6 +7,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 #include "netns/nl/link.h"
+#include "netns/nl/uevents.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
@@ -70,5 +72,97 @@ struct BeforeChange {
 };
 Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, const BeforeChange& before);
 Result<void> RemoveUnderWay(const Root& root, const PciAddress& pf);
+
+// The writes to sysfs that make, bind and unbind VFs, and waiting for what follows.
+//
+// SysfsControl is the kernel's; tests have one that plays the kernel.
+// Source: Documentation/ABI/testing/sysfs-bus-pci, drivers/pci/iov.c, drivers/pci/pci-driver.c
+// (pci_device_can_probe), drivers/base/bus.c (drivers_probe_store).
+// Threads: one at a time. Errors carry errno: the kernel's answer to the write.
+
+class VfControl {
+ public:
+  VfControl() = default;
+  VfControl(const VfControl&) = delete;
+  VfControl& operator=(const VfControl&) = delete;
+  virtual ~VfControl() = default;
+
+  virtual Result<void> SetVfCount(const PciAddress& pf, int count) = 0;
+  // Whether the kernel offers new VFs of the PF to their drivers.
+  virtual Result<void> SetAutoprobe(const PciAddress& pf, bool on) = 0;
+  // Only this driver may be bound to the function from now on, whatever its ids.
+  virtual Result<void> SetDriverOverride(const PciAddress& function, const std::string& driver) = 0;
+  virtual Result<void> Unbind(const PciAddress& function, const std::string& driver) = 0;
+  // Offers an unbound function to the drivers. That none takes it is no error.
+  virtual Result<void> Probe(const PciAddress& function) = 0;
+  // Returns when the kernel told of a device since the last call, or some time has passed
+  // (it tells of devices in another namespace, and a full queue, not at all); false: the
+  // deadline is over.
+  virtual bool AwaitChange(Deadline deadline) = 0;
+};
+
+class SysfsControl final : public VfControl {
+ public:
+  explicit SysfsControl(Root root);
+
+  Result<void> SetVfCount(const PciAddress& pf, int count) override;
+  Result<void> SetAutoprobe(const PciAddress& pf, bool on) override;
+  Result<void> SetDriverOverride(const PciAddress& function, const std::string& driver) override;
+  Result<void> Unbind(const PciAddress& function, const std::string& driver) override;
+  Result<void> Probe(const PciAddress& function) override;
+  bool AwaitChange(Deadline deadline) override;
+
+ private:
+  [[nodiscard]] std::string Attribute(const PciAddress& function, const char* name) const;
+
+  Root root_;
+  std::optional<Uevents> events_;  // nullopt: they cannot be heard here
+};
+
+// The MAC that a VF gets by the policy "derived": always the same, whatever the node's
+// other hardware is, so that switches, neighbours and DHCP know it again after a reboot.
+//
+//   byte 0      H H H H 0 0 1 0    local, unicast; 0 0: administratively assigned (the
+//   byte 1      H H H H H H H H    SLAP of IEEE 802c), so in no quadrant that others may claim
+//   bytes 2-4   the last three bytes of the PF's permanent MAC
+//   byte 5      the VF's index
+//
+// H: 12 bits of a hash of the PF's OUI (FNV-1a over its three bytes, 32 bits, folded by xor).
+// No two VFs of PFs with one OUI share a MAC, for the index has a byte of its own: it is
+// not added to the PF's MAC, with which the ports of one NIC (consecutive MACs) would meet.
+// PFs of different OUIs meet only where both the hash and the last three bytes are equal.
+// Changing any of this changes the addresses of running fabrics.
+// Threads: pure function.
+
+// How many VFs of a PF have a derived MAC.
+inline constexpr int kDerivedVfMacs = 256;
+
+// `index` is in 0..kDerivedVfMacs - 1.
+MacAddress DerivedVfMac(const MacAddress& pf, int index);
+
+// Who uses a PF's VFs, so that they must not be taken away or changed.
+//
+//   - a pod: the journal of attachments has the device, or kubelet's checkpoint has it for
+//     a pod that still is. Allocation records are not asked: they outlive pods and boots,
+//     kubelet's checkpoint says which of them are of use.
+//   - another network namespace: a kernel driver is bound, and the host has no netdev of it
+//   - user space: vfio's character device of it is open in some process
+//   - the host: address, default route, bond, bridge, VLAN (RefuseIfHostUses)
+//
+// Threads: as RouteApi. Errors: only where the host could not be asked; whatever is
+// unclear about a device counts as use.
+
+struct VfUse {
+  int vf = 0;
+  std::string device;
+  std::string why;   // "is in pod team/train-0 (container 1f2e...) as rail0"
+  std::string hint;  // how it becomes free
+};
+
+// Of the VFs that are there; in the order of their index.
+Result<std::vector<VfUse>> FindVfUses(const Root& root, RouteApi& host, const PfActual& pf);
+
+// What the host does with the PF itself, or which pod has it; nullopt: nothing.
+Result<std::optional<Error>> FindPfUse(const Root& root, RouteApi& host, const PfActual& pf);
 
 }  // namespace railhead

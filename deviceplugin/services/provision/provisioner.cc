@@ -8,9 +8,8 @@
 #include "cni/state/paths.h"
 #include "deviceplugin/services/provision/pf_change.h"
 #include "deviceplugin/services/provision/pf_state.h"
-#include "deviceplugin/services/provision/uses.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
 namespace railhead {

@@ -17,10 +17,9 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/provision/pf_plan.h"
-#include "deviceplugin/services/provision/vf_control.h"
-#include "netns/base/error.h"
-#include "netns/base/files.h"
+#include "deviceplugin/services/provision/pf_state.h"
 #include "netns/base/result.h"
+#include "netns/base/files.h"
 #include "netns/kernel.h"
 
 namespace railhead {

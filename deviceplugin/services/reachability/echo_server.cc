@@ -13,7 +13,6 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 
 namespace railhead {
@@ -23,7 +22,7 @@ constexpr std::size_t kProbesAtOnce = 64;
 constexpr std::size_t kSessionsOfPeer = 8;
 // For what comes while this thread has to wait for a CPU.
 constexpr int kReceiveBuffer = 4 << 20;
-// What is sent to a neighbour that the kernel still looks for stays in the buffer (neighbour_queue.h). It has
+// What is sent to a neighbour that the kernel still looks for stays in the buffer. It has
 // room for two thousand of those, so that peers that are gone cost those that are there no answer.
 constexpr int kSendBuffer = 32 << 20;
 

@@ -2,7 +2,7 @@
 //
 // It answers whoever has an address of the rail's subnet, with no more bytes than it got. Rails share no
 // limit, and each takes its turn after 64 probes of another. On one rail each peer has a limit of its own,
-// and all other senders share one (answer_limits.h). The server counts probes of peers alone, so that the
+// and all other senders share one. The server counts probes of peers alone, so that the
 // cost of a probe does not grow with the number of senders. Ownership: owns the sockets that it is given.
 // Threads: all from any. Errors: kIo without descriptors.
 #pragma once
@@ -21,7 +21,7 @@
 #include <utility>
 #include <vector>
 
-#include "deviceplugin/services/reachability/probe_message.h"
+#include "deviceplugin/services/reachability/udp_socket.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"

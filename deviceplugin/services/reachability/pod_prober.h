@@ -1,6 +1,6 @@
 // PodProber: what pods reach on their rails, looked at from inside their network namespaces: the gateway by
 // ARP or neighbour discovery, and stations that this node itself reaches, by UDP from the pod's address; and
-// whether they find back (pod_look.h).
+// whether they find back.
 //
 // A pod's namespace is held for one look only, so that its NICs come home when it ends.
 // Ownership: borrows the kernel. Threads: one at a time. Needs CAP_NET_RAW and CAP_SYS_ADMIN.

@@ -7,9 +7,9 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "netns/nl/link_queries.h"
 #include "netns/nl/neighbours.h"
 #include "netns/nl/netlink_route.h"
+#include "netns/nl/vf_messages.h"
 
 namespace railhead {
 namespace {

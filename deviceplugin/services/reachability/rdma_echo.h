@@ -1,6 +1,6 @@
 // RdmaEcho: a station's RDMA: asks other nodes' stations by unreliable datagrams, and answers theirs.
 //
-// Questions and answers are those of probe_message.h. A question is for who has told its queue pair in an
+// Questions and answers are those of udp_socket.h. A question is for who has told its queue pair in an
 // answer to a probe by UDP, in the same round: so the kernel knows its neighbour, and nobody waits for one.
 // It answers other stations, each of them up to kPeerAnswers a second, and one that is no neighbour not again
 // for kNoNeighbour: to look for it takes a second (datagrams.h), for which nobody else would be answered. So
@@ -24,7 +24,7 @@
 #include <vector>
 
 #include "deviceplugin/services/reachability/echo_server.h"
-#include "deviceplugin/services/reachability/probe_message.h"
+#include "deviceplugin/services/reachability/udp_socket.h"
 #include "deviceplugin/support/keys/shared_keys.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"

@@ -1,7 +1,7 @@
 // ReachWatch: the thread of railheadd that probes what this node, and each pod on it, reaches on the rails.
 //
 // Off unless fabric.json has `connectivity`. With it: each rail's gateway; between the nodes that the rail
-// gives stations, their stations (station.h), a few in each round and those that are not well in every one;
+// gives stations, their stations, a few in each round and those that are not well in every one;
 // and from inside pods. What it has found is in Report() and in /run/railhead/reach.json, where its next
 // start takes it up. A second thread answers other nodes (echo_server.h).
 //

@@ -9,8 +9,10 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -70,5 +72,58 @@ struct Shot {
 // answers count that are (CheckProbe); nullptr: there are none.
 Result<void> Fire(std::vector<Shot>* shots, std::chrono::milliseconds limit,
                   const SharedKeys* keys = nullptr);
+
+// What stations send each other: payloads of UDP and of RDMA datagrams, in network order.
+//
+//    0  4  "RHrp"
+//    4  1  version, 1
+//    5  1  1: probe, 2: answer
+//    6  2  zero
+//    8  8  session: whose probes to whom these are; the answering end counts by it
+//   16  8  token: which probe this is
+//   24  4  answers: how many probes of the session have come in, this one included; 0: the station does not
+//          count those of this sender, who is no peer of its; probes: zero
+//   28  4  answers: the station's queue pair for datagrams (rdma_echo.h), 24 bits, or 0; probes: zero
+//   32 32  where the nodes share keys: the signature of the 32 bytes before it and of both IP addresses
+//   32  .  behind that, probes: zeros up to the size that is tried; answers: nothing
+//
+// The addresses are signed, too: a pod sees the signed probes that are sent from its own namespace, and could
+// send them again in the name of a station. A station answers what is not signed without a signature, if its
+// keys let it: so an answer is never larger than what it answers, and a station is no amplifier.
+// Threads: pure functions. They come from anybody: what is no message is nullopt.
+
+inline constexpr std::size_t kProbeHeader = 32;
+inline constexpr std::size_t kSignedProbe = kProbeHeader + SharedKeys::kSignature;
+
+struct ProbeMessage {
+  bool answer = false;
+  std::uint64_t session = 0;
+  std::uint64_t token = 0;
+  std::uint32_t heard = 0;
+  std::uint32_t queue_pair = 0;
+
+  bool operator==(const ProbeMessage&) const = default;
+};
+
+// `size`: of the payload; kProbeHeader at least.
+std::vector<std::uint8_t> BytesOf(const ProbeMessage& message, std::size_t size = kProbeHeader);
+std::optional<ProbeMessage> ParseProbe(std::span<const std::uint8_t> payload);
+
+struct ProbeEnds {
+  IpAddress from;
+  IpAddress to;
+};
+
+// `size`: kSignedProbe at least.
+std::vector<std::uint8_t> SignedBytesOf(const ProbeMessage& message, const SharedKeys& keys,
+                                        const ProbeEnds& ends, std::size_t size = kSignedProbe);
+
+struct CheckedProbe {
+  ProbeMessage message;
+  bool is_signed = false;
+};
+// Without keys, any message. With keys, one that is signed; one that is not only where they take it.
+std::optional<CheckedProbe> CheckProbe(std::span<const std::uint8_t> payload, const SharedKeys* keys,
+                                       const ProbeEnds& ends);
 
 }  // namespace railhead

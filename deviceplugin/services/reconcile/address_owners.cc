@@ -94,7 +94,7 @@ std::string Sentence(const AddressEvent& event) {
   return std::string(NameOf(event.kind));
 }
 
-// Addresses of railhead-ipam that nobody can have any more (holders.h). Where there is no way to
+// Addresses of railhead-ipam that nobody can have any more. Where there is no way to
 // tell, nothing is released.
 
 namespace {

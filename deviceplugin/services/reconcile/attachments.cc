@@ -5,7 +5,7 @@
 #include <string_view>
 #include <utility>
 
-#include "cni/attachment/host_names.h"
+#include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/release.h"

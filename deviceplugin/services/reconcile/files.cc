@@ -17,9 +17,8 @@
 #include "cni/state/cdi_spec.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/reconcile/reconciler.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/state_folder.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {

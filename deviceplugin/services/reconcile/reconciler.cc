@@ -1,9 +1,16 @@
 #include "deviceplugin/services/reconcile/reconciler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "cni/attachment/acquire.h"
+#include "cni/attachment/pod_network.h"
+#include "cni/attachment/release.h"
+#include "cni/attachment/verify.h"
 #include "netns/base/state_folder.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 
@@ -151,6 +158,62 @@ std::string TimingsAsJson(const std::vector<AttachTiming>& timings) {
   json["totalMs"] = totals.empty() ? Json(nullptr) : Figures(totals);
   json["phasesMs"] = phases.Figures();
   return json.dump(2);
+}
+
+namespace {
+
+bool IsHandedOver(const JournalEntry& entry) {
+  return entry.phase == Phase::kDone &&
+         std::any_of(entry.links.begin(), entry.links.end(),
+                     [](const auto& link) { return link.handoff && link.gid_index; });
+}
+
+}  // namespace
+
+Result<std::string> DriftWatch::Differences(const JournalEntry& entry) {
+  auto network = RH_TRY(PodNetwork::OpenOf(kernel_, entry));
+  if (!network) return std::string();  // what is left of it goes home
+  return Join(RH_TRY(FindHandoffDrift(root_, kernel_, *network, entry)), "; ");
+}
+
+Result<std::string> DriftWatch::DriftOf(const Journal& journal, const JournalEntry& entry) {
+  const std::string first = RH_TRY(Differences(entry));
+  if (first.empty()) return first;
+  const auto locks = DeviceLocks::Acquire(root_, DevicesOf(entry), std::chrono::milliseconds(0));
+  if (!locks) return std::string();
+  const auto now = RH_TRY(journal.Find(entry.key));
+  return now && IsHandedOver(*now) ? Differences(*now) : std::string();
+}
+
+DriftReport DriftWatch::Look() {
+  DriftReport report;
+  const Journal journal(root_);
+  const auto scan = journal.Scan();
+  if (!scan) {
+    report.problems.push_back(scan.error());
+    return report;
+  }
+  for (const JournalEntry& entry : scan->entries) {
+    if (!IsHandedOver(entry)) continue;
+    if (stopped_) return {};
+    ++report.watched;
+    auto drift = DriftOf(journal, entry);
+    if (!drift) {
+      drift.error().message = entry.key.ToString() + ": " + drift.error().message;
+      report.problems.push_back(std::move(drift.error()));
+    } else if (!drift->empty()) {
+      report.drifted[entry.key] = *drift;
+    }
+  }
+  for (const auto& [key, drift] : report.drifted) {
+    const auto before = known_.find(key);
+    if (before == known_.end() || before->second != drift) report.began[key] = drift;
+  }
+  for (const auto& [key, drift] : known_) {
+    if (!report.drifted.contains(key)) report.over.push_back(key);
+  }
+  known_ = report.drifted;
+  return report;
 }
 
 }  // namespace railhead

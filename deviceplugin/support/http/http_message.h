@@ -37,4 +37,12 @@ HttpParsed ParseHttpRequest(std::string_view bytes);
 // `with_body` is false for HEAD.
 std::string FormatHttpResponse(const HttpResponse& response, bool with_body);
 
+// Base64 as JSON carries bytes in it.
+// Source: RFC 4648 section 4 (with padding).
+// Threads: pure functions.
+
+std::string EncodeBase64(std::string_view bytes);
+// nullopt when it is none. White space is passed over: PEM in YAML has line breaks.
+std::optional<std::string> DecodeBase64(std::string_view text);
+
 }  // namespace railhead

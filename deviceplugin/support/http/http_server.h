@@ -1,5 +1,5 @@
 // HttpServer: answers GET and HEAD on one address, with one thread, and what may take long with a second one
-// (slow_lane.h).
+//.
 //
 // An address that another process has is no reason to end: it is tried again every second
 // and taken when it is free, so that of two daemons (an update) one answers at any time.

@@ -1,9 +1,17 @@
 #include "deviceplugin/support/kubernetes/kube_api.h"
 
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
 #include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "deviceplugin/support/http/http_message.h"
 #include "netns/base/files.h"
 
 namespace railhead {
@@ -129,6 +137,281 @@ std::string EscapeForQuery(const std::string& text) {
     }
   }
   return escaped;
+}
+
+namespace {
+
+constexpr int kMostSeconds = 60;
+constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
+
+Result<KubeAccess> InPod(const Root& root, const KubeService& service) {
+  if (service.host.empty() || service.port.empty()) {
+    return Fail(ErrorCode::kInvalid,
+                "reaching the Kubernetes API: there is neither a kubeconfig in the configuration nor "
+                "KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT in the environment",
+                "outside of a pod, name a kubeconfig file");
+  }
+  const bool v6 = service.host.find(':') != std::string::npos;
+  const std::string host = v6 ? "[" + service.host + "]" : service.host;
+  KubeAccess access;
+  access.endpoint = RH_TRY(ParseHttpEndpoint("https://" + host + ":" + service.port));
+  access.tls.authorities.file = root.Path(std::string(kServiceAccount) + "ca.crt");
+  access.token_file = root.Path(std::string(kServiceAccount) + "token");
+  return access;
+}
+
+// What kubectl calls "name:" and the object beside it.
+std::optional<JsonReader> Named(std::vector<JsonReader> list, const std::string& name,
+                                const std::string& key) {
+  for (JsonReader& one : list) {
+    if (one.String("name") == name) return one.Object(key);
+  }
+  return std::nullopt;
+}
+
+class KubeconfigFile {
+ public:
+  KubeconfigFile(const Root& root, const std::string& path)
+      : root_(root), directory_(path.substr(0, path.rfind('/') + 1)) {}
+
+  void ReadCluster(JsonReader& cluster, KubeAccess& access) const {
+    const std::string server = cluster.RequiredString("server");
+    if (auto endpoint = ParseHttpEndpoint(server)) {
+      access.endpoint = *endpoint;
+    } else {
+      cluster.Fail("server", endpoint.error().message, endpoint.error().hint);
+    }
+    access.tls.server_name = cluster.String("tls-server-name").value_or("");
+    access.tls.authorities = ReadPem(cluster, "certificate-authority");
+    if (cluster.Bool("insecure-skip-tls-verify").value_or(false)) {
+      cluster.Fail("insecure-skip-tls-verify", "is refused: whoever answers could hand out addresses",
+                   "give the server's certificate-authority");
+    }
+    Refuse(cluster, "proxy-url", "proxies are not used", "name a server that is reached directly");
+  }
+
+  void ReadUser(JsonReader& user, KubeAccess& access) const {
+    access.tls.certificate = ReadPem(user, "client-certificate");
+    access.tls.key = ReadPem(user, "client-key");
+    access.token = user.String("token").value_or("");
+    access.token_file = PathOf(user.String("tokenFile").value_or(""));
+    const std::string way_out = "make a kubeconfig with a client certificate, a token or a tokenFile";
+    Refuse(user, "exec", "programs that fetch credentials are not run", way_out);
+    Refuse(user, "auth-provider", "providers of credentials are not known here", way_out);
+    Refuse(user, "username", "the Kubernetes API has no passwords any more", way_out);
+    Refuse(user, "as", "being someone else is not known here", way_out);
+  }
+
+ private:
+  static void Refuse(JsonReader& reader, const std::string& key, const std::string& why,
+                     const std::string& hint) {
+    if (reader.Has(key)) reader.Fail(key, why, hint);
+  }
+
+  // As kubectl does: from the kubeconfig's directory.
+  [[nodiscard]] std::string PathOf(const std::string& path) const {
+    if (path.empty()) return path;
+    return root_.Path(path[0] == '/' ? path : directory_ + path);
+  }
+
+  Pem ReadPem(JsonReader& reader, const std::string& key) const {
+    Pem pem;
+    if (const auto data = reader.String(key + "-data"); data && !data->empty()) {
+      auto text = DecodeBase64(*data);
+      if (!text) reader.Fail(key + "-data", "is no base64");
+      pem.text = std::move(text).value_or("");
+      return pem;
+    }
+    pem.file = PathOf(reader.String(key).value_or(""));
+    return pem;
+  }
+
+  const Root& root_;
+  const std::string directory_;
+};
+
+Result<KubeAccess> FromKubeconfig(const Root& root, const KubeConfig& config) {
+  const std::string path = root.Path(config.kubeconfig);
+  const auto text = RH_TRY_WRAP(ReadFile(path), "reading the kubeconfig");
+  if (!text) {
+    return Fail(ErrorCode::kInvalid, "reading the kubeconfig " + path + ": there is no such file",
+                "put it there, or name another one");
+  }
+  const std::string json = RH_TRY(YamlToJson(*text, path));
+  const auto document = RH_TRY(JsonDocument::Parse(json, path));
+  JsonReader reader = document.Root();
+  const std::string current = reader.String("current-context").value_or("");
+  const std::string name = config.context.empty() ? current : config.context;
+  auto context = Named(reader.Objects("contexts"), name, "context");
+  if (!context) {
+    reader.Fail("contexts", "there is no context '" + name + "'",
+                "name one that is there, as current-context or context");
+    return Fail(reader.status().error());
+  }
+  const KubeconfigFile file(root, config.kubeconfig);
+  KubeAccess access;
+  const std::string cluster_name = context->RequiredString("cluster");
+  auto cluster = Named(reader.Objects("clusters"), cluster_name, "cluster");
+  if (!cluster) {
+    context->Fail("cluster", "there is no cluster '" + cluster_name + "'");
+  } else {
+    file.ReadCluster(*cluster, access);
+  }
+  if (const auto user_name = context->String("user")) {
+    auto user = Named(reader.Objects("users"), *user_name, "user");
+    if (!user) {
+      context->Fail("user", "there is no user '" + *user_name + "'");
+    } else {
+      file.ReadUser(*user, access);
+    }
+  }
+  RH_TRY(reader.status());
+  return access;
+}
+
+}  // namespace
+
+KubeConfig ReadKubeConfig(JsonReader& reader) {
+  KubeConfig config;
+  config.kubeconfig = reader.String("kubeconfig").value_or("");
+  if (!config.kubeconfig.empty() && config.kubeconfig[0] != '/') {
+    reader.Fail("kubeconfig", "'" + config.kubeconfig + "' is no absolute path");
+  }
+  config.context = reader.String("context").value_or("");
+  if (!config.context.empty() && config.kubeconfig.empty()) {
+    reader.Fail("context", "is of use with a kubeconfig only");
+  }
+  if (const auto seconds = reader.Int("timeoutSeconds", 1, kMostSeconds)) {
+    config.timeout = std::chrono::seconds(*seconds);
+  }
+  reader.Close();
+  return config;
+}
+
+Result<KubeAccess> FindKubeAccess(const Root& root, const KubeConfig& config, const KubeService& service) {
+  return config.kubeconfig.empty() ? InPod(root, service) : FromKubeconfig(root, config);
+}
+
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr int kDeepest = 20;
+// A few aliases can stand for any number of nodes.
+constexpr int kMostNodes = 20000;
+
+class Converter {
+ public:
+  // nullopt: too much of it.
+  std::optional<Json> Convert(const YAML::Node& node, int depth) {
+    if (depth > kDeepest || ++nodes_ > kMostNodes) return std::nullopt;
+    switch (node.Type()) {
+      case YAML::NodeType::Undefined:
+      case YAML::NodeType::Null:
+        return Json(nullptr);
+      case YAML::NodeType::Scalar:
+        return Scalar(node);
+      case YAML::NodeType::Sequence:
+        return Sequence(node, depth);
+      case YAML::NodeType::Map:
+        return Map(node, depth);
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static Json Scalar(const YAML::Node& node) {
+    const bool is_quoted = node.Tag() == "!";
+    if (!is_quoted && node.Scalar() == "true") return true;
+    if (!is_quoted && node.Scalar() == "false") return false;
+    return node.Scalar();
+  }
+
+  std::optional<Json> Sequence(const YAML::Node& node, int depth) {
+    Json list = Json::array();
+    for (const YAML::Node& item : node) {
+      auto converted = Convert(item, depth + 1);
+      if (!converted) return std::nullopt;
+      list.push_back(std::move(*converted));
+    }
+    return list;
+  }
+
+  std::optional<Json> Map(const YAML::Node& node, int depth) {
+    Json object = Json::object();
+    for (const auto& item : node) {
+      auto converted = Convert(item.second, depth + 1);
+      if (!converted) return std::nullopt;
+      object[item.first.Scalar()] = std::move(*converted);
+    }
+    return object;
+  }
+
+  int nodes_ = 0;
+};
+
+std::vector<YAML::Node> OnlyOne(const std::string& yaml) {
+  return {YAML::Load(yaml)};
+}
+
+// yaml-cpp goes no further at a token that begins nothing, as a ',' outside of brackets, and takes it for one
+// empty document after the other, without end.
+class Progress final : public YAML::EventHandler {
+ public:
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (mark.pos == last_) throw YAML::ParserException(mark, "nothing can begin here");
+    last_ = mark.pos;
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t /*anchor*/) override {}
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                const std::string& /*value*/) override {}
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                       YAML::EmitterStyle::value /*style*/) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t /*anchor*/,
+                  YAML::EmitterStyle::value /*style*/) override {}
+  void OnMapEnd() override {}
+
+ private:
+  int last_ = -1;
+};
+
+std::vector<YAML::Node> All(const std::string& yaml) {
+  std::istringstream stream(yaml);
+  YAML::Parser parser(stream);
+  Progress progress;
+  while (parser.HandleNextDocument(progress)) {
+  }
+  return YAML::LoadAll(yaml);
+}
+
+template <typename Load>
+Result<std::vector<std::string>> Convert(const std::string& yaml, const std::string& what, Load load) {
+  try {
+    Converter converter;
+    std::vector<std::string> texts;
+    for (const YAML::Node& document : load(yaml)) {
+      const auto json = converter.Convert(document, 0);
+      if (!json) return Fail(ErrorCode::kMalformed, what + ": nested too deeply, or too large");
+      texts.push_back(json->dump(-1, ' ', false, Json::error_handler_t::replace));
+    }
+    return texts;
+  } catch (const YAML::Exception& error) {
+    return Fail(ErrorCode::kMalformed,
+                what + ":" + std::to_string(error.mark.line + 1) + ": no YAML: " + error.msg);
+  }
+}
+
+}  // namespace
+
+Result<std::string> YamlToJson(const std::string& yaml, const std::string& what) {
+  return std::move(RH_TRY(Convert(yaml, what, OnlyOne)).front());
+}
+
+Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, const std::string& what) {
+  return Convert(yaml, what, All);
 }
 
 }  // namespace railhead

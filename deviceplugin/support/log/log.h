@@ -14,7 +14,7 @@
 #include <string_view>
 #include <utility>
 
-#include "netns/base/error.h"
+#include "netns/base/result.h"
 
 namespace railhead {
 

@@ -2,160 +2,83 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "netns/base/text.h"
 
 namespace railhead::doctor {
 namespace {
 
-using enum FactKind;
-
 constexpr std::array kChecks = {
-    Check{"fabric.valid",
-          "fabric.json is there and right",
-          "without it no part of Railhead knows the rails",
-          {},
+    Check{"fabric.valid", "fabric.json is there and right", "without it no part of Railhead knows the rails",
           CheckFabric},
-    Check{"fabric.rails",
-          "every rail of fabric.json has a PF on this node",
-          "a pod that asks for one VF per rail gets two of one rail, or is not scheduled",
-          {kPfs},
-          CheckRails},
+    Check{"fabric.rails", "every rail of fabric.json has a PF on this node",
+          "a pod that asks for one VF per rail gets two of one rail, or is not scheduled", CheckRails},
     Check{
-        "fabric.cabling",
-        "every rail hangs on a switch that fabric.json names for it",
+        "fabric.cabling", "every rail hangs on a switch that fabric.json names for it",
         "a rail in another's place sends through the spines what should stay in its leaf, or reaches nobody",
-        {kLeaves},
         CheckCabling},
-    Check{"fabric.probes",
-          "probes of the rails are signed",
-          "else a pod can forge them, and have a healthy rail taken out of use",
-          {kProbes},
-          CheckProbes},
-    Check{"rdma.netns-mode",
-          "the RDMA namespace mode is the one that fabric.json states",
+    Check{"fabric.probes", "probes of the rails are signed",
+          "else a pod can forge them, and have a healthy rail taken out of use", CheckProbes},
+    Check{"rdma.netns-mode", "the RDMA namespace mode is the one that fabric.json states",
           "in shared mode a pod sees the RDMA devices of all others; the two modes cannot be mixed in a "
           "cluster",
-          {kRdmaMode, kProcesses, kRecords},
           CheckRdmaMode},
-    Check{"rdma.port",
-          "the rails' RDMA ports are ACTIVE",
-          "NCCL leaves a port that is not ACTIVE out without a word, and trains over TCP",
-          {kPorts},
-          CheckPorts},
-    Check{"rdma.gid-table",
-          "the rails' GID tables have RoCE v2 entries, at the same places",
-          "NCCL has one GID index for all devices of a process",
-          {kGids},
-          CheckGids},
+    Check{"rdma.port", "the rails' RDMA ports are ACTIVE",
+          "NCCL leaves a port that is not ACTIVE out without a word, and trains over TCP", CheckPorts},
+    Check{"rdma.gid-table", "the rails' GID tables have RoCE v2 entries, at the same places",
+          "NCCL has one GID index for all devices of a process", CheckGids},
     Check{"pci.acs",
           "no bridge between an accelerator and a NIC on one switch redirects peer-to-peer traffic",
-          "GPUDirect RDMA then goes up to the root complex and back, or fails",
-          {kBridges},
-          CheckAcs},
-    Check{"pci.iommu",
-          "the IOMMU passes the rails' NICs and the accelerators through",
-          "translation costs bandwidth, and the kernel switches ACS redirection on with it",
-          {kIommu, kAccelerators},
-          CheckIommu},
-    Check{"gpu.direct",
-          "the NICs can read and write GPU memory",
+          "GPUDirect RDMA then goes up to the root complex and back, or fails", CheckAcs},
+    Check{"pci.iommu", "the IOMMU passes the rails' NICs and the accelerators through",
+          "translation costs bandwidth, and the kernel switches ACS redirection on with it", CheckIommu},
+    Check{"gpu.direct", "the NICs can read and write GPU memory",
           "without nvidia_peermem or dma-buf NCCL copies through host memory, and has no PXN",
-          {kAccelerators, kGpuDriver},
           CheckGpuDirect},
-    Check{"net.mtu",
-          "the PFs' MTU is enough for their rails, and for RoCE's largest",
-          "RoCE uses the largest of 1024, 2048, 4096 bytes that fits into the MTU",
-          {kMtu},
-          CheckMtu},
-    Check{"net.arp",
-          "the host answers ARP for a rail on that rail only",
+    Check{"net.mtu", "the PFs' MTU is enough for their rails, and for RoCE's largest",
+          "RoCE uses the largest of 1024, 2048, 4096 bytes that fits into the MTU", CheckMtu},
+    Check{"net.arp", "the host answers ARP for a rail on that rail only",
           "with several rails in one host Linux answers on any, and drops what comes back elsewhere",
-          {kArp},
           CheckArp},
-    Check{"qos.dscp",
-          "the ports sort packets by DSCP, and know that of their rail's traffic class",
-          "else RoCE travels in the default priority, without PFC",
-          {kDcb},
-          CheckDscp},
-    Check{"qos.pfc",
-          "the priority of the rail's traffic class is lossless",
-          "RoCE loses much of its bandwidth with few lost packets",
-          {kDcb},
-          CheckPfc},
-    Check{"qos.ets",
-          "the priority of the rail's traffic class has bandwidth of its own",
-          "a class without bandwidth starves when others send",
-          {kDcb},
-          CheckEts},
-    Check{"qos.ecn",
-          "congestion control is on for that priority",
-          "without it PFC stops whole links, not the senders that are too fast",
-          {kDcb, kEcn},
-          CheckEcn},
-    Check{"sriov.vfs",
-          "the rails' PFs have VFs",
-          "a PF without VFs gives nothing to pods",
-          {kPfs},
-          CheckVfCount},
-    Check{"sriov.ari",
-          "PFs with more than seven VFs are on ARI-capable ports",
-          "else the VFs need further bus numbers, which not every firmware leaves free",
-          {kSriovControl},
-          CheckAri},
-    Check{"sriov.vf-order",
-          "RDMA devices are in the order of the VFs",
+    Check{"qos.dscp", "the ports sort packets by DSCP, and know that of their rail's traffic class",
+          "else RoCE travels in the default priority, without PFC", CheckDscp},
+    Check{"qos.pfc", "the priority of the rail's traffic class is lossless",
+          "RoCE loses much of its bandwidth with few lost packets", CheckPfc},
+    Check{"qos.ets", "the priority of the rail's traffic class has bandwidth of its own",
+          "a class without bandwidth starves when others send", CheckEts},
+    Check{"qos.ecn", "congestion control is on for that priority",
+          "without it PFC stops whole links, not the senders that are too fast", CheckEcn},
+    Check{"sriov.vfs", "the rails' PFs have VFs", "a PF without VFs gives nothing to pods", CheckVfCount},
+    Check{"sriov.ari", "PFs with more than seven VFs are on ARI-capable ports",
+          "else the VFs need further bus numbers, which not every firmware leaves free", CheckAri},
+    Check{"sriov.vf-order", "RDMA devices are in the order of the VFs",
           "NCCL before 2.29.7 numbers NICs in that order, and ranks of different nodes must agree",
-          {kPfs, kRdmaDevices, kRdmaOrder},
           CheckVfOrder},
-    Check{"sriov.bandwidth",
-          "whether VFs share the bandwidth of their PF",
-          "NCCL takes each VF for a whole port",
-          {kVfStates},
-          CheckBandwidth},
-    Check{"node.memlock",
-          "container runtimes may lock memory without limit",
-          "containers inherit the limit, and ibv_reg_mr fails with ENOMEM beyond it",
-          {kProcesses},
-          CheckMemlock},
-    Check{"node.modules",
-          "the kernel modules that RDMA needs are loaded",
-          "containers get no device nodes else",
-          {kModules, kPfs},
-          CheckModules},
-    Check{"node.firmware",
-          "NICs of one kind have one firmware and driver",
+    Check{"sriov.bandwidth", "whether VFs share the bandwidth of their PF",
+          "NCCL takes each VF for a whole port", CheckBandwidth},
+    Check{"node.memlock", "container runtimes may lock memory without limit",
+          "containers inherit the limit, and ibv_reg_mr fails with ENOMEM beyond it", CheckMemlock},
+    Check{"node.modules", "the kernel modules that RDMA needs are loaded",
+          "containers get no device nodes else", CheckModules},
+    Check{"node.firmware", "NICs of one kind have one firmware and driver",
           "ranks wait for the slowest NIC, and faults of one firmware look like faults of one rail",
-          {kFirmware},
           CheckFirmware},
-    Check{"node.records",
-          "what Railhead has on record of this node is whole",
+    Check{"node.records", "what Railhead has on record of this node is whole",
           "a journal entry that cannot be read keeps its devices from all pods, and its pod from ending",
-          {kRecords},
           CheckRecords},
-    Check{"runtime.cdi",
-          "the container runtime reads Railhead's CDI specs",
-          "else containers start without device nodes and without nccl.conf, in silence",
-          {kCdi},
-          CheckCdi},
-    Check{"runtime.device-plugins",
-          "no other device plugin hands out RDMA or SR-IOV devices",
-          "two plugins give one VF to two pods",
-          {kSockets},
-          CheckPlugins},
-    Check{"runtime.cni",
-          "no CNI configuration of the node takes the rails' devices",
-          "what takes a PF takes its rail from every pod; macvlan shifts the GID indices of all",
-          {kCni, kPfs},
-          CheckCni},
-    Check{"runtime.kubelet",
-          "the directory of pods that railheadd looks into is kubelet's",
-          "else every pod looks deleted, and nothing of one that is gone comes back",
-          {kKubelet},
-          CheckKubelet},
-    Check{"runtime.netns",
-          "namespaces that the host makes later are seen",
+    Check{"runtime.cdi", "the container runtime reads Railhead's CDI specs",
+          "else containers start without device nodes and without nccl.conf, in silence", CheckCdi},
+    Check{"runtime.device-plugins", "no other device plugin hands out RDMA or SR-IOV devices",
+          "two plugins give one VF to two pods", CheckPlugins},
+    Check{"runtime.cni", "no CNI configuration of the node takes the rails' devices",
+          "what takes a PF takes its rail from every pod; macvlan shifts the GID indices of all", CheckCni},
+    Check{"runtime.kubelet", "the directory of pods that railheadd looks into is kubelet's",
+          "else every pod looks deleted, and nothing of one that is gone comes back", CheckKubelet},
+    Check{"runtime.netns", "namespaces that the host makes later are seen",
           "without mount propagation they look deleted, and railheadd leaves what is in them alone for ever",
-          {kNetns},
           CheckNetns},
 };
 
@@ -207,6 +130,128 @@ std::string Verdict::Fix() const {
     if (one.status == status() && !one.fix.empty()) return one.fix;
   }
   return {};
+}
+
+namespace {
+
+constexpr std::array kWorstFirst = {Status::kFailure, Status::kWarning, Status::kNote, Status::kSkipped,
+                                    Status::kOk};
+constexpr std::size_t kStatusWidth = 9;
+constexpr std::size_t kIdWidth = 24;
+
+bool Matches(std::string_view id, std::string_view wanted) {
+  return id == wanted || (id.size() > wanted.size() && id.starts_with(wanted) && id[wanted.size()] == '.');
+}
+
+// Errors unless each of `wanted` is some check's.
+Result<void> MustExist(const std::vector<std::string>& wanted) {
+  for (const std::string& one : wanted) {
+    const auto checks = AllChecks();
+    if (std::any_of(checks.begin(), checks.end(), [&](const Check& check) { return Matches(check.id, one); }))
+      continue;
+    std::vector<std::string> ids;
+    for (const Check& check : checks) ids.emplace_back(check.id);
+    const auto near = Nearest(one, ids);
+    return Fail(ErrorCode::kInvalid, "there is no check " + one,
+                near ? "did you mean " + *near + "?" : "all of them: railctl doctor --list");
+  }
+  return {};
+}
+
+bool IsIn(std::string_view id, const std::vector<std::string>& list) {
+  return std::any_of(list.begin(), list.end(), [&](const std::string& one) { return Matches(id, one); });
+}
+
+std::string Padded(std::string_view text, std::size_t width) {
+  std::string padded(text);
+  padded.resize(std::max(width, text.size() + 1), ' ');
+  return padded;
+}
+
+std::string FindingAsText(const Finding& finding) {
+  const Status status = finding.verdict.status();
+  std::string text = Padded(NameOf(status), kStatusWidth) + Padded(finding.check->id, kIdWidth) +
+                     finding.verdict.Found() + "\n";
+  if (status < Status::kNote) return text;
+  const std::string indent(kStatusWidth, ' ');
+  if (status > Status::kNote) text.append(indent).append("why: ").append(finding.check->why).append("\n");
+  if (const std::string fix = finding.verdict.Fix(); !fix.empty())
+    text.append(indent).append("fix: ").append(fix).append("\n");
+  return text;
+}
+
+std::string Milliseconds(double elapsed) {
+  return std::to_string(std::lround(elapsed)) + " ms";
+}
+
+}  // namespace
+
+Result<std::vector<const Check*>> SelectChecks(const std::vector<std::string>& only,
+                                               const std::vector<std::string>& skip) {
+  RH_TRY(MustExist(only));
+  RH_TRY(MustExist(skip));
+  std::vector<const Check*> selected;
+  for (const Check& check : AllChecks()) {
+    if ((only.empty() || IsIn(check.id, only)) && !IsIn(check.id, skip)) selected.push_back(&check);
+  }
+  return selected;
+}
+
+Status Report::Worst() const {
+  Status worst = Status::kSkipped;
+  for (const Finding& finding : findings) worst = std::max(worst, finding.verdict.status());
+  return worst;
+}
+
+int Report::Count(Status status) const {
+  return static_cast<int>(std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) {
+    return finding.verdict.status() == status;
+  }));
+}
+
+Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks) {
+  Report report;
+  report.node = facts.node;
+  for (const Check* check : checks) report.findings.push_back({check, check->judge(facts)});
+  return report;
+}
+
+nlohmann::json ReportAsJson(const Report& report) {
+  nlohmann::json checks = nlohmann::json::array();
+  for (const auto& [check, verdict] : report.findings) {
+    nlohmann::json observations = nlohmann::json::array();
+    for (const Observation& one : verdict.observations()) {
+      nlohmann::json item = {{"status", NameOf(one.status)}, {"text", one.text}};
+      if (!one.fix.empty()) item["fix"] = one.fix;
+      observations.push_back(std::move(item));
+    }
+    nlohmann::json item = {
+        {"id", check->id},          {"title", check->title}, {"status", NameOf(verdict.status())},
+        {"found", verdict.Found()}, {"why", check->why},     {"observations", std::move(observations)}};
+    if (const std::string fix = verdict.Fix(); !fix.empty()) item["fix"] = fix;
+    checks.push_back(std::move(item));
+  }
+  nlohmann::json counts = nlohmann::json::object();
+  for (const Status status : kWorstFirst) counts[std::string(NameOf(status))] = report.Count(status);
+  return {{"version", 1},
+          {"node", report.node},
+          {"elapsedMs", report.elapsed_ms},
+          {"counts", std::move(counts)},
+          {"checks", std::move(checks)}};
+}
+
+std::string ReportAsText(const Report& report) {
+  std::string text;
+  std::vector<std::string> counts;
+  for (const Status status : kWorstFirst) {
+    for (const Finding& finding : report.findings) {
+      if (finding.verdict.status() == status) text += FindingAsText(finding);
+    }
+    counts.push_back(std::string(NameOf(status)) + " " + std::to_string(report.Count(status)));
+  }
+  return text + "\n" + std::to_string(report.findings.size()) +
+         (report.findings.size() == 1 ? " check: " : " checks: ") + Join(counts, ", ") + "; " +
+         Milliseconds(report.elapsed_ms) + "\n";
 }
 
 }  // namespace railhead::doctor

@@ -7,12 +7,14 @@
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "deviceplugin/tools/doctor/facts.h"
+#include "netns/base/result.h"
 
 namespace railhead::doctor {
 
@@ -72,7 +74,6 @@ struct Check {
   std::string_view id;
   std::string_view title;
   std::string_view why;
-  FactKinds facts;  // what judge() looks at
   Verdict (*judge)(const NodeFacts&);
 };
 
@@ -108,5 +109,33 @@ Verdict CheckPlugins(const NodeFacts& facts);
 Verdict CheckCni(const NodeFacts& facts);
 Verdict CheckKubelet(const NodeFacts& facts);
 Verdict CheckNetns(const NodeFacts& facts);
+
+// Which checks are run, and how what they found is shown: docs/doctor.md has the shape.
+//
+// Threads: pure functions. Errors: kInvalid for an id that no check has.
+
+// `only` empty: all. An id is that of a check, "rdma.port", or of all that begin like it, "rdma".
+Result<std::vector<const Check*>> SelectChecks(const std::vector<std::string>& only,
+                                               const std::vector<std::string>& skip);
+
+struct Finding {
+  const Check* check = nullptr;
+  Verdict verdict;
+};
+
+struct Report {
+  std::string node;
+  std::vector<Finding> findings;  // in the order of the checks
+  double elapsed_ms = 0;
+
+  [[nodiscard]] Status Worst() const;  // kSkipped when there are none
+  [[nodiscard]] int Count(Status status) const;
+};
+
+Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks);
+
+nlohmann::json ReportAsJson(const Report& report);
+// The worst first.
+std::string ReportAsText(const Report& report);
 
 }  // namespace railhead::doctor

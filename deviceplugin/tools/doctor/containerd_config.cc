@@ -40,7 +40,7 @@ class Layers {
                                              std::to_string(parsed.error().source().begin.line) + ": " +
                                              std::string(parsed.error().description()));
     }
-    tables_.push_back(std::move(parsed).table());
+    tables_.insert(tables_.begin(), std::move(parsed).table());
     return {};
   }
 
@@ -79,8 +79,8 @@ class Layers {
 
  private:
   [[nodiscard]] const toml::node* Find(std::initializer_list<std::string_view> keys) const {
-    for (auto table = tables_.rbegin(); table != tables_.rend(); ++table) {
-      const toml::node* node = &*table;
+    for (const toml::table& table : tables_) {
+      const toml::node* node = &table;
       for (const std::string_view key : keys) {
         const toml::table* inside = node == nullptr ? nullptr : node->as_table();
         node = inside == nullptr ? nullptr : inside->get(key);
@@ -91,7 +91,7 @@ class Layers {
   }
 
   const Root& root_;
-  std::vector<toml::table> tables_;
+  std::vector<toml::table> tables_;  // the last one first
 };
 
 CdiSwitch OfContainerd(const Layers& layers, const std::string& path, int version) {

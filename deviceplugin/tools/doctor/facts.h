@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,13 +20,11 @@
 #include "netns/gid/gid_table.h"
 #include "netns/nl/dcb.h"
 #include "netns/nl/link.h"
-#include "netns/sys/pci_address.h"
+#include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 #include "netns/sys/rdma_sysfs.h"
 
 namespace railhead::doctor {
-
-inline constexpr const char* kNotAskedFor = "was not asked for";
 
 template <typename T>
 class Fact {
@@ -57,7 +54,7 @@ class Fact {
 
  private:
   std::optional<T> value_;
-  std::string why_ = kNotAskedFor;
+  std::string why_ = "was not read";
 };
 
 // The beginning of the GID table of an RDMA device's port 1.
@@ -202,71 +199,6 @@ struct NodeFacts {
   [[nodiscard]] std::string WhyNoPf() const;
   // The rail of a PF; nullptr without one.
   [[nodiscard]] const Rail* RailOf(const PfFacts& pf) const;
-};
-
-// Which facts are read: what a check looks at it names, and only that is read.
-//
-// The node's name and fabric.json are read always. What is not read is a Fact that was not asked for.
-// Threads: values.
-
-enum class FactKind : std::uint8_t {
-  kPfs,           // which there are, their VFs, their RDMA devices
-  kPorts,         // of PfFacts, here and below: port
-  kGids,          // gids
-  kFirmware,      // firmware, driver_version
-  kSriovControl,  // sriov_control
-  kIommu,         // iommu, of accelerators too
-  kMtu,           // mtu
-  kArp,           // arp
-  kDcb,           // dcb
-  kEcn,           // ecn
-  kVfStates,      // vf_states
-  kAccelerators,  // of NodeFacts, here and below: accelerators
-  kBridges,       // bridges
-  kRdmaMode,      // rdma_exclusive
-  kRdmaDevices,   // rdma_functions
-  kRdmaOrder,     // rdma_order
-  kProcesses,     // runtimes, other_namespaces
-  kCdi,           // cdi
-  kSockets,       // plugin_sockets
-  kCni,           // cni
-  kGpuDriver,     // gpu
-  kModules,       // verbs, rdma_cm, rxe
-  kLeaves,        // leaves
-  kRecords,       // records
-  kKubelet,       // kubelet
-  kNetns,         // hidden_netns
-  kProbes,        // probes_signed
-  kCount
-};
-
-class FactKinds {
- public:
-  constexpr FactKinds() = default;
-  constexpr FactKinds(std::initializer_list<FactKind> kinds) {
-    for (const FactKind kind : kinds) bits_ |= Bit(kind);
-  }
-  static constexpr FactKinds All() {
-    FactKinds all;
-    all.bits_ = Bit(FactKind::kCount) - 1;
-    return all;
-  }
-
-  [[nodiscard]] constexpr bool Has(FactKind kind) const { return (bits_ & Bit(kind)) != 0; }
-  // With those of `other`.
-  constexpr FactKinds& Add(FactKinds other) {
-    bits_ |= other.bits_;
-    return *this;
-  }
-  // With what has to be read before them.
-  [[nodiscard]] FactKinds WithTheirOwn() const;
-
- private:
-  static constexpr std::uint32_t Bit(FactKind kind) {
-    return std::uint32_t{1} << static_cast<std::uint32_t>(kind);
-  }
-
-  std::uint32_t bits_ = 0;
 };
 
 }  // namespace railhead::doctor

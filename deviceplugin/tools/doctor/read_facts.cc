@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/cdi_spec.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal.h"
@@ -13,8 +13,8 @@
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/nl/devlink.h"
-#include "netns/nl/link_queries.h"
 #include "netns/nl/rdma.h"
+#include "netns/nl/vf_messages.h"
 
 namespace railhead::doctor {
 namespace {
@@ -101,20 +101,19 @@ KernelQuestions QuestionsFor(const Root& root) {
   return kernel;
 }
 
-NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel, FactKinds kinds) {
-  kinds = kinds.WithTheirOwn();
+NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
   NodeFacts facts;
   facts.node = NodeName(root).value_or("");
   ReadTheFabric(root, &facts);
-  ReadRdma(root, kernel, kinds, &facts);
-  ReadPfs(root, kernel, kinds, &facts);
-  ReadPci(root, kinds, &facts);
-  if (kinds.Has(FactKind::kProcesses)) ReadProcesses(root, &facts);
-  if (kinds.Has(FactKind::kLeaves)) facts.leaves = ReadLeaves(root);
-  if (kinds.Has(FactKind::kRecords)) facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
-  if (kinds.Has(FactKind::kProbes)) facts.probes_signed = ReadProbesSigned(root);
-  if (kinds.Has(FactKind::kGpuDriver)) ReadGpuDriver(root, &facts);
-  ReadRuntime(root, kinds, &facts);
+  ReadRdma(root, kernel, &facts);
+  ReadPfs(root, kernel, &facts);
+  ReadPci(root, &facts);
+  ReadProcesses(root, &facts);
+  facts.leaves = ReadLeaves(root);
+  facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
+  facts.probes_signed = ReadProbesSigned(root);
+  ReadGpuDriver(root, &facts);
+  ReadRuntime(root, &facts);
   return facts;
 }
 

@@ -1,4 +1,4 @@
-// Reads what the checks judge, once, and quickly: what they look at, and of VFs only which there are.
+// Reads what the checks judge, once, and quickly: of VFs only which there are.
 //
 // Everything comes from files below `root` but for what only the kernel's sockets tell; those are
 // asked through KernelQuestions. What cannot be had is a Fact that says why.
@@ -29,15 +29,15 @@ struct KernelQuestions {
 // asked, since the devices there are not this machine's.
 KernelQuestions QuestionsFor(const Root& root);
 
-NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel, FactKinds kinds);
+NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel);
 
-// The parts of it. Where `kinds` are given, those of them that are theirs, and with what these need.
-void ReadPfs(const Root& root, const KernelQuestions& kernel, FactKinds kinds, NodeFacts* facts);
-void ReadPci(const Root& root, FactKinds kinds, NodeFacts* facts);
-void ReadRdma(const Root& root, const KernelQuestions& kernel, FactKinds kinds, NodeFacts* facts);
+// The parts of it.
+void ReadPfs(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
+void ReadPci(const Root& root, NodeFacts* facts);
+void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
 void ReadProcesses(const Root& root, NodeFacts* facts);
 void ReadGpuDriver(const Root& root, NodeFacts* facts);
-void ReadRuntime(const Root& root, FactKinds kinds, NodeFacts* facts);
+void ReadRuntime(const Root& root, NodeFacts* facts);
 Fact<KubeletFacts> ReadKubelet(const Root& root);
 // What containerd's and CRI-O's configurations say of CDI (containerd's docs/cri/config.md, crio.conf(5)).
 // `running`: names of the container runtimes that were seen among the processes.

@@ -80,12 +80,10 @@ void ReadFunctions(const Root& root, NodeFacts* facts) {
 
 }  // namespace
 
-void ReadRdma(const Root& root, const KernelQuestions& kernel, FactKinds kinds, NodeFacts* facts) {
-  if (kinds.Has(FactKind::kRdmaMode)) facts->rdma_exclusive = ReadMode(root);
-  if (kinds.Has(FactKind::kRdmaOrder))
-    facts->rdma_order = Fact<std::vector<std::string>>::Of(kernel.rdma_order());
-  if (kinds.Has(FactKind::kRdmaDevices)) ReadFunctions(root, facts);
-  if (!kinds.Has(FactKind::kModules)) return;
+void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts) {
+  facts->rdma_exclusive = ReadMode(root);
+  facts->rdma_order = Fact<std::vector<std::string>>::Of(kernel.rdma_order());
+  ReadFunctions(root, facts);
   facts->verbs = Exists(root.Path("/sys/class/infiniband_verbs"));
   facts->rdma_cm = Exists(root.Path("/sys/class/misc/rdma_cm"));
   facts->rxe = Exists(root.Path("/sys/module/rdma_rxe"));
@@ -275,18 +273,16 @@ Fact<std::vector<CniUse>> ReadCni(const Root& root) {
 
 }  // namespace
 
-void ReadRuntime(const Root& root, FactKinds kinds, NodeFacts* facts) {
-  if (kinds.Has(FactKind::kCdi)) {
-    std::vector<std::string> running;
-    if (facts->runtimes) {
-      for (const ProcessFacts& process : *facts->runtimes) running.push_back(process.name);
-    }
-    facts->cdi = ReadCdiSwitch(root, running);
+void ReadRuntime(const Root& root, NodeFacts* facts) {
+  std::vector<std::string> running;
+  if (facts->runtimes) {
+    for (const ProcessFacts& process : *facts->runtimes) running.push_back(process.name);
   }
-  if (kinds.Has(FactKind::kSockets)) facts->plugin_sockets = ReadSockets(root);
-  if (kinds.Has(FactKind::kCni)) facts->cni = ReadCni(root);
-  if (kinds.Has(FactKind::kKubelet)) facts->kubelet = ReadKubelet(root);
-  if (kinds.Has(FactKind::kNetns)) facts->hidden_netns = ReadHiddenDirectories(root);
+  facts->cdi = ReadCdiSwitch(root, running);
+  facts->plugin_sockets = ReadSockets(root);
+  facts->cni = ReadCni(root);
+  facts->kubelet = ReadKubelet(root);
+  facts->hidden_netns = ReadHiddenDirectories(root);
 }
 
 }  // namespace railhead::doctor

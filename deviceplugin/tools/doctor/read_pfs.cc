@@ -5,12 +5,12 @@
 #include <utility>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/node/inventory/pf_memory.h"
-#include "netns/sys/accelerators.h"
+#include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/topology/topology.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/sys/accelerators.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 
@@ -125,7 +125,7 @@ Fact<DcbState> ReadDcbOf(const KernelQuestions& kernel, const std::string& netde
 }
 
 // What only the network device tells.
-void ReadNetdev(const Root& root, const KernelQuestions& kernel, FactKinds kinds, PfFacts* pf) {
+void ReadNetdev(const Root& root, const KernelQuestions& kernel, PfFacts* pf) {
   if (pf->netdev.empty()) {
     const std::string why = "its network device is not in this namespace";
     pf->mtu = Fact<int>::Unknown(why);
@@ -135,39 +135,32 @@ void ReadNetdev(const Root& root, const KernelQuestions& kernel, FactKinds kinds
     pf->vf_states = Fact<std::vector<VfState>>::Unknown(why);
     return;
   }
-  if (kinds.Has(FactKind::kMtu)) pf->mtu = ReadNumber(root.Path("/sys/class/net/") + pf->netdev + "/mtu");
-  if (kinds.Has(FactKind::kArp)) pf->arp = ReadArp(root, pf->netdev);
-  if (kinds.Has(FactKind::kDcb)) pf->dcb = ReadDcbOf(kernel, pf->netdev);
-  if (kinds.Has(FactKind::kEcn)) pf->ecn = ReadEcn(root, pf->netdev);
-  if (kinds.Has(FactKind::kVfStates) && pf->vfs.size() > 1)
-    pf->vf_states = Fact<std::vector<VfState>>::Of(kernel.vfs(pf->netdev));
+  pf->mtu = ReadNumber(root.Path("/sys/class/net/") + pf->netdev + "/mtu");
+  pf->arp = ReadArp(root, pf->netdev);
+  pf->dcb = ReadDcbOf(kernel, pf->netdev);
+  pf->ecn = ReadEcn(root, pf->netdev);
+  if (pf->vfs.size() > 1) pf->vf_states = Fact<std::vector<VfState>>::Of(kernel.vfs(pf->netdev));
 }
 
 // What every PF has is an error where it cannot be read; the rest is facts.
-Result<void> Complete(const Root& root, const KernelQuestions& kernel, FactKinds kinds,
-                      const NodeFacts& facts, PfFacts* pf) {
+Result<void> Complete(const Root& root, const KernelQuestions& kernel, const NodeFacts& facts, PfFacts* pf) {
   pf->vfs = RH_TRY(VfsOf(root, pf->address));
   const auto rdma = RH_TRY(RdmaDevicesOf(root, pf->address));
   if (!rdma.empty()) pf->rdma = rdma.front();
-  if (kinds.Has(FactKind::kPorts) && !rdma.empty())
-    pf->port = Fact<PortState>::Of(PortStateOf(root, pf->rdma, 1), "it has no port 1");
-  if (kinds.Has(FactKind::kFirmware)) {
-    pf->driver_version = Fact<std::string>::Of(
-        ReadAttribute(root.Path("/sys/module/") + pf->driver + "/version"), "the kernel's own");
-    pf->firmware = FirmwareOf(root, kernel, *pf);
-  }
-  if (kinds.Has(FactKind::kSriovControl)) {
-    pf->sriov_control = Fact<std::uint16_t>::Of(
-        ReadExtendedCapability(root, pf->address, kCapabilitySriov, kSriovControlOffset),
-        "its configuration space shows no SR-IOV");
-  }
-  if (kinds.Has(FactKind::kIommu)) pf->iommu = IommuOf(root, pf->address);
-  if (kinds.Has(FactKind::kGids)) pf->gids = ReadGids(root, facts, *pf);
-  ReadNetdev(root, kernel, kinds, pf);
+  if (!rdma.empty()) pf->port = Fact<PortState>::Of(PortStateOf(root, pf->rdma, 1), "it has no port 1");
+  pf->driver_version = Fact<std::string>::Of(
+      ReadAttribute(root.Path("/sys/module/") + pf->driver + "/version"), "the kernel's own");
+  pf->firmware = FirmwareOf(root, kernel, *pf);
+  pf->sriov_control = Fact<std::uint16_t>::Of(
+      ReadExtendedCapability(root, pf->address, kCapabilitySriov, kSriovControlOffset),
+      "its configuration space shows no SR-IOV");
+  pf->iommu = IommuOf(root, pf->address);
+  pf->gids = ReadGids(root, facts, *pf);
+  ReadNetdev(root, kernel, pf);
   return {};
 }
 
-Result<std::vector<PfFacts>> ReadAll(const Root& root, const KernelQuestions& kernel, FactKinds kinds,
+Result<std::vector<PfFacts>> ReadAll(const Root& root, const KernelQuestions& kernel,
                                      const NodeFacts& facts) {
   const auto devices = RH_TRY(ListRailPfs(root));
   std::vector<std::string> in_order;
@@ -189,7 +182,7 @@ Result<std::vector<PfFacts>> ReadAll(const Root& root, const KernelQuestions& ke
     pf.vendor = device.vendor;
     pf.device = device.device;
     pf.total_vfs = device.sriov_totalvfs;
-    RH_TRY(Complete(root, kernel, kinds, facts, &pf));
+    RH_TRY(Complete(root, kernel, facts, &pf));
     pfs.push_back(std::move(pf));
   }
   return pfs;
@@ -197,12 +190,8 @@ Result<std::vector<PfFacts>> ReadAll(const Root& root, const KernelQuestions& ke
 
 }  // namespace
 
-void ReadPfs(const Root& root, const KernelQuestions& kernel, FactKinds kinds, NodeFacts* facts) {
-  if (!kinds.Has(FactKind::kPfs)) {
-    facts->pfs_unknown = kNotAskedFor;
-    return;
-  }
-  auto pfs = ReadAll(root, kernel, kinds, *facts);
+void ReadPfs(const Root& root, const KernelQuestions& kernel, NodeFacts* facts) {
+  auto pfs = ReadAll(root, kernel, *facts);
   if (pfs) {
     facts->pfs = *std::move(pfs);
   } else {
@@ -277,8 +266,7 @@ Fact<std::string> IommuOf(const Root& root, const PciAddress& address) {
   return Fact<std::string>::Of(ReadAttribute(root.Path(path)), "there is no " + path);
 }
 
-void ReadPci(const Root& root, FactKinds kinds, NodeFacts* facts) {
-  if (!kinds.Has(FactKind::kAccelerators)) return;
+void ReadPci(const Root& root, NodeFacts* facts) {
   const auto accelerators = FindAccelerators(root, *facts);
   if (!accelerators) {
     facts->accelerators = Fact<std::vector<AcceleratorFacts>>::Unknown(Describe(accelerators.error()));
@@ -287,10 +275,8 @@ void ReadPci(const Root& root, FactKinds kinds, NodeFacts* facts) {
   }
   std::vector<AcceleratorFacts> list;
   for (const Accelerator& one : *accelerators)
-    list.push_back({one.address, one.vendor, one.driver,
-                    kinds.Has(FactKind::kIommu) ? IommuOf(root, one.address) : Fact<std::string>()});
+    list.push_back({one.address, one.vendor, one.driver, IommuOf(root, one.address)});
   facts->accelerators = std::move(list);
-  if (!kinds.Has(FactKind::kBridges)) return;
   facts->bridges = Fact<std::vector<BridgeFacts>>::Of(ReadBridges(root, *accelerators, facts->pfs));
 }
 

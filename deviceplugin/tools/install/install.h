@@ -70,7 +70,7 @@ inline constexpr std::size_t kMaxInstalledSize = std::size_t{512} << 20;
 // A program that says it is newer than ours is not replaced without `force`: a node may be
 // updated by two hands, and during an update of the DaemonSet the older of two pods may be the one
 // that starts last. Both programs or none: nothing is written when one of them may not be.
-// What runs goes on with the file that it has (directory.h); the next ADD runs the new one.
+// What runs goes on with the file that it has; the next ADD runs the new one.
 // Threads: one; waits for children. Errors: kNotFound for a directory or a program of ours that is
 // not there, kInvalid for one that does not run, kConflict when the host's is newer.
 

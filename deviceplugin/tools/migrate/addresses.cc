@@ -1,8 +1,7 @@
-#include "deviceplugin/tools/migrate/addresses.h"
-
 #include <algorithm>
 #include <utility>
 
+#include "deviceplugin/tools/migrate/network.h"
 #include "ipam/plugin/fields.h"
 #include "ipam/store/range.h"
 

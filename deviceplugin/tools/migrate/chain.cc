@@ -1,9 +1,9 @@
-#include "deviceplugin/tools/migrate/chain.h"
-
 #include <algorithm>
 #include <cstdint>
 #include <string_view>
 #include <utility>
+
+#include "deviceplugin/tools/migrate/network.h"
 
 namespace railhead::migrate {
 namespace {

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/tools/migrate/addresses.h"
 #include "deviceplugin/tools/migrate/network.h"
 #include "deviceplugin/tools/migrate/resources.h"
 #include "netns/base/text.h"

@@ -12,7 +12,6 @@
 
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/network.h"
-#include "deviceplugin/tools/migrate/report.h"
 #include "netns/base/result.h"
 
 namespace railhead::migrate {

@@ -5,11 +5,9 @@
 #include <utility>
 
 #include "cni/attachment/plugin_config.h"
-#include "cni/fabric/policy.h"
+#include "cni/fabric/fabric.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/protocol/plugin.h"
-#include "deviceplugin/tools/migrate/addresses.h"
-#include "deviceplugin/tools/migrate/chain.h"
 #include "deviceplugin/tools/migrate/documents.h"
 #include "ipam/plugin/fields.h"
 
@@ -206,10 +204,11 @@ bool IsAllowed(const CniRequest& request, const PluginConfig& config, const Netw
 }
 
 template <typename Set>
-bool IsNeeded(const CniRequest& request, const PluginConfig& config, NetworkRule all, Set NetworkRule::*set,
-              const std::string& word) {
-  (all.*set).erase(word);
-  return !IsAllowed(request, config, all);
+bool IsNeeded(const CniRequest& request, const PluginConfig& config, const NetworkRule& all,
+              Set NetworkRule::*set, const std::string& word) {
+  NetworkRule without = all;
+  (without.*set).erase(word);
+  return !IsAllowed(request, config, without);
 }
 
 OrderedJson RuleFor(const CniRequest& request, const PluginConfig& config) {

@@ -2,7 +2,7 @@
 //
 // A chain of sriov (or host-device), rdma, tuning and sbr becomes the one plugin railhead, whose
 // configuration says by itself all that the chain said; other plugins stay in the chain behind it. What a
-// rail could say for all its networks is moved there afterwards: rails.h.
+// rail could say for all its networks is moved there afterwards.
 // Threads: values, pure functions. Errors: kInvalid, kMalformed, when the outcome would not be
 // accepted by railhead or railhead-ipam, naming the document.
 #pragma once
@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "deviceplugin/tools/migrate/documents.h"
-#include "deviceplugin/tools/migrate/report.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
@@ -88,5 +87,36 @@ Result<void> AddPolicy(OrderedJson* fabric, std::vector<Network>* networks);
 
 // `fabric`: rails and pools. Changes those and the networks; says so in their ledgers.
 void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Network>* networks);
+
+// The plugins of a chain of the SR-IOV suite, one by one, into the configuration of railhead.
+//
+// What railhead knows under the same name keeps it; what it does by itself is dropped; what neither
+// it nor the plugin before it knows is left to a decision. The rules for each key follow what
+// sriov-cni, rdma-cni, and containernetworking's tuning, sbr and host-device make of it.
+// Threads: pure functions.
+
+// The first of the chain, sriov or host-device, but for its ipam and for what is the network's.
+void TakeMainPlugin(const Section& plugin, Network* network);
+// Those behind it: what cannot be railhead's stays in the chain.
+void TakeChained(const Section& plugin, Network* network);
+
+// The ipam of a network of the SR-IOV suite as railhead-ipam's.
+//
+// whereabouts' and host-local's fields are railhead-ipam's own under the same names; where one rail
+// can say it, it is told how. Other IPAM plugins are asked as before, but for those that need the
+// interface in the pod: railhead asks before it moves a device.
+// Threads: pure functions. Errors: as ReadIpamFields(), with the document.
+
+// Fills in the ipam of `network`'s entry, its subnets and addresses.
+Result<void> TranslateIpam(const Section& ipam, const Options& options, Network* network);
+// Has the rail at `rail` ("/rails/0") say what the network's ipam said.
+void MoveAddressesToRail(const std::string& rail, const Options& options, Network* network);
+
+// The addresses that host-local has given on a node: how they stay their pods'.
+// Threads: pure function.
+
+// Adds to `imports` what is to be run on the node.
+DocumentReport ReportHeld(const HeldAddresses& held, const std::vector<Network>& networks,
+                          std::vector<std::string>* imports);
 
 }  // namespace railhead::migrate

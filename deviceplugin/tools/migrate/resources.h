@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/tools/migrate/report.h"
+#include "deviceplugin/tools/migrate/documents.h"
 #include "netns/base/result.h"
 
 namespace railhead {

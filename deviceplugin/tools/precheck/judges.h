@@ -16,7 +16,7 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/services/reachability/reach_report.h"
-#include "deviceplugin/tools/doctor/report.h"
+#include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "netns/base/result.h"
 

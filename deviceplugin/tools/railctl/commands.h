@@ -5,10 +5,25 @@
 // Threads: one.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <sys/types.h>
 
+#include <CLI/CLI.hpp>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cni/state/journal.h"
+#include "deviceplugin/services/health/observation.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/reachability/reach_report.h"
+#include "deviceplugin/services/reconcile/address_owners.h"
+#include "deviceplugin/tools/railctl/print.h"
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/kernel.h"
+#include "netns/ns/netns.h"
 
 namespace railhead::railctl {
 
@@ -54,4 +69,127 @@ void AddTopoCommand(CLI::App* app, const Root& root, int* status);
 // vfs plan, vfs apply
 void AddVfsCommand(CLI::App* app, const Root& root, int* status);
 
+// RunRailctl: the whole program railctl, the operator's command, from its command line to its exit status
+// (see --help). Threads: once per process, on its first thread.
+
+int RunRailctl(int argc, char** argv);
+
+// Completion of a command line in bash, zsh and fish, made from the commands themselves: what is added to
+// railctl is completed without a word here.
+// Threads: pure.
+
+enum class Shell { kBash, kZsh, kFish };
+
+// The script to source, or to put where the shell looks: for bash
+// /usr/share/bash-completion/completions/NAME, for zsh _NAME in its fpath, for fish
+// vendor_completions.d/NAME.fish.
+std::string CompletionScript(const CLI::App& app, const std::string& name, Shell shell);
+
+// All that is wrong with a configuration by itself, on whatever node it is.
+// Threads: pure functions. `what` names the text in errors, which have JSON pointers.
+
+// fabric.json with its objects "health" and "provision".
+std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what);
+
+// Tells them: one by one as Complain() does, and with `json` as {"ok": false, "error": the first of
+// "errors"} on standard output. Returns `status`. Needs one at least.
+int Refuse(const std::vector<Error>& errors, bool json, int status);
+
+// Health in words, as the commands print it.
+// Threads: pure functions.
+
+// "link: PF pf0 has no carrier; rdmaPort: ..."
+std::string TextOf(const std::vector<HealthReason>& reasons);
+// "0000:43:00.0 and 8 VFs"
+std::string WhoOf(const HealthRecord& record);
+// What began, and what is over.
+std::string WhatOf(const HealthRecord& record);
+
+// What one node reaches, as tables for people.
+// Threads: one.
+
+// Rails; then the peers and pods that are not well, or all of them.
+void PrintReach(const ReachReport& report, bool all);
+
+// Something that should be reached is not. What is not known is no fault.
+bool HasFault(const ReachReport& report);
+
+// Addresses of the node's store with all that this node knows of their holders.
+// Threads: values. Errors: those of the store, the journal and the runtimes' directories.
+
+struct KnownAddress {
+  AddressRecord record;
+  std::string pod;        // "namespace/name", of an attachment of railhead; else empty
+  bool attached = false;  // an attachment of railhead has it
+  // Why nobody can have it any more; empty: somebody may.
+  std::string leak;
+};
+
+struct AddressReport {
+  std::vector<KnownAddress> addresses;  // by pool, then address
+  std::vector<std::string> damage;      // contradictions within the store
+  bool complete = false;                // AddressHolders::complete()
+};
+
+// nullopt: there is no store.
+Result<std::optional<AddressReport>> ReportAddresses(const Root& root);
+
+std::vector<Row> AsRows(const std::vector<KnownAddress>& addresses);
+nlohmann::json AsJson(const KnownAddress& address);
+
 }  // namespace railhead::railctl
+
+namespace railhead {
+
+// What pods were handed over, and how it stands, for `railctl handoff`.
+//
+// Ownership: values. Threads: as Kernel. Errors: kNotFound when nothing is what was asked for.
+
+// Variables in the environment of a pod's processes that win over what the pod was told: NCCL's and
+// UCX's files never replace what a process has, and a process can change what it was started with.
+// Threads: any. Errors: kIo, kPermission. Needs the node's /proc and the right to read the pod's.
+
+// Lines NAME=value, and where they are told.
+struct ToldLines {
+  std::string where;  // "nccl.conf"
+  std::string text;
+};
+
+struct Override {
+  pid_t pid = 0;
+  std::string variable;
+  std::string value;  // the process's
+  std::string told;   // what it hides
+  std::string where;
+};
+
+// Of lines of `told`, those that differ. A process that has ended meanwhile has none.
+Result<std::vector<Override>> FindOverrides(const NetNs& pod, const std::vector<ToldLines>& told);
+
+// Of one process: `environ` as in /proc/PID/environ.
+std::vector<Override> OverridesIn(pid_t pid, const std::string& environ, const ToldLines& told);
+
+// Of one sandbox.
+struct SandboxHandoff {
+  std::string container;
+  std::string pod;  // "namespace/name"; "": the runtime did not say
+  std::string netns;
+  std::vector<JournalEntry> attachments;
+  std::string nccl_conf;         // "": there is no such file
+  std::string ucx_conf;          // likewise
+  bool topology = false;         // there is a topology file
+  std::vector<std::string> env;  // "NAME=value": what CDI gives the containers
+};
+
+// `which`: a container's id or the beginning of one, a pod as "namespace/name" or by its UID, the path
+// of a network namespace; "": all. Only attachments that have a handoff, or should.
+Result<std::vector<SandboxHandoff>> FindHandoffs(const Root& root, const std::string& which);
+
+struct HandoffVerdict {
+  std::vector<std::string> differences;  // in words; empty: as it was told
+  std::vector<Override> overrides;
+};
+
+Result<HandoffVerdict> VerifyHandoff(const Root& root, Kernel& kernel, const SandboxHandoff& handoff);
+
+}  // namespace railhead

@@ -1,6 +1,4 @@
 // railctl config check.
-#include "deviceplugin/tools/railctl/config_command.h"
-
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -14,7 +12,7 @@
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/rules.h"
-#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/railctl/commands.h"

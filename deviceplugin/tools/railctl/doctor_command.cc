@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
-#include "deviceplugin/tools/doctor/report.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
 
@@ -42,7 +42,7 @@ int RunDoctor(const Root& root, const DoctorOptions& options) {
   const auto checks = doctor::SelectChecks(options.only, options.skip);
   if (!checks) return Complain(checks.error(), kUsage);
   if (options.list) return ListChecks(options.json);
-  const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root), doctor::FactsFor(*checks));
+  const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root));
   auto report = doctor::RunChecks(facts, *checks);
   report.elapsed_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();

@@ -1,6 +1,4 @@
 // railctl handoff: what pods were told about their NICs, and whether it is still so.
-#include "deviceplugin/tools/railctl/handoff_command.h"
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -15,7 +13,7 @@
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/verify.h"
 #include "cni/nccl/nccl_config.h"
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/cdi_spec.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"

@@ -1,6 +1,4 @@
 // railctl health: what railheadd has seen of every device, from its state file.
-#include "deviceplugin/tools/railctl/health_command.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <memory>

@@ -11,7 +11,6 @@
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/config_command.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 

@@ -1,6 +1,4 @@
 // railctl ipam: the node's addresses.
-#include "deviceplugin/tools/railctl/ipam_command.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <functional>
@@ -8,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <tuple>
 
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/commands.h"

@@ -13,7 +13,7 @@
 #include "cni/attachment/acquire.h"
 #include "cni/attachment/pod_network.h"
 #include "cni/attachment/release.h"
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"

@@ -1,4 +1,4 @@
-#include "deviceplugin/tools/railctl/railctl.h"
+#include "deviceplugin/tools/railctl/commands.h"
 
 int main(int argc, char** argv) {
   return railhead::railctl::RunRailctl(argc, argv);

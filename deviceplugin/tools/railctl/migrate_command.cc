@@ -10,7 +10,6 @@
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/migration.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/config_command.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 

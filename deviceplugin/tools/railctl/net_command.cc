@@ -1,6 +1,4 @@
 // railctl net: what the rails reach, of this node from railheadd's file or of many nodes from their reports.
-#include "deviceplugin/tools/railctl/net_command.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,7 +22,6 @@
 #include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
 #include "deviceplugin/tools/reach_view/reach_matrix.h"
-#include "deviceplugin/tools/reach_view/reach_text.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 

@@ -13,8 +13,9 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/lldp/node_labels.h"
+#include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/doctor/read_facts.h"
-#include "deviceplugin/tools/doctor/report.h"
 #include "deviceplugin/tools/precheck/judges.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
@@ -100,7 +101,7 @@ std::vector<NodeCheck> ChecksOf(const Root& root, const PrecheckOptions& options
   std::vector<NodeCheck> checks = {
       {"doctor",
        [&root, &of_doctor] {
-         const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root), doctor::FactsFor(of_doctor));
+         const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root));
          return precheck::JudgeDoctor(doctor::RunChecks(facts, of_doctor));
        }},
       {"health", [&root] { return precheck::JudgeHealth(ReadHealthState(root)); }},
@@ -184,6 +185,36 @@ void AddPrecheckCommand(CLI::App* app, const Root& root, int* status) {
       "Exit status: 0 fit; 1 unfit; 2 wrong command line; 5 something could not be judged, and nothing is "
       "unfit. Changes nothing. Run it as root on the host.");
   command->callback([options, &root, status] { *status = RunPrecheck(root, *options); });
+}
+
+// railctl node-facts: what schedulers may want to know of this node, as labels.
+
+namespace {
+
+int StatusOfFacts(const Error& error) {
+  return error.code == ErrorCode::kMalformed || error.code == ErrorCode::kInvalid ? kBadConfig : kFailed;
+}
+
+int ShowFacts(const Root& root, bool as_json) {
+  const auto labels = ReadNodeLabels(root);
+  if (!labels) return Complain(labels.error(), StatusOfFacts(labels.error()));
+  if (as_json) {
+    PrintJson(nlohmann::json(*labels));
+    return kDone;
+  }
+  for (const auto& [name, value] : *labels) (void)std::printf("%s=%s\n", name.c_str(), value.c_str());
+  return kDone;
+}
+
+}  // namespace
+
+void AddNodeFactsCommand(CLI::App* app, const Root& root, int* status) {
+  auto json = std::make_shared<bool>(false);
+  CLI::App* command = app->add_subcommand(
+      "node-facts", "this node's rails, their leaves, VFs and GPUs as labels, as kubectl label takes them");
+  command->add_flag("--json", *json, "as JSON");
+  command->footer("Exit status: 0 done; 1 it could not be read; 3 the fabric is wrong.");
+  command->callback([&root, status, json] { *status = ShowFacts(root, *json); });
 }
 
 }  // namespace railhead::railctl

@@ -1,5 +1,5 @@
 // How the commands write: tables for people, JSON for scripts. What pods, switches and other nodes chose
-// reaches no terminal as it is: printable.h.
+// reaches no terminal as it is, see PrintableText.
 // Threads: one.
 #pragma once
 

@@ -10,7 +10,6 @@
 #include "deviceplugin/services/health/replay.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/health_command.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 #include "netns/json/json_reader.h"

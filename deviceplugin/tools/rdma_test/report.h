@@ -10,7 +10,6 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "deviceplugin/tools/rdma_test/session.h"
 
 namespace railhead::rdmatest {

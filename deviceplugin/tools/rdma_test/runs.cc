@@ -1,5 +1,3 @@
-#include "deviceplugin/tools/rdma_test/runs.h"
-
 #include <sched.h>
 
 #include <atomic>
@@ -8,6 +6,8 @@
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "deviceplugin/tools/rdma_test/session.h"
 
 namespace railhead::rdmatest {
 namespace {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -13,13 +14,60 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/tools/rdma_test/channel.h"
-#include "deviceplugin/tools/rdma_test/outcome.h"
 #include "deviceplugin/tools/rdma_test/plan.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
+#include "netns/base/addresses.h"
+#include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
+#include "netns/verbs/queue_pair.h"
 
 namespace railhead::rdmatest {
+
+// What came of one test, and its way from the process that measured it, as bytes.
+// Threads: values and pure functions. Errors: kMalformed.
+
+// Figures of a run. Latencies are half of a round trip, as perftest counts them.
+// Threads: pure functions. Units: in the names.
+
+struct Latency {
+  std::uint64_t samples = 0;
+  double min_us = 0;
+  double median_us = 0;
+  double p99_us = 0;
+  double max_us = 0;
+};
+
+// Of whole round trips, in any order. The first hundred, or tenth if that is less, are left out:
+// caches, neighbours and clock rates come to rest.
+Latency LatencyOf(std::vector<std::chrono::nanoseconds> round_trips);
+
+struct Bandwidth {
+  std::uint64_t bytes = 0;
+  double seconds = 0;
+  [[nodiscard]] double GigabitsPerSecond() const {
+    return seconds > 0 ? static_cast<double>(bytes) * 8 / seconds / 1e9 : 0;
+  }
+};
+
+// One end, as it was in the end chosen.
+struct UsedEnd {
+  std::string device;
+  int gid_index = 0;
+  IpAddress gid;
+};
+
+struct Outcome {
+  UsedEnd from;
+  UsedEnd to;
+  int mtu = 0;  // of the path, payload of a packet
+  int traffic_class = 0;
+  Bandwidth write;
+  Latency write_latency;
+  Latency send_latency;
+};
+
+std::string EncodeOutcome(const Outcome& outcome);
+Result<Outcome> DecodeOutcome(const std::string& bytes);
 
 struct TestParameters {
   std::uint32_t size = 65536;
@@ -75,5 +123,33 @@ class Lobby {
   };
   std::deque<Guest> guests_;  // in the order in which they came
 };
+
+// The three runs over a connected queue pair: RDMA WRITE bandwidth, WRITE and SEND ping-pong.
+//
+// The starting end drives, the other one answers. Both busy-wait, as programs with such NICs do,
+// and give the CPU away when nothing has come for a while. Ping-pong messages have 8 bytes.
+// Threads: one. Errors: those of the queue pair and of `still_there`, as an end that waits for data
+// sees nothing of the other one's going; kTimeout when nothing has happened for `stall`, which is to
+// be longer than the device's own retries, so that their error comes first.
+
+struct RunLimits {
+  std::chrono::steady_clock::duration duration{};
+  std::chrono::steady_clock::duration stall{};
+  // Asked again and again while nothing comes; its error ends the run.
+  std::function<Result<void>()> still_there;
+};
+
+// Writes of `size` bytes, `depth` in flight. The other end has nothing to do.
+Result<Bandwidth> DriveWriteBandwidth(QueuePair& pair, std::size_t size, int depth, const RunLimits& limits);
+
+// `mail`: offset of kMailBytes in both buffers. Clear() on both sides comes before either drives.
+void ClearMail(QueuePair& pair, std::size_t mail);
+Result<Latency> DriveWriteLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
+Result<void> AnswerWriteLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
+
+// ArmReceive() on both sides comes before either drives.
+Result<void> ArmReceive(QueuePair& pair, std::size_t mail);
+Result<Latency> DriveSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
+Result<void> AnswerSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
 
 }  // namespace railhead::rdmatest

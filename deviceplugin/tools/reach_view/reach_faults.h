@@ -40,4 +40,17 @@ std::vector<ReachFault> ExplainFaults(const ReachMatrix& matrix);
 std::string TextOf(const ReachFault& fault);
 nlohmann::json ReachFaultAsJson(const ReachFault& fault);
 
+// A matrix for terminals: what is common to its faults, then who reaches whom.
+//
+// Marks tell it without colours. Nodes that are alike share a row and a column, rails that are alike a
+// matrix. Threads: pure function.
+
+struct ReachTextOptions {
+  bool every_node = false;  // rows of their own for all
+  bool colours = false;
+};
+
+std::string ReachText(const ReachMatrix& matrix, const std::vector<ReachFault>& faults,
+                      const ReachTextOptions& options);
+
 }  // namespace railhead

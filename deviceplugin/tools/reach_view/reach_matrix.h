@@ -15,7 +15,7 @@
 
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "netns/base/result.h"
-#include "netns/json/json_objects.h"
+#include "netns/json/json_reader.h"
 
 namespace railhead {
 

@@ -1,10 +1,9 @@
-#include "deviceplugin/tools/reach_view/reach_text.h"
-
 #include <algorithm>
 #include <set>
 #include <utility>
 
 #include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/tools/reach_view/reach_faults.h"
 
 namespace railhead {
 namespace {

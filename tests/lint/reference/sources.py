@@ -26,7 +26,7 @@ DEFAULTS = {
     ("fabric.md", "`addresses.store.etcd`", "timeoutSeconds"):
         ("deviceplugin/services/address_leasing/etcd_store.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("fabric.md", "`addresses.store.kubernetes`", "timeoutSeconds"):
-        ("deviceplugin/support/kubernetes/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+        ("deviceplugin/support/kubernetes/kube_api.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("fabric.md", "`handoff`", "topology"): ("cni/fabric/rail_fields.cc", r'"topology"\)\.value_or\("(\w+)"\)'),
     ("fabric.md", "`health`", "intervalSeconds"): ("deviceplugin/services/health/rules.h", r" interval\{(\d+)\}"),
     ("fabric.md", "`health`", "vfSeconds"): ("deviceplugin/services/health/rules.h", r"vf_interval\{(\d+)\}"),
@@ -38,18 +38,18 @@ DEFAULTS = {
     ("fabric.md", "`connectivity`", "port"): ("deviceplugin/services/reachability/reachability_settings.h", r" port = (\d+);"),
     ("fabric.md", "`connectivity`", "podSeconds"): ("deviceplugin/services/reachability/reachability_settings.h", r" pods\{(\d+)\}"),
     ("fabric.md", "`provision`", "atStart"): ("deviceplugin/services/provision/pf_plan.cc", r'"atStart"\)\.value_or\((\w+)\)'),
-    ("fabric.md", "`isolation`", "nodeCondition"): ("deviceplugin/services/node_status/node_status_settings.h", r"node_condition = (\w+);"),
-    ("fabric.md", "`isolation`", "events"): ("deviceplugin/services/node_status/node_status_settings.h", r"events = (\w+);"),
+    ("fabric.md", "`isolation`", "nodeCondition"): ("deviceplugin/services/node_status/rail_states.h", r"node_condition = (\w+);"),
+    ("fabric.md", "`isolation`", "events"): ("deviceplugin/services/node_status/rail_states.h", r"events = (\w+);"),
     ("fabric.md", "`isolation`", "maxUnavailable"): ("deviceplugin/services/node_status/disruption_budget.h", r"percent = (\d+);"),
-    ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/services/node_status/node_status_settings.h", r'effect = "(\w+)"'),
+    ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/services/node_status/rail_states.h", r'effect = "(\w+)"'),
     ("fabric.md", "`isolation.kubernetes`", "timeoutSeconds"):
-        ("deviceplugin/support/kubernetes/kube_config.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+        ("deviceplugin/support/kubernetes/kube_api.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("cni.md", "`railhead`", "announce"): ("cni/attachment/plugin_config.cc", r'"announce"\)\.value_or\((\w+)\)'),
     ("cni.md", "`railhead`", "gatewayCheck"): ("cni/attachment/plugin_config.cc", r'"gatewayCheck"\)\.value_or\((\w+)\)'),
     ("cni.md", "`railhead`", "waitSeconds"): ("cni/attachment/plugin_config.h", r" wait_seconds = (\d+);"),
     ("cni.md", "`railhead`", "homeWaitSeconds"): ("cni/attachment/plugin_config.h", r"home_wait_seconds = (\d+);"),
     ("cni.md", "`railhead`", "fabric"): ("cni/fabric/fabric.h", r'kFabricPath = "([^"]+)"'),
-    ("cni.md", "`railhead`", "ipam"): ("cni/fabric/policy.h", r'kOwnIpam = "([^"]+)"'),
+    ("cni.md", "`railhead`", "ipam"): ("cni/fabric/fabric.h", r'kOwnIpam = "([^"]+)"'),
     ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
     ("cni.md", "`railhead-ipam`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
 }

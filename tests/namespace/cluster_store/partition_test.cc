@@ -23,6 +23,7 @@
 #include "netns/base/unique_fd.h"
 #include "tests/support/cluster_store/certificates.h"
 #include "tests/support/cluster_store/etcd_cluster.h"
+#include "tests/support/eventually.h"
 #include "tests/support/ipam/support.h"
 #include "tests/unit/ipam/lease/simulation/checker.h"
 
@@ -120,7 +121,7 @@ class PartitionTest : public ::testing::Test {
   // Until every node but `without` has taken some more addresses.
   void AwaitHolds(const std::string& during, int more, int without = -1) {
     auto before = Holds();
-    const bool done = WaitFor([&] {
+    const bool done = Eventually([&] {
       auto now = Holds();
       for (int i = 0; i < kNodes; ++i) {
         const std::string name = NameOfNode(i);
@@ -187,7 +188,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
   cluster_.Signal(other, SIGSTOP);
   // Nobody answers: what is leased has to do, as long as it may.
   const int before = AllHolds();
-  EXPECT_TRUE(WaitFor([&] { return AllHolds() >= before + kNodes; })) << Logs();
+  EXPECT_TRUE(Eventually([&] { return AllHolds() >= before + kNodes; })) << Logs();
   cluster_.Signal(other, SIGCONT);
   SetConnected(1 + cut, true);
   AwaitHolds("the majority is back", kSome);
@@ -200,7 +201,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
 
   const int alone = Any(kNodes);
   SetConnected(kFirstNode + alone, false);
-  const bool taken = WaitFor([&] {
+  const bool taken = Eventually([&] {
     auto record = store_->Get(LeaseKey::Node(NameOfNode(alone)));
     return record && !*record;
   });
@@ -208,7 +209,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
   // The others need so much that they get what it had.
   const std::size_t moved = Moved();
   SignalNodes(SIGUSR1);
-  EXPECT_TRUE(WaitFor([&] { return Moved() > moved; })) << Logs();
+  EXPECT_TRUE(Eventually([&] { return Moved() > moved; })) << Logs();
   SignalNodes(SIGUSR2);
   AwaitHolds("a node is cut off", kSome, alone);
   SetConnected(kFirstNode + alone, true);

@@ -10,6 +10,7 @@
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/metrics/http_client.h"
 #include "tests/support/metrics/metrics_parser.h"
 #include "tests/support/netns/lldp_frame.h"

@@ -9,7 +9,7 @@
 #include <csignal>
 #include <filesystem>
 
-#include "deviceplugin/services/lldp/lldp_watch.h"
+#include "deviceplugin/services/lldp/lldp_service.h"
 #include "netns/linux_kernel.h"
 #include "tests/support/netns/wires.h"
 #include "tests/support/sysfs/fake_sysfs.h"

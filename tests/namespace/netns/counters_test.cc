@@ -7,7 +7,6 @@
 #include <rdma/rdma_netlink.h>
 #include <sys/socket.h>
 
-#include "netns/nl/counter_messages.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <thread>
 
-#include "netns/ns/run_in.h"
+#include "netns/ns/netns.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

@@ -10,8 +10,8 @@
 #include <cstring>
 #include <thread>
 
-#include "netns/nl/address_messages.h"
 #include "netns/nl/neighbours.h"
+#include "netns/nl/route_messages.h"
 #include "netns/ns/sysctl.h"
 #include "tests/support/netns/stand_in.h"
 

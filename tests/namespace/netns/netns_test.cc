@@ -23,10 +23,9 @@
 #include <thread>
 #include <vector>
 
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "netns/linux_kernel.h"
-#include "netns/ns/run_in.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

@@ -8,6 +8,7 @@
 #include "tests/namespace/reachability/fake_switch.h"
 #include "tests/support/cluster_store/etcd_cluster.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"

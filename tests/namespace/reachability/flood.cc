@@ -17,7 +17,7 @@
 #include <cstring>
 #include <thread>
 
-#include "deviceplugin/services/reachability/probe_message.h"
+#include "deviceplugin/services/reachability/udp_socket.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

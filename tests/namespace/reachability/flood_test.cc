@@ -14,7 +14,7 @@
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/reachability/rail_prober.h"
 #include "netns/linux_kernel.h"
-#include "netns/nl/message.h"
+#include "netns/nl/socket.h"
 #include "tests/support/netns/wires.h"
 
 namespace railhead::testing {

@@ -4,8 +4,9 @@
 #include <stdexcept>
 
 #include "deviceplugin/services/address_leasing/etcd_store.h"
-#include "deviceplugin/support/http/base64.h"
+#include "deviceplugin/support/http/http_message.h"
 #include "netns/base/files.h"
+#include "tests/support/eventually.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {
@@ -107,7 +108,7 @@ void EtcdCluster::AwaitAll() const {
     config.endpoints = {config.endpoints.at(static_cast<std::size_t>(i))};
     EtcdApi api(Root(), config);
     const std::string read = Json{{"key", EncodeBase64("/railhead/")}}.dump();
-    if (!WaitFor([&] { return api.Call("/v3/kv/range", read, true).has_value(); })) {
+    if (!Eventually([&] { return api.Call("/v3/kv/range", read, true).has_value(); })) {
       throw std::runtime_error("etcd does not serve: " + Log(i));
     }
   }

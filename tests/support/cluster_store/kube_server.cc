@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "netns/base/files.h"
+#include "tests/support/eventually.h"
 
 namespace railhead::testing {
 namespace {
@@ -52,7 +53,7 @@ void KubeServer::StartStandIn() {
                                "--authority", certificates + "/ca.pem", "--tokens",
                                files_.directory() + "/tokens.csv"},
       files_.directory() + "/standin.log");
-  if (!WaitFor([&] { return Exists(ready) || process_->HasEnded(); }) || !Exists(ready)) {
+  if (!Eventually([&] { return Exists(ready) || process_->HasEnded(); }) || !Exists(ready)) {
     throw std::runtime_error("the stand-in does not serve: " + process_->Log());
   }
   port_ = std::stoi(ReadFileAt(ready));
@@ -81,7 +82,7 @@ void KubeServer::StartReal() {
 
 void KubeServer::AwaitReady() {
   const HttpCall call{"GET", "/readyz", {}, "", true};
-  const bool ready = WaitFor([&] {
+  const bool ready = Eventually([&] {
     auto answer = admin_->Send(call);
     return (answer && answer->status == 200) || process_->HasEnded();
   });
@@ -108,7 +109,7 @@ void KubeServer::ApplyManifest() {
   }
   for (const char* resource : {"addressblocks", "nodeaddresses"}) {
     const HttpCall call{"GET", std::string("/apis/railhead.io/v1alpha1/") + resource, {}, "", true};
-    if (!WaitFor([&] {
+    if (!Eventually([&] {
           auto answer = admin_->Send(call);
           return answer && answer->status == 200;
         })) {

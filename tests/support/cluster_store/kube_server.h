@@ -8,7 +8,7 @@
 #include <string>
 
 #include "deviceplugin/support/http/http_client.h"
-#include "deviceplugin/support/kubernetes/kube_config.h"
+#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "tests/support/cluster_store/certificates.h"
 #include "tests/support/cluster_store/etcd_cluster.h"
 #include "tests/support/cluster_store/server_process.h"

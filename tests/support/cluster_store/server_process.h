@@ -49,7 +49,4 @@ class ReservedPort {
   int number_ = 0;
 };
 
-// Until `condition` holds; false after a generous while.
-bool WaitFor(const std::function<bool()>& condition);
-
 }  // namespace railhead::testing

@@ -21,14 +21,6 @@ Clock::time_point Soon() {
   return Clock::now() + std::chrono::seconds(60);
 }
 
-bool Eventually(const std::function<bool()>& condition) {
-  for (const auto deadline = Soon(); Clock::now() < deadline;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  }
-  return condition();
-}
-
 Child::Child(const std::string& directory, const std::string& root, const std::vector<std::string>& arguments,
              std::vector<std::string> environment)
     : out_path_(directory + "/stdout"), err_path_(directory + "/stderr") {

@@ -17,7 +17,6 @@ inline constexpr const char* kResource = "railhead.io/roce";
 
 // Generous: the machine may be busy.
 std::chrono::steady_clock::time_point Soon();
-bool Eventually(const std::function<bool()>& condition);
 
 // A child with its output in files.
 class Child {

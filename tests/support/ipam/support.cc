@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/unique_fd.h"
 
 namespace railhead::testing {

@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "ipam/lease/context.h"
 #include "ipam/lease/leaser.h"
-#include "ipam/lease/node_book.h"
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 #include "tests/support/lease/memory_store.h"

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "netns/base/files.h"
+#include "tests/support/eventually.h"
 
 namespace railhead::testing {
 namespace {
@@ -14,15 +15,6 @@ std::string FindPfAttribute(const std::string& pf, const std::string& name) {
 }
 
 }  // namespace
-
-bool WaitUntil(const std::function<bool()>& holds) {
-  const Deadline deadline = NetDeadline();
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
-}
 
 void GuestTest::SetUpTestSuite() {
   LinuxKernel kernel{Root()};
@@ -34,7 +26,7 @@ void GuestTest::SetUpTestSuite() {
     const std::string attribute = FindPfAttribute(pf, "sriov_numvfs");
     if (Must(ReadAttribute(attribute)) != "2") Must(WriteAttribute(attribute, "2"));
   }
-  if (!WaitUntil([&] { return Must(route->FindLinkOfDevice(kBdf)).has_value(); })) {
+  if (!Eventually([&] { return Must(route->FindLinkOfDevice(kBdf)).has_value(); })) {
     Die(Error{ErrorCode::kTimeout, "no interface for VF 0 of pf0", "", 0});
   }
 }
@@ -47,7 +39,7 @@ GuestTest::GuestTest() {
 
 GuestTest::~GuestTest() {
   EXPECT_EQ(VfSettings(), vf_before_);
-  EXPECT_TRUE(WaitUntil([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
+  EXPECT_TRUE(Eventually([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
 }
 
 Link GuestTest::VfLink() {

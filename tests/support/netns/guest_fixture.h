@@ -17,7 +17,6 @@
 namespace railhead::testing {
 
 // Polls until `holds`, at most kLong. For conditions that have no event.
-bool WaitUntil(const std::function<bool()>& holds);
 
 class GuestTest : public ::testing::Test {
  protected:

@@ -1,5 +1,6 @@
 #include "tests/support/netns/soft_roce_pair.h"
 
+#include "tests/support/eventually.h"
 #include "tests/support/netns/guest_fixture.h"
 
 namespace railhead::testing {
@@ -40,8 +41,8 @@ std::optional<GidEntry> SoftRocePair::FindGid(const std::string& device, const c
 
 GidEntry SoftRocePair::GidAt(const std::string& device, const char* address) {
   std::optional<GidEntry> found;
-  EXPECT_TRUE(WaitUntil([&] { return (found = FindGid(device, address)).has_value(); })) << address;
-  EXPECT_TRUE(WaitUntil([&] { return Must(Must(VerbsDevice::Open(device)).Port()).active; })) << device;
+  EXPECT_TRUE(Eventually([&] { return (found = FindGid(device, address)).has_value(); })) << address;
+  EXPECT_TRUE(Eventually([&] { return Must(Must(VerbsDevice::Open(device)).Port()).active; })) << device;
   return found.value();
 }
 

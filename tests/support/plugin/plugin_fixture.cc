@@ -6,7 +6,7 @@
 #include <iterator>
 #include <nlohmann/json.hpp>
 
-#include "cni/protocol/request.h"
+#include "cni/protocol/plugin.h"
 #include "cni/state/allocation.h"
 #include "netns/base/text.h"
 

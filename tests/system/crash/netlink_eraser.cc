@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "netns/nl/message.h"
+#include "netns/nl/socket.h"
 
 namespace railhead::crash {
 namespace {

@@ -6,7 +6,6 @@
 #include <string>
 #include <vector>
 
-#include "netns/nl/message.h"
 #include "netns/nl/socket.h"
 
 namespace railhead::crash {

@@ -6,7 +6,7 @@
 #include <cstdio>
 
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "tests/system/crash/stress.h"
 
 namespace railhead::crash {

@@ -9,7 +9,7 @@
 #include <cstdio>
 
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/system/crash/sweep.h"
 

@@ -19,6 +19,7 @@
 #include "netns/base/text.h"
 #include "tests/namespace/reachability/nodes.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/support/process.h"
 

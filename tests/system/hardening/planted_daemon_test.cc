@@ -10,7 +10,7 @@
 #include "cni/attachment/acquire.h"
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/services/health/recorder.h"
+#include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "deviceplugin/services/provision/pf_state.h"

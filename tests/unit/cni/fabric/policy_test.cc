@@ -1,7 +1,5 @@
 // `policy` of fabric.json: what the rules for a network and a namespace allow together, and every refusal of
 // the section with its pointer.
-#include "cni/fabric/policy.h"
-
 #include <gtest/gtest.h>
 
 #include <string>

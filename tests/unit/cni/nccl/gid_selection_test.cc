@@ -1,11 +1,11 @@
 // Which GIDs NCCL is told to use, and which it would find by itself. Tables as the kernel fills them:
 // default GIDs of each RoCE type first, then each address with each type, where there is a free slot.
-#include "cni/nccl/gid_selection.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 #include <string>
+
+#include "cni/nccl/nccl_config.h"
 
 namespace railhead {
 namespace {

@@ -1,7 +1,7 @@
 // The text of nccl.conf.
-#include "cni/nccl/nccl_conf.h"
-
 #include <gtest/gtest.h>
+
+#include "cni/nccl/nccl_config.h"
 
 namespace railhead {
 namespace {

@@ -9,7 +9,7 @@
 #include "cni/attachment/nccl_step.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/plugin/locked_kernel.h"
 #include "tests/support/plugin/rails_fixture.h"
 

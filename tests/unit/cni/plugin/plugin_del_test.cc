@@ -6,10 +6,10 @@
 #include <memory>
 #include <thread>
 
-#include "cni/state/journal_json.h"
+#include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/plugin/plugin_fixture.h"
 
 namespace railhead::testing {

@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/temp_root.h"
 

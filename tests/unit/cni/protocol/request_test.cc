@@ -1,10 +1,9 @@
-#include "cni/protocol/request.h"
-
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "cni/protocol/cni_result.h"
+#include "cni/protocol/plugin.h"
 
 namespace railhead {
 namespace {

@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "cni/state/journal_json.h"
+#include "cni/state/journal.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

@@ -7,7 +7,6 @@
 #include <functional>
 #include <vector>
 
-#include "cni/state/journal_json.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

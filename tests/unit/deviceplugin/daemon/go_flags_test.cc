@@ -1,7 +1,7 @@
 // The arguments that DaemonSets of sriov-network-device-plugin carry.
 #include <gtest/gtest.h>
 
-#include "deviceplugin/daemon/command_line.h"
+#include "deviceplugin/daemon/railheadd.h"
 
 namespace railhead {
 namespace {

@@ -10,6 +10,7 @@
 #include "netns/base/files.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/support/kubelet/trace.h"
 

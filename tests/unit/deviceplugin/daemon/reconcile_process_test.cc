@@ -6,10 +6,11 @@
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/support/temp_root.h"
 

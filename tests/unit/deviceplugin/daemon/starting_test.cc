@@ -9,6 +9,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/metrics/http_client.h"
 #include "tests/support/metrics/notify_socket.h"
 

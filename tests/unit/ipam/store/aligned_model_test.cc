@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "ipam/store/policy.h"
+#include "ipam/store/range.h"
 #include "ipam/store/store.h"
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/ipam/support.h"

@@ -1,5 +1,3 @@
-#include "ipam/store/policy.h"
-
 #include <gtest/gtest.h>
 
 #include <iterator>
@@ -10,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ipam/store/range.h"
 #include "tests/support/ipam/support.h"
 
 namespace railhead {

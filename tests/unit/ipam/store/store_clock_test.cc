@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "ipam/lease/node_book.h"
+#include "ipam/lease/context.h"
 #include "ipam/plugin/ipam_plugin.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/node_blocks.h"

@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "ipam/store/lmdb.h"
-#include "ipam/store/lmdb_walk.h"
 #include "ipam/store/store.h"
 #include "netns/base/unique_fd.h"
 #include "tests/support/ipam/node_history.h"

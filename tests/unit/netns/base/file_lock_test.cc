@@ -1,5 +1,3 @@
-#include "netns/base/file_lock.h"
-
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -12,6 +10,8 @@
 #include <optional>
 #include <thread>
 #include <vector>
+
+#include "netns/base/state_folder.h"
 
 namespace railhead::testing {
 namespace {

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "cni/state/journal_json.h"
+#include "cni/state/journal.h"
 #include "tests/support/fake_kernel/random_settings.h"
 
 namespace railhead::testing {

@@ -1,6 +1,6 @@
-#include "netns/sys/pci_address.h"
-
 #include <gtest/gtest.h>
+
+#include "netns/sys/pci.h"
 
 namespace railhead {
 namespace {

@@ -1,6 +1,4 @@
 // What Allocate gives beyond RDMA nodes, and the device-info files.
-#include "deviceplugin/node/resources/grant.h"
-
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/node/resources/allocate.h"

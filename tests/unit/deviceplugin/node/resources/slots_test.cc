@@ -1,11 +1,10 @@
 // Slots as kubelet sees them: paired with devices, whatever was bound where.
-#include "deviceplugin/node/resources/slots.h"
-
 #include <algorithm>
 #include <map>
 #include <random>
 #include <set>
 
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "tests/support/daemon/two_rails.h"
 
 namespace railhead::testing {

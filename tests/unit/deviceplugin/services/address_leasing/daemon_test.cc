@@ -7,6 +7,7 @@
 
 #include "tests/support/cluster_store/etcd_cluster.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/ipam/run_ipam.h"
 #include "tests/support/kubelet/device_manager.h"
 #include "tests/support/temp_root.h"

@@ -9,6 +9,7 @@
 #include "tests/support/cluster_store/certificates.h"
 #include "tests/support/cluster_store/etcd_cluster.h"
 #include "tests/support/cluster_store/scripted_server.h"
+#include "tests/support/eventually.h"
 
 namespace railhead::testing {
 namespace {
@@ -132,7 +133,7 @@ TEST_F(EtcdTest, OneOfThreeMayBeAway) {
   // Till one change is certain; each that is open is looked after as leasing does.
   const auto change = [&] {
     const std::string value = R"({"n":)" + std::to_string(++number) + "}";
-    const bool done = WaitFor([&] {
+    const bool done = Eventually([&] {
       auto changed = store->Update(*entry, value);
       if (changed) {
         entry = *changed;

@@ -1,6 +1,4 @@
 // The daemon's thread, on a real store and with the machine's own clock.
-#include "deviceplugin/services/address_leasing/leasing_loop.h"
-
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -12,28 +10,22 @@
 #include <thread>
 #include <vector>
 
+#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "ipam/store/store.h"
+#include "tests/support/eventually.h"
 #include "tests/support/ipam/support.h"
 #include "tests/support/lease/memory_store.h"
 
 namespace railhead {
 namespace {
 
+using testing::Eventually;
 using testing::MakePool;
 using testing::MemoryCluster;
 using testing::MemoryStore;
 using testing::ScratchRoot;
 
 constexpr const char* kSubnet = "10.7.0.0/24";
-
-bool Eventually(const std::function<bool()>& holds) {
-  const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(30);
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > limit) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return true;
-}
 
 class LeasingLoopTest : public ::testing::Test {
  protected:

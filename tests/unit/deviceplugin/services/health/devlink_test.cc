@@ -6,7 +6,6 @@
 #include <linux/genetlink.h>
 
 #include "deviceplugin/services/health/probe.h"
-#include "netns/nl/devlink_messages.h"
 
 namespace railhead::testing {
 namespace {

@@ -1,7 +1,6 @@
-#include "deviceplugin/services/health/judge.h"
-
 #include <gtest/gtest.h>
 
+#include "deviceplugin/services/health/monitor.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 
 namespace railhead::testing {

@@ -13,6 +13,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
 
 namespace railhead::testing {

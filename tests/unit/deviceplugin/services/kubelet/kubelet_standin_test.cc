@@ -5,6 +5,7 @@
 #include "cni/state/allocation.h"
 #include "netns/base/files.h"
 #include "tests/support/daemon/restart_node.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kubelet/checkpoint_file.h"
 
 namespace railhead::testing {

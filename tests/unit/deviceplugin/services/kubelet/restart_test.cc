@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "tests/support/daemon/restart_node.h"
+#include "tests/support/eventually.h"
 
 namespace railhead::testing {
 namespace {

@@ -20,7 +20,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/resources/advertised.h"
-#include "deviceplugin/node/resources/slots.h"
+#include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "deviceplugin/services/nic_metrics/counter_source.h"
+#include "deviceplugin/services/nic_metrics/collector.h"
 
 namespace railhead::testing {
 namespace {

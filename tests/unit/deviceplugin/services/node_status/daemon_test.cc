@@ -9,6 +9,7 @@
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/support/cluster_store/kube_server.h"
 #include "tests/support/daemon/daemon_process.h"
+#include "tests/support/eventually.h"
 #include "tests/support/kubelet/device_manager.h"
 
 namespace railhead::testing {

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/node_status/events.h"
+#include "deviceplugin/services/node_status/node_status_writer.h"
 #include "tests/unit/deviceplugin/services/node_status/support.h"
 
 namespace railhead::testing {

@@ -8,6 +8,7 @@
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/support/cluster_store/kube_server.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/deviceplugin/services/node_status/support.h"
 
 namespace railhead::testing {
@@ -276,17 +277,17 @@ TEST_F(IsolatorTest, TheLoopTellsWhenItIsWokenAndEndsAtOnce) {
   const std::shared_ptr<Isolator> first = Make(All(), Server().Access());
   EXPECT_TRUE(Condition().is_null());
   say(first, Whole("rail0"));
-  EXPECT_TRUE(WaitFor([] { return !Condition().is_null() && Condition()["status"] == "True"; }));
+  EXPECT_TRUE(Eventually([] { return !Condition().is_null() && Condition()["status"] == "True"; }));
   say(first, Broken("rail0"));
-  EXPECT_TRUE(WaitFor([] { return Condition()["status"] == "False"; }));
+  EXPECT_TRUE(Eventually([] { return Condition()["status"] == "False"; }));
   EXPECT_EQ(loop.Status().whole_rails, 0);
   // Counters only rise, whoever counts.
   const auto calls = loop.Status().counts.calls;
   say(Make(All(), Server().Access()), Whole("rail0"));
-  EXPECT_TRUE(WaitFor([] { return Condition()["status"] == "True"; }));
+  EXPECT_TRUE(Eventually([] { return Condition()["status"] == "True"; }));
   EXPECT_GT(loop.Status().counts.calls, calls);
   say(nullptr, Broken("rail0"));
-  EXPECT_TRUE(WaitFor([&] { return !loop.Status().whole_rails; }));
+  EXPECT_TRUE(Eventually([&] { return !loop.Status().whole_rails; }));
   EXPECT_EQ(Condition()["status"], "True") << "nobody is asked to tell";
   loop.Stop();
   EXPECT_TRUE(loop.AwaitEnd(kTimeout));

@@ -1,7 +1,7 @@
 // fabric.json's object `isolation`.
 #include <gtest/gtest.h>
 
-#include "deviceplugin/services/node_status/node_status_settings.h"
+#include "deviceplugin/services/node_status/rail_states.h"
 
 namespace railhead::testing {
 namespace {

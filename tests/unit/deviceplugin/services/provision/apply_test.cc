@@ -2,8 +2,8 @@
 // fails in the middle is taken back.
 #include <cerrno>
 
+#include "deviceplugin/services/provision/pf_state.h"
 #include "deviceplugin/services/provision/report.h"
-#include "deviceplugin/services/provision/vf_control.h"
 #include "netns/base/text.h"
 #include "tests/unit/deviceplugin/services/provision/fixture.h"
 

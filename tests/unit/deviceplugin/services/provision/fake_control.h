@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/services/provision/vf_control.h"
+#include "deviceplugin/services/provision/pf_state.h"
 #include "tests/support/fake_kernel/fake_kernel.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 

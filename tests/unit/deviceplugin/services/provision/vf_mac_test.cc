@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "deviceplugin/services/provision/vf_control.h"
+#include "deviceplugin/services/provision/pf_state.h"
 
 namespace railhead::testing {
 namespace {
@@ -25,7 +25,7 @@ MacAddress Plus(MacAddress mac, std::uint32_t more) {
   return mac;
 }
 
-// Computed once by another program from the definition in vf_mac.h: they must never change.
+// Computed once by another program from the definition: they must never change.
 TEST(DerivedVfMac, IsWhatItAlwaysWas) {
   EXPECT_EQ(DerivedVfMac(Mac("b8:ce:f6:01:02:03"), 0).ToString(), "72:7e:01:02:03:00");
   EXPECT_EQ(DerivedVfMac(Mac("b8:ce:f6:01:02:03"), 255).ToString(), "72:7e:01:02:03:ff");

@@ -4,8 +4,8 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/reachability/echo_server.h"
-#include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
+#include "deviceplugin/services/reachability/udp_socket.h"
 
 namespace railhead::testing {
 namespace {

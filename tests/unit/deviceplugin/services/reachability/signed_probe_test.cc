@@ -8,7 +8,6 @@
 #include <thread>
 
 #include "deviceplugin/services/reachability/echo_server.h"
-#include "deviceplugin/services/reachability/probe_message.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/ns/netns.h"
 

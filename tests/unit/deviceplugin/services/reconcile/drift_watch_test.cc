@@ -1,12 +1,11 @@
 // What pods were told, and what is so by now: on a fake kernel.
-#include "deviceplugin/services/reconcile/drift_watch.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "cni/attachment/acquire.h"
-#include "deviceplugin/tools/railctl/handoff_command.h"
+#include "deviceplugin/services/reconcile/reconciler.h"
+#include "deviceplugin/tools/railctl/commands.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {

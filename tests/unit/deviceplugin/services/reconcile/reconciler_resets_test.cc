@@ -8,7 +8,7 @@
 
 #include "cni/state/paths.h"
 #include "cni/state/tenants.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {

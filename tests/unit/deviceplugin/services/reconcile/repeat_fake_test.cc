@@ -5,7 +5,7 @@
 
 #include "cni/attachment/announce_repeat.h"
 #include "cni/state/paths.h"
-#include "netns/base/file_lock.h"
+#include "netns/base/state_folder.h"
 #include "tests/support/plugin/rails_fixture.h"
 
 namespace railhead::testing {

@@ -6,7 +6,7 @@
 #include <chrono>
 #include <csignal>
 
-#include "deviceplugin/support/http/base64.h"
+#include "deviceplugin/support/http/http_message.h"
 #include "tests/support/cluster_store/scripted_server.h"
 #include "tests/support/cluster_store/server_process.h"
 

@@ -1,10 +1,11 @@
 // The checks as such: a good node passes all of them, one of which nothing is known none.
+#include "deviceplugin/tools/doctor/checks.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "deviceplugin/tools/doctor/report.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 

@@ -4,7 +4,7 @@
 
 #include <random>
 
-#include "netns/nl/dcb_messages.h"
+#include "netns/nl/dcb.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 
 namespace railhead::testing {

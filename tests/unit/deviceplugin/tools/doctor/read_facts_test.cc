@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "deviceplugin/tools/doctor/report.h"
+#include "deviceplugin/tools/doctor/checks.h"
 #include "tests/unit/deviceplugin/tools/doctor/node.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 
@@ -32,13 +32,11 @@ class ReadFactsTest : public ::testing::Test {
       return std::vector<VfState>{limited, limited};
     };
   }
-  NodeFacts Read(doctor::FactKinds kinds = doctor::FactKinds::All()) {
-    return doctor::ReadFacts(sysfs_.root(), kernel_, kinds);
-  }
+  NodeFacts Read() { return doctor::ReadFacts(sysfs_.root(), kernel_); }
   // The verdict of one check.
   doctor::Verdict Judge(const std::string& id) {
     const auto checks = doctor::SelectChecks({id}, {});
-    return checks->front()->judge(Read(checks->front()->facts));
+    return checks->front()->judge(Read());
   }
   // As railheadd has found them.
   void SaveLeaves(std::chrono::system_clock::time_point time) {
@@ -46,14 +44,6 @@ class ReadFactsTest : public ::testing::Test {
     leaves.node = "node0";
     leaves.time = time;
     ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
-  }
-  // No check sees anything else in the facts that it names than in all of them.
-  void ExpectFactsOfChecks() {
-    const NodeFacts all = Read();
-    for (const doctor::Check& check : doctor::AllChecks()) {
-      const auto few = check.judge(Read(check.facts));
-      EXPECT_EQ(few.observations(), check.judge(all).observations()) << check.id << ": " << few.Found();
-    }
   }
 
   FakeSysfs sysfs_;
@@ -75,50 +65,6 @@ TEST_F(ReadFactsTest, AGoodNode) {
   const auto report = doctor::RunChecks(facts, *doctor::SelectChecks({}, {"sriov.ari", "rdma.gid-table"}));
   for (const auto& [check, verdict] : report.findings)
     EXPECT_EQ(NameOf(verdict.status()), "ok") << check->id << ": " << verdict.Found();
-}
-
-TEST_F(ReadFactsTest, ChecksNameAllThatTheyLookAt) {
-  ExpectFactsOfChecks();
-  // What matters only beside something that is wrong.
-  sysfs_.Write("/sys/module/ib_core/parameters/netns_mode", "N\n");
-  sysfs_.Remove("/sys/module/nvidia_peermem");
-  sysfs_.Write("/proc/driver/nvidia/version", "NVRM version: NVIDIA UNIX Open Kernel Module for x86_64\n");
-  sysfs_.Write("/proc/sys/kernel/osrelease", "6.1.0-44-amd64\n");
-  sysfs_.Write("/sys/class/infiniband/mlx5_1/fw_ver", "28.39.3560\n");
-  sysfs_.Write("/etc/cni/net.d/20.conf", R"({"type": "host-device", "device": "pf0"})");
-  sysfs_.Write("/sys/class/net/pf1/ecn/roce_np/enable/3", "0\n");
-  kernel_.vfs = [](const std::string&) { return std::vector<VfState>(2); };
-  ExpectFactsOfChecks();
-  sysfs_.Remove("/etc/railhead/fabric.json");
-  sysfs_.Remove("/etc/containerd");
-  ExpectFactsOfChecks();
-}
-
-TEST_F(ReadFactsTest, OnlyWhatIsAskedForIsRead) {
-  std::vector<std::string> asked;
-  const auto note = [&](const char* what) {
-    return [&asked, what](auto...) {
-      asked.emplace_back(what);
-      return Fail(ErrorCode::kUnsupported, what);
-    };
-  };
-  kernel_.dcb = note("dcb");
-  kernel_.rdma_order = note("rdma_order");
-  kernel_.vfs = note("vfs");
-  kernel_.versions = note("versions");
-  // What cannot be read of others does not matter, either.
-  sysfs_.Write("/sys/bus/pci/devices/0000:83:00.0/sriov_totalvfs", "many\n");
-  Expect(Judge("node.memlock"), Status::kOk, "containerd");
-  const NodeFacts few = Read({doctor::FactKind::kProcesses});
-  EXPECT_EQ(few.WhyNoPf(), doctor::kNotAskedFor);
-  EXPECT_EQ(few.accelerators.why(), doctor::kNotAskedFor);
-  EXPECT_EQ(few.cni.why(), doctor::kNotAskedFor);
-  EXPECT_TRUE(few.rdma_functions.empty());
-  EXPECT_EQ(few.node, "node0");
-  sysfs_.Write("/sys/bus/pci/devices/0000:83:00.0/sriov_totalvfs", "128\n");
-  (void)Judge("qos.pfc");
-  EXPECT_EQ(asked, (std::vector<std::string>{"dcb", "dcb"})) << "of each PF";
-  EXPECT_EQ(Read({doctor::FactKind::kDcb}).pfs[0].mtu.why(), doctor::kNotAskedFor);
 }
 
 // By where kubelet says that it has its pods, whatever is in the directory of that name here.
@@ -313,8 +259,7 @@ TEST_F(ReadFactsTest, PfsThatCannotBeRead) {
 
 TEST_F(ReadFactsTest, AnEmptyNode) {
   const FakeSysfs empty;
-  const NodeFacts facts =
-      doctor::ReadFacts(empty.root(), doctor::QuestionsFor(empty.root()), doctor::FactKinds::All());
+  const NodeFacts facts = doctor::ReadFacts(empty.root(), doctor::QuestionsFor(empty.root()));
   const auto report = doctor::RunChecks(facts, *doctor::SelectChecks({}, {}));
   EXPECT_EQ(report.Count(Status::kFailure), 2) << "no fabric.json, no ib_uverbs\n" << ReportAsText(report);
   EXPECT_EQ(report.Count(Status::kWarning), 0) << ReportAsText(report);

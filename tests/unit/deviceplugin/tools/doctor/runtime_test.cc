@@ -74,7 +74,7 @@ class RuntimeTest : public ::testing::Test {
     std::vector<doctor::ProcessFacts> processes;
     for (const std::string& name : running) processes.push_back({1, name, {}});
     facts.runtimes = processes;
-    ReadRuntime(temp_.root(), doctor::FactKinds::All(), &facts);
+    ReadRuntime(temp_.root(), &facts);
     return facts;
   }
   TempRoot temp_;

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "deviceplugin/tools/rdma_test/channel.h"
+#include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
 namespace railhead::rdmatest {

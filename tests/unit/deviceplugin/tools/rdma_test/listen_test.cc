@@ -11,25 +11,19 @@
 #include <csignal>
 #include <thread>
 
-#include "deviceplugin/tools/rdma_test/channel.h"
 #include "deviceplugin/tools/rdma_test/session.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
+#include "deviceplugin/tools/rdma_test/wire_protocol.h"
+#include "tests/support/eventually.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
 namespace railhead::rdmatest {
 namespace {
 
+using testing::Eventually;
+
 TimePoint Late() {
   return std::chrono::steady_clock::now() + std::chrono::minutes(1);
-}
-
-template <typename Condition>
-bool Eventually(const Condition& condition) {
-  for (const TimePoint end = Late(); std::chrono::steady_clock::now() < end;) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  }
-  return condition();
 }
 
 const sockaddr* Plain(const sockaddr_in& address) {

@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 
-#include "deviceplugin/tools/rdma_test/endpoint.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
 namespace railhead::rdmatest {

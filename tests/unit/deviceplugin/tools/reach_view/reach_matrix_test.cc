@@ -10,7 +10,6 @@
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
-#include "deviceplugin/tools/reach_view/reach_text.h"
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/unit/deviceplugin/services/reachability/reach_values.h"
 

@@ -1,11 +1,10 @@
 // What railheadd keeps of what it observed: when it is written, how much, and after what went wrong.
-#include "deviceplugin/services/health/recorder.h"
-
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 
+#include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/replay.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"

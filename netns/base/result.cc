@@ -1,4 +1,4 @@
-#include "netns/base/error.h"
+#include "netns/base/result.h"
 
 #include <cerrno>
 #include <cstring>
