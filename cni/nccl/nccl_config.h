@@ -1,6 +1,5 @@
-// All that a pod's stacks are told comes from one Handoff. NcclConf() says it in NCCL's words, stack_files.h in
-// those of the others.
-// Threads: values and pure functions.
+// All that a pod's stacks are told comes from one Handoff. NcclConf() says it in NCCL's words, stack_files.h
+// in those of the others. Threads: values and pure functions.
 #pragma once
 
 #include <functional>

@@ -5,6 +5,7 @@ usage: mentions.py
 A name without a folder is one of any folder. Names below folders that are not ours, and FOREIGN ones, are of others.
 exit status: 0, or 1 with the comments that name what is not there
 """
+import os
 import pathlib
 import re
 import subprocess
@@ -30,6 +31,7 @@ def missing(comment, files, names):
 
 
 def main():
+    os.chdir(pathlib.Path(__file__).resolve().parents[2])
     listed = subprocess.run(['git', 'ls-files', '-co', '--exclude-standard', *OURS], check=True, capture_output=True, text=True)
     files = {file for file in listed.stdout.split('\n') if file.endswith(('.h', '.cc')) and pathlib.Path(file).is_file()}
     names = {file.rpartition('/')[2] for file in files}
