@@ -23,10 +23,10 @@ namespace {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// The structure's type can be older than the kernel's: its last reserved byte but two is a field since 6.8.
-static_assert(offsetof(ethtool_rxfh, rsvd8) == offsetof(ethtool_rxfh, hfunc) + 1);
+// The structure's type can be older than the kernel's: the first reserved byte is a field (input_xfrm)
+// since 6.8.
 std::uint8_t& Transformation(ethtool_rxfh& head) {
-  return head.rsvd8[0];
+  return reinterpret_cast<std::uint8_t*>(&head)[offsetof(ethtool_rxfh, hfunc) + 1];
 }
 
 template <typename T>
@@ -44,14 +44,15 @@ std::string RuleText(const ethtool_rxnfc& rule) {
          std::to_string(context);
 }
 
-std::optional<ethtool_rxnfc> RuleOf(const std::string& element) {
+// false: `element` is no rule. (An optional cannot hold the structure: it ends with a flexible array.)
+bool ReadRule(const std::string& element, ethtool_rxnfc* rule) {
   const auto parts = Split(element, '/');
   const auto bytes = parts.size() == 3 ? FromHex(parts[1]) : std::nullopt;
-  if (!bytes || bytes->size() != sizeof(ethtool_rx_flow_spec)) return std::nullopt;
-  ethtool_rxnfc rule{};
-  std::memcpy(&rule.fs, bytes->data(), sizeof(rule.fs));
-  if ((rule.fs.flow_type & FLOW_RSS) != 0) rule.rss_context = static_cast<std::uint32_t>(NumberOf(parts[2]));
-  return rule;
+  if (!bytes || bytes->size() != sizeof(ethtool_rx_flow_spec)) return false;
+  std::memcpy(&rule->fs, bytes->data(), sizeof(rule->fs));
+  if ((rule->fs.flow_type & FLOW_RSS) != 0)
+    rule->rss_context = static_cast<std::uint32_t>(NumberOf(parts[2]));
+  return true;
 }
 
 // How the kernel spreads queues over a table that nobody has set (ethtool_rxfh_indir_default).
@@ -246,10 +247,10 @@ Result<void> EthtoolIoctl::WriteRules(const std::string& netdev, const std::stri
 }
 
 Result<void> EthtoolIoctl::InsertRule(const std::string& netdev, const std::string& element) const {
-  auto rule = RuleOf(element);
-  if (!rule) return FailSys(EINVAL, "rule " + element);
-  rule->cmd = ETHTOOL_SRXCLSRLINS;
-  return WithContext(Call(netdev, SIOCETHTOOL, &*rule), "adding rule " + element);
+  ethtool_rxnfc rule{};
+  if (!ReadRule(element, &rule)) return FailSys(EINVAL, "rule " + element);
+  rule.cmd = ETHTOOL_SRXCLSRLINS;
+  return WithContext(Call(netdev, SIOCETHTOOL, &rule), "adding rule " + element);
 }
 
 Result<void> EthtoolIoctl::WriteTunables(const std::string& netdev, const DeviceState& values) const {
