@@ -134,9 +134,9 @@ Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
 
 // A cluster's store as it is configured.
 //
-// `type` is "etcd" or "kubernetes", `settings` the object of that name, as JSON text; "" is taken for {}. `what` names the text in errors.
-// Nothing is sent before the store's first call.
-// Threads: pure functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
+// `type` is "etcd" or "kubernetes", `settings` the object of that name, as JSON text; "" is taken for {}.
+// `what` names the text in errors. Nothing is sent before the store's first call. Threads: pure functions
+// over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 
 // `service`: what the environment says of the Kubernetes API.
 Result<std::unique_ptr<ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
