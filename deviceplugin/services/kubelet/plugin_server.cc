@@ -15,6 +15,7 @@
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/services/kubelet/handlers.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
+#include "deviceplugin/services/kubelet/watcher_service.h"
 #include "netns/base/files.h"
 
 namespace railhead {

@@ -11,13 +11,10 @@
 // Errors: kIo when the socket cannot be served.
 #pragma once
 
-#include <grpcpp/grpcpp.h>
-
 #include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,7 +22,6 @@
 #include "deviceplugin/node/resources/allocate.h"
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/services/kubelet/advertisement.h"
-#include "deviceplugin/services/kubelet/proto/pluginregistration_v1.grpc.pb.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/sys/pci.h"
@@ -105,34 +101,6 @@ class PluginServer {
   class Impl;
   explicit PluginServer(std::unique_ptr<Impl> impl);
   std::unique_ptr<Impl> impl_;
-};
-
-// WatcherService: answers kubelet's plugin watcher, which registers the resource of a socket that
-// it finds in its directory (pkg/kubelet/pluginmanager, Kubernetes 1.36).
-//
-// gRPC is visible here: only plugin_server.cc includes it.
-// Threads: thread-safe; calls come from gRPC's threads, and so does `on_verdict`.
-
-class WatcherService final : public pluginregistration::Registration::CallbackService {
- public:
-  // `streams_so_far`: ListAndWatch calls until now.
-  WatcherService(std::string resource, std::function<int()> streams_so_far, std::function<void()> on_verdict);
-
-  grpc::ServerUnaryReactor* GetInfo(grpc::CallbackServerContext* context,
-                                    const pluginregistration::InfoRequest* request,
-                                    pluginregistration::PluginInfo* response) override;
-  grpc::ServerUnaryReactor* NotifyRegistrationStatus(
-      grpc::CallbackServerContext* context, const pluginregistration::RegistrationStatus* request,
-      pluginregistration::RegistrationStatusResponse* response) override;
-
-  [[nodiscard]] WatcherVerdict verdict() const;
-
- private:
-  const std::string resource_;
-  const std::function<int()> streams_so_far_;
-  const std::function<void()> on_verdict_;
-  mutable std::mutex mutex_;
-  WatcherVerdict verdict_;
 };
 
 }  // namespace railhead

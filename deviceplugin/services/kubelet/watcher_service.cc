@@ -1,6 +1,6 @@
-#include <utility>
+#include "deviceplugin/services/kubelet/watcher_service.h"
 
-#include "deviceplugin/services/kubelet/plugin_server.h"
+#include <utility>
 
 namespace railhead {
 

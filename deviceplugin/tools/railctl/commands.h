@@ -31,7 +31,7 @@ inline constexpr int kDone = 0;
 inline constexpr int kFailed = 1;         // could not be done, or what was checked is not well
 inline constexpr int kUsage = 2;          // wrong command line
 inline constexpr int kBadConfig = 3;      // a configuration is missing or wrong
-inline constexpr int kChangesNeeded = 4;  // vfs plan, migrate: there is something to do; replay: it differs
+inline constexpr int kChangesNeeded = 4;  // vfs plan, migrate: there is something to do
 inline constexpr int kNotJudged = 5;      // precheck: nothing is bad, but not all could be judged
 
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
