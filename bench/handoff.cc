@@ -73,12 +73,12 @@ class Node {
 
   Result<void> Add() {
     const CniRequest request = RH_TRY(Request("ADD"));
-    RH_TRY(RailheadPlugin(root(), kernel_).Add(request));
+    RH_TRY(attachment::RailheadPlugin(root(), kernel_).Add(request));
     return {};
   }
   Result<void> Del() {
     const CniRequest request = RH_TRY(Request("DEL"));
-    return RailheadPlugin(root(), kernel_).Del(request);
+    return attachment::RailheadPlugin(root(), kernel_).Del(request);
   }
 
  private:
@@ -110,7 +110,7 @@ class Node {
 
 // What a pod is to have after it: else there was nothing to measure.
 Result<void> CheckHandoff(const Root& root) {
-  const auto conf = RH_TRY(ReadFile(HandoffPath(root, kContainer)));
+  const auto conf = RH_TRY(ReadFile(nccl::HandoffPath(root, kContainer)));
   if (conf && conf->find("NCCL_IB_HCA==mlx5_") != std::string::npos) return {};
   return Fail(ErrorCode::kConflict, "ADD left no handoff");
 }

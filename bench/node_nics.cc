@@ -41,7 +41,7 @@ Result<NetNs> MakeNamespace() {
 }
 
 JournalEntry EntryOf(const std::string& boot_id, std::size_t number, const NetNs& ns,
-                     const PoolMember& member) {
+                     const resources::PoolMember& member) {
   const std::string n = std::to_string(number);
   JournalEntry entry;
   entry.key = {"rails", "container" + n, "net1"};
@@ -61,12 +61,12 @@ JournalEntry EntryOf(const std::string& boot_id, std::size_t number, const NetNs
   return entry;
 }
 
-Result<Pods> MakePods(const Root& root, const Plan& plan) {
+Result<Pods> MakePods(const Root& root, const resources::Plan& plan) {
   Pods pods;
   const std::string boot_id = RH_TRY(BootId(root));
   const Journal journal(root);
   for (const auto& pool : plan.pools) {
-    for (const PoolMember& member : pool->members) {
+    for (const resources::PoolMember& member : pool->members) {
       NetNs ns = RH_TRY(MakeNamespace());
       RH_TRY(journal.Write(EntryOf(boot_id, pods.nics++, ns, member)));
       pods.namespaces.push_back(std::move(ns));
@@ -86,11 +86,11 @@ Result<void> ReadBare(const Pods& pods, const NetNs& host, const std::vector<std
   return {};
 }
 
-Result<std::vector<std::string>> CheckReport(const NicReport& report, const Pods& pods) {
+Result<std::vector<std::string>> CheckReport(const nic_metrics::NicReport& report, const Pods& pods) {
   if (!report.problems.empty()) return Fail(report.problems.front());
   std::size_t told = 0;
   std::vector<std::string> ports;
-  for (const NicSample& nic : report.nics) {
+  for (const nic_metrics::NicSample& nic : report.nics) {
     if (nic.traffic && nic.owner) ++told;
     if (!nic.owner) ports.push_back(nic.pf);
   }
@@ -100,16 +100,16 @@ Result<std::vector<std::string>> CheckReport(const NicReport& report, const Pods
 }
 
 // The questions of a scrape that are answered under RTNL and take longest, one by one.
-Result<void> AskPorts(const char* group, const NicReport& report, const NetNs& host, int rounds,
+Result<void> AskPorts(const char* group, const nic_metrics::NicReport& report, const NetNs& host, int rounds,
                       Samples* samples) {
-  const auto source = RH_TRY(OpenKernelCounters(host));
+  const auto source = RH_TRY(nic_metrics::OpenKernelCounters(host));
   for (int round = 0; round <= rounds; ++round) {
-    for (const NicSample& port : report.nics) {
+    for (const nic_metrics::NicSample& port : report.nics) {
       if (port.vf || port.owner) continue;
       const auto start = std::chrono::steady_clock::now();
       RH_TRY(source->Link(port.pf));
       const auto link = std::chrono::steady_clock::now();
-      RH_TRY(source->Driver(port.pf, PriorityCounterNames(port.driver)));
+      RH_TRY(source->Driver(port.pf, nic_metrics::PriorityCounterNames(port.driver)));
       const auto driver = std::chrono::steady_clock::now();
       if (round == 0) continue;
       samples->Add(group, "one question", "asking for a PF and its VFs", "us",
@@ -121,28 +121,28 @@ Result<void> AskPorts(const char* group, const NicReport& report, const NetNs& h
   return {};
 }
 
-Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, NicCollector* collector,
-                           const Offer& offer, int rounds, Samples* samples) {
+Result<void> BesideScrapes(const char* group, LinuxKernel& kernel, nic_metrics::NicCollector* collector,
+                           const kubelet::Offer& offer, int rounds, Samples* samples) {
   const auto scrape = [&]() -> Result<void> {
-    NicPageSources sources;
+    nic_metrics::NicPageSources sources;
     sources.report = collector->Collect(offer);
     if (!sources.report.problems.empty()) return Fail(sources.report.problems.front());
     if (!NicPage(sources, ExpositionFormat::kText).empty()) return {};
     return Fail(ErrorCode::kConflict, "the page is empty");
   };
   // The first reads the journal.
-  const NicReport report = collector->Collect(offer);
+  const nic_metrics::NicReport report = collector->Collect(offer);
   const NetNs host = RH_TRY(kernel.HostNetns());
   RH_TRY(AskPorts(group, report, host, rounds, samples));
   return MeasureRtnl(kernel, group, rounds, scrape, samples);
 }
 
 // That the page tells of all that a real node has.
-Result<void> CheckReal(const NicReport& report) {
+Result<void> CheckReal(const nic_metrics::NicReport& report) {
   if (!report.problems.empty()) return Fail(report.problems.front());
   int pods = 0;
   int rdma = 0;
-  for (const NicSample& nic : report.nics) {
+  for (const nic_metrics::NicSample& nic : report.nics) {
     if (nic.owner && nic.traffic) ++pods;
     if (nic.owner && !nic.rdma.empty()) ++rdma;
   }
@@ -155,9 +155,9 @@ Result<void> CheckReal(const NicReport& report) {
 
 Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
-  const NodePlan node = RH_TRY(PlanNode(root, kernel, ConfigSource{}));
-  const Offer offer{node.plan.pools, nullptr};
-  NicCollector collector(root, kernel, OpenKernelCounters);
+  const daemon::NodePlan node = RH_TRY(daemon::PlanNode(root, kernel, resources::ConfigSource{}));
+  const kubelet::Offer offer{node.plan.pools, nullptr};
+  nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
   RH_TRY(CheckReal(collector.Collect(offer)));
   return BesideScrapes("guest-rtnl", kernel, &collector, offer, rounds, samples);
 }
@@ -165,13 +165,13 @@ Result<void> MeasureRealNics(const Root& root, int rounds, Samples* samples) {
 Result<void> MeasureNics(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel{root};
   const NetNs host = RH_TRY(kernel.HostNetns());
-  const NodePlan node = RH_TRY(PlanNode(root, kernel, ConfigSource{}));
+  const daemon::NodePlan node = RH_TRY(daemon::PlanNode(root, kernel, resources::ConfigSource{}));
   const Pods pods = RH_TRY(MakePods(root, node.plan));
-  const Offer offer{node.plan.pools, nullptr};
-  NicCollector collector(root, kernel, OpenKernelCounters);
+  const kubelet::Offer offer{node.plan.pools, nullptr};
+  nic_metrics::NicCollector collector(root, kernel, nic_metrics::OpenKernelCounters);
   for (int round = 0; round <= rounds; ++round) {
     const double cpu = CpuMs();
-    NicPageSources sources;
+    nic_metrics::NicPageSources sources;
     sources.report = collector.Collect(offer);
     const double collected = CpuMs();
     const std::string page = NicPage(sources, ExpositionFormat::kText);

@@ -52,9 +52,9 @@ class Stopwatch {
 };
 
 // Taking turns, the first round unmeasured.
-Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples) {
+Result<daemon::NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples) {
   LinuxKernel kernel(root);
-  NodePlan last;
+  daemon::NodePlan last;
   for (int round = 0; round <= rounds; ++round) {
     const Stopwatch bare;
     const BareDiscovery read = RH_TRY(ReadBare(root));
@@ -62,14 +62,14 @@ Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples
     const Stopwatch network;
     const NetNs host = RH_TRY(kernel.HostNetns());
     const auto route = RH_TRY(kernel.OpenRoute(host));
-    RH_TRY(ReadHostNetwork(*route));
+    RH_TRY(inventory::ReadHostNetwork(*route));
     const double network_ms = network.Ms();
     const Stopwatch plan;
-    last = RH_TRY(PlanNode(root, kernel, {}, DdpOfKernel(root)));
+    last = RH_TRY(daemon::PlanNode(root, kernel, {}, resources::DdpOfKernel(root)));
     const double plan_ms = plan.Ms();
     const Stopwatch topology;
-    const TopologyConfig config = RH_TRY(ReadTopologyConfig(root));
-    RH_TRY(Topology::Read(root, *last.plan.inventory, config));
+    const topology::TopologyConfig config = RH_TRY(topology::ReadTopologyConfig(root));
+    RH_TRY(topology::Topology::Read(root, *last.plan.inventory, config));
     const double topology_ms = topology.Ms();
     if (round == 0) continue;
     samples->Add("node", "bare reading", "discovery", "ms", bare_ms);
@@ -81,10 +81,10 @@ Result<NodePlan> MeasureDiscovery(const Root& root, int rounds, Samples* samples
   return last;
 }
 
-std::vector<std::string> IdsOfPool(const ResourcePool& pool) {
+std::vector<std::string> IdsOfPool(const resources::ResourcePool& pool) {
   std::vector<std::string> ids;
   ids.reserve(pool.members.size());
-  for (const PoolMember& member : pool.members) ids.push_back(member.function.id);
+  for (const resources::PoolMember& member : pool.members) ids.push_back(member.function.id);
   return ids;
 }
 
@@ -97,9 +97,9 @@ std::vector<std::string> Some(const std::vector<std::string>& all, std::size_t c
 }
 
 // All that Allocate does, where files are kept in memory.
-Result<void> MeasureAllocate(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
-                             const char* what, Samples* samples) {
-  Allocator allocator(root);
+Result<void> MeasureAllocate(const Root& root, const resources::ResourcePool& pool, std::size_t count,
+                             int rounds, const char* what, Samples* samples) {
+  resources::Allocator allocator(root);
   std::mt19937 random(4711);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   const auto all = IdsOfPool(pool);
   for (int round = 0; round < rounds; ++round) {
@@ -119,9 +119,9 @@ Result<double> WriteDurably(const std::string& path, int round) {
   return time.Us();
 }
 
-Result<void> MeasureOnDisk(const Root& root, const ResourcePool& pool, std::size_t count, int rounds,
-                           const char* what, Samples* samples) {
-  Allocator allocator(root);
+Result<void> MeasureOnDisk(const Root& root, const resources::ResourcePool& pool, std::size_t count,
+                           int rounds, const char* what, Samples* samples) {
+  resources::Allocator allocator(root);
   std::mt19937 random(1147);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   const auto all = IdsOfPool(pool);
   const std::string other = root.Path(kState) + "/bench";
@@ -137,8 +137,8 @@ Result<void> MeasureOnDisk(const Root& root, const ResourcePool& pool, std::size
   return {};
 }
 
-Result<void> MeasureAllocations(const Root& root, const std::string& disk, const ResourcePool& pool,
-                                int rounds, Samples* samples) {
+Result<void> MeasureAllocations(const Root& root, const std::string& disk,
+                                const resources::ResourcePool& pool, int rounds, Samples* samples) {
   RH_TRY(MeasureAllocate(root, pool, 1, rounds, "Allocate 1", samples));
   RH_TRY(MeasureAllocate(root, pool, 8, std::max(1, rounds / 8), "Allocate 8", samples));
   std::error_code error;
@@ -155,8 +155,8 @@ Result<void> MeasureAllocations(const Root& root, const std::string& disk, const
 }
 
 // How far each rail's PF is from the first `count` accelerators.
-PreferHints HintsOf(const Topology& topology, std::size_t count) {
-  PreferHints hints;
+resources::PreferHints HintsOf(const topology::Topology& topology, std::size_t count) {
+  resources::PreferHints hints;
   for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
     auto& paths = hints.paths[topology.nics()[nic].address];
     for (std::size_t i = 0; i < std::min(count, topology.accelerators().size()); ++i)
@@ -165,8 +165,8 @@ PreferHints HintsOf(const Topology& topology, std::size_t count) {
   return hints;
 }
 
-void MeasurePreference(const ResourcePool& pool, const PreferHints& hints, std::size_t must, int size,
-                       const char* what, int rounds, Samples* samples) {
+void MeasurePreference(const resources::ResourcePool& pool, const resources::PreferHints& hints,
+                       std::size_t must, int size, const char* what, int rounds, Samples* samples) {
   std::mt19937 random(815);  // NOLINT(cert-msc32-c,cert-msc51-cpp): each run alike
   auto ids = IdsOfPool(pool);
   for (int round = 0; round < rounds; ++round) {
@@ -180,9 +180,9 @@ void MeasurePreference(const ResourcePool& pool, const PreferHints& hints, std::
 }
 
 // Two minutes of looks, as fast as they go. The first one, which reads all, is not counted.
-void MeasureHealth(const Root& root, const Inventory& inventory, Samples* samples) {
-  HealthWatch watch(root, DefaultHealthRules(), nullptr);
-  HealthTime now = HealthTime::Now();
+void MeasureHealth(const Root& root, const inventory::Inventory& inventory, Samples* samples) {
+  health::HealthWatch watch(root, health::DefaultHealthRules(), nullptr);
+  health::HealthTime now = health::HealthTime::Now();
   const auto home = [](const std::string&) { return false; };
   (void)watch.Tick(inventory.functions, home, now);
   const auto interval = watch.rules().interval;
@@ -200,14 +200,14 @@ void MeasureHealth(const Root& root, const Inventory& inventory, Samples* sample
 
 Result<void> MeasureNodeWork(const Root& root, const std::string& disk, const NodeRounds& rounds,
                              Samples* samples) {
-  const NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, samples));
+  const daemon::NodePlan node = RH_TRY(MeasureDiscovery(root, rounds.discovery, samples));
   if (node.plan.pools.size() != 1 || node.plan.pools.front()->members.empty())
     return Fail(ErrorCode::kConflict, "the node below " + root.prefix() + " has no pool with VFs");
-  const ResourcePool& pool = *node.plan.pools.front();
+  const resources::ResourcePool& pool = *node.plan.pools.front();
   samples->Add("node", "railheadd", "devices", "VFs", static_cast<double>(pool.members.size()));
   RH_TRY(MeasureAllocations(root, disk, pool, rounds.allocations, samples));
-  const TopologyConfig config = RH_TRY(ReadTopologyConfig(root));
-  const auto topology = RH_TRY(Topology::Read(root, *node.plan.inventory, config));
+  const topology::TopologyConfig config = RH_TRY(topology::ReadTopologyConfig(root));
+  const auto topology = RH_TRY(topology::Topology::Read(root, *node.plan.inventory, config));
   MeasurePreference(pool, {}, 0, 1, "prefer 1", rounds.preferences, samples);
   MeasurePreference(pool, {}, 0, 8, "prefer 8", rounds.preferences, samples);
   MeasurePreference(pool, {}, 3, 8, "prefer 8, 3 given", rounds.preferences, samples);

@@ -29,7 +29,7 @@
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // Who does not want to wait for a DEL still has to wait for those who only look.
@@ -394,4 +394,4 @@ Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, AttachPlan& pl
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -30,7 +30,7 @@
 #include "netns/kernel.h"
 #include "netns/packet/conflict.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // Locks and limits that the verbs share.
 //
@@ -121,4 +121,4 @@ Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
 // Of all links of the plan that are given a MAC. Says in the plan whether the gateways have to be met.
 Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, AttachPlan& plan);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

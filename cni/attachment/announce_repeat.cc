@@ -22,7 +22,7 @@
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -167,4 +167,4 @@ Result<std::optional<AttachmentKey>> ReadRepeatRequest(const std::string& path) 
   return key;
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

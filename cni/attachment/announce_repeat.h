@@ -21,7 +21,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 inline constexpr int kRepeats = 2;
 inline constexpr std::chrono::seconds kRepeatInterval{2};
@@ -46,4 +46,4 @@ Result<void> WriteRepeatRequest(const Root& root, const AttachmentKey& key);
 // nullopt: it is none, or gone.
 Result<std::optional<AttachmentKey>> ReadRepeatRequest(const std::string& path);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -11,7 +11,7 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 constexpr int kAnswerOwn = 1;  // arp_ignore: only for addresses of the asked interface
@@ -330,4 +330,4 @@ Result<void> Attachment::SetUpRdma(Deadline deadline) {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

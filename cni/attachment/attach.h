@@ -18,7 +18,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // kExists when the pod has an interface of one of the plan's names already.
 Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan);
@@ -85,4 +85,4 @@ class Attachment {
   std::vector<IpAddress> confirmed_in_use_;  // of those, found again after a while
 };
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -13,7 +13,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // What all links of one ADD are resolved against.
@@ -294,4 +294,4 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniReques
   return plan;
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -18,7 +18,7 @@
 #include "netns/kernel.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // One device.
 struct LinkPlan {
@@ -70,4 +70,4 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniReques
                                const PluginConfig& config, const DeviceChoice& choice,
                                const CallPermissions& may);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

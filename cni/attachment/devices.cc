@@ -21,7 +21,7 @@
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // What the ids say: devices, and slots that have yet to become some.
@@ -384,4 +384,4 @@ void ReturnFreeNames(const Root& root, RouteApi& host, const std::set<std::strin
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -30,7 +30,7 @@
 #include "netns/kernel.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 struct DeviceChoice {
   std::vector<PciAddress> devices;          // sorted, each once
@@ -94,4 +94,4 @@ Result<bool> ReturnOwnNames(const Root& root, RouteApi& host, const std::string&
 // caller has; the others are locked here, and left alone when another call holds them.
 void ReturnFreeNames(const Root& root, RouteApi& host, const std::set<std::string>& held);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

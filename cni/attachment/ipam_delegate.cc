@@ -6,7 +6,7 @@
 #include "cni/fabric/call_permissions.h"
 #include "cni/protocol/delegate.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // The request's own configuration with the IPAM type filled in.
@@ -210,4 +210,4 @@ Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, 
   return Ask(request, config, command);
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -18,7 +18,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 struct IpamRun {
   IpamCall call;
@@ -57,4 +57,4 @@ Result<void> IpamDelUnknown(const Root& root, const CniRequest& request, const P
 // would ask.
 Result<void> IpamForward(const CniRequest& request, const PluginConfig& config, const std::string& command);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

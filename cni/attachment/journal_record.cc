@@ -13,7 +13,7 @@
 #include "netns/base/node.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // A device that is under a substitute name comes back to its own.
@@ -174,4 +174,4 @@ Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
   return RefuseCollisions(entry.links);
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -11,7 +11,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // Reads the settings of the devices that will be moved. One reading serves all attempts of an ADD: an attempt
 // that is undone leaves them as they were.
@@ -28,4 +28,4 @@ Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const 
 Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
                                 const std::vector<Addressing>& addressing, JournalEntry& entry);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -21,7 +21,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 constexpr auto kSandboxLockLimit = std::chrono::seconds(30);
@@ -76,7 +76,7 @@ Result<void> WriteCdi(const Root& root, const std::string& container, const std:
   std::vector<CdiMount> mounts;
   for (const auto& file : content.files) {
     for (const auto& inside : file.in_container)
-      mounts.push_back({HandoffPath(root, container, file.name), inside});
+      mounts.push_back({nccl::HandoffPath(root, container, file.name), inside});
   }
   const auto late = LateVariables(links);
   for (const auto& link : links) {
@@ -102,7 +102,7 @@ Result<void> WriteFiles(const Root& root, const AttachPlan& plan, const std::str
   });
   if (!mounted) return {};
   for (const auto& link : links) {
-    if (link.handoff) RH_TRY(WriteDeviceHandoff(root, link.device, content.files.front().text));
+    if (link.handoff) RH_TRY(nccl::WriteDeviceHandoff(root, link.device, content.files.front().text));
   }
   return {};
 }
@@ -140,10 +140,10 @@ Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const Jou
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
   for (const auto& link : entry.links) {
     RH_TRY(RemoveCdiSpec(root, link.KubeletId()));
-    RH_TRY(ClearDeviceHandoff(root, link.device));
+    RH_TRY(nccl::ClearDeviceHandoff(root, link.device));
   }
   const bool last = !RH_TRY(journal.HasSiblings(entry.key));
-  return last ? RemoveHandoff(root, entry.key.container_id) : Result<void>();
+  return last ? nccl::RemoveHandoff(root, entry.key.container_id) : Result<void>();
 }
 
 namespace {
@@ -163,7 +163,7 @@ Result<std::string> ClusterInterface(RouteApi& pod) {
   return std::string();
 }
 
-Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const HandoffNic& nic) {
+Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const nccl::HandoffNic& nic) {
   auto table = RH_TRY(kernel.ReadGids(pod, nic.rdma_device));
   if (!table) return Fail(ErrorCode::kNotFound, "RDMA device " + nic.rdma_device + " has left the pod");
   return *std::move(table);
@@ -177,9 +177,9 @@ std::uint32_t RateOf(const AttachedLink& link) {
 
 // Of those that NCCL is told to use.
 struct Nics {
-  std::vector<HandoffNic> handoff;
-  std::vector<NcclNic> places;
-  std::vector<TopologyFileNic> topology;
+  std::vector<nccl::HandoffNic> handoff;
+  std::vector<nccl::NcclNic> places;
+  std::vector<nccl::TopologyFileNic> topology;
 };
 
 Result<Nics> NicsOf(const std::vector<AttachedLink>& links) {
@@ -206,32 +206,33 @@ Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedLin
   return is_ours ? std::string() : name;
 }
 
-Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy policy, const NcclView& view,
-                                              std::vector<TopologyFileNic> nics) {
+Result<std::optional<std::string>> TopologyOf(const Root& root, TopologyPolicy policy,
+                                              const nccl::NcclView& view,
+                                              std::vector<nccl::TopologyFileNic> nics) {
   const bool wanted =
       policy == TopologyPolicy::kAlways || (policy == TopologyPolicy::kNeeded && view.NeedsTopologyFile());
   if (!wanted) return std::nullopt;
-  auto text = TopologyText(root, {std::move(nics), std::nullopt});
+  auto text = nccl::TopologyText(root, {std::move(nics), std::nullopt});
   if (text) return *std::move(text);
   Error error = Wrap(text.error(), "NCCL needs a topology file to find the pod's NICs");
   if (error.hint.empty()) error.hint = "\"handoff\": {\"topology\": \"never\"} in fabric.json does without";
   return Fail(std::move(error));
 }
 
-void AddVariables(const std::vector<HandoffLine>& lines, std::vector<std::string>& env) {
+void AddVariables(const std::vector<nccl::HandoffLine>& lines, std::vector<std::string>& env) {
   for (const auto& [name, value] : lines) env.push_back(std::string(name).append("=").append(value));
 }
 
-Result<void> AddStacks(const std::set<HandoffStack>& stacks, const Handoff& handoff,
-                       const GidTableReader& table_of, HandoffContent& content) {
+Result<void> AddStacks(const std::set<HandoffStack>& stacks, const nccl::Handoff& handoff,
+                       const nccl::GidTableReader& table_of, HandoffContent& content) {
   if (stacks.contains(HandoffStack::kRccl))
-    content.files.front().in_container.emplace_back(kRcclConfInContainer);
+    content.files.front().in_container.emplace_back(nccl::kRcclConfInContainer);
   if (stacks.contains(HandoffStack::kUcx)) {
     // Apart: a return out of braces leaks what they have made.
     auto conf = RH_TRY(UcxConf(handoff, table_of));
-    content.files.push_back({kUcxConfName, {kUcxConfInContainer}, std::move(conf)});
+    content.files.push_back({nccl::kUcxConfName, {nccl::kUcxConfInContainer}, std::move(conf)});
     // UCX looks there by itself only where it is installed below /usr.
-    content.env.push_back(std::string("UCX_CONFIG_DIR=") + kUcxDirectoryInContainer);
+    content.env.push_back(std::string("UCX_CONFIG_DIR=") + nccl::kUcxDirectoryInContainer);
   }
   if (stacks.contains(HandoffStack::kNvshmem)) AddVariables(NvshmemVariables(handoff), content.env);
   if (stacks.contains(HandoffStack::kGloo)) AddVariables(GlooVariables(handoff), content.env);
@@ -248,20 +249,21 @@ Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNet
   std::erase_if(links, [](const auto& link) { return !link.handoff; });
   Nics nics = RH_TRY(NicsOf(links));
   if (nics.handoff.empty()) return content;
-  const NcclView view = RH_TRY(NcclViewOf(root, std::move(nics.places)));
-  const auto table_of = [&](const HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
-  Handoff handoff;
+  const nccl::NcclView view = RH_TRY(NcclViewOf(root, std::move(nics.places)));
+  const auto table_of = [&](const nccl::HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
+  nccl::Handoff handoff;
   handoff.gids = RH_TRY(SelectGids(nics.handoff, table_of));
   handoff.nics = std::move(nics.handoff);
   handoff.paths = view.Variables();
   handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, links));
   handoff.env = plan.handoff.env;
   auto conf = RH_TRY(NcclConf(handoff));
-  content.files.push_back({kNcclConfName, {kNcclConfInContainer}, std::move(conf)});
+  content.files.push_back({nccl::kNcclConfName, {nccl::kNcclConfInContainer}, std::move(conf)});
   RH_TRY(AddStacks(plan.handoff.stacks, handoff, table_of, content));
   auto topology = RH_TRY(TopologyOf(root, plan.handoff.topology, view, std::move(nics.topology)));
-  if (topology) content.files.push_back({kTopologyName, {kNcclTopologyInContainer}, *std::move(topology)});
+  if (topology)
+    content.files.push_back({nccl::kTopologyName, {nccl::kNcclTopologyInContainer}, *std::move(topology)});
   return content;
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

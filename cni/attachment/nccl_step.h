@@ -15,7 +15,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // Attachments of one sandbox may be made at the same time; who writes or removes its
 // handoff holds this. kTimeout after `limit`.
@@ -36,8 +36,8 @@ Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const Jou
 // Threads: as Kernel; reads only.
 
 struct HandoffContent {
-  std::vector<HandoffFile> files;  // nccl.conf first
-  std::vector<std::string> env;    // "NAME=value"
+  std::vector<nccl::HandoffFile> files;  // nccl.conf first
+  std::vector<std::string> env;          // "NAME=value"
 };
 
 // `links`: all of the sandbox's. Empty when none is for NCCL, or has a GID: then the image keeps its
@@ -45,4 +45,4 @@ struct HandoffContent {
 Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
                                         const AttachPlan& plan, std::vector<AttachedLink> links);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

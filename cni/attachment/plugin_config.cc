@@ -8,7 +8,7 @@
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 constexpr std::uint32_t kMaxRate = 10'000'000;  // Mbit/s
@@ -281,4 +281,4 @@ Result<void> CheckPermissions(const CallPermissions& may, const CniRequest& requ
              : Result<void>();
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

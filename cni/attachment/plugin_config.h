@@ -20,7 +20,7 @@
 #include "netns/base/result.h"
 #include "netns/nl/link.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 enum class HandoffWish : std::uint8_t { kAuto, kRequired, kOff };
 
@@ -75,4 +75,4 @@ Result<PluginConfig> ReadPluginConfig(const CniRequest& request);
 Result<void> CheckPermissions(const CallPermissions& may, const CniRequest& request,
                               const PluginConfig& config);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

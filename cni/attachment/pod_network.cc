@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 Error NamespaceError(const std::string& path, std::string why) {
@@ -48,4 +48,4 @@ Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry
   return std::nullopt;
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

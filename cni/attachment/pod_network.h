@@ -14,7 +14,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 struct PodNetwork {
   NetNs host_ns;
@@ -32,4 +32,4 @@ struct PodNetwork {
 Result<std::optional<NetNs>> OpenPodOf(Kernel& kernel, const JournalEntry& entry,
                                        const std::string& other_path = {});
 
-}  // namespace railhead
+}  // namespace railhead::attachment

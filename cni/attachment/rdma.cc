@@ -11,7 +11,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 constexpr auto kRdmaLockLimit = std::chrono::seconds(30);
@@ -189,4 +189,4 @@ Result<void> CheckRdmaMode(const Root& root, Kernel& kernel, std::optional<RdmaN
   return Compare(root, *now, demanded, RH_TRY(BootId(root)));
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -11,7 +11,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // Makes or moves link.rdma_device, as the entry says. A soft RoCE device of that name that
 // is about to go is waited for.
@@ -52,4 +52,4 @@ Result<RdmaNetnsMode> AgreeOnRdmaMode(const Root& root, Kernel& kernel,
 // The same without recording. Without an RDMA subsystem there is nothing to agree on.
 Result<void> CheckRdmaMode(const Root& root, Kernel& kernel, std::optional<RdmaNetnsMode> demanded);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -22,7 +22,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // An ADD that was killed while it wrote its journal holds only some of its devices.
@@ -329,4 +329,4 @@ std::string Describe(const LeftSettings& left) {
   return left.reason.empty() ? fields : fields + " (" + left.reason + ")";
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

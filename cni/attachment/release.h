@@ -19,7 +19,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 std::set<std::string> DevicesOf(const JournalEntry& entry);
 
@@ -74,4 +74,4 @@ Result<LeftSettings> RestoreSettings(DeviceApi& devices, const Link& link, const
 // "rings.rx, channels.combined (Device or resource busy)"
 std::string Describe(const LeftSettings& left);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -25,7 +25,7 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 constexpr std::chrono::seconds kBackLimit{10};
@@ -368,4 +368,4 @@ Result<void> RequireUnused(const Root& root, Kernel& kernel, const Journal& jour
   return RequireNoUppers(root, kernel, journal, bdf, *on_host);
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -30,7 +30,7 @@
 #include "netns/kernel.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 struct ResetOutcome {
   // Why this device cannot be made anew, for all that is known; "": it was, or has no driver that it would
@@ -118,4 +118,4 @@ Result<void> RequireRdmaUnused(const Root& root, Kernel& kernel, const std::stri
 Result<void> RequireUnused(const Root& root, Kernel& kernel, const Journal& journal, const PciDevice& device,
                            const std::optional<Link>& on_host);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -12,7 +12,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // The sockets that one way home needs.
@@ -335,4 +335,4 @@ Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& ent
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

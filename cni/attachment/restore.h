@@ -23,7 +23,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // Called before a driver is bound anew. It stores `why` as the link's rebound_for, so that the next try
 // finishes a rebind that was interrupted.
@@ -37,4 +37,4 @@ Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& ent
 // interrupted, BringHome() with an entry that has `link` and a `rebound_for` completes it.
 Result<void> RebindOnHost(const Root& root, Kernel& kernel, const AttachedLink& link, Deadline deadline);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

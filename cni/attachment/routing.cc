@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 bool SameFamily(const IpAddress& a, const IpAddress& b) {
@@ -171,4 +171,4 @@ std::vector<Rule> RulesFor(const std::vector<IpPrefix>& addresses, const std::st
   return rules;
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

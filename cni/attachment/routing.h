@@ -21,7 +21,7 @@
 #include "netns/base/result.h"
 #include "netns/nl/route.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 inline constexpr std::uint32_t kRulePriorityFrom = 1000;
 inline constexpr std::uint32_t kRulePriorityOif = 1001;
@@ -56,4 +56,4 @@ std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32
 std::vector<Rule> RulesFor(const std::vector<IpPrefix>& addresses, const std::string& interface,
                            std::uint32_t table);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -20,7 +20,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 void CheckLink(Differences& differences, const Link& now, const AttachedLink& link) {
@@ -280,49 +280,50 @@ void CheckSearch(Differences& differences, const char* who, const AttachedLink& 
 struct Told {
   std::string nccl_path;
   std::string nccl;
-  std::optional<GidSelection> gids;
+  std::optional<nccl::GidSelection> gids;
   std::string ucx_path;
   std::string ucx;
 };
 
 Result<Told> ReadTold(const Root& root, const JournalEntry& entry, const std::set<std::string>& mounted) {
   Told told;
-  told.nccl_path = HandoffPath(root, entry.key.container_id);
+  told.nccl_path = nccl::HandoffPath(root, entry.key.container_id);
   told.nccl = RH_TRY(ReadFile(told.nccl_path)).value_or("");
-  told.gids = GidsIn(told.nccl);
-  told.ucx_path = HandoffPath(root, entry.key.container_id, kUcxConfName);
+  told.gids = nccl::GidsIn(told.nccl);
+  told.ucx_path = nccl::HandoffPath(root, entry.key.container_id, nccl::kUcxConfName);
   if (mounted.contains(told.ucx_path)) told.ucx = RH_TRY(ReadFile(told.ucx_path)).value_or("");
   return told;
 }
 
 void CheckNccl(Differences& differences, const Told& told, const AttachedLink& link,
                const std::vector<GidEntry>& table) {
-  const auto devices = Split(ValueIn(told.nccl, "NCCL_IB_HCA").value_or(""), ',');
+  const auto devices = Split(nccl::ValueIn(told.nccl, "NCCL_IB_HCA").value_or(""), ',');
   if (std::find(devices.begin(), devices.end(), link.rdma_device) == devices.end())
     differences.push_back("the handoff file " + told.nccl_path + " does not name " + link.rdma_device);
-  if (told.gids && std::holds_alternative<GidSearch>(*told.gids)) {
-    CheckSearch(differences, "NCCL", link, table, NcclPicks(table, std::get<GidSearch>(*told.gids)));
+  if (told.gids && std::holds_alternative<nccl::GidSearch>(*told.gids)) {
+    CheckSearch(differences, "NCCL", link, table, NcclPicks(table, std::get<nccl::GidSearch>(*told.gids)));
   } else {
     CheckValue(differences, told.nccl_path + ": NCCL_IB_GID_INDEX",
-               ValueIn(told.nccl, "NCCL_IB_GID_INDEX").value_or("(absent)"), std::to_string(*link.gid_index));
+               nccl::ValueIn(told.nccl, "NCCL_IB_GID_INDEX").value_or("(absent)"),
+               std::to_string(*link.gid_index));
   }
 }
 
 void CheckUcx(Differences& differences, const Told& told, const AttachedLink& link,
               const std::vector<GidEntry>& table) {
-  const auto devices = Split(ValueIn(told.ucx, "UCX_NET_DEVICES").value_or(""), ',');
+  const auto devices = Split(nccl::ValueIn(told.ucx, "UCX_NET_DEVICES").value_or(""), ',');
   if (std::find(devices.begin(), devices.end(), link.rdma_device + ":1") == devices.end())
     differences.push_back("the handoff file " + told.ucx_path + " does not name " + link.rdma_device);
-  if (const auto index = ValueIn(told.ucx, "UCX_IB_GID_INDEX")) {
+  if (const auto index = nccl::ValueIn(told.ucx, "UCX_IB_GID_INDEX")) {
     CheckValue(differences, told.ucx_path + ": UCX_IB_GID_INDEX", *index, std::to_string(*link.gid_index));
-  } else if (const auto picked = UcxPicks(table)) {
+  } else if (const auto picked = nccl::UcxPicks(table)) {
     CheckSearch(differences, "UCX", link, table, *picked);
   }
 }
 
 Result<void> CheckLinkIsTold(Differences& differences, Kernel& kernel, const NetNs& pod, const Told& told,
                              const AttachedLink& link) {
-  const bool searched = told.gids && std::holds_alternative<GidSearch>(*told.gids);
+  const bool searched = told.gids && std::holds_alternative<nccl::GidSearch>(*told.gids);
   std::vector<GidEntry> table;
   if (searched) {
     auto now = RH_TRY(kernel.ReadGids(pod, link.rdma_device));
@@ -366,7 +367,7 @@ Result<void> CheckHandoff(Differences& differences, const Root& root, Kernel& ke
   std::set<std::string> needed;
   for (const auto& link : entry.links) {
     RH_TRY(CheckCdi(differences, root, link, needed));
-    if (IsTold(link)) needed.insert(HandoffPath(root, entry.key.container_id));
+    if (IsTold(link)) needed.insert(nccl::HandoffPath(root, entry.key.container_id));
   }
   const Told told = RH_TRY(ReadTold(root, entry, needed));
   for (const auto& link : entry.links) {
@@ -378,4 +379,4 @@ Result<void> CheckHandoff(Differences& differences, const Root& root, Kernel& ke
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

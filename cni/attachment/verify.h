@@ -12,7 +12,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 // What CHECK and railheadd find not to be as ADD promised it, in words.
 // Threads: values.
@@ -46,4 +46,4 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
 Result<void> CheckHandoff(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
                           const JournalEntry& entry);
 
-}  // namespace railhead
+}  // namespace railhead::attachment

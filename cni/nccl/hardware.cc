@@ -13,7 +13,7 @@
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::nccl {
 namespace {
 
 constexpr const char* kCpuinfo = "/proc/cpuinfo";
@@ -126,4 +126,4 @@ Result<PcieLink> ReadPcieLink(const Root& root, const std::string& path) {
   return PcieLink{Lesser(own.generation, above.generation), Lesser(own.width, above.width)};
 }
 
-}  // namespace railhead
+}  // namespace railhead::nccl

@@ -15,7 +15,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::nccl {
 
 std::optional<int> SharedValue(const std::vector<HandoffNic>& nics, std::optional<int> HandoffNic::*value) {
   if (nics.empty()) return std::nullopt;
@@ -256,4 +256,4 @@ Result<GidSelection> SelectGids(const std::vector<HandoffNic>& nics, const GidTa
                   tables);
 }
 
-}  // namespace railhead
+}  // namespace railhead::nccl

@@ -15,7 +15,7 @@
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
 
-namespace railhead {
+namespace railhead::nccl {
 
 // What the handoff knows of one NIC of a pod.
 // Threads: values.
@@ -129,4 +129,4 @@ std::optional<std::string> ValueIn(const std::string& conf, const std::string& v
 // What a file of ours says of GIDs: an index, or the search that NCCL makes. nullopt: neither.
 std::optional<GidSelection> GidsIn(const std::string& conf);
 
-}  // namespace railhead
+}  // namespace railhead::nccl

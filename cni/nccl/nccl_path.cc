@@ -8,7 +8,7 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 
-namespace railhead {
+namespace railhead::nccl {
 namespace {
 
 constexpr std::uint32_t kNetworkClass = 0x02;
@@ -145,4 +145,4 @@ Result<NcclView> NcclViewOf(const Root& root, std::vector<NcclNic> nics) {
   return view;
 }
 
-}  // namespace railhead
+}  // namespace railhead::nccl

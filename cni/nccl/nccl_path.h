@@ -29,7 +29,7 @@
 #include "netns/base/result.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::nccl {
 
 struct NcclNic {
   std::string rdma_device;
@@ -74,4 +74,4 @@ struct NcclView {
 // kNotFound when a NIC's function is not in sysfs.
 Result<NcclView> NcclViewOf(const Root& root, std::vector<NcclNic> nics);
 
-}  // namespace railhead
+}  // namespace railhead::nccl

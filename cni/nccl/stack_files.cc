@@ -5,7 +5,7 @@
 
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::nccl {
 namespace {
 
 // Lower is taken first.
@@ -109,4 +109,4 @@ std::vector<HandoffLine> OpenMpiVariables(const Handoff& handoff) {
           {"PRTE_MCA_prte_if_include", handoff.socket_ifname}};
 }
 
-}  // namespace railhead
+}  // namespace railhead::nccl

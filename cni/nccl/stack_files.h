@@ -18,7 +18,7 @@
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
 
-namespace railhead {
+namespace railhead::nccl {
 
 // Tables are read where the NICs have different indices. kConflict when UCX would then take another GID
 // on one of them: its hint has the table.
@@ -44,4 +44,4 @@ std::vector<HandoffLine> GlooVariables(const Handoff& handoff);
 // RDMA is UCX's; this is the run time's own traffic, and MPI's over TCP.
 std::vector<HandoffLine> OpenMpiVariables(const Handoff& handoff);
 
-}  // namespace railhead
+}  // namespace railhead::nccl

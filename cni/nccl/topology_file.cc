@@ -15,7 +15,7 @@
 #include "netns/sys/accelerators.h"
 #include "netns/sys/pci_path.h"
 
-namespace railhead {
+namespace railhead::nccl {
 namespace {
 
 // NCCL takes a link of unknown speed for 8 GT/s (kvDictPciGen in src/graph/topo.cc), and one of
@@ -369,4 +369,4 @@ TopologyTree TopologyTreeOf(const std::vector<PciDevice>& functions) {
   return tree;
 }
 
-}  // namespace railhead
+}  // namespace railhead::nccl

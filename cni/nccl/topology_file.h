@@ -32,7 +32,7 @@
 #include "netns/base/result.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::nccl {
 
 inline constexpr const char* kNcclTopologyInContainer = "/var/run/nvidia-topologyd/virtualTopology.xml";
 
@@ -118,4 +118,4 @@ struct PcieLink {
 };
 Result<PcieLink> ReadPcieLink(const Root& root, const std::string& path);
 
-}  // namespace railhead
+}  // namespace railhead::nccl

@@ -16,7 +16,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/base/undo_stack.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // An address that another host uses costs an attempt; so many in a row are no accident.
@@ -282,4 +282,4 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   return CniResultJson(*attempt.result, request.cni_version);
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -15,7 +15,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 // What the runtime remembers must be what ADD answered.
@@ -112,4 +112,4 @@ Result<void> RailheadPlugin::Status(const CniRequest& request) {
   return ipam;
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -9,7 +9,7 @@
 #include "cni/plugin/plugin.h"
 #include "netns/base/state_folder.h"
 
-namespace railhead {
+namespace railhead::attachment {
 namespace {
 
 Error WithHolder(Error error, const JournalEntry& entry) {
@@ -126,4 +126,4 @@ Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<Val
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::attachment

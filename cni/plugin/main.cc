@@ -30,10 +30,10 @@ int main(int argc, char** argv) {
   const char* prefix = std::getenv("RAILHEAD_ROOT");
   const railhead::Root root(prefix == nullptr ? "" : prefix);
   railhead::LinuxKernel kernel(root);
-  railhead::RailheadPlugin plugin(root, kernel);
+  railhead::attachment::RailheadPlugin plugin(root, kernel);
   const int status =
       railhead::RunCniPlugin(plugin, {"railhead", "attaches SR-IOV RoCE NICs to pods", kHelp}, argc, argv);
   // The runtime has its answer and waits for nothing but our end.
-  if (status == 0 && plugin.announced()) railhead::RepeatLater(root, kernel, *plugin.announced());
+  if (status == 0 && plugin.announced()) railhead::attachment::RepeatLater(root, kernel, *plugin.announced());
   return status;
 }

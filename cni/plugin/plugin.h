@@ -21,7 +21,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::attachment {
 
 class RailheadPlugin : public CniPlugin {
  public:
@@ -49,4 +49,4 @@ class RailheadPlugin : public CniPlugin {
   std::optional<AttachmentKey> announced_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::attachment

@@ -1,13 +1,13 @@
 #include "deviceplugin/daemon/activity.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
-void Activity::Offered(const Offer& offer) {
+void Activity::Offered(const kubelet::Offer& offer) {
   const std::lock_guard<std::mutex> lock(mutex_);
   offer_ = offer;
 }
 
-Offer Activity::offer() const {
+kubelet::Offer Activity::offer() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return offer_;
 }
@@ -17,7 +17,7 @@ void Activity::Bound(const Result<Bindings>& answer, std::chrono::nanoseconds du
   (answer ? bound : not_bound.at(static_cast<std::size_t>(answer.error().code))).Add();
 }
 
-void Activity::Reconciled(const ReconcileReport& report) {
+void Activity::Reconciled(const reconcile::ReconcileReport& report) {
   passes.Add();
   last_pass.SetNow();
   attachments = report.attachments;
@@ -29,7 +29,7 @@ void Activity::Reconciled(const ReconcileReport& report) {
     address_pools_ = report.addresses->pools;
     address_store_ = report.addresses->store;
   }
-  for (const ReconcileAction& action : report.actions)
+  for (const reconcile::ReconcileAction& action : report.actions)
     ++reconcile_actions_[{action.what, action.error.has_value()}];
 }
 
@@ -38,29 +38,30 @@ std::map<Activity::ReconcileKind, std::uint64_t> Activity::reconcile_actions() c
   return reconcile_actions_;
 }
 
-std::vector<PoolFacts> Activity::address_pools() const {
+std::vector<reconcile::PoolFacts> Activity::address_pools() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return address_pools_;
 }
 
-StoreCounters Activity::address_store() const {
+ipam::StoreCounters Activity::address_store() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   return address_store_;
 }
 
-void Activity::Announced(const Result<Repeated>& repeated) {
+void Activity::Announced(const Result<attachment::Repeated>& repeated) {
   (repeated ? announced.at(static_cast<std::size_t>(*repeated)) : not_announced).Add();
 }
 
-void Activity::Judged(const HealthTick& tick) {
-  for (const HealthChange& change : tick.changes) {
-    for (const HealthReason& reason : change.started)
+void Activity::Judged(const health::HealthTick& tick) {
+  for (const health::HealthChange& change : tick.changes) {
+    for (const health::HealthReason& reason : change.started)
       took_hold.at(static_cast<std::size_t>(reason.rule)).Add();
-    for (const HealthReason& reason : change.ended) let_go.at(static_cast<std::size_t>(reason.rule)).Add();
+    for (const health::HealthReason& reason : change.ended)
+      let_go.at(static_cast<std::size_t>(reason.rule)).Add();
   }
 }
 
-void Activity::Watched(const DriftReport& report) {
+void Activity::Watched(const reconcile::DriftReport& report) {
   as_told = report.watched - report.drifted.size();
   drifted = report.drifted.size();
   drifts.Add(report.began.size());
@@ -75,4 +76,4 @@ std::set<AttachmentKey> Activity::drifted_attachments() const {
   return drifted_attachments_;
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -27,7 +27,7 @@
 #include "deviceplugin/support/worker/worker.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
 // A time of day that another thread reads.
 class TimeOfDay {
@@ -67,18 +67,18 @@ class Activity {
     auto operator<=>(const ReconcileKind&) const = default;
   };
 
-  void Offered(const Offer& offer);
+  void Offered(const kubelet::Offer& offer);
   void Bound(const Result<Bindings>& answer, std::chrono::nanoseconds duration);
-  void Reconciled(const ReconcileReport& report);
-  void Announced(const Result<Repeated>& repeated);
-  void Judged(const HealthTick& tick);
-  void Watched(const DriftReport& report);
+  void Reconciled(const reconcile::ReconcileReport& report);
+  void Announced(const Result<attachment::Repeated>& repeated);
+  void Judged(const health::HealthTick& tick);
+  void Watched(const reconcile::DriftReport& report);
 
-  [[nodiscard]] Offer offer() const;
+  [[nodiscard]] kubelet::Offer offer() const;
   [[nodiscard]] std::map<ReconcileKind, std::uint64_t> reconcile_actions() const;
   // As of the latest pass that could read them.
-  [[nodiscard]] std::vector<PoolFacts> address_pools() const;
-  [[nodiscard]] StoreCounters address_store() const;
+  [[nodiscard]] std::vector<reconcile::PoolFacts> address_pools() const;
+  [[nodiscard]] ipam::StoreCounters address_store() const;
   // At the latest look for drift.
   [[nodiscard]] std::set<AttachmentKey> drifted_attachments() const;
 
@@ -106,16 +106,16 @@ class Activity {
   std::array<Counter, 3> announced;  // by Repeated
   Counter not_announced;
 
-  std::array<Counter, kHealthRuleCount> took_hold;  // by HealthRule
-  std::array<Counter, kHealthRuleCount> let_go;
+  std::array<Counter, health::kHealthRuleCount> took_hold;  // by HealthRule
+  std::array<Counter, health::kHealthRuleCount> let_go;
 
  private:
   mutable std::mutex mutex_;
-  Offer offer_;
+  kubelet::Offer offer_;
   std::map<ReconcileKind, std::uint64_t> reconcile_actions_;
-  std::vector<PoolFacts> address_pools_;
-  StoreCounters address_store_;
+  std::vector<reconcile::PoolFacts> address_pools_;
+  ipam::StoreCounters address_store_;
   std::set<AttachmentKey> drifted_attachments_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -16,7 +16,7 @@
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 // VFs appear one after the other, and a driver that is bound again goes and comes: what
@@ -28,11 +28,11 @@ constexpr std::chrono::seconds kLongestLook{120};
 // Between looks while the kernel does not tell what happens: one of a large node costs some 60 ms.
 constexpr std::chrono::seconds kBlindResync{10};
 
-std::map<std::string, std::set<std::string>> DevicesOf(const Plan& plan) {
+std::map<std::string, std::set<std::string>> DevicesOf(const resources::Plan& plan) {
   std::map<std::string, std::set<std::string>> devices;
   for (const auto& pool : plan.pools) {
     auto& ids = devices[pool->spec.resource];
-    for (const PoolMember& member : pool->members) ids.insert(member.function.id);
+    for (const resources::PoolMember& member : pool->members) ids.insert(member.function.id);
   }
   return devices;
 }
@@ -50,34 +50,36 @@ bool OnlyTakesAway(const PlanChange& change) {
                      [](const auto& resource) { return resource.second.added.empty(); });
 }
 
-bool HasLatePool(const Plan& plan) {
+bool HasLatePool(const resources::Plan& plan) {
   return std::any_of(plan.pools.begin(), plan.pools.end(), [](const auto& pool) { return pool->spec.late; });
 }
 
 // Topology is only a reason to prefer one device: without it any will do.
-BindingView ViewOf(const Root& root, const Plan& plan, const HealthWatch* health,
-                   const std::set<std::string>& withheld, const AcceleratorIds::UuidLookup& uuids) {
-  BindingView view;
+late_binding::BindingView ViewOf(const Root& root, const resources::Plan& plan,
+                                 const health::HealthWatch* health, const std::set<std::string>& withheld,
+                                 const topology::AcceleratorIds::UuidLookup& uuids) {
+  late_binding::BindingView view;
   view.pools = plan.pools;
   view.unhealthy = withheld;
   for (const auto& pool : plan.pools) {
-    for (const PoolMember& member : pool->members) {
+    for (const resources::PoolMember& member : pool->members) {
       if (health != nullptr && !health->IsHealthy(member.function.id))
         view.unhealthy.insert(member.function.id);
     }
   }
-  const auto config = ReadTopologyConfig(root);
+  const auto config = topology::ReadTopologyConfig(root);
   if (!config) return view;
-  const auto topology = Topology::Read(root, *plan.inventory, *config);
+  const auto topology = topology::Topology::Read(root, *plan.inventory, *config);
   if (!topology) return view;
   view.topology = *topology;
-  view.accelerators = std::make_shared<const AcceleratorIds>(IdsOf(root, **topology, *config, uuids));
+  view.accelerators =
+      std::make_shared<const topology::AcceleratorIds>(IdsOf(root, **topology, *config, uuids));
   return view;
 }
 
 }  // namespace
 
-PlanChange Difference(const Plan& before, const Plan& now) {
+PlanChange Difference(const resources::Plan& before, const resources::Plan& now) {
   auto old_devices = DevicesOf(before);
   auto new_devices = DevicesOf(now);
   PlanChange change;
@@ -95,13 +97,13 @@ PlanChange Difference(const Plan& before, const Plan& now) {
   return change;
 }
 
-Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound,
-              const std::set<std::string>& withheld) {
-  Offer offer;
+kubelet::Offer OfferOf(const resources::Plan& plan, const health::HealthWatch* health,
+                       const resources::BoundSlots& bound, const std::set<std::string>& withheld) {
+  kubelet::Offer offer;
   auto unhealthy = std::make_shared<std::set<std::string>>();
   for (const auto& devices : plan.pools) {
     auto pool = devices->spec.late ? SlotPool(*devices, bound) : devices;
-    for (const PoolMember& member : pool->members) {
+    for (const resources::PoolMember& member : pool->members) {
       // Health is a device's, whatever kubelet calls it.
       const std::string device = devices->spec.late ? member.function.address.ToString() : member.function.id;
       const bool healthy = health == nullptr || health->IsHealthy(device);
@@ -113,27 +115,28 @@ Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bou
   return offer;
 }
 
-Result<std::unique_ptr<Advertiser>> Advertiser::Start(Options options, Kernel& kernel, Plan first,
-                                                      std::unique_ptr<HealthWatch> health, Calls calls) {
+Result<std::unique_ptr<Advertiser>> Advertiser::Start(Options options, Kernel& kernel, resources::Plan first,
+                                                      std::unique_ptr<health::HealthWatch> health,
+                                                      Calls calls) {
   NodeEvents events = RH_TRY(NodeEvents::Open());
   // Watched for slots that are bound: the first attachment must not be what makes it.
   RH_TRY(MakeStateFolder(options.root, paths::Devices(options.root)));
   // Who is bound to what may be asked as soon as kubelet knows of the first offer.
-  calls.view(ViewOf(options.root, first, health.get(), {}, UuidsOfDriver(options.root)));
+  calls.view(ViewOf(options.root, first, health.get(), {}, topology::UuidsOfDriver(options.root)));
   return std::unique_ptr<Advertiser>(new Advertiser(std::move(options), kernel, std::move(first),
                                                     std::move(health), std::move(calls), std::move(events)));
 }
 
-Advertiser::Advertiser(Options options, Kernel& kernel, Plan first, std::unique_ptr<HealthWatch> health,
-                       Calls calls, NodeEvents events)
+Advertiser::Advertiser(Options options, Kernel& kernel, resources::Plan first,
+                       std::unique_ptr<health::HealthWatch> health, Calls calls, NodeEvents events)
     : options_(std::move(options)),
       kernel_(kernel),
       plan_(std::move(first)),
-      functions_(WatchedFunctions(plan_, health ? health->All() : std::vector<DeviceHealth>{})),
+      functions_(WatchedFunctions(plan_, health ? health->All() : std::vector<health::DeviceHealth>{})),
       health_(std::move(health)),
-      uuids_(UuidsOfDriver(options_.root)),
+      uuids_(topology::UuidsOfDriver(options_.root)),
       calls_(std::move(calls)),
-      ddp_(DdpOfKernel(options_.root)),
+      ddp_(resources::DdpOfKernel(options_.root)),
       resets_(options_.root),
       events_(std::move(events)),
       thread_([this] { Loop(); }) {}
@@ -150,13 +153,13 @@ void Advertiser::Stop() {
 
 // All that could be the configuration: a fabric may be written where there was none.
 std::vector<std::string> Advertiser::Files() const {
-  const ConfigSource& source = options_.source;
+  const resources::ConfigSource& source = options_.source;
   std::vector<std::string> paths;
   if (source.sriovdp) paths.push_back(*source.sriovdp);
   if (!source.sriovdp) paths.push_back(source.fabric.value_or(kFabricPath));
-  if (!source.sriovdp && !source.fabric) paths.emplace_back(kSriovdpConfigPath);
-  paths.emplace_back(kTopologyPath);
-  paths.push_back(DrainsPath(Root()));
+  if (!source.sriovdp && !source.fabric) paths.emplace_back(resources::kSriovdpConfigPath);
+  paths.emplace_back(topology::kTopologyPath);
+  paths.push_back(health::DrainsPath(Root()));
   for (std::string& path : paths) path = options_.root.Path(path);
   // Slots are bound and free again when journal entries come and go.
   const bool late = HasLatePool(plan_);
@@ -247,10 +250,10 @@ void Advertiser::LookAtNode() {
   Take(std::move(now));
 }
 
-bool Advertiser::IsOfMoment(const Plan& now, const std::set<std::string>& in_reset) const {
+bool Advertiser::IsOfMoment(const resources::Plan& now, const std::set<std::string>& in_reset) const {
   return std::any_of(in_reset.begin(), in_reset.end(), [&](const std::string& device) {
-    const NicFunction* before = plan_.inventory->Find(device);
-    const NicFunction* seen = now.inventory->Find(device);
+    const inventory::NicFunction* before = plan_.inventory->Find(device);
+    const inventory::NicFunction* seen = now.inventory->Find(device);
     return before != nullptr && (seen == nullptr || *seen != *before);
   });
 }
@@ -272,7 +275,7 @@ void Advertiser::Take(Result<NodePlan> now) {
   const bool mended = !std::exchange(last_error_, std::string()).empty();
   const PlanChange change = Difference(plan_, now->plan);
   plan_ = std::move(now->plan);
-  functions_ = WatchedFunctions(plan_, health_ ? health_->All() : std::vector<DeviceHealth>{});
+  functions_ = WatchedFunctions(plan_, health_ ? health_->All() : std::vector<health::DeviceHealth>{});
   only_lost_ = OnlyTakesAway(change);
   if (calls_.planned) calls_.planned(plan_);
   if (health_ && health_->rules() != now->health) health_->SetRules(std::move(now->health));
@@ -315,7 +318,8 @@ void Advertiser::GiveIfChanged() {
   auto withheld = GivenUnderOtherNames(options_.root, plan_.pools);
   if (std::exchange(withheld_, std::move(withheld)) != withheld_) calls_.withheld(withheld_);
   const bool late = HasLatePool(plan_);
-  const auto bound = late ? ReadBoundSlots(options_.root).value_or(BoundSlots{}) : BoundSlots{};
+  const auto bound = late ? resources::ReadBoundSlots(options_.root).value_or(resources::BoundSlots{})
+                          : resources::BoundSlots{};
   calls_.give(OfferOf(plan_, health_.get(), bound, withheld_));
   calls_.view(ViewOf(options_.root, plan_, health_.get(), withheld_, uuids_));
 }
@@ -327,12 +331,12 @@ void Advertiser::LookAtHealth() {
   }
   next_tick_ = Clock::now() + health_->rules().interval;
   const auto in_use = Journal(options_.root).HeldDevices();
-  const HealthTick tick = health_->Tick(
-      functions_, [&](const std::string& id) { return in_use.contains(id); }, HealthTime::Now());
+  const health::HealthTick tick = health_->Tick(
+      functions_, [&](const std::string& id) { return in_use.contains(id); }, health::HealthTime::Now());
   const bool flipped = std::any_of(tick.changes.begin(), tick.changes.end(),
-                                   [](const HealthChange& change) { return change.flipped; });
+                                   [](const health::HealthChange& change) { return change.flipped; });
   changed_ = changed_ || flipped;
   if (!tick.changes.empty() || !tick.problems.empty()) calls_.health_changed(tick);
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -36,7 +36,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
 // What one look has found to be different.
 struct PlanChange {
@@ -56,23 +56,23 @@ struct PlanChange {
   std::string note;
 };
 
-PlanChange Difference(const Plan& before, const Plan& now);
+PlanChange Difference(const resources::Plan& before, const resources::Plan& now);
 
 // With the devices that `health` (nullptr: nothing is known) takes for unhealthy, and those that a
 // pod has under another name (`withheld`); of pools with late binding, the slots.
-Offer OfferOf(const Plan& plan, const HealthWatch* health, const BoundSlots& bound,
-              const std::set<std::string>& withheld);
+kubelet::Offer OfferOf(const resources::Plan& plan, const health::HealthWatch* health,
+                       const resources::BoundSlots& bound, const std::set<std::string>& withheld);
 
 class Advertiser {
  public:
   struct Options {
     Root root;
-    ConfigSource source;
+    resources::ConfigSource source;
     std::chrono::seconds resync{60};
     Activity* activity = nullptr;  // borrowed: counts, and how its thread is
   };
   struct Calls {
-    std::function<void(Offer)> give;
+    std::function<void(kubelet::Offer)> give;
     // Of warnings and notes, of looks that found a difference, of errors when they are other ones than
     // before, and of the first look without one after that.
     std::function<void(const PlanChange&)> plan_changed;
@@ -83,16 +83,16 @@ class Advertiser {
     // they are others than before.
     std::function<void(const std::set<std::string>&)> withheld;
     // After every look, for who binds slots and who guesses the pod's accelerators.
-    std::function<void(BindingView)> view;
+    std::function<void(late_binding::BindingView)> view;
     // After every look that made a plan; may be empty.
-    std::function<void(const Plan&)> planned;
+    std::function<void(const resources::Plan&)> planned;
     // Of every look at health that found something.
-    std::function<void(const HealthTick&)> health_changed;
+    std::function<void(const health::HealthTick&)> health_changed;
   };
 
   // kIo when it has no descriptors to wait on. `health` may be nullptr: all is healthy.
-  static Result<std::unique_ptr<Advertiser>> Start(Options options, Kernel& kernel, Plan first,
-                                                   std::unique_ptr<HealthWatch> health, Calls calls);
+  static Result<std::unique_ptr<Advertiser>> Start(Options options, Kernel& kernel, resources::Plan first,
+                                                   std::unique_ptr<health::HealthWatch> health, Calls calls);
   Advertiser(const Advertiser&) = delete;
   Advertiser& operator=(const Advertiser&) = delete;
   ~Advertiser();
@@ -101,22 +101,22 @@ class Advertiser {
   void Look() { events_.Wake(); }
   void Stop();
   // Of all that may be given out, as of the last look at it; from any thread.
-  [[nodiscard]] std::vector<DeviceHealth> Health() const {
-    return health_ ? health_->All() : std::vector<DeviceHealth>{};
+  [[nodiscard]] std::vector<health::DeviceHealth> Health() const {
+    return health_ ? health_->All() : std::vector<health::DeviceHealth>{};
   }
 
  private:
   using Clock = NodeEvents::Clock;
 
-  Advertiser(Options options, Kernel& kernel, Plan first, std::unique_ptr<HealthWatch> health, Calls calls,
-             NodeEvents events);
+  Advertiser(Options options, Kernel& kernel, resources::Plan first,
+             std::unique_ptr<health::HealthWatch> health, Calls calls, NodeEvents events);
   void Loop();
   void Settle();
   void Tell(const std::string& what, const Error& why);
   void FollowHardware();
   void LookAtNode();
   // Whether it shows a device in the middle of a reset.
-  [[nodiscard]] bool IsOfMoment(const Plan& now, const std::set<std::string>& in_reset) const;
+  [[nodiscard]] bool IsOfMoment(const resources::Plan& now, const std::set<std::string>& in_reset) const;
   void Take(Result<NodePlan> now);
   void Warn();
   void Remember();
@@ -128,13 +128,13 @@ class Advertiser {
 
   const Options options_;
   Kernel& kernel_;
-  Plan plan_;
-  std::vector<NicFunction> functions_;  // of plan_: WatchedFunctions()
-  const std::unique_ptr<HealthWatch> health_;
-  const AcceleratorIds::UuidLookup uuids_;
+  resources::Plan plan_;
+  std::vector<inventory::NicFunction> functions_;  // of plan_: WatchedFunctions()
+  const std::unique_ptr<health::HealthWatch> health_;
+  const topology::AcceleratorIds::UuidLookup uuids_;
   const Calls calls_;
-  DdpMemory ddp_;
-  OngoingResets resets_;
+  resources::DdpMemory ddp_;
+  health::OngoingResets resets_;
   std::set<std::string> warned_;
   std::optional<Error> blind_;
   std::string last_error_;
@@ -150,4 +150,4 @@ class Advertiser {
   std::thread thread_;  // last: it uses all of the others
 };
 
-}  // namespace railhead
+}  // namespace railhead::daemon

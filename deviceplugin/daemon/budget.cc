@@ -9,7 +9,7 @@
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 constexpr std::chrono::seconds kInterval{5};
@@ -17,27 +17,29 @@ constexpr std::chrono::seconds kInterval{5};
 constexpr std::chrono::seconds kNextTry{30};
 constexpr std::chrono::minutes kNextLook{5};
 
-bool IsBad(const ObservedRail& rail) {
-  return rail.state == ObservedRail::State::kDead || rail.state == ObservedRail::State::kImpaired;
+bool IsBad(const health::ObservedRail& rail) {
+  return rail.state == health::ObservedRail::State::kDead ||
+         rail.state == health::ObservedRail::State::kImpaired;
 }
 
 // By what probes say.
-bool IsWithdrawn(const DeviceHealth& device) {
-  return std::any_of(device.reasons.begin(), device.reasons.end(), [](const HealthReason& reason) {
-    return reason.rule == HealthRule::kUnreachable || reason.rule == HealthRule::kImpaired;
+bool IsWithdrawn(const health::DeviceHealth& device) {
+  return std::any_of(device.reasons.begin(), device.reasons.end(), [](const health::HealthReason& reason) {
+    return reason.rule == health::HealthRule::kUnreachable || reason.rule == health::HealthRule::kImpaired;
   });
 }
 
 }  // namespace
 
-Result<void> Budget::Open(const Plan& plan, const KubeService& service) {
+Result<void> Budget::Open(const resources::Plan& plan, const KubeService& service) {
   plan_ = plan;
   if (!plan.of_fabric) return {};
-  const auto leases = RH_TRY(PlanLeases(root_, plan.config_path));
+  const auto leases = RH_TRY(address_leasing::PlanLeases(root_, plan.config_path));
   if (!leases) return {};
-  const auto [type, settings] = StoreOf(leases->store);
-  store_ = RH_TRY(MakeClusterStore(root_, type, settings, leases->where + "/" + type, service));
-  places_ = std::make_unique<DisruptionBudget>(
+  const auto [type, settings] = address_leasing::StoreOf(leases->store);
+  store_ =
+      RH_TRY(address_leasing::MakeClusterStore(root_, type, settings, leases->where + "/" + type, service));
+  places_ = std::make_unique<node_status::DisruptionBudget>(
       *store_, leases->settings.node, [random = std::mt19937_64(std::random_device{}())](auto below) mutable {
         return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random);
       });
@@ -50,15 +52,15 @@ void Budget::Start(Sources sources) {
     loop_ = std::make_unique<PassLoop>(kInterval, PassLoop::Pass{[this] { Step(); }, [] {}});
 }
 
-void Budget::Planned(const Plan& plan) {
+void Budget::Planned(const resources::Plan& plan) {
   const std::lock_guard lock(mutex_);
   plan_ = plan;
 }
 
-std::optional<ObservedRail> Budget::Admit(const std::string& pf) const {
+std::optional<health::ObservedRail> Budget::Admit(const std::string& pf) const {
   auto rail = rails_.Of(pf);
   if (!rail || !IsBad(*rail) || store_ == nullptr || held_) return rail;
-  return ObservedRail{};
+  return health::ObservedRail{};
 }
 
 bool Budget::MayTaint(bool wanted) {
@@ -84,8 +86,9 @@ bool Budget::IsNeeded() const {
 // Whether a rule takes devices out of use by what probes say.
 bool Budget::ProbesWithdraw() const {
   const std::lock_guard lock(mutex_);
-  const auto rules = ParseHealthRules(plan_.health, plan_.config_path);
-  return rules && (rules->Of(HealthRule::kUnreachable).enabled || rules->Of(HealthRule::kImpaired).enabled);
+  const auto rules = health::ParseHealthRules(plan_.health, plan_.config_path);
+  return rules && (rules->Of(health::HealthRule::kUnreachable).enabled ||
+                   rules->Of(health::HealthRule::kImpaired).enabled);
 }
 
 // nullopt: the fabric is broken, which others report.
@@ -97,7 +100,7 @@ std::optional<Budget::Settings> Budget::ReadSettings() const {
   }
   const auto fabric = ReadFabric(root_, path);
   if (!fabric || !*fabric) return std::nullopt;
-  const auto settings = ParseIsolation((*fabric)->isolation, path, (*fabric)->rails.size());
+  const auto settings = node_status::ParseIsolation((*fabric)->isolation, path, (*fabric)->rails.size());
   if (!settings) return std::nullopt;
   return Settings{settings->max_unavailable, (*fabric)->nodes.size()};
 }
@@ -158,7 +161,7 @@ bool Budget::AwaitEnd(std::chrono::milliseconds limit) {
 }
 
 void Budget::Append(Exposition* page) const {
-  std::optional<DisruptionBudget::Usage> usage;
+  std::optional<node_status::DisruptionBudget::Usage> usage;
   {
     const std::lock_guard lock(mutex_);
     usage = usage_;
@@ -174,4 +177,4 @@ void Budget::Append(Exposition* page) const {
   if (store_ != nullptr) page->Sample({}, std::uint64_t{refused_ ? 1U : 0U});
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -29,24 +29,25 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
 class Budget {
  public:
   struct Sources {
-    std::function<std::vector<DeviceHealth>()> health;
+    std::function<std::vector<health::DeviceHealth>()> health;
     std::function<bool()> stands_by;  // a newer railheadd keeps the node's place
     std::function<void()> changed;    // a place was got or lost
   };
 
-  Budget(Root root, const RailVerdicts& rails, Log* log) : root_(std::move(root)), rails_(rails), log_(log) {}
+  Budget(Root root, const reachability::RailVerdicts& rails, Log* log)
+      : root_(std::move(root)), rails_(rails), log_(log) {}
 
   // Asks the store nothing yet.
-  Result<void> Open(const Plan& plan, const KubeService& service);
+  Result<void> Open(const resources::Plan& plan, const KubeService& service);
   void Start(Sources sources);
-  void Planned(const Plan& plan);
+  void Planned(const resources::Plan& plan);
   // What the rules of health may know of a PF's rail: nothing bad while there is no place.
-  [[nodiscard]] std::optional<ObservedRail> Admit(const std::string& pf) const;
+  [[nodiscard]] std::optional<health::ObservedRail> Admit(const std::string& pf) const;
   // Whether the node may be tainted; `wanted` says whether it is to be.
   bool MayTaint(bool wanted);
   void Stop();
@@ -61,7 +62,7 @@ class Budget {
   enum class State : std::uint8_t { kFree, kHeld, kRefused };
 
   struct Settings {
-    MaxUnavailable most;
+    node_status::MaxUnavailable most;
     std::uint64_t nodes = 0;
   };
 
@@ -75,11 +76,11 @@ class Budget {
   void Complain(const Result<void>& done);
 
   const Root root_;
-  const RailVerdicts& rails_;
+  const reachability::RailVerdicts& rails_;
   Log* const log_;
   Sources sources_;
-  std::unique_ptr<ClusterStore> store_;  // nullptr: there is no budget
-  std::unique_ptr<DisruptionBudget> places_;
+  std::unique_ptr<ipam::ClusterStore> store_;  // nullptr: there is no budget
+  std::unique_ptr<node_status::DisruptionBudget> places_;
   std::atomic<bool> held_{false};
   std::atomic<bool> taint_wanted_{false};
   std::atomic<bool> refused_{false};  // needs a place and has none
@@ -90,9 +91,9 @@ class Budget {
   std::string known_problem_;
 
   mutable std::mutex mutex_;
-  Plan plan_;
-  std::optional<DisruptionBudget::Usage> usage_;
+  resources::Plan plan_;
+  std::optional<node_status::DisruptionBudget::Usage> usage_;
   std::unique_ptr<PassLoop> loop_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -10,7 +10,7 @@
 #include "deviceplugin/daemon/railheadd.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 constexpr const char* kFooter =
@@ -19,7 +19,7 @@ constexpr const char* kFooter =
 constexpr std::int64_t kMaxInterval = 86400;
 
 std::string IsHttpAddress(const std::string& text) {
-  const auto address = text.empty() ? HttpAddress{} : ParseHttpAddress(text);
+  const auto address = text.empty() ? http::HttpAddress{} : http::ParseHttpAddress(text);
   return address ? std::string() : Describe(address.error());
 }
 
@@ -74,7 +74,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   CLI::App app("railheadd: gives SR-IOV RoCE NICs to kubelet as extended resources");
   std::string fabric;
   std::string config_file;
-  std::string prefix = kSriovdpPrefix;
+  std::string prefix = resources::kSriovdpPrefix;
   std::int64_t interval = line->reconcile_interval.count();
   std::int64_t resync = line->resync_interval.count();
   std::string http_address = "127.0.0.1:9917";
@@ -121,7 +121,7 @@ std::optional<int> ParseCommandLine(int argc, char** argv, CommandLine* line) {
   if (!fabric.empty()) line->source.fabric = fabric;
   if (!config_file.empty()) line->source.sriovdp = config_file;
   line->source.resource_prefix = prefix;
-  if (!http_address.empty()) line->http_address = *ParseHttpAddress(http_address);
+  if (!http_address.empty()) line->http_address = *http::ParseHttpAddress(http_address);
   line->reconcile_interval = std::chrono::seconds(interval);
   line->resync_interval = std::chrono::seconds(resync);
   return std::nullopt;
@@ -213,4 +213,4 @@ ForeignArguments TranslateGoFlags(const std::vector<std::string>& arguments) {
   return result;
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -16,7 +16,7 @@
 #include "deviceplugin/services/reachability/reachability_service.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 // In containers every process is number 1, so the time is part of the name.
@@ -31,12 +31,12 @@ std::string SocketTag() {
 // What is drained or not ready is so before health has been looked at for the first time: after a boot
 // nothing is known of it. All devices are withheld where the records of it cannot be read; the first look at
 // health reports why.
-std::set<std::string> WithheldAtFirst(const Root& root, const Plan& plan) {
+std::set<std::string> WithheldAtFirst(const Root& root, const resources::Plan& plan) {
   auto withheld = GivenUnderOtherNames(root, plan.pools);
-  auto drained = DrainedAmong(root, plan.inventory->All());
-  UnreadyDevices unready(root);
+  auto drained = health::DrainedAmong(root, plan.inventory->All());
+  health::UnreadyDevices unready(root);
   if (!drained || !unready.Refresh()) {
-    for (const NicFunction& function : plan.inventory->All()) withheld.insert(function.id);
+    for (const inventory::NicFunction& function : plan.inventory->All()) withheld.insert(function.id);
     return withheld;
   }
   withheld.merge(*drained);
@@ -49,9 +49,9 @@ std::set<std::string> WithheldAtFirst(const Root& root, const Plan& plan) {
 Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, const CommandLine& line,
                                               const NodePlan& node, Outlets outlets, Log* log) {
   // Below another root there are no drivers to ask.
-  auto health = std::make_unique<HealthWatch>(root, node.health,
-                                              root.prefix().empty() ? MakeKernelDriverSource() : nullptr);
-  const BoundSlots bound = ReadBoundSlots(root).value_or(BoundSlots{});
+  auto health = std::make_unique<health::HealthWatch>(
+      root, node.health, root.prefix().empty() ? health::MakeKernelDriverSource() : nullptr);
+  const resources::BoundSlots bound = resources::ReadBoundSlots(root).value_or(resources::BoundSlots{});
   const KubeService kubernetes = outlets.kubernetes;
   // As last known: kubelet must not see a device become healthy and then not.
   std::unique_ptr<Daemon> daemon(new Daemon(
@@ -60,11 +60,11 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   RH_TRY(daemon->budget_.Open(node.plan, kubernetes));
   health->SetRails([&budget = daemon->budget_](const std::string& pf) { return budget.Admit(pf); });
   Advertiser::Calls calls;
-  calls.give = [daemon = daemon.get()](Offer offer) {
+  calls.give = [daemon = daemon.get()](kubelet::Offer offer) {
     daemon->activity_.Offered(offer);
     daemon->registrar_.Update(std::move(offer));
   };
-  calls.view = [&hints = daemon->hints_, &binder = daemon->binder_](BindingView view) {
+  calls.view = [&hints = daemon->hints_, &binder = daemon->binder_](late_binding::BindingView view) {
     hints.Update(view.topology, view.accelerators);
     binder.Update(std::move(view));
   };
@@ -77,14 +77,14 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   };
   calls.plan_changed = [log](const PlanChange& change) { LogPlanChange(log, change); };
   calls.health_changed = [log, &activity = daemon->activity_,
-                          &isolation = daemon->isolation_](const HealthTick& tick) {
+                          &isolation = daemon->isolation_](const health::HealthTick& tick) {
     activity.Judged(tick);
     LogHealth(log, tick);
     isolation.HealthChanged();
   };
   daemon->leaves_ = RH_TRY(StartLeafWatch(root, kernel, &daemon->features_, log));
   daemon->reach_ = RH_TRY(StartReachWatch(root, kernel, line.probe_keys, &daemon->rails_, log));
-  calls.planned = [daemon = daemon.get()](const Plan& plan) {
+  calls.planned = [daemon = daemon.get()](const resources::Plan& plan) {
     const std::string fabric = plan.of_fabric ? plan.config_path : "";
     daemon->leaves_->Update(plan.inventory, fabric);
     daemon->reach_->Update(plan.inventory, fabric);
@@ -95,14 +95,14 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   daemon->advertiser_ =
       RH_TRY(Advertiser::Start({root, line.source, line.resync_interval, &daemon->activity_}, kernel,
                                node.plan, std::move(health), std::move(calls)));
-  daemon->bind_server_ = RH_TRY(BindServer::Start(
+  daemon->bind_server_ = RH_TRY(late_binding::BindServer::Start(
       root, [daemon = daemon.get()](const BindRequest& request) { return daemon->Bind(request); },
       [log](const BindRequest& request, const Result<Bindings>& answer) {
         LogBinding(log, request, answer);
       }));
   // Whatever says which devices there are: addresses are the fabric's.
-  auto leasing =
-      StartLeasing(root, node.plan.of_fabric ? node.plan.config_path : kFabricPath, kubernetes, log);
+  auto leasing = address_leasing::StartLeasing(
+      root, node.plan.of_fabric ? node.plan.config_path : kFabricPath, kubernetes, log);
   if (leasing) {
     daemon->leasing_ = std::move(*leasing);
   } else if (node.plan.of_fabric) {
@@ -111,7 +111,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
     log->Warning("addresses are not leased", leasing.error());
   }
   RH_TRY(daemon->pages_->Serve(
-      [daemon = daemon.get()](const HttpRequest& request) { return daemon->AnswerHttp(request); }));
+      [daemon = daemon.get()](const http::HttpRequest& request) { return daemon->AnswerHttp(request); }));
   // Last: their threads ask the others.
   const auto device_health = [daemon = daemon.get()] { return daemon->advertiser_->Health(); };
   const auto stands_by = [daemon = daemon.get()] { return StandsBy(daemon->registrar_.Activities()); };
@@ -124,8 +124,8 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   return daemon;
 }
 
-Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Outlets outlets,
-               Log* log)
+Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const kubelet::Offer& offer,
+               Outlets outlets, Log* log)
     : root_(root),
       log_(log),
       service_(outlets.environment, activity_, [this] { return registrar_.Activities(); }),
@@ -133,18 +133,19 @@ Daemon::Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const 
       reconciler_(root, kernel),
       drift_(root, kernel),
       // Below another root there are no NICs that could count.
-      nics_(root, kernel, root.prefix().empty() ? OpenKernelCounters : OpenCounterSource()),
+      nics_(root, kernel,
+            root.prefix().empty() ? nic_metrics::OpenKernelCounters : nic_metrics::OpenCounterSource()),
       nic_page_([this] { return CollectNics(); }),
       attaches_(root),
       pod_resources_(root),
       hints_([this] { return pod_resources_.List(kAdmissionWaits); }),
       registrar_(
           {root, root.Path(line.kubelet_directory), line.registry ? root.Path(line.registry_directory) : "",
-           SocketTag(), [this](const ResourcePool& pool) { return hints_.For(pool); },
+           SocketTag(), [this](const resources::ResourcePool& pool) { return hints_.For(pool); },
            [this](std::chrono::seconds limit) { RegistrarStep(limit); }},
-          offer, [log](const Event& event) { LogEvent(log, event); }),
+          offer, [log](const kubelet::Event& event) { LogEvent(log, event); }),
       announcer_(root, kernel,
-                 [this](const AttachmentKey& key, const Result<Repeated>& repeated) {
+                 [this](const AttachmentKey& key, const Result<attachment::Repeated>& repeated) {
                    activity_.Announced(repeated);
                    LogRepeated(log_, key, repeated);
                  }),
@@ -162,7 +163,7 @@ void Daemon::StartPasses(std::chrono::seconds reconcile_interval) {
   // A pause is at most a fifth longer than the interval.
   const auto next = reconcile_interval * 6 / 5 + kLongestPass;
   const auto pass = [this, next] {
-    const ReconcileReport report = reconciler_.Run();
+    const reconcile::ReconcileReport report = reconciler_.Run();
     activity_.heartbeats.reconciler.Within(next);
     activity_.Reconciled(report);
     report_log_.Write(report);
@@ -170,7 +171,7 @@ void Daemon::StartPasses(std::chrono::seconds reconcile_interval) {
   reconciling_ =
       std::make_unique<PassLoop>(reconcile_interval, PassLoop::Pass{pass, [this] { reconciler_.Stop(); }});
   const auto look = [this] {
-    const DriftReport report = drift_.Look();
+    const reconcile::DriftReport report = drift_.Look();
     activity_.Watched(report);
     LogDrift(log_, report);
   };
@@ -195,9 +196,9 @@ Result<Bindings> Daemon::Bind(const BindRequest& request) {
   return answer;
 }
 
-NicPageSources Daemon::CollectNics() {
+nic_metrics::NicPageSources Daemon::CollectNics() {
   const auto begin = std::chrono::steady_clock::now();
-  NicPageSources sources;
+  nic_metrics::NicPageSources sources;
   sources.report = nics_.Collect(activity_.offer());
   sources.health = advertiser_->Health();
   sources.drifted = activity_.drifted_attachments();
@@ -207,10 +208,10 @@ NicPageSources Daemon::CollectNics() {
   return sources;
 }
 
-HttpResponse Daemon::AnswerHttp(const HttpRequest& request) {
+http::HttpResponse Daemon::AnswerHttp(const http::HttpRequest& request) {
   if (request.path == "/healthz") return HealthzAnswer(activity_.heartbeats);
   if (request.path == "/readyz") return ReadyzAnswer(ReadinessOf(activity_, registrar_.Activities()));
-  HttpResponse response;
+  http::HttpResponse response;
   const ExpositionFormat format = FormatAccepted(request.accept);
   if (request.path == "/metrics") {
     response.content_type = ContentTypeOf(format);
@@ -297,4 +298,4 @@ void Daemon::Stop() {
   registrar_.Stop();
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

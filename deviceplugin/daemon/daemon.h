@@ -57,7 +57,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
 class Daemon {
  public:
@@ -92,13 +92,13 @@ class Daemon {
   static constexpr std::chrono::seconds kLongestPass{900};
   static constexpr std::chrono::seconds kLongestBinding{60};
 
-  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const Offer& offer, Outlets outlets,
-         Log* log);
+  Daemon(const Root& root, Kernel& kernel, const CommandLine& line, const kubelet::Offer& offer,
+         Outlets outlets, Log* log);
   void StartPasses(std::chrono::seconds reconcile_interval);
   void RegistrarStep(std::chrono::seconds limit);
   Result<Bindings> Bind(const BindRequest& request);
-  [[nodiscard]] HttpResponse AnswerHttp(const HttpRequest& request);
-  [[nodiscard]] NicPageSources CollectNics();
+  [[nodiscard]] http::HttpResponse AnswerHttp(const http::HttpRequest& request);
+  [[nodiscard]] nic_metrics::NicPageSources CollectNics();
   // The next signal; meanwhile the service manager is told how things are.
   int AwaitSignal(const sigset_t& signals);
   void Stop();
@@ -108,30 +108,30 @@ class Daemon {
   Activity activity_;
   Service service_;
   ReportLog report_log_;
-  Reconciler reconciler_;
-  DriftWatch drift_;
-  NicCollector nics_;
-  CachedNicPage nic_page_;
+  reconcile::Reconciler reconciler_;
+  reconcile::DriftWatch drift_;
+  nic_metrics::NicCollector nics_;
+  nic_metrics::CachedNicPage nic_page_;
   AttachCounts attaches_;
-  PodResources pod_resources_;
-  AdmissionHints hints_;
-  Registrar registrar_;
+  kubelet::PodResources pod_resources_;
+  late_binding::AdmissionHints hints_;
+  kubelet::Registrar registrar_;
   std::atomic<bool> stopping_{false};
-  Announcer announcer_;
+  reconcile::Announcer announcer_;
   std::unique_ptr<PassLoop> reconciling_;
   std::unique_ptr<PassLoop> watching_;
-  Binder binder_;
+  late_binding::Binder binder_;
   std::atomic<int> binding_{0};  // requests at a time
-  std::unique_ptr<BindServer> bind_server_;
-  NodeFeatures features_;
-  Isolation isolation_;
+  std::unique_ptr<late_binding::BindServer> bind_server_;
+  lldp::NodeFeatures features_;
+  node_status::Isolation isolation_;
   // Before the advertiser, which tells them of the node.
-  std::unique_ptr<LeafWatch> leaves_;
-  RailVerdicts rails_;
+  std::unique_ptr<lldp::LeafWatch> leaves_;
+  reachability::RailVerdicts rails_;
   Budget budget_;
-  std::unique_ptr<ReachWatch> reach_;
+  std::unique_ptr<reachability::ReachWatch> reach_;
   std::unique_ptr<Advertiser> advertiser_;
-  std::unique_ptr<LeasingLoop> leasing_;
+  std::unique_ptr<address_leasing::LeasingLoop> leasing_;
   std::unique_ptr<Pages> pages_;  // last: they tell of all the others
 };
 
@@ -143,16 +143,16 @@ class Daemon {
 struct MetricsSources {
   Root root;
   const Activity* activity;
-  std::vector<std::shared_ptr<const ResourceActivity>> resources;
-  std::vector<DeviceHealth> health;
-  const LeasingLoop* leasing = nullptr;  // null: addresses are not leased
+  std::vector<std::shared_ptr<const kubelet::ResourceActivity>> resources;
+  std::vector<health::DeviceHealth> health;
+  const address_leasing::LeasingLoop* leasing = nullptr;  // null: addresses are not leased
   AttachCounts* attaches = nullptr;
-  LeafReport leaves;
-  ReachReport reach;
-  const Isolation* isolation = nullptr;
+  lldp::LeafReport leaves;
+  reachability::ReachReport reach;
+  const node_status::Isolation* isolation = nullptr;
   const Budget* budget = nullptr;
 };
 
 std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format);
 
-}  // namespace railhead
+}  // namespace railhead::daemon

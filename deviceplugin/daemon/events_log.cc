@@ -4,24 +4,24 @@
 
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
-void LogEvent(Log* log, const Event& event) {
+void LogEvent(Log* log, const kubelet::Event& event) {
   switch (event.kind) {
-    case EventKind::kServing:
+    case kubelet::EventKind::kServing:
       return log->Debug("serving", {{"resource", event.resource}, {"socket", event.detail}});
-    case EventKind::kRegistered:
+    case kubelet::EventKind::kRegistered:
       return log->Info("registered with kubelet", {{"resource", event.resource}, {"kubelet", event.detail}});
-    case EventKind::kRegisterFailed:
+    case kubelet::EventKind::kRegisterFailed:
       return log->Warning("not registered", *event.error, {{"resource", event.resource}});
-    case EventKind::kServeFailed:
+    case kubelet::EventKind::kServeFailed:
       return log->Failure("cannot serve", *event.error, {{"resource", event.resource}});
-    case EventKind::kKubeletGone:
+    case kubelet::EventKind::kKubeletGone:
       return log->Info("registering again", {{"resource", event.resource}, {"because", event.detail}});
-    case EventKind::kStandingBy:
+    case kubelet::EventKind::kStandingBy:
       return log->Info("standing by: a newer railheadd serves the resource",
                        {{"resource", event.resource}, {"socket", event.detail}});
-    case EventKind::kCall:
+    case kubelet::EventKind::kCall:
       break;
   }
   const std::string devices = Join(event.device_ids, ",");
@@ -42,7 +42,7 @@ void LogEvent(Log* log, const Event& event) {
   }
 }
 
-void LogPlan(Log* log, const Plan& plan) {
+void LogPlan(Log* log, const resources::Plan& plan) {
   for (const std::string& rail : plan.absent_rails) {
     log->Warning("this node has no PF for a rail", {{"rail", rail}, {"config", plan.config_path}});
   }
@@ -80,12 +80,12 @@ void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& an
                       {"devices", Join(devices, ",")}});
 }
 
-void LogHealth(Log* log, const HealthTick& tick) {
+void LogHealth(Log* log, const health::HealthTick& tick) {
   for (const Error& problem : tick.problems) log->Warning("health is not known", problem);
-  for (const HealthChange& change : tick.changes) {
+  for (const health::HealthChange& change : tick.changes) {
     std::vector<std::string> reasons;
     reasons.reserve(change.reasons.size());
-    for (const HealthReason& reason : change.reasons) {
+    for (const health::HealthReason& reason : change.reasons) {
       std::string text(NameOf(reason.rule));
       reasons.push_back(text.append(" of ").append(reason.device).append(": ").append(reason.text));
     }
@@ -100,7 +100,7 @@ void LogHealth(Log* log, const HealthTick& tick) {
   }
 }
 
-void LogDrift(Log* log, const DriftReport& report) {
+void LogDrift(Log* log, const reconcile::DriftReport& report) {
   for (const Error& problem : report.problems) log->Warning("drift is not known", problem);
   for (const auto& [key, drift] : report.began) {
     log->Warning(
@@ -112,24 +112,24 @@ void LogDrift(Log* log, const DriftReport& report) {
     log->Info("a pod's NICs are as it was told again, or it is gone", {{"attachment", key.ToString()}});
 }
 
-void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& repeated) {
+void LogRepeated(Log* log, const AttachmentKey& key, const Result<attachment::Repeated>& repeated) {
   const std::string name = key.container_id.empty() ? std::string() : key.ToString();
   if (!repeated) return log->Warning("announcement not repeated", repeated.error(), {{"attachment", name}});
-  const char* outcome = *repeated == Repeated::kSent   ? "sent"
-                        : *repeated == Repeated::kBusy ? "busy"
-                                                       : "gone";
+  const char* outcome = *repeated == attachment::Repeated::kSent   ? "sent"
+                        : *repeated == attachment::Repeated::kBusy ? "busy"
+                                                                   : "gone";
   log->Debug("announcement repeated", {{"attachment", name}, {"outcome", outcome}});
 }
 
-void ReportLog::LogAddressEvent(const AddressEvent& event) {
+void ReportLog::LogAddressEvent(const ipam::AddressEvent& event) {
   const Log::Fields fields = {{"event", std::string(NameOf(event.kind))}, {"pool", event.pool}};
-  if (event.kind == AddressEventKind::kNewBoot) return log_->Info(Sentence(event), fields);
-  log_->Warning(Sentence(event), fields);
+  if (event.kind == ipam::AddressEventKind::kNewBoot) return log_->Info(reconcile::Sentence(event), fields);
+  log_->Warning(reconcile::Sentence(event), fields);
 }
 
-void ReportLog::Write(const ReconcileReport& report) {
+void ReportLog::Write(const reconcile::ReconcileReport& report) {
   if (report.addresses) {
-    for (const AddressEvent& event : report.addresses->events) LogAddressEvent(event);
+    for (const ipam::AddressEvent& event : report.addresses->events) LogAddressEvent(event);
   }
   for (const Claimant& claimant : report.claimants) {
     log_->Warning("one station claims many addresses; ADDs use them nevertheless",
@@ -186,4 +186,4 @@ void AttachCounts::Append(Exposition* page) {
     page->Sample({{"phase", phase}}, std::chrono::duration<double>(took).count());
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -19,25 +19,25 @@
 #include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/files.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
-void LogEvent(Log* log, const Event& event);
-void LogPlan(Log* log, const Plan& plan);
+void LogEvent(Log* log, const kubelet::Event& event);
+void LogPlan(Log* log, const resources::Plan& plan);
 void LogPlanChange(Log* log, const PlanChange& change);
 void LogBinding(Log* log, const BindRequest& request, const Result<Bindings>& answer);
-void LogHealth(Log* log, const HealthTick& tick);
+void LogHealth(Log* log, const health::HealthTick& tick);
 
-void LogDrift(Log* log, const DriftReport& report);
-void LogRepeated(Log* log, const AttachmentKey& key, const Result<Repeated>& repeated);
+void LogDrift(Log* log, const reconcile::DriftReport& report);
+void LogRepeated(Log* log, const AttachmentKey& key, const Result<attachment::Repeated>& repeated);
 
 // Of one pass after the other. A failure that stays the same is a warning only once.
 class ReportLog {
  public:
   explicit ReportLog(Log* log) : log_(log) {}
-  void Write(const ReconcileReport& report);
+  void Write(const reconcile::ReconcileReport& report);
 
  private:
-  void LogAddressEvent(const AddressEvent& event);
+  void LogAddressEvent(const ipam::AddressEvent& event);
 
   Log* log_;
   std::set<std::string> known_failures_;
@@ -68,4 +68,4 @@ class AttachCounts {
   std::map<std::string, std::chrono::microseconds> phases_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::daemon

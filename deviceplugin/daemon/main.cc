@@ -1,5 +1,5 @@
 #include "deviceplugin/daemon/railheadd.h"
 
 int main(int argc, char** argv) {
-  return railhead::RunRailheadd(argc, argv);
+  return railhead::daemon::RunRailheadd(argc, argv);
 }

@@ -12,11 +12,11 @@
 #include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/files.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 using Type = MetricType;
-using Resources = std::vector<std::shared_ptr<const ResourceActivity>>;
+using Resources = std::vector<std::shared_ptr<const kubelet::ResourceActivity>>;
 
 // Of one pool, by what kubelet sees and what is in pods.
 struct Devices {
@@ -27,10 +27,10 @@ struct Devices {
   [[nodiscard]] std::uint64_t Free() const { return count[0][0] + count[1][0]; }
 };
 
-Devices Count(const ResourcePool& pool, const std::set<std::string>* unhealthy,
+Devices Count(const resources::ResourcePool& pool, const std::set<std::string>* unhealthy,
               const std::set<std::string>& in_pods) {
   Devices devices;
-  for (const PoolMember& member : pool.members) {
+  for (const resources::PoolMember& member : pool.members) {
     const std::string& id = member.function.id;
     // A slot is in use when the device is that it is paired with.
     const bool in_use = in_pods.contains(pool.spec.late ? member.function.address.ToString() : id);
@@ -45,9 +45,9 @@ void AppendBuild(Exposition* page) {
 }
 
 void AppendDevices(Exposition* page, const MetricsSources& sources) {
-  const Offer offer = sources.activity->offer();
+  const kubelet::Offer offer = sources.activity->offer();
   const auto in_pods = Journal(sources.root).HeldDevices();
-  std::vector<std::pair<const ResourcePool*, Devices>> pools;
+  std::vector<std::pair<const resources::ResourcePool*, Devices>> pools;
   pools.reserve(offer.pools.size());
   for (const auto& pool : offer.pools)
     pools.emplace_back(pool.get(), Count(*pool, offer.unhealthy.get(), in_pods));
@@ -72,8 +72,8 @@ void AppendDevices(Exposition* page, const MetricsSources& sources) {
   }
 }
 
-using NamedCalls = std::pair<const char*, const CallActivity*>;
-std::array<NamedCalls, 3> CallsOf(const ResourceActivity& resource) {
+using NamedCalls = std::pair<const char*, const kubelet::CallActivity*>;
+std::array<NamedCalls, 3> CallsOf(const kubelet::ResourceActivity& resource) {
   return {NamedCalls{"Allocate", &resource.allocate},
           NamedCalls{"GetPreferredAllocation", &resource.preferred},
           NamedCalls{"PreStartContainer", &resource.pre_start}};
@@ -108,27 +108,27 @@ void AppendPerResource(Exposition* page, const Resources& resources, Type type, 
 void AppendRegistration(Exposition* page, const Resources& resources) {
   AppendPerResource(page, resources, Type::kGauge, "railhead_registered",
                     "1 while the resource is registered with the kubelet that runs",
-                    [](const ResourceActivity& one) { return one.registered ? 1 : 0; });
+                    [](const kubelet::ResourceActivity& one) { return one.registered ? 1 : 0; });
   AppendPerResource(page, resources, Type::kGauge, "railhead_standing_by",
                     "1 while a newer railheadd serves the resource",
-                    [](const ResourceActivity& one) { return one.standing_by ? 1 : 0; });
+                    [](const kubelet::ResourceActivity& one) { return one.standing_by ? 1 : 0; });
   AppendPerResource(page, resources, Type::kCounter, "railhead_registrations", "Registrations with kubelet",
-                    [](const ResourceActivity& one) { return one.registrations.value(); });
+                    [](const kubelet::ResourceActivity& one) { return one.registrations.value(); });
   AppendPerResource(page, resources, Type::kCounter, "railhead_registration_failures",
                     "Registrations that kubelet refused or did not answer",
-                    [](const ResourceActivity& one) { return one.registration_failures.value(); });
+                    [](const kubelet::ResourceActivity& one) { return one.registration_failures.value(); });
   AppendPerResource(page, resources, Type::kGauge, "railhead_streams",
                     "Open ListAndWatch streams; 1 when all is well",
-                    [](const ResourceActivity& one) { return one.streams.load(); });
+                    [](const kubelet::ResourceActivity& one) { return one.streams.load(); });
   AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_specs_rewritten",
                     "CDI specs that PreStartContainer found missing or changed and wrote again",
-                    [](const ResourceActivity& one) { return one.specs_rewritten.value(); });
+                    [](const kubelet::ResourceActivity& one) { return one.specs_rewritten.value(); });
   AppendPerResource(page, resources, Type::kCounter, "railhead_cdi_specs_unread",
                     "Calls of PreStartContainer for which no container runtime read the CDI specs in time",
-                    [](const ResourceActivity& one) { return one.specs_unread.value(); });
+                    [](const kubelet::ResourceActivity& one) { return one.specs_unread.value(); });
   AppendPerResource(page, resources, Type::kCounter, "railhead_lists_sent",
                     "Lists of devices sent to kubelet",
-                    [](const ResourceActivity& one) { return one.lists_sent.value(); });
+                    [](const kubelet::ResourceActivity& one) { return one.lists_sent.value(); });
 }
 
 void AppendNode(Exposition* page, const NodeActivity& node) {
@@ -206,27 +206,27 @@ void AppendHandoffs(Exposition* page, const Activity& activity) {
 }
 
 void AppendAddresses(Exposition* page, const Activity& activity) {
-  const std::vector<PoolFacts> pools = activity.address_pools();
+  const std::vector<reconcile::PoolFacts> pools = activity.address_pools();
   page->Begin(Type::kGauge, "railhead_addresses",
               "Addresses of a rail's subnet that are not free on this node, by state");
-  for (const PoolFacts& pool : pools) {
+  for (const reconcile::PoolFacts& pool : pools) {
     page->Sample({{"pool", pool.pool}, {"state", "held"}}, pool.held);
     page->Sample({{"pool", pool.pool}, {"state", "resting"}}, pool.resting);
     page->Sample({{"pool", pool.pool}, {"state", "quarantined"}}, pool.quarantined);
   }
-  const auto counter = [&](const char* name, const char* help, std::uint64_t PoolCounters::*which) {
+  const auto counter = [&](const char* name, const char* help, std::uint64_t ipam::PoolCounters::*which) {
     page->Begin(Type::kCounter, name, help);
-    for (const PoolFacts& pool : pools) page->Sample({{"pool", pool.pool}}, pool.counters.*which);
+    for (const reconcile::PoolFacts& pool : pools) page->Sample({{"pool", pool.pool}}, pool.counters.*which);
   };
-  counter("railhead_addresses_given", "Addresses given to pods", &PoolCounters::given);
-  counter("railhead_addresses_released", "Addresses put to rest", &PoolCounters::released);
+  counter("railhead_addresses_given", "Addresses given to pods", &ipam::PoolCounters::given);
+  counter("railhead_addresses_released", "Addresses put to rest", &ipam::PoolCounters::released);
   counter("railhead_address_rests_shortened",
           "Addresses given before their rest was over, because there was no other",
-          &PoolCounters::rest_shortened);
+          &ipam::PoolCounters::rest_shortened);
   counter("railhead_address_exhaustions", "ADDs refused because there was no address",
-          &PoolCounters::exhausted);
+          &ipam::PoolCounters::exhausted);
   counter("railhead_address_quarantines", "Addresses found in use by another machine",
-          &PoolCounters::quarantined);
+          &ipam::PoolCounters::quarantined);
   page->Begin(Type::kCounter, "railhead_address_claims_ignored",
               "Answers to address probes that ADDs ignored, because one station claims many addresses");
   page->Sample({}, activity.claims_ignored.value());
@@ -238,21 +238,21 @@ void AppendAddresses(Exposition* page, const Activity& activity) {
 void AppendHealth(Exposition* page, const MetricsSources& sources) {
   page->Begin(Type::kCounter, "railhead_health_changes",
               "Times that a rule of health took hold of a device or let go of it");
-  for (const HealthRule rule : AllHealthRules()) {
+  for (const health::HealthRule rule : health::AllHealthRules()) {
     const auto index = static_cast<std::size_t>(rule);
     page->Sample({{"rule", NameOf(rule)}, {"to", "unhealthy"}},
                  sources.activity->took_hold.at(index).value());
     page->Sample({{"rule", NameOf(rule)}, {"to", "healthy"}}, sources.activity->let_go.at(index).value());
   }
-  std::array<std::uint64_t, kHealthRuleCount> held{};
-  for (const DeviceHealth& device : sources.health) {
-    std::set<HealthRule> rules;
-    for (const HealthReason& reason : device.reasons) rules.insert(reason.rule);
-    for (const HealthRule rule : rules) ++held.at(static_cast<std::size_t>(rule));
+  std::array<std::uint64_t, health::kHealthRuleCount> held{};
+  for (const health::DeviceHealth& device : sources.health) {
+    std::set<health::HealthRule> rules;
+    for (const health::HealthReason& reason : device.reasons) rules.insert(reason.rule);
+    for (const health::HealthRule rule : rules) ++held.at(static_cast<std::size_t>(rule));
   }
   page->Begin(Type::kGauge, "railhead_unhealthy_devices",
               "PFs and VFs that a rule of health has hold of, in a pool or not");
-  for (const HealthRule rule : AllHealthRules())
+  for (const health::HealthRule rule : health::AllHealthRules())
     page->Sample({{"rule", NameOf(rule)}}, held.at(static_cast<std::size_t>(rule)));
 }
 
@@ -292,4 +292,4 @@ std::string MetricsPage(const MetricsSources& sources, ExpositionFormat format) 
   return std::move(page).Finish();
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -5,17 +5,17 @@
 #include <string>
 #include <utility>
 
-namespace railhead {
+namespace railhead::daemon {
 
-Result<void> Pages::Serve(HttpServer::Handler handler) {
+Result<void> Pages::Serve(http::HttpServer::Handler handler) {
   if (!address_) return {};
   {
     const std::lock_guard lock(mutex_);
     handler_ = std::move(handler);
   }
   if (server_) return {};
-  server_ = RH_TRY(HttpServer::Start(
-      *address_, [this](const HttpRequest& request) { return Answer(request); },
+  server_ = RH_TRY(http::HttpServer::Start(
+      *address_, [this](const http::HttpRequest& request) { return Answer(request); },
       [log = log_](const Result<std::string>& address) {
         if (address) {
           log->Info("serving metrics and probes", {{"address", *address}});
@@ -23,11 +23,11 @@ Result<void> Pages::Serve(HttpServer::Handler handler) {
           log->Warning("metrics and probes are not served", address.error());
         }
       },
-      [](const HttpRequest& request) { return request.path == kNicsPath; }));
+      [](const http::HttpRequest& request) { return request.path == kNicsPath; }));
   return {};
 }
 
-HttpResponse Pages::Answer(const HttpRequest& request) {
+http::HttpResponse Pages::Answer(const http::HttpRequest& request) {
   const std::shared_lock lock(mutex_);
   return handler_(request);
 }
@@ -49,8 +49,8 @@ namespace {
 constexpr int kGood = 200;
 constexpr int kBad = 503;
 
-HttpResponse JsonAnswer(int status, const nlohmann::ordered_json& json) {
-  HttpResponse response;
+http::HttpResponse JsonAnswer(int status, const nlohmann::ordered_json& json) {
+  http::HttpResponse response;
   response.status = status;
   response.content_type = "application/json";
   // What is not UTF-8 is replaced, not refused.
@@ -58,7 +58,7 @@ HttpResponse JsonAnswer(int status, const nlohmann::ordered_json& json) {
   return response;
 }
 
-std::string WhyNotRegistered(const ResourceActivity& resource) {
+std::string WhyNotRegistered(const kubelet::ResourceActivity& resource) {
   std::string problem = resource.problem();
   if (!problem.empty()) return problem;
   return resource.serving ? "kubelet's socket is not there, or kubelet has dropped the resource just now"
@@ -116,13 +116,13 @@ std::string StatusLine(const Readiness& readiness) {
          " resources are registered with kubelet";
 }
 
-HttpResponse HealthzAnswer(const Heartbeats& beats) {
+http::HttpResponse HealthzAnswer(const Heartbeats& beats) {
   const auto stuck = StuckParts(beats);
   if (stuck.empty()) return JsonAnswer(kGood, {{"status", "alive"}});
   return JsonAnswer(kBad, {{"status", "stuck"}, {"parts", stuck}});
 }
 
-HttpResponse ReadyzAnswer(const Readiness& readiness) {
+http::HttpResponse ReadyzAnswer(const Readiness& readiness) {
   nlohmann::ordered_json json{{"status", readiness.ready() ? "ready" : "not ready"},
                               {"registered", readiness.registered},
                               {"standingBy", readiness.standing_by}};
@@ -139,4 +139,4 @@ HttpResponse ReadyzAnswer(const Readiness& readiness) {
   return JsonAnswer(kBad, json);
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

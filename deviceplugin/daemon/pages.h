@@ -23,30 +23,30 @@
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
 // What NICs count: a driver may take long over it.
 inline constexpr const char* kNicsPath = "/metrics/nics";
 
 class Pages {
  public:
-  Pages(const std::optional<HttpAddress>& address, Log* log) : address_(address), log_(log) {}
+  Pages(const std::optional<http::HttpAddress>& address, Log* log) : address_(address), log_(log) {}
 
   // From now on with this handler. The first call takes the address, as soon as it is free.
-  Result<void> Serve(HttpServer::Handler handler);
+  Result<void> Serve(http::HttpServer::Handler handler);
   void Want(bool wanted);
   void Stop();
   // Whether the slow pages have come to their end, too.
   bool AwaitEnd(std::chrono::milliseconds limit);
 
  private:
-  HttpResponse Answer(const HttpRequest& request);
+  http::HttpResponse Answer(const http::HttpRequest& request);
 
-  const std::optional<HttpAddress> address_;
+  const std::optional<http::HttpAddress> address_;
   Log* log_;
   std::shared_mutex mutex_;  // of the handler, also while it runs
-  HttpServer::Handler handler_;
-  std::unique_ptr<HttpServer> server_;  // last: its thread uses the others
+  http::HttpServer::Handler handler_;
+  std::unique_ptr<http::HttpServer> server_;  // last: its thread uses the others
 };
 
 // Whether railheadd is alive and whether it is ready, for /healthz, /readyz and the service
@@ -58,7 +58,7 @@ class Pages {
 //
 // Threads: thread-safe, as what they read is.
 
-using ResourceActivities = std::vector<std::shared_ptr<const ResourceActivity>>;
+using ResourceActivities = std::vector<std::shared_ptr<const kubelet::ResourceActivity>>;
 
 struct Readiness {
   struct Missing {
@@ -84,7 +84,7 @@ std::string StatusLine(const Readiness& readiness);
 inline constexpr const char* kNoSuchPage = "there are /metrics, /healthz and /readyz\n";
 
 // 200 or 503, with a JSON object.
-HttpResponse HealthzAnswer(const Heartbeats& beats);
-HttpResponse ReadyzAnswer(const Readiness& readiness);
+http::HttpResponse HealthzAnswer(const Heartbeats& beats);
+http::HttpResponse ReadyzAnswer(const Readiness& readiness);
 
-}  // namespace railhead
+}  // namespace railhead::daemon

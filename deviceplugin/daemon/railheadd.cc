@@ -33,7 +33,7 @@
 #include "netns/linux_kernel.h"
 #include "netns/ns/netns.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 // The signals that end the daemon, and the one that makes it look again, blocked in every
@@ -83,7 +83,7 @@ int RunDaemon(const Root& root, Kernel& kernel, const CommandLine& line, Daemon:
   LogPlan(log, node->plan);
   WarnOfHiddenNamespaces(root, log);
   for (const std::string& directory : {line.kubelet_directory, line.registry_directory}) {
-    for (const std::string& name : RemoveStaleSockets(root.Path(directory)))
+    for (const std::string& name : kubelet::RemoveStaleSockets(root.Path(directory)))
       log->Info("removed a socket that nobody listened on", {{"socket", name}});
   }
   // kubelet does not allocate again after a reboot, which empties their directory.
@@ -130,8 +130,8 @@ int List(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
 }
 
 int ReconcileOnce(const Root& root, Kernel& kernel) {
-  Reconciler reconciler(root, kernel, SinglePass());
-  const ReconcileReport report = reconciler.Run();
+  reconcile::Reconciler reconciler(root, kernel, reconcile::SinglePass());
+  const reconcile::ReconcileReport report = reconciler.Run();
   (void)std::printf("%s\n", ReportAsJson(report).c_str());
   return report.Failed() ? kFailed : kStopped;
 }
@@ -142,7 +142,7 @@ int ShowTimings(const Root& root, Log* log) {
     log->Failure("cannot read the attach log", timings.error());
     return kFailed;
   }
-  (void)std::printf("%s\n", TimingsAsJson(*timings).c_str());
+  (void)std::printf("%s\n", reconcile::TimingsAsJson(*timings).c_str());
   return kStopped;
 }
 
@@ -170,10 +170,10 @@ int RunRailheadd(int argc, char** argv) {
 
 namespace {
 
-Result<HostNetwork> AskHostNetwork(Kernel& kernel) {
+Result<inventory::HostNetwork> AskHostNetwork(Kernel& kernel) {
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
-  return ReadHostNetwork(*route);
+  return inventory::ReadHostNetwork(*route);
 }
 
 Result<bool> IsExclusive(Kernel& kernel) {
@@ -186,10 +186,10 @@ Result<bool> IsExclusive(Kernel& kernel) {
 // Device nodes are named in Allocate, before the move that can change their numbers. That is how
 // the users of config.json run it, with rdma-cni, and in a namespace of its own the kernel opens
 // no other pod's nodes; a fabric says what it wants, and has a way that works.
-Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, Plan* plan) {
+Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, resources::Plan* plan) {
   std::vector<std::string> resources;
   for (const auto& pool : plan->pools) {
-    if (pool->spec.rdma_nodes != RdmaNodes::kNone) resources.push_back(pool->spec.resource);
+    if (pool->spec.rdma_nodes != resources::RdmaNodes::kNone) resources.push_back(pool->spec.resource);
   }
   if (resources.empty() || !RH_TRY(IsExclusive(kernel))) return {};
   const std::string gives = plan->config_path + ": " + Join(resources, ", ") +
@@ -204,23 +204,24 @@ Result<void> JudgeNodesInExclusiveMode(Kernel& kernel, Plan* plan) {
 
 Result<void> CheckIsolation(const Root& root, const std::string& path) {
   const auto fabric = RH_TRY(ReadFabric(root, path));
-  if (fabric) RH_TRY(ParseIsolation(fabric->isolation, path, fabric->rails.size()));
+  if (fabric) RH_TRY(node_status::ParseIsolation(fabric->isolation, path, fabric->rails.size()));
   return {};
 }
 
 }  // namespace
 
-Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source,
-                          const DdpLookup& ddp) {
-  const HostNetwork host = RH_TRY_WRAP(AskHostNetwork(kernel), "asking which NICs the host itself needs");
-  Plan plan = RH_TRY(MakePlan(root, source, host, ddp));
+Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
+                          const resources::DdpLookup& ddp) {
+  const inventory::HostNetwork host =
+      RH_TRY_WRAP(AskHostNetwork(kernel), "asking which NICs the host itself needs");
+  resources::Plan plan = RH_TRY(MakePlan(root, source, host, ddp));
   RH_TRY(JudgeNodesInExclusiveMode(kernel, &plan));
-  HealthRules health = RH_TRY(ParseHealthRules(plan.health, plan.config_path));
+  health::HealthRules health = RH_TRY(health::ParseHealthRules(plan.health, plan.config_path));
   // Others carry these out, some at start only; but a mistake is to be told now.
   if (plan.of_fabric) {
-    RH_TRY(ReadProvision(root, plan.config_path));
-    RH_TRY(CheckLeasing(root, plan.config_path));
-    RH_TRY(ReadConnectivity(root, plan.config_path));
+    RH_TRY(provision::ReadProvision(root, plan.config_path));
+    RH_TRY(address_leasing::CheckLeasing(root, plan.config_path));
+    RH_TRY(reachability::ReadConnectivity(root, plan.config_path));
     RH_TRY(CheckIsolation(root, plan.config_path));
   }
   return NodePlan{std::move(plan), std::move(health)};
@@ -228,8 +229,8 @@ Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& 
 
 namespace {
 
-void LogOutcome(const PfOutcome& pf, Log* log) {
-  const PfActual& actual = pf.plan.actual;
+void LogOutcome(const provision::PfOutcome& pf, Log* log) {
+  const provision::PfActual& actual = pf.plan.actual;
   const std::string device = actual.address.ToString();
   const std::string steps = Join(StepsOf(pf.plan), "; ");
   if (pf.error) {
@@ -244,19 +245,20 @@ void LogOutcome(const PfOutcome& pf, Log* log) {
 
 }  // namespace
 
-Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
-                              const ApplyWatch& watch, Log* log) {
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
+                              const provision::ApplyWatch& watch, Log* log) {
   if (source.sriovdp) return {};
-  const auto provision = RH_TRY(ReadProvision(root, source.fabric.value_or(kFabricPath)));
+  const auto provision = RH_TRY(provision::ReadProvision(root, source.fabric.value_or(kFabricPath)));
   if (!provision || !provision->settings.at_start) return {};
-  SysfsControl control(root);
-  const auto outcome = ApplyVfs(root, kernel, control, *provision, std::nullopt, kProvisionLimit, watch);
+  provision::SysfsControl control(root);
+  const auto outcome =
+      ApplyVfs(root, kernel, control, *provision, std::nullopt, provision::kProvisionLimit, watch);
   if (!outcome) {
     log->Warning("cannot make VFs as the fabric states", outcome.error());
     return {};
   }
-  for (const PfOutcome& pf : outcome->pfs) LogOutcome(pf, log);
+  for (const provision::PfOutcome& pf : outcome->pfs) LogOutcome(pf, log);
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

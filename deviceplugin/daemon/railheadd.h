@@ -21,7 +21,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
 int RunRailheadd(int argc, char** argv);
 
@@ -30,18 +30,19 @@ int RunRailheadd(int argc, char** argv);
 // Threads: thread-safe.
 
 struct NodePlan {
-  Plan plan;
-  HealthRules health;
+  resources::Plan plan;
+  health::HealthRules health;
 };
 
 // Errors: those of MakePlan for the configuration; kInvalid also for pools of fabric.json that
 // deliver RDMA device nodes by "mount" while the node is in exclusive mode. Resources of a
 // config.json do so there as well, as their users know it: that is a warning. Others say that the host
 // could not be asked: without that a NIC that the node lives on could be given to a pod.
-Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source, const DdpLookup& ddp);
+Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
+                          const resources::DdpLookup& ddp);
 // With drivers as they answer now.
-inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigSource& source) {
-  return PlanNode(root, kernel, source, DdpOfKernel(root));
+inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const resources::ConfigSource& source) {
+  return PlanNode(root, kernel, source, resources::DdpOfKernel(root));
 }
 
 // The VFs that fabric.json states, before the first look at what the node has.
@@ -53,8 +54,8 @@ inline Result<NodePlan> PlanNode(const Root& root, Kernel& kernel, const ConfigS
 
 // Does nothing when the daemon serves sriov-network-device-plugin's configuration, and
 // when the fabric does not ask for it.
-Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSource& source,
-                              const ApplyWatch& watch, Log* log);
+Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const resources::ConfigSource& source,
+                              const provision::ApplyWatch& watch, Log* log);
 
 // What railheadd is asked to do by its command line.
 // Threads: values.
@@ -62,14 +63,14 @@ Result<void> ProvisionAtStart(const Root& root, Kernel& kernel, const ConfigSour
 enum ExitStatus : int { kStopped = 0, kFailed = 1, kUsage = 2, kBadConfig = 3 };
 
 struct CommandLine {
-  ConfigSource source;
+  resources::ConfigSource source;
   std::string kubelet_directory = "/var/lib/kubelet/device-plugins";
   std::string registry_directory = "/var/lib/kubelet/plugins_registry";
   bool registry = false;  // kubelet's plugin watcher finds us there; else we call Register
   std::string log_level = "info";
   LogFormat log_format = LogFormat::kJson;
-  std::optional<HttpAddress> http_address;      // nullopt: no HTTP
-  std::chrono::seconds reconcile_interval{30};  // 0: never
+  std::optional<http::HttpAddress> http_address;  // nullopt: no HTTP
+  std::chrono::seconds reconcile_interval{30};    // 0: never
   std::chrono::seconds resync_interval{300};
   std::string probe_keys = kProbeKeysPath;
   std::string nfd_features;                    // a file for Node Feature Discovery; "": none
@@ -99,4 +100,4 @@ struct ForeignArguments {
 // `arguments`: without the program's name. What is not theirs stays as it is.
 ForeignArguments TranslateGoFlags(const std::vector<std::string>& arguments);
 
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -12,7 +12,7 @@
 
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 constexpr std::chrono::milliseconds kWhileChanging{100};
@@ -154,7 +154,7 @@ void Notify::NeedMoreTime(std::chrono::microseconds more, std::string_view statu
 Starting::Starting(const Notify::Environment& environment, Pages& pages, const sigset_t& signals, Log* log)
     : pages_(pages), signals_(signals), log_(log), notify_(environment) {}
 
-ApplyWatch Starting::Watch() {
+provision::ApplyWatch Starting::Watch() {
   return {[this](const std::string& what) { Doing(what); }, &stop_};
 }
 
@@ -171,7 +171,7 @@ void Starting::Doing(const std::string& what) {
 }
 
 void Starting::Begin() {
-  const auto served = pages_.Serve([this](const HttpRequest& request) { return Answer(request); });
+  const auto served = pages_.Serve([this](const http::HttpRequest& request) { return Answer(request); });
   if (!served) log_->Warning("metrics and probes are not served", served.error());
   thread_ = std::thread([this] { AwaitSignals(); });
 }
@@ -213,14 +213,14 @@ Readiness Starting::NotReady() {
   return readiness;
 }
 
-HttpResponse Starting::Answer(const HttpRequest& request) {
+http::HttpResponse Starting::Answer(const http::HttpRequest& request) {
   if (request.path == "/healthz") return HealthzAnswer(heartbeats_);
   if (request.path == "/readyz") return ReadyzAnswer(NotReady());
-  HttpResponse response;
+  http::HttpResponse response;
   const bool known = request.path == "/metrics";
   response.status = known ? 503 : 404;
   response.body = known ? "there are metrics when the start is over\n" : kNoSuchPage;
   return response;
 }
 
-}  // namespace railhead
+}  // namespace railhead::daemon

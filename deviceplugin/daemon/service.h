@@ -27,7 +27,7 @@
 #include "deviceplugin/support/worker/worker.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::daemon {
 
 // Notify: tells the service manager that started this process how it is.
 //
@@ -114,7 +114,7 @@ class Starting {
   ~Starting() { (void)End(); }
 
   // What tells this object, and is stopped by it.
-  ApplyWatch Watch();
+  provision::ApplyWatch Watch();
   // Signals are the caller's again. The one that has come meanwhile and ends the daemon; 0: none.
   int End();
 
@@ -131,7 +131,7 @@ class Starting {
   void AwaitSignals();
   void Tell();
   [[nodiscard]] Readiness NotReady();
-  HttpResponse Answer(const HttpRequest& request);
+  http::HttpResponse Answer(const http::HttpRequest& request);
 
   Pages& pages_;
   const sigset_t signals_;
@@ -146,4 +146,4 @@ class Starting {
   std::thread thread_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::daemon

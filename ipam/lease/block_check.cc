@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr std::size_t kShownOwners = 4;
@@ -151,4 +151,4 @@ Result<void> BlockCheck::LookAtLost() {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -16,7 +16,7 @@
 
 #include "ipam/lease/context.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 class BlockCheck {
  public:
@@ -46,4 +46,4 @@ class BlockCheck {
   std::uint64_t lost_looked_at_ = 0;  // counter of the renewal
 };
 
-}  // namespace railhead
+}  // namespace railhead::ipam

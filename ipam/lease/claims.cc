@@ -4,7 +4,7 @@
 
 #include "ipam/lease/leaser.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 // Taken blocks that one question shows; a pool is divided into at most a few thousand.
@@ -359,4 +359,4 @@ Result<void> Returns::GiveBack(const NodeBlock& block) {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

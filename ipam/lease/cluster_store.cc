@@ -5,7 +5,7 @@
 
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr const char* kProbation = "probation";
@@ -118,4 +118,4 @@ Result<std::uint64_t> ParseLayout(const LeaseEntry& entry) {
   return static_cast<std::uint64_t>(*size);
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -22,7 +22,7 @@
 #include "ipam/lease/pool_layout.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // A record's name. A pool is named by its subnet ("10.100.0.0/16"), as in ipam/store/address_record.h.
 struct LeaseKey {
@@ -120,4 +120,4 @@ Result<std::uint64_t> ParseLayout(const LeaseEntry& entry);
 // For messages: "block 3 of 10.7.0.0/16", "the record of node n1".
 std::string Describe(const LeaseKey& key);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

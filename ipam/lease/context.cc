@@ -9,7 +9,7 @@
 
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 // Few enough that other work of the daemon's thread, its stop above all, is not kept waiting.
@@ -169,4 +169,4 @@ Result<LeaseStoreConfig> ParseLeaseSettings(const std::string& json, const std::
   return config;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

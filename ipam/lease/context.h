@@ -22,7 +22,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // NodeBook: what the leaser keeps on its node, and what it asks about addresses there.
 //
@@ -182,4 +182,4 @@ inline LeaseKey KeyOf(const NodeBlock& block) {
   return LeaseKey::Block(block.pool, block.index);
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

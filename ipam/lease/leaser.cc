@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using std::chrono::milliseconds;
@@ -100,4 +100,4 @@ LeaseStatus Leaser::Status(const ClockReading& now) const {
   return status;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

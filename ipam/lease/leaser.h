@@ -29,7 +29,7 @@
 #include "ipam/lease/context.h"
 #include "ipam/lease/node_sign.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // Claims: more blocks while a pool has too few free addresses.
 //
@@ -156,4 +156,4 @@ class Leaser {
   std::uint64_t failed_steps_ = 0;
 };
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -6,7 +6,7 @@
 #include "ipam/store/ledger.h"
 #include "ipam/store/store.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 // More rests end later: a step shall not hold the store's lock for long.
@@ -129,4 +129,4 @@ std::unique_ptr<NodeBook> OpenNodeBook(const Root& root, std::chrono::seconds re
   return std::make_unique<StoredBook>(root, rest, std::move(clocks));
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr int kQuietRenewals = 2;
@@ -351,4 +351,4 @@ Result<void> DeadNodes::FreeOne(const BlockName& name) {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -20,7 +20,7 @@
 
 #include "ipam/lease/context.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 class NodeSign {
  public:
@@ -106,4 +106,4 @@ class DeadNodes {
   std::optional<Taking> taking_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -5,7 +5,7 @@
 
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr std::uint64_t kMaxBlockSize = std::uint64_t{1} << 20;
@@ -68,4 +68,4 @@ std::optional<AddressRange> RangeOfBlock(std::string_view pool, std::uint64_t in
   return RangeFrom(*subnet, index, size);
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -13,7 +13,7 @@
 #include "ipam/store/range.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 class PoolLayout {
  public:
@@ -48,4 +48,4 @@ class PoolLayout {
 // The addresses of a block of any subnet; nullopt when `pool` is no subnet.
 std::optional<AddressRange> RangeOfBlock(std::string_view pool, std::uint64_t index, std::uint64_t size);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -9,7 +9,7 @@
 #include "cni/protocol/plugin.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr std::int64_t kMaxRestSeconds = std::int64_t{30} * 24 * 3600;
@@ -408,4 +408,4 @@ std::vector<RangeSetFields> ReadRangeSets(JsonReader& reader, const std::string&
   return sets;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

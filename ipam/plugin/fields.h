@@ -19,7 +19,7 @@
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // Fields that configurations of host-local and whereabouts have besides those that mean
 // the same here: read as they stand, so that a network only changes its "type".
@@ -99,4 +99,4 @@ struct IpamFields {
 // `config` is the whole network configuration as the runtime sent it, `args` CNI_ARGS.
 Result<IpamFields> ReadIpamFields(const std::string& config, const CniArgs& args);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -16,7 +16,7 @@
 #include "netns/base/node.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 struct Rests {
@@ -331,4 +331,4 @@ Result<AddressRange> WithinSlice(const RangeFields& range, const AddressRange& g
               "widen the range, or give node_slice_size a greater number");
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -24,7 +24,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 struct PoolChoice {
   AddressPool pool;
@@ -91,4 +91,4 @@ class FabricSource {
 Result<AddressRange> WithinSlice(const RangeFields& range, const AddressRange& given,
                                  const std::optional<int>& length, FabricSource& source);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -4,7 +4,7 @@
 
 int main(int argc, char** argv) {
   const char* root = std::getenv("RAILHEAD_ROOT");
-  railhead::IpamPlugin plugin(railhead::Root(root == nullptr ? "" : root));
+  railhead::ipam::IpamPlugin plugin(railhead::Root(root == nullptr ? "" : root));
   const railhead::CniPluginInfo info{
       "railhead-ipam", "addresses of rail subnets: incrementing, resting after use, durable",
       "Configuration: the 'ipam' object of the network configuration, either\n"

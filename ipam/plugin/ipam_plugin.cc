@@ -15,7 +15,7 @@
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 // No container id and no interface of a container: ids start with a letter or digit.
@@ -336,4 +336,4 @@ Result<void> AssignRequests(const std::vector<AddressRequest>& requests, std::ve
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -26,7 +26,7 @@
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 class IpamPlugin : public CniPlugin {
  public:
@@ -70,4 +70,4 @@ std::vector<AddressRequest> ReadAddressRequests(JsonReader& root, const CniArgs&
 // Puts every request into the plan that can meet it.
 Result<void> AssignRequests(const std::vector<AddressRequest>& requests, std::vector<AddressPlan>& plans);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -8,7 +8,7 @@
 #include "ipam/store/lmdb.h"
 #include "netns/base/bytes.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using bytes::Number;
@@ -223,4 +223,4 @@ Result<RestEntry> DecodeRestKey(std::string_view pool, std::string_view key) {
   return entry;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -30,7 +30,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // Who holds an address: one interface of one container in one network. Where one
 // attachment has several links, `ifname` is "CNI_IFNAME/LINK": no interface name has
@@ -138,4 +138,4 @@ struct RestEntry {
 // `key` starts with RestPrefix(pool) or QuarantinePrefix(pool).
 Result<RestEntry> DecodeRestKey(std::string_view pool, std::string_view key);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -10,7 +10,7 @@
 
 #include "ipam/store/store.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 // A transaction frees at most this many rested addresses unless it needs more:
@@ -306,4 +306,4 @@ Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std:
   return error;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

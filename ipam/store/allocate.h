@@ -19,7 +19,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 struct Holding {
   std::vector<AddressRecord> records;  // one for each claim
@@ -69,4 +69,4 @@ Error StillResting(const AddressRecord& resting, std::uint64_t left_ms);
 // kExhausted: how many are held, resting, and until when. Walks over what rests.
 Result<Error> ExplainExhausted(const LmdbTxn& txn, const AddressPool& pool, std::uint64_t store_ms);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

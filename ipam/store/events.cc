@@ -4,7 +4,7 @@
 
 #include "netns/base/bytes.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using bytes::Number;
@@ -164,4 +164,4 @@ Result<std::vector<AddressEvent>> ReadEvents(const LmdbTxn& txn, std::uint64_t a
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -22,7 +22,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // Since the store was made; none of them ever falls.
 struct PoolCounters {
@@ -97,4 +97,4 @@ Result<StoreCounters> ReadStoreCounters(const LmdbTxn& txn);
 // Those with numbers above `after`, oldest first.
 Result<std::vector<AddressEvent>> ReadEvents(const LmdbTxn& txn, std::uint64_t after);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -9,7 +9,7 @@
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr std::size_t kMaxPools = std::size_t{64} << 20;
@@ -158,4 +158,4 @@ ImportOutcome Import(AddressStore& store, const std::vector<ImportedAddress>& ad
   return outcome;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -18,7 +18,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 struct ImportedAddress {
   IpAddress address;
@@ -44,4 +44,4 @@ struct ImportOutcome {
 ImportOutcome Import(AddressStore& store, const std::vector<ImportedAddress>& addresses,
                      const std::function<bool(const ImportedAddress&)>& here, std::chrono::seconds away);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -8,7 +8,7 @@
 #include "ipam/store/range.h"
 #include "ipam/store/store.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 Error Contradiction(const std::string& what) {
@@ -323,4 +323,4 @@ Result<void> AddressLedger::Stamp() {
   return txn_->Put(HeaderKey(), Encode(header_.After(now_)));
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -21,7 +21,7 @@
 #include "ipam/store/range.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 struct AddressPool;
 struct OwnerClaim;
@@ -126,4 +126,4 @@ class AddressLedger {
 // Reads the header, or explains why this is no address store.
 Result<StoreHeader> ReadHeader(const LmdbTxn& txn);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <utility>
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 // Address space only; the file grows with its content. A /12 full of
@@ -205,4 +205,4 @@ Result<void> LmdbTxn::Commit() {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -31,7 +31,7 @@
 
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // Keys are at most this long (MDB_MAXKEYSIZE of Debian's build).
 inline constexpr std::size_t kMaxKeySize = 511;
@@ -127,4 +127,4 @@ class LmdbTxn {
 
 Result<void> WalkLmdbFile(int fd);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -12,7 +12,7 @@
 
 #include "ipam/store/lmdb.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 // What follows is mdb.c's, of version 0.9: MDB_page, MDB_db, MDB_meta, MDB_node and their flags.
@@ -284,4 +284,4 @@ Result<void> WalkLmdbFile(int fd) {
   return Walk(fd, meta, static_cast<std::uint64_t>(status.st_size) / meta.free_list.pad).Run();
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -6,7 +6,7 @@
 #include "ipam/store/store.h"
 #include "netns/base/bytes.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using bytes::Number;
@@ -27,9 +27,9 @@ std::string BlockPrefix(std::string_view pool) {
 }
 
 std::string Encode(const NodeBlock& block) {
-  return Number(static_cast<std::uint64_t>(block.state)) + Text(Encode(block.range.first)) +
-         Text(Encode(block.range.last)) + Text(block.instance) + Text(block.nonce) + Text(block.boot_id) +
-         Number(block.since_ms) + Number(block.seen_with);
+  return Number(static_cast<std::uint64_t>(block.state)) + Text(ipam::Encode(block.range.first)) +
+         Text(ipam::Encode(block.range.last)) + Text(block.instance) + Text(block.nonce) +
+         Text(block.boot_id) + Number(block.since_ms) + Number(block.seen_with);
 }
 
 Result<NodeBlock> DecodeBlock(std::string_view key, std::string_view value) {
@@ -207,4 +207,4 @@ Result<RangeSet> LeasedRanges(const LmdbTxn& txn, const AddressPool& pool, const
   return std::move(*ranges);
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

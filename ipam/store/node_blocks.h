@@ -27,7 +27,7 @@
 #include "ipam/store/range.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 struct AddressPool;
 
@@ -91,4 +91,4 @@ Result<void> EraseNodeBlock(LmdbTxn& txn, std::string_view pool, std::uint64_t i
 // The part of the pool's ranges that is in usable blocks.
 Result<RangeSet> LeasedRanges(const LmdbTxn& txn, const AddressPool& pool, const ClockReading& now);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr std::uint64_t kMaxSize = std::numeric_limits<std::uint64_t>::max();
@@ -359,4 +359,4 @@ Result<std::optional<std::vector<IpAddress>>> NextAligned(const std::vector<Alig
   return Search(pools, Measure::kIndex);
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

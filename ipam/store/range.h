@@ -21,7 +21,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // first <= last, both included, one family.
 struct AddressRange {
@@ -142,4 +142,4 @@ struct AlignedPool {
 // subnet of its own.
 Result<std::optional<std::vector<IpAddress>>> NextAligned(const std::vector<AlignedPool>& pools);
 
-}  // namespace railhead
+}  // namespace railhead::ipam

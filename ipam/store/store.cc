@@ -17,7 +17,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 constexpr std::string_view kDirectory = "/var/lib/railhead/ipam";
@@ -320,4 +320,4 @@ Result<std::vector<AddressRecord>> AddressStore::List() const {
   return all;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

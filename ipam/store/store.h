@@ -32,7 +32,7 @@
 #include "netns/base/result.h"
 #include "netns/base/state_folder.h"
 
-namespace railhead {
+namespace railhead::ipam {
 
 // This boot's id and the clocks of this machine.
 Result<ClockReading> ReadClocks(const Root& root);
@@ -141,4 +141,4 @@ class AddressStore {
   ClockSource clocks_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -7,7 +7,7 @@
 #include "ipam/store/ledger.h"
 #include "ipam/store/store.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using PoolAddress = std::pair<std::string, IpAddress>;
@@ -112,4 +112,4 @@ Result<std::vector<std::string>> AddressStore::Verify() const {
   return findings;
 }
 
-}  // namespace railhead
+}  // namespace railhead::ipam

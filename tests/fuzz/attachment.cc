@@ -58,7 +58,7 @@ class Node {
 
   FakeSysfs sysfs_{ScratchDirectory()};
   FakeKernel kernel_{sysfs_};
-  RailheadPlugin plugin_{sysfs_.root(), kernel_};
+  attachment::RailheadPlugin plugin_{sysfs_.root(), kernel_};
   std::string vf_;
   std::string pod_;
   std::string before_;

@@ -7,34 +7,34 @@ namespace railhead::fuzz {
 namespace {
 
 void ReadBlock(const std::string& text) {
-  const LeaseKey key = LeaseKey::Block("10.7.0.0/16", 3);
-  const auto record = ParseBlockRecord({key, text, "1"});
+  const ipam::LeaseKey key = ipam::LeaseKey::Block("10.7.0.0/16", 3);
+  const auto record = ipam::ParseBlockRecord({key, text, "1"});
   if (!record) return;
-  const auto again = ParseBlockRecord({key, Encode(*record), "1"});
+  const auto again = ipam::ParseBlockRecord({key, Encode(*record), "1"});
   Require(again && *again == *record, "a block's record is read as it was written");
 }
 
 void ReadNode(const std::string& text) {
-  const LeaseKey key = LeaseKey::Node("n1");
-  const auto record = ParseNodeRecord({key, text, "1"});
+  const ipam::LeaseKey key = ipam::LeaseKey::Node("n1");
+  const auto record = ipam::ParseNodeRecord({key, text, "1"});
   if (!record) return;
-  const auto again = ParseNodeRecord({key, Encode(*record), "1"});
+  const auto again = ipam::ParseNodeRecord({key, Encode(*record), "1"});
   Require(again && *again == *record, "a node's record is read as it was written");
 }
 
 void ReadLayout(const std::string& text) {
-  const LeaseKey key = LeaseKey::Block("10.7.0.0/16", kLayoutIndex);
-  const auto size = ParseLayout({key, text, "1"});
+  const ipam::LeaseKey key = ipam::LeaseKey::Block("10.7.0.0/16", ipam::kLayoutIndex);
+  const auto size = ipam::ParseLayout({key, text, "1"});
   if (!size) return;
-  const auto again = ParseLayout({key, EncodeLayout(*size), "1"});
+  const auto again = ipam::ParseLayout({key, ipam::EncodeLayout(*size), "1"});
   Require(again && *again == *size, "a layout is read as it was written");
 }
 
 void ReadName(const std::string& text) {
-  for (const auto kind : {LeaseKey::Kind::kBlock, LeaseKey::Kind::kNode}) {
-    const auto key = ParseKubeName(kind, text);
+  for (const auto kind : {ipam::LeaseKey::Kind::kBlock, ipam::LeaseKey::Kind::kNode}) {
+    const auto key = address_leasing::ParseKubeName(kind, text);
     if (!key) continue;
-    const auto name = KubeNameOf(*key);
+    const auto name = address_leasing::KubeNameOf(*key);
     Require(name && *name == text, "a name and its key stand for each other");
   }
 }

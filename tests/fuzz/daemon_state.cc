@@ -45,7 +45,7 @@ void CheckRefusal(const Error& error) {
 }
 
 void Topology(const std::string& text) {
-  const auto config = ParseTopologyConfig(text, "topology.json");
+  const auto config = topology::ParseTopologyConfig(text, "topology.json");
   if (!config) CheckRefusal(config.error());
 }
 
@@ -53,14 +53,14 @@ void Rules(const std::string& text) {
   const auto document = JsonDocument::Parse(text, "fabric.json");
   if (!document) return CheckRefusal(document.error());
   JsonReader reader = document->Root();
-  const HealthRules rules = ReadHealthRules(reader, "health");
+  const health::HealthRules rules = health::ReadHealthRules(reader, "health");
   if (const auto read = reader.status(); !read) return CheckRefusal(read.error());
   Require(rules.interval.count() > 0 && rules.vf_interval.count() > 0 && rules.counter_interval.count() > 0,
           "a timer never spins");
-  for (const HealthRule rule : AllHealthRules()) {
-    const RuleSettings& settings = rules.Of(rule);
+  for (const health::HealthRule rule : health::AllHealthRules()) {
+    const health::RuleSettings& settings = rules.Of(rule);
     Require(settings.down_after.count() >= 0 && settings.up_after.count() >= 0, "times are not negative");
-    for (const CounterLimit& counter : settings.counters) {
+    for (const health::CounterLimit& counter : settings.counters) {
       Require(IsSafeName(counter.counter), "a counter's name is a file name");
       Require(counter.window.count() > 0, "a window is some time");
     }
@@ -68,15 +68,15 @@ void Rules(const std::string& text) {
 }
 
 void Health(const std::string& text) {
-  Put(HealthStatePath(Node()), text);
-  const auto state = ReadHealthState(Node());
+  Put(health::HealthStatePath(Node()), text);
+  const auto state = health::ReadHealthState(Node());
   if (!state) return CheckRefusal(state.error());
   Require(state->has_value(), "a file that is there is read");
   Require(WriteHealthState(Node(), **state).has_value(), "what was read can be written");
-  const auto again = ReadHealthState(Node());
+  const auto again = health::ReadHealthState(Node());
   Require(again && *again, "what we write is read");
   Require(WriteHealthState(Node(), **again).has_value(), "and can be written again");
-  const auto third = ReadHealthState(Node());
+  const auto third = health::ReadHealthState(Node());
   Require(third && *third && **third == **again, "writing it again changes nothing");
 }
 
@@ -94,13 +94,13 @@ void Record(const std::string& text) {
 
 void Entry(const std::string& text) {
   Put(paths::Attachments(Node()) + "/c/n@i.json", text);
-  const auto bound = ReadBoundSlots(Node());
+  const auto bound = resources::ReadBoundSlots(Node());
   Require(bound.has_value(), "a damaged entry hides no other slot");
   for (const auto& [slot, device] : *bound) Require(slot == kSlot, "only what has a link is bound");
   (void)Journal(Node()).Scan();
 }
 
-void CheckSettings(const PfSettings& pf) {
+void CheckSettings(const provision::PfSettings& pf) {
   Require(!pf.vfs || (*pf.vfs >= 0 && *pf.vfs <= 65535), "a number of VFs is one");
   Require(!pf.vfs || !pf.all_vfs, "there is one number");
   Require(!pf.mtu || (*pf.mtu >= 68 && *pf.mtu <= 65535), "an MTU is one");
@@ -110,7 +110,7 @@ void CheckSettings(const PfSettings& pf) {
 void Provisioning(const std::string& text) {
   const auto fabric = ParseFabric(text, "fabric.json");
   if (!fabric) return CheckRefusal(fabric.error());
-  const auto settings = ReadProvisionSettings(*fabric, "fabric.json");
+  const auto settings = provision::ReadProvisionSettings(*fabric, "fabric.json");
   if (!settings) return CheckRefusal(settings.error());
   if (!*settings) return;
   CheckSettings((*settings)->all);

@@ -18,14 +18,14 @@ const Root& Node() {
   return root;
 }
 
-ResourcePool MakePool(bool late) {
-  ResourcePool pool;
+resources::ResourcePool MakePool(bool late) {
+  resources::ResourcePool pool;
   pool.spec.resource = late ? "a.io/late" : "a.io/early";
   pool.spec.late = late;
   pool.spec.handoff = HandoffPolicy::kRequired;
   pool.spec.delivery = Delivery::kCdi;
   for (int i = 0; i < 6; ++i) {
-    PoolMember member;
+    resources::PoolMember member;
     member.function.id = (late ? "slot-" : "vf-") + std::to_string(i);
     member.function.is_vf = true;
     member.function.vf_index = i / 2;
@@ -37,7 +37,7 @@ ResourcePool MakePool(bool late) {
 
 void CheckRefusal(const Error& error) {
   Require(!error.message.empty(), "a refusal says why");
-  Require(Describe(error).size() <= kLongestMessage, "a refusal fits into a header");
+  Require(Describe(error).size() <= kubelet::kLongestMessage, "a refusal fits into a header");
 }
 
 template <typename Message>
@@ -45,17 +45,17 @@ bool Parse(std::string_view bytes, Message* message) {
   return message->ParseFromArray(bytes.data(), static_cast<int>(bytes.size()));
 }
 
-void Allocate(const ResourcePool& pool, std::string_view bytes) {
+void Allocate(const resources::ResourcePool& pool, std::string_view bytes) {
   v1beta1::AllocateRequest request;
   if (!Parse(bytes, &request)) return;
-  Allocator allocator{Node()};
+  resources::Allocator allocator{Node()};
   v1beta1::AllocateResponse response;
   int reports = 0;
-  const auto report = [&](const ContainerCall& call) {
+  const auto report = [&](const kubelet::ContainerCall& call) {
     ++reports;
     Require(call.device_ids.size() <= 65, "a report is short");
   };
-  const auto done = AnswerAllocate(pool, &allocator, request, report, &response);
+  const auto done = kubelet::AnswerAllocate(pool, &allocator, request, report, &response);
   Require(reports > 0, "every call is reported");
   if (!done) return CheckRefusal(done.error());
   Require(response.container_responses_size() == request.container_requests_size(),
@@ -69,13 +69,13 @@ void Allocate(const ResourcePool& pool, std::string_view bytes) {
   }
 }
 
-void Prefer(const ResourcePool& pool, std::string_view bytes) {
+void Prefer(const resources::ResourcePool& pool, std::string_view bytes) {
   v1beta1::PreferredAllocationRequest request;
   if (!Parse(bytes, &request)) return;
   v1beta1::PreferredAllocationResponse response;
-  PreferHints hints;
+  resources::PreferHints hints;
   hints.away = {"vf-0", "slot-3"};
-  const auto done = AnswerPreferred(pool, hints, request, &response);
+  const auto done = kubelet::AnswerPreferred(pool, hints, request, &response);
   if (!done) return CheckRefusal(done.error());
   Require(response.container_responses_size() == request.container_requests_size(),
           "each container has an answer");
@@ -93,20 +93,20 @@ void Prefer(const ResourcePool& pool, std::string_view bytes) {
   }
 }
 
-void PreStart(const ResourcePool& pool, std::string_view bytes) {
+void PreStart(const resources::ResourcePool& pool, std::string_view bytes) {
   v1beta1::PreStartContainerRequest request;
   if (!Parse(bytes, &request)) return;
-  const auto report = [](const ContainerCall&) {};
-  const auto done = AnswerPreStart(Node(), pool, request, report, std::chrono::milliseconds(0));
+  const auto report = [](const kubelet::ContainerCall&) {};
+  const auto done = kubelet::AnswerPreStart(Node(), pool, request, report, std::chrono::milliseconds(0));
   Require(!done, "nothing is attached here");
   CheckRefusal(done.error());
 }
 
 void Read(std::string_view bytes) {
-  static const ResourcePool pools[] = {MakePool(false), MakePool(true)};
+  static const resources::ResourcePool pools[] = {MakePool(false), MakePool(true)};
   if (bytes.empty()) return;
   const auto first = static_cast<unsigned char>(bytes.front());
-  const ResourcePool& pool = pools[first % 2];
+  const resources::ResourcePool& pool = pools[first % 2];
   bytes.remove_prefix(1);
   switch (first / 2 % 3) {
     case 0:

@@ -9,14 +9,14 @@
 namespace railhead::fuzz {
 namespace {
 
-bool Same(const HttpParsed& one, const HttpParsed& other) {
+bool Same(const http::HttpParsed& one, const http::HttpParsed& other) {
   if (one.refuse != other.refuse || one.request.has_value() != other.request.has_value()) return false;
   return !one.request ||
          (one.request->method == other.request->method && one.request->path == other.request->path &&
           one.request->accept == other.request->accept);
 }
 
-void CheckRequest(const HttpRequest& request) {
+void CheckRequest(const http::HttpRequest& request) {
   Require(!request.method.empty(), "a request has a method");
   for (const char c : request.method) Require(c > ' ' && c < '\x7f', "a method is a token");
   Require(request.path.starts_with('/'), "a path begins at the root");
@@ -26,7 +26,7 @@ void CheckRequest(const HttpRequest& request) {
 }
 
 void CheckAnswer(int status, const std::string& body) {
-  HttpResponse response;
+  http::HttpResponse response;
   response.status = status;
   response.body = body;
   for (const bool with_body : {true, false}) {
@@ -41,9 +41,9 @@ void CheckAnswer(int status, const std::string& body) {
 }
 
 void Read(const std::string& bytes) {
-  const HttpParsed parsed = ParseHttpRequest(bytes);
+  const http::HttpParsed parsed = http::ParseHttpRequest(bytes);
   Require(!(parsed.request && parsed.refuse), "a request is not refused");
-  if (parsed.NeedsMore()) return Require(bytes.size() < kMostRequestBytes, "nobody sends for ever");
+  if (parsed.NeedsMore()) return Require(bytes.size() < http::kMostRequestBytes, "nobody sends for ever");
   if (parsed.request) CheckRequest(*parsed.request);
   static const std::set<int> kRefusals = {400, 431, 505};
   if (parsed.refuse) Require(kRefusals.contains(*parsed.refuse), "a refusal is the client's fault");
@@ -51,11 +51,11 @@ void Read(const std::string& bytes) {
 
   const std::size_t end = bytes.find("\r\n\r\n");
   if (end == std::string::npos) return;
-  Require(Same(parsed, ParseHttpRequest(bytes + "more")), "what follows the head changes nothing");
-  if (end + 4 > kMostRequestBytes) return;
-  Require(Same(parsed, ParseHttpRequest(bytes.substr(0, end + 4))), "the head is enough");
+  Require(Same(parsed, http::ParseHttpRequest(bytes + "more")), "what follows the head changes nothing");
+  if (end + 4 > http::kMostRequestBytes) return;
+  Require(Same(parsed, http::ParseHttpRequest(bytes.substr(0, end + 4))), "the head is enough");
   for (std::size_t size = 0; size < end + 4; ++size) {
-    Require(ParseHttpRequest(std::string_view(bytes).substr(0, size)).NeedsMore(),
+    Require(http::ParseHttpRequest(std::string_view(bytes).substr(0, size)).NeedsMore(),
             "half a head says nothing");
   }
 }

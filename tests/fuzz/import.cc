@@ -4,7 +4,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using railhead::fuzz::Require;
-  const auto all = railhead::ReadWhereabouts(railhead::fuzz::TextOf(data, size), "state", "net");
+  const auto all = railhead::ipam::ReadWhereabouts(railhead::fuzz::TextOf(data, size), "state", "net");
   if (!all) return 0;
   for (const auto& one : *all) {
     Require(one.subnet.Contains(one.address), "an address is one of its subnet");

@@ -6,12 +6,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using railhead::fuzz::Require;
   const railhead::Root nowhere("/nonexistent");
-  const auto plan = railhead::ResolveIpam(railhead::fuzz::TextOf(data, size), {}, nowhere);
+  const auto plan = railhead::ipam::ResolveIpam(railhead::fuzz::TextOf(data, size), {}, nowhere);
   if (!plan) return 0;
   for (const auto& address : plan->addresses) {
     Require(!address.choices.empty(), "an address comes from a pool");
     for (const auto& choice : address.choices) {
-      const railhead::RangeSet& ranges = choice.pool.ranges;
+      const railhead::ipam::RangeSet& ranges = choice.pool.ranges;
       for (const std::uint64_t index : {std::uint64_t{0}, ranges.Size() / 2, ranges.Size() - 1}) {
         const auto at = ranges.At(index);
         if (ranges.Size() == 0) continue;

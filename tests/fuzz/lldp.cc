@@ -28,12 +28,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   Require(neighbour->ttl.count() >= 0 && neighbour->ttl.count() <= 65535, "a time to live is two bytes");
   Require(!neighbour->port_vlan || (*neighbour->port_vlan >= 1 && *neighbour->port_vlan <= 4094),
           "a VLAN is one");
-  railhead::LeafReport report;
+  railhead::lldp::LeafReport report;
   report.node = "n";
   report.rails.resize(1);
   report.rails[0].rail = "rail0";
-  report.rails[0].neighbour = railhead::HeardNeighbour{*neighbour, {}};
-  const auto read = railhead::ParseLeafReport(railhead::LeafReportAsJson(report).dump(), "report");
+  report.rails[0].neighbour = railhead::lldp::HeardNeighbour{*neighbour, {}};
+  const auto read =
+      railhead::lldp::ParseLeafReport(railhead::lldp::LeafReportAsJson(report).dump(), "report");
   Require(read.has_value() && read->rails == report.rails, "what was heard is read as it was written");
   return 0;
 }

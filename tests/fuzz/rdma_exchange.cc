@@ -8,7 +8,7 @@
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/fuzz/fuzz.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 using fuzz::Require;
@@ -80,11 +80,11 @@ std::size_t Hear(const std::string& stream) {
 }
 
 }  // namespace
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string stream = railhead::fuzz::TextOf(data, size);
-  railhead::fuzz::Require(railhead::rdmatest::Hear(stream) == railhead::rdmatest::CheckFrames(stream),
+  railhead::fuzz::Require(railhead::rdma_test::Hear(stream) == railhead::rdma_test::CheckFrames(stream),
                           "a connection says what its bytes say");
   return 0;
 }

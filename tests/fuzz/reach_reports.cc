@@ -11,32 +11,32 @@ namespace {
 
 using fuzz::Require;
 
-void CheckFaults(const ReachMatrix& matrix) {
-  for (const RailMatrix& rail : matrix.rails) {
+void CheckFaults(const reach_view::ReachMatrix& matrix) {
+  for (const reach_view::RailMatrix& rail : matrix.rails) {
     Require(rail.rows.size() == matrix.nodes.size(), "a row for each node");
     for (const std::string& row : rail.rows) Require(row.size() == matrix.nodes.size(), "and square");
     std::size_t shown = 0;
     for (const auto& alike : AlikeNodes(rail)) shown += alike.size();
     Require(shown == matrix.nodes.size(), "each node is in one group");
   }
-  for (const ReachFault& fault : ExplainFaults(matrix)) {
+  for (const reach_view::ReachFault& fault : ExplainFaults(matrix)) {
     Require(!fault.rails.empty() && !fault.nodes.empty(), "a fault is somewhere");
-    Require(fault.kind != ReachFault::Kind::kBetween || !fault.others.empty(), "and between two");
+    Require(fault.kind != reach_view::ReachFault::Kind::kBetween || !fault.others.empty(), "and between two");
     Require(!TextOf(fault).empty(), "and can be told");
   }
 }
 
-void CheckRoundTrip(const ReachReport& report) {
+void CheckRoundTrip(const reachability::ReachReport& report) {
   const std::string text = ReachReportAsJson(report).dump();
-  const auto again = ParseReachReport(text, "again");
+  const auto again = reachability::ParseReachReport(text, "again");
   Require(again.has_value(), "what was read is read again");
   Require(ReachReportAsJson(*again).dump() == text, "and says the same");
 }
 
 void ReadAll(const std::string& text) {
   std::istringstream in(text);
-  ReachReportStream stream(in, "input");
-  ReachMatrixBuilder matrix;
+  reach_view::ReachReportStream stream(in, "input");
+  reach_view::ReachMatrixBuilder matrix;
   while (true) {
     const auto report = stream.Next();
     if (!report) {

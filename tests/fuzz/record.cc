@@ -11,24 +11,24 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string text = railhead::fuzz::TextOf(data + 1, size - 1);
   const std::string key = text.substr(0, std::min<std::size_t>(data[0], text.size()));
   const std::string value = text.substr(key.size());
-  if (const auto header = railhead::DecodeHeader(value)) {
-    Require(railhead::Encode(*header) == value, "a header is encoded as it was");
+  if (const auto header = railhead::ipam::DecodeHeader(value)) {
+    Require(railhead::ipam::Encode(*header) == value, "a header is encoded as it was");
   }
-  if (const auto address = railhead::DecodeAddress(value)) {
-    Require(railhead::Encode(*address) == value, "an address is encoded as it was");
+  if (const auto address = railhead::ipam::DecodeAddress(value)) {
+    Require(railhead::ipam::Encode(*address) == value, "an address is encoded as it was");
   }
-  if (const auto record = railhead::DecodeRecord(key, value)) {
-    const auto again = railhead::DecodeRecord(railhead::AddressKey(record->pool, record->address),
-                                              railhead::Encode(*record));
+  if (const auto record = railhead::ipam::DecodeRecord(key, value)) {
+    const auto again = railhead::ipam::DecodeRecord(railhead::ipam::AddressKey(record->pool, record->address),
+                                                    railhead::ipam::Encode(*record));
     Require(again && *again == *record, "a record is decoded as it was encoded");
   }
-  const std::string prefix = railhead::RestPrefix("10.100.0.0/24");
-  if (key.compare(0, prefix.size(), prefix) == 0) (void)railhead::DecodeRestKey("10.100.0.0/24", key);
-  if (const auto event = railhead::DecodeEvent(key, value)) {
-    Require(railhead::Encode(*event) == value, "an event is encoded as it was");
+  const std::string prefix = railhead::ipam::RestPrefix("10.100.0.0/24");
+  if (key.compare(0, prefix.size(), prefix) == 0) (void)railhead::ipam::DecodeRestKey("10.100.0.0/24", key);
+  if (const auto event = railhead::ipam::DecodeEvent(key, value)) {
+    Require(railhead::ipam::Encode(*event) == value, "an event is encoded as it was");
   }
-  if (const auto counters = railhead::DecodeCounters(value)) {
-    Require(railhead::Encode(*counters) == value, "counters are encoded as they were");
+  if (const auto counters = railhead::ipam::DecodeCounters(value)) {
+    Require(railhead::ipam::Encode(*counters) == value, "counters are encoded as they were");
   }
   return 0;
 }

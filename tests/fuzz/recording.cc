@@ -11,28 +11,28 @@ namespace {
 
 constexpr std::size_t kFewRounds = 2000;
 
-void CheckOrder(const Recording& recording) {
+void CheckOrder(const health::Recording& recording) {
   std::chrono::milliseconds last{0};
-  for (const RecordedSegment& segment : recording.segments) {
+  for (const health::RecordedSegment& segment : recording.segments) {
     Require(segment.at >= last, "a segment begins after the one before");
     last = segment.at;
-    for (const RecordedRound& round : segment.rounds) {
+    for (const health::RecordedRound& round : segment.rounds) {
       Require(round.at >= last, "time never goes back");
       last = round.at;
-      for (const RecordedDevice& device : round.devices)
+      for (const health::RecordedDevice& device : round.devices)
         Require(device.subject.is_vf == (device.subject.pf_id != device.subject.id), "a VF has a PF");
     }
   }
 }
 
 // What a device is can be told by one line.
-void CheckDelta(const RecordedDevice& device) {
+void CheckDelta(const health::RecordedDevice& device) {
   const std::string& id = device.subject.id;
-  auto delta = DeviceDelta(NewRecordedDevice(id), device);
+  auto delta = DeviceDelta(health::NewRecordedDevice(id), device);
   const auto line = JsonDocument::Parse(delta.dump(), "delta");
   Require(line.has_value(), "a line is JSON");
   JsonReader reader = line->Root();
-  RecordedDevice again = NewRecordedDevice(id);
+  health::RecordedDevice again = health::NewRecordedDevice(id);
   ApplyDelta(&reader, &again);
   reader.Close();
   Require(reader.status().has_value(), "what we write is read");
@@ -40,21 +40,22 @@ void CheckDelta(const RecordedDevice& device) {
 }
 
 void ReadRecording(const std::string& text) {
-  const auto recording = ParseRecording(text, "input");
+  const auto recording = health::ParseRecording(text, "input");
   if (!recording) return Require(!recording.error().message.empty(), "a refusal says why");
   CheckOrder(*recording);
   std::size_t rounds = 0;
-  for (const RecordedSegment& segment : recording->segments) {
+  for (const health::RecordedSegment& segment : recording->segments) {
     rounds += segment.rounds.size();
-    for (const RecordedRound& round : segment.rounds) {
-      for (const RecordedDevice& device : round.devices) CheckDelta(device);
+    for (const health::RecordedRound& round : segment.rounds) {
+      for (const health::RecordedDevice& device : round.devices) CheckDelta(device);
     }
-    Require(ParseRecording(HeaderLine(segment.header), "header").has_value(), "a header is read again");
+    Require(health::ParseRecording(HeaderLine(segment.header), "header").has_value(),
+            "a header is read again");
   }
   if (rounds > kFewRounds) return;
-  const Replayed first = Replay(*recording, std::nullopt);
+  const health::Replayed first = Replay(*recording, std::nullopt);
   Require(first.end == Replay(*recording, std::nullopt).end, "a replay says the same each time");
-  (void)Missing(*recording, DefaultHealthRules());
+  (void)Missing(*recording, health::DefaultHealthRules());
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ void Read(const std::string& text) {
     Require(IsSafeName(request->ifname) && request->ifname.size() < 16,
             "an accepted CNI_IFNAME is one of an interface");
   }
-  const auto read = ReadPluginConfig(*request);
+  const auto read = attachment::ReadPluginConfig(*request);
   if (!read) return;
   Require(!read->vlan || (*read->vlan >= 0 && *read->vlan <= 4094), "an accepted VLAN is one");
   Require(!read->vlan_qos || (*read->vlan_qos >= 0 && *read->vlan_qos <= 7), "an accepted QoS is one");

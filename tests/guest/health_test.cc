@@ -15,17 +15,17 @@ namespace railhead::testing {
 namespace {
 
 // No hysteresis: the tests of the monitor show that; here each look counts.
-HealthRules AtOnce() {
-  HealthRules rules = DefaultHealthRules();
-  for (RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
+health::HealthRules AtOnce() {
+  health::HealthRules rules = health::DefaultHealthRules();
+  for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
   return rules;
 }
 
 class HealthGuestTest : public GuestTest {
  protected:
   HealthGuestTest() {
-    EXPECT_TRUE(RemoveFile(HealthStatePath(Root())));
-    watch_ = std::make_unique<HealthWatch>(Root(), AtOnce(), MakeKernelDriverSource());
+    EXPECT_TRUE(RemoveFile(health::HealthStatePath(Root())));
+    watch_ = std::make_unique<health::HealthWatch>(Root(), AtOnce(), health::MakeKernelDriverSource());
     for (const PciDevice& pf : Must(ListRailPfs(Root()))) {
       functions_.push_back(Function(pf.address, pf.address, -1, pf.sriov_numvfs));
       for (const PciDevice& vf : Must(ReadVfs(Root(), pf.address))) {
@@ -34,8 +34,9 @@ class HealthGuestTest : public GuestTest {
     }
     pf_id_ = Must(PciAddressOfNetdev(Root(), "pf0")).value().ToString();
   }
-  static NicFunction Function(const PciAddress& address, const PciAddress& pf, int vf_index, int vfs) {
-    NicFunction function;
+  static inventory::NicFunction Function(const PciAddress& address, const PciAddress& pf, int vf_index,
+                                         int vfs) {
+    inventory::NicFunction function;
     function.address = address;
     function.id = address.ToString();
     function.is_vf = vf_index >= 0;
@@ -49,8 +50,9 @@ class HealthGuestTest : public GuestTest {
   bool Becomes(const std::string& id, bool healthy) {
     return Eventually([&] {
       watch_->Hurry();
-      const HealthTick tick = watch_->Tick(
-          functions_, [this](const std::string& other) { return in_use_ == other; }, HealthTime::Now());
+      const health::HealthTick tick = watch_->Tick(
+          functions_, [this](const std::string& other) { return in_use_ == other; },
+          health::HealthTime::Now());
       for (const Error& problem : tick.problems) ADD_FAILURE() << Describe(problem);
       return watch_->IsHealthy(id) == healthy;
     });
@@ -59,10 +61,10 @@ class HealthGuestTest : public GuestTest {
     const auto reasons = watch_->Reasons(id);
     return reasons.empty() ? "" : std::string(NameOf(reasons[0].rule)) + ": " + reasons[0].text;
   }
-  bool HasReason(HealthRule rule) {
+  bool HasReason(health::HealthRule rule) {
     const auto reasons = watch_->Reasons(kBdf);
     return std::any_of(reasons.begin(), reasons.end(),
-                       [rule](const HealthReason& reason) { return reason.rule == rule; });
+                       [rule](const health::HealthReason& reason) { return reason.rule == rule; });
   }
   // A VF without an address of the administrator's gets a random one with every bind.
   void TakeNewMac() { vf_ = VfLink(); }
@@ -72,20 +74,20 @@ class HealthGuestTest : public GuestTest {
     Must(route_->ChangeLink(index, change));
   }
 
-  std::unique_ptr<HealthWatch> watch_;
-  std::vector<NicFunction> functions_;
+  std::unique_ptr<health::HealthWatch> watch_;
+  std::vector<inventory::NicFunction> functions_;
   std::string pf_id_;
   std::string in_use_;
 };
 
 TEST_F(HealthGuestTest, VfsThatWaitForTheirPodAreWell) {
   ASSERT_GE(functions_.size(), 6U);
-  for (const NicFunction& function : functions_)
+  for (const inventory::NicFunction& function : functions_)
     EXPECT_TRUE(Becomes(function.id, true)) << ReasonOf(function.id);
-  HealthProbe probe(Root(), nullptr);
-  HealthSubject vf{kBdf, true, pf_id_, "pf0", 0, false};
+  health::HealthProbe probe(Root(), nullptr);
+  health::HealthSubject vf{kBdf, true, pf_id_, "pf0", 0, false};
   std::vector<Error> problems;
-  const Observation seen = Must(probe.Read(vf, AtOnce(), false, &problems, &problems));
+  const health::Observation seen = Must(probe.Read(vf, AtOnce(), false, &problems, &problems));
   ASSERT_TRUE(seen.link);
   EXPECT_FALSE(seen.link->admin_up) << "the kernel refuses to tell the carrier of what is down";
   EXPECT_EQ(seen.link->netdev, vf_.name);
@@ -122,8 +124,8 @@ TEST_F(HealthGuestTest, VfsRemovedAndMadeAgain) {
   const std::string attribute = "/sys/bus/pci/devices/" + pf_id_ + "/sriov_numvfs";
   Must(WriteAttribute(attribute, "0"));
   EXPECT_TRUE(Becomes(kBdf, false));
-  EXPECT_TRUE(HasReason(HealthRule::kGone));
-  EXPECT_TRUE(HasReason(HealthRule::kVfCount));
+  EXPECT_TRUE(HasReason(health::HealthRule::kGone));
+  EXPECT_TRUE(HasReason(health::HealthRule::kVfCount));
   // igb closes and opens the PF for it.
   EXPECT_TRUE(Becomes(pf_id_, true)) << ReasonOf(pf_id_);
   EXPECT_FALSE(watch_->IsHealthy(kBdf));
@@ -138,7 +140,7 @@ TEST_F(HealthGuestTest, TheNextProcessKnows) {
   SetUp(pf_.index, false);
   ASSERT_TRUE(Becomes(kBdf, false));
   const std::string reason = ReasonOf(kBdf);
-  watch_ = std::make_unique<HealthWatch>(Root(), AtOnce(), MakeKernelDriverSource());
+  watch_ = std::make_unique<health::HealthWatch>(Root(), AtOnce(), health::MakeKernelDriverSource());
   EXPECT_FALSE(watch_->IsHealthy(kBdf));
   EXPECT_EQ(ReasonOf(kBdf), reason);
   SetUp(pf_.index, true);
@@ -149,7 +151,7 @@ TEST_F(HealthGuestTest, DriversAreAsked) {
   auto devlink = Must(DevlinkHealth::Open());
   Must(devlink.Refresh());
   EXPECT_FALSE(Must(devlink.HasFailed(pf_id_, "fw_fatal")));
-  const auto source = MakeKernelDriverSource();
+  const auto source = health::MakeKernelDriverSource();
   EXPECT_TRUE(Must(source->FailedReporters(pf_id_, {"fw_fatal"})).empty()) << "igb has no devlink";
   const auto values = Must(source->Statistics("pf0", {"rx_packets", "rx_crc_errors", "no_such_thing"}));
   EXPECT_EQ(values.size(), 2U);

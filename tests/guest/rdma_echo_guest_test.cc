@@ -17,22 +17,22 @@ class RdmaEchoTest : public ::testing::Test {
  protected:
   RdmaEchoTest() { here_->SetPeers({there_->own().address}); }
 
-  std::unique_ptr<RdmaEcho> Start(Datagrams datagrams) {
-    return Must(RdmaEcho::Start(std::move(datagrams), [this] { ++lost_; }));
+  std::unique_ptr<reachability::RdmaEcho> Start(Datagrams datagrams) {
+    return Must(reachability::RdmaEcho::Start(std::move(datagrams), [this] { ++lost_; }));
   }
   // One round from here.
-  RdmaEcho::Count Ask(seconds limit) {
+  reachability::RdmaEcho::Count Ask(seconds limit) {
     here_->Ask(++session_, there_->own());
-    here_->Await(RdmaEcho::Clock::now() + limit);
+    here_->Await(reachability::RdmaEcho::Clock::now() + limit);
     return here_->Take()[session_];
   }
-  bool IsAnswered() { return Ask(seconds(1)).answered == RdmaEcho::kQuestions; }
+  bool IsAnswered() { return Ask(seconds(1)).answered == reachability::RdmaEcho::kQuestions; }
 
   std::atomic<int> lost_ = 0;
   std::uint64_t session_ = 0;
   SoftRocePair pair_;
-  std::unique_ptr<RdmaEcho> here_ = Start(pair_.OpenHere());
-  std::unique_ptr<RdmaEcho> there_ = Start(pair_.OpenThere());
+  std::unique_ptr<reachability::RdmaEcho> here_ = Start(pair_.OpenHere());
+  std::unique_ptr<reachability::RdmaEcho> there_ = Start(pair_.OpenThere());
 };
 
 TEST_F(RdmaEchoTest, AnswersStationsAlone) {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""type_names.py: no two headers define types of the same name in the same namespace.
+"""type_names.py: each folder's code is in the folder's namespace, and no two headers define types of the same name in one.
 
-A program that links both has one of each of their inline functions (a vector's, say) for two layouts, and no tool says so:
+Two in one: a program that links both has one of each of their inline functions (a vector's, say) for two layouts, and no tool says so:
 it reads and writes beyond what is there.
-exit status: 0 none do; 1 some do, or the planted pair is not found.
+exit status: 0 all is so; 1 something is not, or what is planted is not found.
 """
 import collections
 import pathlib
@@ -14,6 +14,25 @@ ROOMS = ('cni', 'ipam', 'netns', 'deviceplugin', 'bench')
 NAMESPACE = re.compile(r'^namespace ([\w:]+) \{')
 END = re.compile(r'^\}  // namespace ([\w:]+)')
 TYPE = re.compile(r'^(?:struct|class|enum class|union) (\w+)(?: final)?(?: :.*| ?\{.*|)$')
+
+# What all others speak in: namespace railhead itself.
+VOCABULARY = ('netns', 'cni/fabric', 'cni/protocol', 'cni/state', 'deviceplugin/support/keys', 'deviceplugin/support/kubernetes',
+              'deviceplugin/support/log', 'deviceplugin/support/metrics', 'deviceplugin/support/worker')
+
+
+def namespace_of(path):
+    folder = path.parent.as_posix()
+    if folder.startswith(VOCABULARY):
+        return 'railhead'
+    return 'railhead::' + {'ipam': 'ipam', 'cni/plugin': 'attachment'}.get(folder if folder == 'cni/plugin' else path.parts[0], path.parent.name)
+
+
+def astray(files):
+    for path, text in files:
+        for name in re.findall(r'^namespace (railhead[\w:]*) \{$', text, re.M):
+            mine = namespace_of(path)
+            if name != mine and not name.startswith(mine + '::') and not re.search(rf'^namespace {name} \{{\n(?:class|struct) \w+;\n\}}', text, re.M):
+                yield path, name, mine
 
 
 def types_of(text):
@@ -42,12 +61,17 @@ def main():
     found = twice(headers)
     for name, paths in sorted(found.items()):
         print(f'type_names.py: {name} is defined in {" and in ".join(paths)}: give one of them another name', file=sys.stderr)
+    files = [(path.relative_to(root), path.read_text()) for room in ROOMS for path in sorted((root / room).rglob('*')) if path.suffix in ('.h', '.cc')]
+    lost = list(astray(files))
+    for path, name, mine in lost:
+        print(f'type_names.py: {path} is in namespace {name}, and its folder is {mine}', file=sys.stderr)
     planted = 'namespace railhead {\n\nstruct Planted {\n};\n\n}  // namespace railhead\n'
-    if list(twice([('a.h', planted), ('b.h', planted)])) != ['railhead::Planted'] or count < 300:
-        print(f'type_names.py: {count} types were found, and a planted pair was not', file=sys.stderr)
+    strayed = [path for path, _, _ in astray([(pathlib.Path('ipam/store/a.h'), planted), (pathlib.Path('netns/base/a.h'), planted)])]
+    if list(twice([('a.h', planted), ('b.h', planted)])) != ['railhead::Planted'] or strayed != [pathlib.Path('ipam/store/a.h')] or count < 300:
+        print(f'type_names.py: {count} types were found, and a planted pair or file was not', file=sys.stderr)
         return 1
-    print(f'{count} types of headers have names of their own')
-    return 1 if found else 0
+    print(f'{count} types of headers have names of their own, and {len(files)} files are in the namespaces of their folders')
+    return 1 if found or lost else 0
 
 
 sys.exit(main())

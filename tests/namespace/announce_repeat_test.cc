@@ -272,7 +272,7 @@ TEST(RepeatProcessTest, DelEndsTheChild) {
     ASSERT_EQ(world.Run("DEL"), 0) << world.output();
     EXPECT_EQ(AwaitEnd(children[0]), 0);
     // Before it would have looked for itself.
-    noticed = Clock::now() - begun < kRepeatInterval;
+    noticed = Clock::now() - begun < attachment::kRepeatInterval;
     EXPECT_LT(world.Announcements(0).size(), 3U);
   }
   EXPECT_TRUE(noticed);
@@ -310,11 +310,12 @@ TEST(RepeatProcessTest, ADelAtWorkIsNotWaitedFor) {
 TEST(RepeatProcessTest, TheDaemonRepeatsWhereThereIsOne) {
   World world;
   LinuxKernel kernel(world.root());
-  Announcer announcer(world.root(), kernel, [](const AttachmentKey& key, const Result<Repeated>& repeated) {
-    EXPECT_TRUE(repeated) << key.ToString() << ": " << Describe(repeated.error());
-  });
+  reconcile::Announcer announcer(
+      world.root(), kernel, [](const AttachmentKey& key, const Result<attachment::Repeated>& repeated) {
+        EXPECT_TRUE(repeated) << key.ToString() << ": " << Describe(repeated.error());
+      });
   ASSERT_TRUE(Eventually([&] {
-    const auto lock = FileLock::Acquire(paths::Lock(world.root(), kRepeatTaker), milliseconds(0));
+    const auto lock = FileLock::Acquire(paths::Lock(world.root(), attachment::kRepeatTaker), milliseconds(0));
     return !lock;
   }));
   ASSERT_EQ(world.Run("ADD"), 0) << world.output();
@@ -330,14 +331,16 @@ TEST(RepeatProcessTest, TheDaemonRepeatsWhereThereIsOne) {
 TEST(RepeatProcessTest, ADaemonThatStartsTakesWhatIsThere) {
   World world;
   {
-    const auto taker = FileLock::Acquire(paths::Lock(world.root(), kRepeatTaker), milliseconds(0));
+    const auto taker =
+        FileLock::Acquire(paths::Lock(world.root(), attachment::kRepeatTaker), milliseconds(0));
     ASSERT_TRUE(taker);
     ASSERT_EQ(world.Run("ADD"), 0) << world.output();
     ASSERT_TRUE(Children().empty());
     ASSERT_EQ(FilesBelow(paths::Announcements(world.root())).size(), 1U);
   }
   LinuxKernel kernel(world.root());
-  const Announcer announcer(world.root(), kernel, [](const AttachmentKey&, const Result<Repeated>&) {});
+  const reconcile::Announcer announcer(world.root(), kernel,
+                                       [](const AttachmentKey&, const Result<attachment::Repeated>&) {});
   EXPECT_EQ(world.Announcements(3).size(), 3U);
   EXPECT_TRUE(FilesBelow(paths::Announcements(world.root())).empty());
 }
@@ -346,13 +349,13 @@ TEST(RepeatProcessTest, ADaemonThatStartsTakesWhatIsThere) {
 TEST(RepeatProcessTest, TheDaemonStopsAtOnce) {
   World world;
   LinuxKernel kernel(world.root());
-  std::optional<Announcer> announcer;
-  announcer.emplace(world.root(), kernel, [](const AttachmentKey&, const Result<Repeated>&) {});
-  ASSERT_TRUE(WriteRepeatRequest(world.root(), {"rails", "c1", "net1"}));
+  std::optional<reconcile::Announcer> announcer;
+  announcer.emplace(world.root(), kernel, [](const AttachmentKey&, const Result<attachment::Repeated>&) {});
+  ASSERT_TRUE(attachment::WriteRepeatRequest(world.root(), {"rails", "c1", "net1"}));
   ASSERT_TRUE(Eventually([&] { return FilesBelow(paths::Announcements(world.root())).empty(); }));
   announcer->Stop();
   announcer.reset();  // joins
-  EXPECT_TRUE(FileLock::Acquire(paths::Lock(world.root(), kRepeatTaker), milliseconds(0)));
+  EXPECT_TRUE(FileLock::Acquire(paths::Lock(world.root(), attachment::kRepeatTaker), milliseconds(0)));
 }
 
 }  // namespace

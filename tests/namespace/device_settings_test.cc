@@ -63,7 +63,7 @@ TEST_F(DeviceKernelTest, EveryWriteCanBeUndone) {
     (void)Write(name, OtherValue(field, value));
     if (Read() == before) continue;
     changed.push_back(name);
-    const auto left = RestoreSettings(*devices_, link_, before);
+    const auto left = attachment::RestoreSettings(*devices_, link_, before);
     ASSERT_TRUE(left) << Describe(left.error());
     EXPECT_TRUE(left->fields.empty()) << Describe(*left);
     ASSERT_EQ(Read().values, before.values) << name;
@@ -79,7 +79,7 @@ TEST_F(DeviceKernelTest, AllAtOnce) {
   for (const auto& [name, value] : before.values)
     (void)Write(name, OtherValue(*FindDeviceField(name), value));
   ASSERT_NE(Read().values, before.values);
-  const auto left = RestoreSettings(*devices_, link_, before);
+  const auto left = attachment::RestoreSettings(*devices_, link_, before);
   ASSERT_TRUE(left) << Describe(left.error());
   EXPECT_TRUE(left->fields.empty()) << Describe(*left);
   EXPECT_EQ(Read().values, before.values);
@@ -110,7 +110,7 @@ TEST_F(DeviceKernelTest, ADaemonCallsNoBpf) {
         LinuxKernel kernel(Root(), LinuxKernel::Bpf::kLeftAlone);
         const auto devices = kernel.OpenDevices(ns_);
         if (!devices) ::_exit(3);
-        const auto left = RestoreSettings(**devices, link_, before);
+        const auto left = attachment::RestoreSettings(**devices, link_, before);
         ::_exit(left && left->fields.empty() ? 0 : 4);
       }
       int status = 0;

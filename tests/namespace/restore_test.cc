@@ -35,8 +35,8 @@ class HomeTest : public ::testing::Test {
     entry_.links.push_back(attached);
   }
   Result<void> Home() {
-    return BringHome(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline(),
-                     [](const std::string&, const std::string&) { return Result<void>(); });
+    return attachment::BringHome(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline(),
+                                 [](const std::string&, const std::string&) { return Result<void>(); });
   }
   [[nodiscard]] bool InPod(const std::string& name) const {
     return Must(pod_route_->FindLink(name)).has_value();

@@ -21,7 +21,7 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::inventory {
 namespace {
 
 // Documentation/ABI/testing/sysfs-bus-pci; few functions have it.
@@ -387,4 +387,4 @@ Result<void> RememberPfs(const Root& root, const Inventory& inventory) {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::inventory

@@ -22,8 +22,10 @@
 #include "netns/sys/pci.h"
 
 namespace railhead {
-
 class RouteApi;
+}  // namespace railhead
+
+namespace railhead::inventory {
 
 // The network devices that the node itself uses, by addresses, routes or rules (netns/nl/vf_messages.h). ADD
 // refuses to move them, since the kernel drops these with the move.
@@ -147,4 +149,4 @@ class PfMemory {
 // Writes the file if it is to be another one. kIo.
 Result<void> RememberPfs(const Root& root, const Inventory& inventory);
 
-}  // namespace railhead
+}  // namespace railhead::inventory

@@ -12,7 +12,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::inventory {
 namespace {
 
 constexpr const char* kAuxiliaryDevices = "/sys/bus/auxiliary/devices";
@@ -161,4 +161,4 @@ const char* NameOf(VdpaType type) {
   return "";
 }
 
-}  // namespace railhead
+}  // namespace railhead::inventory

@@ -16,7 +16,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::inventory {
 
 // "sf" of "mlx5_core.sf.2"; "" for what is no name of an auxiliary device.
 std::string_view AuxTypeOf(std::string_view id);
@@ -46,4 +46,4 @@ Result<std::vector<VdpaDevice>> ListVdpaDevices(const Root& root);
 // The words of configuration and device-info files: "vhost", "virtio", "".
 const char* NameOf(VdpaType type);
 
-}  // namespace railhead
+}  // namespace railhead::inventory

@@ -11,7 +11,7 @@
 #include "netns/base/text.h"
 #include "netns/nl/devlink.h"
 
-namespace railhead {
+namespace railhead::resources {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -48,7 +48,7 @@ Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan
   return {};
 }
 
-OrderedJson Facts(const NicFunction& function) {
+OrderedJson Facts(const inventory::NicFunction& function) {
   OrderedJson json;
   json["id"] = function.id;
   json["pf"] = function.pf.ToString();
@@ -62,7 +62,7 @@ OrderedJson Facts(const NicFunction& function) {
 
 }  // namespace
 
-Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host,
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
                       const DdpLookup& ddp) {
   Plan plan;
   plan.inventory = RH_TRY(Discover(root, host));
@@ -89,18 +89,18 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNe
 
 std::vector<LeftOut> NotAdvertised(const Plan& plan) {
   std::vector<LeftOut> left_out;
-  const auto look = [&](const NicFunction& function) {
+  const auto look = [&](const inventory::NicFunction& function) {
     const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
                                   [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
     if (!used) left_out.push_back({&function, WhyInNoPool(plan.pools, *plan.inventory, function)});
   };
-  const auto is_wanted = [&](const NicFunction& function) {
+  const auto is_wanted = [&](const inventory::NicFunction& function) {
     return std::any_of(plan.pools.begin(), plan.pools.end(),
                        [&](const auto& pool) { return pool->spec.kind == function.kind; });
   };
-  for (const NicFunction& function : plan.inventory->functions) look(function);
+  for (const inventory::NicFunction& function : plan.inventory->functions) look(function);
   for (const auto* others : {&plan.inventory->accelerators, &plan.inventory->auxiliaries}) {
-    for (const NicFunction& function : *others) {
+    for (const inventory::NicFunction& function : *others) {
       if (is_wanted(function)) look(function);
     }
   }
@@ -140,7 +140,7 @@ std::string PlanAsJson(const Plan& plan) {
 namespace {
 
 // Place of a PF in the rail's list of alternatives; a PF by position has place 0.
-std::size_t PlaceOf(const Rail& rail, const NicFunction& pf) {
+std::size_t PlaceOf(const Rail& rail, const inventory::NicFunction& pf) {
   const auto named = std::find_if(rail.pfs.begin(), rail.pfs.end(), [&](const std::string& text) {
     return text == pf.pf_name || ToLower(text) == pf.id;
   });
@@ -163,13 +163,13 @@ Result<void> CheckDelivery(const Fabric& fabric, const Pool& pool, std::size_t i
 
 }  // namespace
 
-std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const Inventory& inventory) {
-  std::map<std::string, const NicFunction*> found;
-  for (const NicFunction& function : inventory.functions) {
+std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const inventory::Inventory& inventory) {
+  std::map<std::string, const inventory::NicFunction*> found;
+  for (const inventory::NicFunction& function : inventory.functions) {
     if (function.is_vf) continue;
     const Rail* rail = fabric.RailOfPf(function.pf_name, function.id, inventory.rail_pfs);
     if (rail == nullptr) continue;
-    const NicFunction*& best = found[rail->name];
+    const inventory::NicFunction*& best = found[rail->name];
     if (best == nullptr || PlaceOf(*rail, function) < PlaceOf(*rail, *best)) best = &function;
   }
   std::map<std::string, std::string> pfs;
@@ -177,7 +177,7 @@ std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const Invent
   return pfs;
 }
 
-Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory& inventory) {
+Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const inventory::Inventory& inventory) {
   const auto pfs = PfsOfRails(fabric, inventory);
   FabricResources resources;
   for (std::size_t n = 0; n < fabric.pools.size(); ++n) {
@@ -253,17 +253,17 @@ DdpAnswer DdpMemory::Ask(const std::string& pf) {
   return known.answer;
 }
 
-void DdpMemory::KeepOnly(const Inventory& inventory) {
+void DdpMemory::KeepOnly(const inventory::Inventory& inventory) {
   std::erase_if(known_, [&](const auto& known) { return inventory.Find(known.first) == nullptr; });
 }
 
-std::shared_ptr<const Inventory> WithDdpProfiles(std::shared_ptr<const Inventory> inventory,
-                                                 const std::vector<ResourceSpec>& specs,
-                                                 const DdpLookup& lookup, std::vector<Error>* problems) {
+std::shared_ptr<const inventory::Inventory> WithDdpProfiles(
+    std::shared_ptr<const inventory::Inventory> inventory, const std::vector<ResourceSpec>& specs,
+    const DdpLookup& lookup, std::vector<Error>* problems) {
   if (std::none_of(specs.begin(), specs.end(), SelectsByDdp)) return inventory;
-  auto with = std::make_shared<Inventory>(*inventory);
+  auto with = std::make_shared<inventory::Inventory>(*inventory);
   std::map<PciAddress, std::string> known;
-  for (NicFunction& function : with->functions) {
+  for (inventory::NicFunction& function : with->functions) {
     const auto [profile, is_new] = known.try_emplace(function.pf);
     if (is_new) {
       DdpAnswer answer = lookup(function.pf.ToString());
@@ -275,4 +275,4 @@ std::shared_ptr<const Inventory> WithDdpProfiles(std::shared_ptr<const Inventory
   return with;
 }
 
-}  // namespace railhead
+}  // namespace railhead::resources

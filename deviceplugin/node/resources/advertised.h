@@ -20,7 +20,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::resources {
 
 // DDP profiles: the packages that Intel's NICs run (dynamic device personalization).
 //
@@ -54,7 +54,7 @@ class DdpMemory {
 
   DdpAnswer Ask(const std::string& pf);
   // Other PFs are forgotten.
-  void KeepOnly(const Inventory& inventory);
+  void KeepOnly(const inventory::Inventory& inventory);
 
  private:
   struct Known {
@@ -70,9 +70,9 @@ class DdpMemory {
 
 // `inventory` with the profiles of its network functions, if any of `specs` selects by them:
 // asking drivers takes long. What goes wrong joins `problems`.
-std::shared_ptr<const Inventory> WithDdpProfiles(std::shared_ptr<const Inventory> inventory,
-                                                 const std::vector<ResourceSpec>& specs,
-                                                 const DdpLookup& lookup, std::vector<Error>* problems);
+std::shared_ptr<const inventory::Inventory> WithDdpProfiles(
+    std::shared_ptr<const inventory::Inventory> inventory, const std::vector<ResourceSpec>& specs,
+    const DdpLookup& lookup, std::vector<Error>* problems);
 
 inline constexpr const char* kSriovdpConfigPath = "/etc/pcidp/config.json";
 
@@ -87,7 +87,7 @@ struct ConfigSource {
 };
 
 struct Plan {
-  std::shared_ptr<const Inventory> inventory;
+  std::shared_ptr<const inventory::Inventory> inventory;
   std::vector<std::shared_ptr<const ResourcePool>> pools;
   std::vector<std::string> absent_rails;  // of some pool, without a PF on this node
   std::string config_path;                // the file that was read
@@ -97,13 +97,13 @@ struct Plan {
   std::vector<Error> warnings;            // what is not as one would want it, and does not stop it
 };
 
-Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const HostNetwork& host,
+Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
                       const DdpLookup& ddp);
 
 // A function of `Plan::inventory` that is in no resource, and why. An accelerator or a subfunction only where
 // a resource is of their kind: else they are other plugins' affair.
 struct LeftOut {
-  const NicFunction* function = nullptr;
+  const inventory::NicFunction* function = nullptr;
   std::string because;
 };
 std::vector<LeftOut> NotAdvertised(const Plan& plan);
@@ -125,8 +125,8 @@ struct FabricResources {
 
 // Rail name -> address of this node's PF on it: of several alternatives the first. Rails that the node
 // lacks are not there.
-std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const Inventory& inventory);
+std::map<std::string, std::string> PfsOfRails(const Fabric& fabric, const inventory::Inventory& inventory);
 
-Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const Inventory& inventory);
+Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const inventory::Inventory& inventory);
 
-}  // namespace railhead
+}  // namespace railhead::resources

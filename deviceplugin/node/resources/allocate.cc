@@ -19,7 +19,7 @@
 #include "netns/sys/device_nodes.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::resources {
 namespace {
 
 using Json = nlohmann::json;
@@ -90,7 +90,7 @@ Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector
   if (spec.delivery == Delivery::kMount && spec.handoff == HandoffPolicy::kRequired) {
     // One file per device with the same content: a container can have only one of
     // them at this path.
-    answer.mounts.push_back({kNcclConfInContainer, DeviceHandoffPath(root_, ids.front())});
+    answer.mounts.push_back({nccl::kNcclConfInContainer, nccl::DeviceHandoffPath(root_, ids.front())});
   }
   const std::string variable = PcideviceVariable(spec.resource);
   answer.envs[variable] = Join(ids, ",");
@@ -132,11 +132,11 @@ namespace {
 std::string KindOf(const ResourceSpec& spec) {
   const std::string prefix = spec.resource.substr(0, spec.resource.find('/'));
   switch (spec.kind) {
-    case FunctionKind::kAccelerator:
+    case inventory::FunctionKind::kAccelerator:
       return prefix + "/net-accel";
-    case FunctionKind::kAuxiliary:
+    case inventory::FunctionKind::kAuxiliary:
       return prefix + "/net-sf";
-    case FunctionKind::kNetwork:
+    case inventory::FunctionKind::kNetwork:
       break;
   }
   return prefix + "/net-pci";
@@ -176,7 +176,7 @@ using OrderedJson = nlohmann::ordered_json;
 
 constexpr const char* kVersion = "1.1.0";
 
-OrderedJson PciInfo(const NicFunction& function) {
+OrderedJson PciInfo(const inventory::NicFunction& function) {
   OrderedJson json;
   json["type"] = "pci";
   json["version"] = kVersion;
@@ -186,9 +186,10 @@ OrderedJson PciInfo(const NicFunction& function) {
   return json;
 }
 
-Result<OrderedJson> VdpaInfo(const Root& root, const NicFunction& function, VdpaType type) {
-  const auto devices = RH_TRY(ListVdpaDevices(root));
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const VdpaDevice& device) {
+Result<OrderedJson> VdpaInfo(const Root& root, const inventory::NicFunction& function,
+                             inventory::VdpaType type) {
+  const auto devices = RH_TRY(inventory::ListVdpaDevices(root));
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const inventory::VdpaDevice& device) {
     return device.parent == function.id && device.type == type;
   });
   if (found == devices.end()) {
@@ -216,12 +217,13 @@ std::string DeviceInfoPath(const Root& root, const std::string& resource, const 
 }
 
 Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const PoolMember& member) {
-  const NicFunction& function = member.function;
-  if (function.kind != FunctionKind::kNetwork) return {};
-  const VdpaType vdpa =
-      member.selector < spec.selectors.size() ? spec.selectors[member.selector].vdpa : VdpaType::kNone;
+  const inventory::NicFunction& function = member.function;
+  if (function.kind != inventory::FunctionKind::kNetwork) return {};
+  const inventory::VdpaType vdpa = member.selector < spec.selectors.size()
+                                       ? spec.selectors[member.selector].vdpa
+                                       : inventory::VdpaType::kNone;
   const OrderedJson json =
-      vdpa == VdpaType::kNone ? PciInfo(function) : RH_TRY(VdpaInfo(root, function, vdpa));
+      vdpa == inventory::VdpaType::kNone ? PciInfo(function) : RH_TRY(VdpaInfo(root, function, vdpa));
   const std::string path = DeviceInfoPath(root, spec.resource, function.id);
   const std::string content = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   const auto before = ReadFile(path);
@@ -243,11 +245,12 @@ void AddNode(const std::string& path, Grant* grant) {
   grant->nodes.push_back({path, path});
 }
 
-Result<void> AddRdma(const Root& root, const NicFunction& function, RdmaNodes wanted, Grant* grant) {
+Result<void> AddRdma(const Root& root, const inventory::NicFunction& function, RdmaNodes wanted,
+                     Grant* grant) {
   // Subfunctions are on no PCI address of their own: theirs are found by the RDMA device.
   const auto nodes =
-      RH_TRY(function.kind == FunctionKind::kNetwork ? CharDevicesOf(root, function.address)
-                                                     : CharDevicesOf(root, function.rdma_device));
+      RH_TRY(function.kind == inventory::FunctionKind::kNetwork ? CharDevicesOf(root, function.address)
+                                                                : CharDevicesOf(root, function.rdma_device));
   if (!nodes.uverbs) {
     return Fail(ErrorCode::kConflict,
                 "the RDMA device of " + function.id + " has no uverbs device node in sysfs",
@@ -269,7 +272,8 @@ Result<void> AddRdma(const Root& root, const NicFunction& function, RdmaNodes wa
   return {};
 }
 
-Result<std::vector<UserSpaceNode>> NodesOf(const Root& root, const NicFunction& function, UserSpace kind) {
+Result<std::vector<UserSpaceNode>> NodesOf(const Root& root, const inventory::NicFunction& function,
+                                           UserSpace kind) {
   auto nodes = RH_TRY(UserSpaceNodesOf(root, function.id, kind));
   if (!nodes.empty()) return nodes;
   if (kind == UserSpace::kVfio) {
@@ -283,7 +287,8 @@ Result<std::vector<UserSpaceNode>> NodesOf(const Root& root, const NicFunction& 
               "check that the device is still bound to " + function.driver);
 }
 
-Result<void> AddUserSpace(const Root& root, const NicFunction& function, UserSpace kind, Grant* grant) {
+Result<void> AddUserSpace(const Root& root, const inventory::NicFunction& function, UserSpace kind,
+                          Grant* grant) {
   if (kind == UserSpace::kNone) return {};
   const auto nodes = RH_TRY(NodesOf(root, function, kind));
   for (const UserSpaceNode& node : nodes) grant->nodes.push_back({node.host, node.inside});
@@ -295,18 +300,19 @@ Result<void> AddUserSpace(const Root& root, const NicFunction& function, UserSpa
   return {};
 }
 
-Result<void> AddVdpa(const Root& root, const NicFunction& function, VdpaType wanted, Grant* grant) {
-  const auto devices = RH_TRY(ListVdpaDevices(root));
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const VdpaDevice& device) {
+Result<void> AddVdpa(const Root& root, const inventory::NicFunction& function, inventory::VdpaType wanted,
+                     Grant* grant) {
+  const auto devices = RH_TRY(inventory::ListVdpaDevices(root));
+  const auto found = std::find_if(devices.begin(), devices.end(), [&](const inventory::VdpaDevice& device) {
     return device.parent == function.id && device.type == wanted;
   });
-  if (found == devices.end() || (wanted == VdpaType::kVhost && found->node.empty())) {
+  if (found == devices.end() || (wanted == inventory::VdpaType::kVhost && found->node.empty())) {
     return Fail(ErrorCode::kConflict,
                 "looking for the vDPA device of " + function.id + ": it has none of type " + NameOf(wanted),
                 "compare `vdpa dev show` and the driver links in /sys/bus/vdpa/devices");
   }
   auto& info = grant->info["vdpa"];
-  if (wanted != VdpaType::kVhost) return {};
+  if (wanted != inventory::VdpaType::kVhost) return {};
   AddNode(found->node, grant);
   info["mount"] = found->node;
   return {};
@@ -320,7 +326,7 @@ void AddVhostNet(const Root& root, Grant* grant) {
   grant->info["vhost"] = {{"net-mount", kVhostNet}, {"tun-mount", kTun}};
 }
 
-void AddExtra(const ResourceSpec& spec, const NicFunction& function, Grant* grant) {
+void AddExtra(const ResourceSpec& spec, const inventory::NicFunction& function, Grant* grant) {
   if (spec.additional_info.empty()) return;
   auto& info = grant->info["extra"];
   for (const std::string& key : {std::string("*"), function.address.ToString(), function.id}) {
@@ -343,17 +349,17 @@ RdmaNodes RdmaNodesOf(const ResourceSpec& spec, const PoolMember& member) {
 }
 
 Result<Grant> GrantOf(const Root& root, const ResourceSpec& spec, const PoolMember& member) {
-  const NicFunction& function = member.function;
+  const inventory::NicFunction& function = member.function;
   const Selector* selector = SelectorOf(spec, member);
   Grant grant;
   grant.info["generic"]["deviceID"] = function.id;
   const UserSpace user_space =
-      function.kind == FunctionKind::kAuxiliary ? UserSpace::kNone : UserSpaceOf(function.driver);
+      function.kind == inventory::FunctionKind::kAuxiliary ? UserSpace::kNone : UserSpaceOf(function.driver);
   RH_TRY(AddUserSpace(root, function, user_space, &grant));
   if (const RdmaNodes wanted = RdmaNodesOf(spec, member); wanted != RdmaNodes::kNone) {
     RH_TRY(AddRdma(root, function, wanted, &grant));
   }
-  if (selector != nullptr && selector->vdpa != VdpaType::kNone) {
+  if (selector != nullptr && selector->vdpa != inventory::VdpaType::kNone) {
     RH_TRY(AddVdpa(root, function, selector->vdpa, &grant));
   }
   if (selector != nullptr && selector->need_vhost_net) AddVhostNet(root, &grant);
@@ -411,4 +417,4 @@ Result<void> RestoreAllocated(const Root& root,
   return first_error;
 }
 
-}  // namespace railhead
+}  // namespace railhead::resources

@@ -25,7 +25,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::resources {
 
 // Grant: what Allocate gives for one device besides its CDI name: device nodes, and its
 // part of the variable PCIDEVICE_..._INFO, by the names of sriov-network-device-plugin
@@ -143,4 +143,4 @@ std::string CdiGrantPath(const Root& root, const std::string& device_id);
 Result<void> WriteCdiGrant(const Root& root, const ResourceSpec& spec, const PoolMember& member,
                            const Grant& grant);
 
-}  // namespace railhead
+}  // namespace railhead::resources

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-namespace railhead {
+namespace railhead::resources {
 namespace {
 
 // Four thousand possibilities, a fraction of a millisecond; beyond it the last step is greedy.
@@ -217,4 +217,4 @@ std::vector<std::string> Prefer(const ResourcePool& pool, const std::vector<std:
   return choice.Fill();
 }
 
-}  // namespace railhead
+}  // namespace railhead::resources

@@ -22,7 +22,7 @@
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/sys/pci_path.h"
 
-namespace railhead {
+namespace railhead::resources {
 
 // What is known beside the pool. All of it may be missing.
 struct PreferHints {
@@ -39,4 +39,4 @@ std::vector<std::string> Prefer(const ResourcePool& pool, const std::vector<std:
                                 const std::vector<std::string>& must_include, int size,
                                 const PreferHints& hints = {});
 
-}  // namespace railhead
+}  // namespace railhead::resources

@@ -17,10 +17,10 @@
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
 
-namespace railhead {
+namespace railhead::resources {
 namespace {
 
-bool Takes(const ResourceSpec& spec, const NicFunction& function) {
+bool Takes(const ResourceSpec& spec, const inventory::NicFunction& function) {
   return spec.kind == function.kind &&
          std::any_of(spec.selectors.begin(), spec.selectors.end(),
                      [&](const Selector& selector) { return selector.Matches(function); });
@@ -28,10 +28,11 @@ bool Takes(const ResourceSpec& spec, const NicFunction& function) {
 
 // The VF or subfunction of a PF that keeps the PF from being given out itself: the host
 // needs it, or some resource takes it, whether it can be given out just now or not.
-const NicFunction* InTheWay(const std::vector<const ResourceSpec*>& specs, const Inventory& inventory,
-                            const NicFunction& pf) {
+const inventory::NicFunction* InTheWay(const std::vector<const ResourceSpec*>& specs,
+                                       const inventory::Inventory& inventory,
+                                       const inventory::NicFunction& pf) {
   for (const auto* functions : {&inventory.Of(pf.kind), &inventory.auxiliaries}) {
-    for (const NicFunction& other : *functions) {
+    for (const inventory::NicFunction& other : *functions) {
       if (other.pf != pf.address || other.id == pf.id) continue;
       const bool taken = other.used_by_host || std::any_of(specs.begin(), specs.end(), [&](const auto* spec) {
                            return Takes(*spec, other);
@@ -43,37 +44,38 @@ const NicFunction* InTheWay(const std::vector<const ResourceSpec*>& specs, const
 }
 
 // Why `selector` of `spec`, which matches, may not have the function; "" when it may.
-std::string Objection(const std::vector<const ResourceSpec*>& specs, const Inventory& inventory,
-                      const Selector& selector, const NicFunction& function) {
+std::string Objection(const std::vector<const ResourceSpec*>& specs, const inventory::Inventory& inventory,
+                      const Selector& selector, const inventory::NicFunction& function) {
   if (function.used_by_host) return "carries the host's own network (" + function.used_by_host_through + ")";
   if (function.driver.empty()) return "is bound to no driver";
   if (function.several_ports) return "has several interfaces of its own, and a pod can get no single one";
-  const bool network = function.kind == FunctionKind::kNetwork;
+  const bool network = function.kind == inventory::FunctionKind::kNetwork;
   if (network && UserSpaceOf(function.driver) != UserSpace::kNone && selector.drivers.empty()) {
     return "has the user-space driver " + function.driver + ", which the selector does not name in drivers";
   }
-  if (function.is_vf || function.kind == FunctionKind::kAuxiliary) return {};
+  if (function.is_vf || function.kind == inventory::FunctionKind::kAuxiliary) return {};
   const bool has_subfunctions =
       std::any_of(inventory.auxiliaries.begin(), inventory.auxiliaries.end(),
-                  [&](const NicFunction& other) { return other.pf == function.address; });
+                  [&](const inventory::NicFunction& other) { return other.pf == function.address; });
   if (function.vf_count == 0 && !has_subfunctions) return {};
   if (network && function.vf_count > 0 && !selector.Names(function)) {
     return "is a PF with VFs: only a selector of config.json that names it by pciAddresses, or by pfNames "
            "without a range, gives it out";
   }
-  const NicFunction* other = InTheWay(specs, inventory, function);
+  const inventory::NicFunction* other = InTheWay(specs, inventory, function);
   if (other == nullptr) return {};
-  return std::string("is a PF with ") + (other->kind == FunctionKind::kAuxiliary ? "subfunctions" : "VFs") +
-         ", of which " + other->id +
-         (other->used_by_host ? " carries the host's own network" : " is selected by a resource");
+  return std::string("is a PF with ") +
+         (other->kind == inventory::FunctionKind::kAuxiliary ? "subfunctions" : "VFs") + ", of which " +
+         other->id + (other->used_by_host ? " carries the host's own network" : " is selected by a resource");
 }
 
 // Ranks of the PFs for which the spec has none follow those that it has.
-int RailOf(const ResourceSpec& spec, const Inventory& inventory, const NicFunction& function) {
+int RailOf(const ResourceSpec& spec, const inventory::Inventory& inventory,
+           const inventory::NicFunction& function) {
   const auto named = spec.rails.find(function.pf.ToString());
   if (named != spec.rails.end()) return named->second;
   int rank = static_cast<int>(spec.rails.size());
-  for (const NicFunction& other : inventory.functions) {
+  for (const inventory::NicFunction& other : inventory.functions) {
     if (other.address == function.pf) break;
     if (!other.is_vf) ++rank;
   }
@@ -101,7 +103,7 @@ const PoolMember* ResourcePool::Find(std::string_view id) const {
 }
 
 std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
-                                                            const Inventory& inventory) {
+                                                            const inventory::Inventory& inventory) {
   std::vector<const ResourceSpec*> all;
   all.reserve(specs.size());
   for (const ResourceSpec& spec : specs) all.push_back(&spec);
@@ -111,7 +113,7 @@ std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<Re
   for (const ResourceSpec& spec : specs) {
     auto pool = std::make_shared<ResourcePool>();
     pool->spec = spec;
-    for (const NicFunction& function : inventory.Of(spec.kind)) {
+    for (const inventory::NicFunction& function : inventory.Of(spec.kind)) {
       if (taken.contains(function.id)) continue;
       const auto takes = [&](const Selector& selector) {
         return selector.Matches(function) && Objection(all, inventory, selector, function).empty();
@@ -130,7 +132,7 @@ std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<Re
 }
 
 std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
-                        const Inventory& inventory, const NicFunction& function) {
+                        const inventory::Inventory& inventory, const inventory::NicFunction& function) {
   // What no selector can change comes first.
   if (std::string why =
           Objection({}, inventory,
@@ -229,7 +231,7 @@ bool PfRange::HasVf(int index) const {
                      [&](const auto& range) { return range.first <= index && index <= range.second; });
 }
 
-const char* Selector::FirstUnmet(const NicFunction& function) const {
+const char* Selector::FirstUnmet(const inventory::NicFunction& function) const {
   if (is_vf && *is_vf != function.is_vf) return "device";
   if (!EmptyOrHas(vendors, function.vendor)) return "vendors";
   if (!EmptyOrHas(devices, function.device)) return "devices";
@@ -238,7 +240,8 @@ const char* Selector::FirstUnmet(const NicFunction& function) const {
   if (!acpi_indexes.empty() && !(function.acpi_index && EmptyOrHas(acpi_indexes, *function.acpi_index))) {
     return "acpiIndexes";
   }
-  if (!aux_types.empty() && !EmptyOrHas(aux_types, std::string(AuxTypeOf(function.id)))) return "auxTypes";
+  if (!aux_types.empty() && !EmptyOrHas(aux_types, std::string(inventory::AuxTypeOf(function.id))))
+    return "auxTypes";
   if (!MatchesPf(pf_names, function.pf_name, function.vf_index)) return "pfNames";
   if (!root_devices.empty() && !MatchesPf(root_devices, function.pf.ToString(), function.vf_index)) {
     return "rootDevices";
@@ -247,11 +250,11 @@ const char* Selector::FirstUnmet(const NicFunction& function) const {
   if (!EmptyOrHas(ddp_profiles, function.ddp_profile)) return "ddpProfiles";
   if (!pkeys.empty() && !(function.pkey && EmptyOrHas(pkeys, *function.pkey))) return "pKeys";
   if (is_rdma.value_or(false) && !function.is_rdma) return "isRdma";
-  if (vdpa != VdpaType::kNone && vdpa != function.vdpa) return "vdpaType";
+  if (vdpa != inventory::VdpaType::kNone && vdpa != function.vdpa) return "vdpaType";
   return nullptr;
 }
 
-bool Selector::Names(const NicFunction& pf) const {
+bool Selector::Names(const inventory::NicFunction& pf) const {
   if (std::find(pci_addresses.begin(), pci_addresses.end(), pf.address) != pci_addresses.end()) return true;
   return std::any_of(pf_names.begin(), pf_names.end(), [&](const PfRange& range) {
     return range.vfs.empty() && !pf.pf_name.empty() && ToLower(range.pf) == ToLower(pf.pf_name);
@@ -361,4 +364,4 @@ std::shared_ptr<const ResourcePool> SlotPool(const ResourcePool& devices, const 
   return pairing.Take();
 }
 
-}  // namespace railhead
+}  // namespace railhead::resources

@@ -25,7 +25,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::resources {
 
 // Selector: which network functions belong to a resource.
 //
@@ -57,17 +57,19 @@ struct Selector {
   std::vector<std::string> aux_types;  // "sf"
   std::vector<std::string> ddp_profiles;
   std::vector<std::uint16_t> pkeys;
-  VdpaType vdpa = VdpaType::kNone;  // kNone: no matter
-  std::optional<bool> is_rdma;      // only true selects: false means "no matter", as it does there
+  inventory::VdpaType vdpa = inventory::VdpaType::kNone;  // kNone: no matter
+  std::optional<bool> is_rdma;  // only true selects: false means "no matter", as it does there
   std::optional<bool> is_vf;
   bool need_vhost_net = false;  // selects nothing: adds /dev/vhost-net and /dev/net/tun
 
   // The first key, in that program's order and spelling, that the function does not
   // meet; nullptr when it meets all.
-  [[nodiscard]] const char* FirstUnmet(const NicFunction& function) const;
-  [[nodiscard]] bool Matches(const NicFunction& function) const { return FirstUnmet(function) == nullptr; }
+  [[nodiscard]] const char* FirstUnmet(const inventory::NicFunction& function) const;
+  [[nodiscard]] bool Matches(const inventory::NicFunction& function) const {
+    return FirstUnmet(function) == nullptr;
+  }
   // Whether it means just this PF: by address, or by name without a range of VFs.
-  [[nodiscard]] bool Names(const NicFunction& pf) const;
+  [[nodiscard]] bool Names(const inventory::NicFunction& pf) const;
 };
 
 // Which RDMA device nodes Allocate itself gives to containers, besides rdma_cm.
@@ -79,7 +81,7 @@ enum class RdmaNodes : std::uint8_t {
 
 struct ResourceSpec {
   std::string resource;  // "railhead.io/roce"
-  FunctionKind kind = FunctionKind::kNetwork;
+  inventory::FunctionKind kind = inventory::FunctionKind::kNetwork;
   std::vector<Selector> selectors;  // any of them; none: no device (a rail that this node lacks)
   HandoffPolicy handoff = HandoffPolicy::kOff;
   Delivery delivery = Delivery::kMount;
@@ -98,7 +100,7 @@ struct ResourceSpec {
 };
 
 struct PoolMember {
-  NicFunction function;
+  inventory::NicFunction function;
   int rail = 0;              // members with the same number share a rail
   std::size_t selector = 0;  // index of the spec's selector that has taken it
 };
@@ -111,12 +113,12 @@ struct ResourcePool {
 };
 
 std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,
-                                                            const Inventory& inventory);
+                                                            const inventory::Inventory& inventory);
 
 // Why a function is in none of `pools`, which BuildPools() made of `inventory`:
 // "is a PF with VFs, ...", "is selected by no resource (a.b/c: pfNames)".
 std::string WhyInNoPool(const std::vector<std::shared_ptr<const ResourcePool>>& pools,
-                        const Inventory& inventory, const NicFunction& function);
+                        const inventory::Inventory& inventory, const inventory::NicFunction& function);
 
 // What kubelet asks of an extended resource's name: "domain/name", both made of the
 // characters that Kubernetes allows, not in kubernetes.io.
@@ -143,4 +145,4 @@ Result<BoundSlots> ReadBoundSlots(const Root& root);
 // devices that they are paired with (`function.address` is still the device's).
 std::shared_ptr<const ResourcePool> SlotPool(const ResourcePool& devices, const BoundSlots& bound);
 
-}  // namespace railhead
+}  // namespace railhead::resources

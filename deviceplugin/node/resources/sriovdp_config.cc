@@ -12,10 +12,11 @@
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::resources {
 namespace {
 
-std::vector<Selector> ReadSelectors(JsonReader* resource, const std::string& key, FunctionKind kind) {
+std::vector<Selector> ReadSelectors(JsonReader* resource, const std::string& key,
+                                    inventory::FunctionKind kind) {
   std::vector<Selector> selectors;
   const nlohmann::json* raw = resource->Raw(key);
   if (raw == nullptr) {
@@ -34,7 +35,8 @@ void ReadAdditionalInfo(JsonReader* resource, const std::string& key, ResourceSp
   if (!info) return;
   for (const std::string& device : info->Keys()) {
     const auto address = PciAddress::Parse(device);
-    const bool auxiliary = spec->kind == FunctionKind::kAuxiliary && !AuxTypeOf(device).empty();
+    const bool auxiliary =
+        spec->kind == inventory::FunctionKind::kAuxiliary && !inventory::AuxTypeOf(device).empty();
     if (device != "*" && !address && !auxiliary) {
       info->Fail(device, "is neither a PCI address nor \"*\"");
     }
@@ -47,15 +49,15 @@ void ReadAdditionalInfo(JsonReader* resource, const std::string& key, ResourceSp
   info->Close();
 }
 
-FunctionKind ReadKind(JsonReader* reader, const std::string& key) {
+inventory::FunctionKind ReadKind(JsonReader* reader, const std::string& key) {
   const std::string text = reader->String(key).value_or("netDevice");
   const std::string type = ToLower(text);
-  if (type == "accelerator") return FunctionKind::kAccelerator;
-  if (type == "auxnetdevice") return FunctionKind::kAuxiliary;
+  if (type == "accelerator") return inventory::FunctionKind::kAccelerator;
+  if (type == "auxnetdevice") return inventory::FunctionKind::kAuxiliary;
   if (type != "netdevice" && !type.empty()) {
     reader->Fail(key, "'" + text + "' is no type of device", "use netDevice, accelerator or auxNetDevice");
   }
-  return FunctionKind::kNetwork;
+  return inventory::FunctionKind::kNetwork;
 }
 
 ResourceSpec ReadResource(JsonReader* reader, const std::string& default_prefix) {
@@ -209,13 +211,13 @@ std::vector<std::string> AuxTypes(JsonReader* reader, const std::string& key) {
   return types;
 }
 
-VdpaType ReadVdpaType(JsonReader* reader, const std::string& key) {
+inventory::VdpaType ReadVdpaType(JsonReader* reader, const std::string& key) {
   const auto text = reader->String(key);
-  if (!text || text->empty()) return VdpaType::kNone;
-  if (*text == "vhost") return VdpaType::kVhost;
-  if (*text == "virtio") return VdpaType::kVirtio;
+  if (!text || text->empty()) return inventory::VdpaType::kNone;
+  if (*text == "vhost") return inventory::VdpaType::kVhost;
+  if (*text == "virtio") return inventory::VdpaType::kVirtio;
   reader->Fail(key, "'" + *text + "' is no type of vDPA device", "use vhost or virtio");
-  return VdpaType::kNone;
+  return inventory::VdpaType::kNone;
 }
 
 void ReadPciKeys(JsonReader* reader, const AnyCase& key, Selector* selector) {
@@ -234,14 +236,14 @@ void ReadNetworkKeys(JsonReader* reader, const AnyCase& key, Selector* selector)
 void ReadNetDeviceKeys(JsonReader* reader, const AnyCase& key, Selector* selector) {
   selector->pkeys = Pkeys(reader, key("pKeys"));
   selector->vdpa = ReadVdpaType(reader, key("vdpaType"));
-  if (selector->vdpa != VdpaType::kNone && selector->is_rdma.value_or(false)) {
+  if (selector->vdpa != inventory::VdpaType::kNone && selector->is_rdma.value_or(false)) {
     reader->Fail(key("vdpaType"), "cannot stand beside isRdma", "make two resources of them");
   }
   selector->ddp_profiles = reader->Strings(key("ddpProfiles")).value_or(std::vector<std::string>{});
 }
 
 // What one deviceType knows and this one does not.
-void RefuseKeysOfOthers(JsonReader* reader, const AnyCase& key, FunctionKind kind) {
+void RefuseKeysOfOthers(JsonReader* reader, const AnyCase& key, inventory::FunctionKind kind) {
   struct KeyOfOthers {
     const char* name;
     bool accelerator;
@@ -252,14 +254,14 @@ void RefuseKeysOfOthers(JsonReader* reader, const AnyCase& key, FunctionKind kin
       {"linkTypes", false, true},    {"isRdma", false, true},    {"needVhostNet", false, true},
       {"pKeys", false, false},       {"vdpaType", false, false}, {"ddpProfiles", false, false},
   };
-  if (kind == FunctionKind::kNetwork) {
+  if (kind == inventory::FunctionKind::kNetwork) {
     if (reader->Has(key("auxTypes"))) reader->Fail(key("auxTypes"), "is for deviceType auxNetDevice only");
     return;
   }
-  if (kind == FunctionKind::kAccelerator && reader->Has(key("auxTypes"))) {
+  if (kind == inventory::FunctionKind::kAccelerator && reader->Has(key("auxTypes"))) {
     reader->Fail(key("auxTypes"), "is for deviceType auxNetDevice only");
   }
-  const bool accelerator = kind == FunctionKind::kAccelerator;
+  const bool accelerator = kind == inventory::FunctionKind::kAccelerator;
   for (const KeyOfOthers& known : kKeys) {
     if ((accelerator ? known.accelerator : known.auxiliary) || !reader->Has(key(known.name))) continue;
     reader->Fail(key(known.name), std::string("is no selector of deviceType ") +
@@ -282,7 +284,7 @@ std::string AnyCase::operator()(const std::string& name) const {
   return found == spelling_.end() ? name : found->second;
 }
 
-Selector ReadSelector(JsonReader* reader, FunctionKind kind) {
+Selector ReadSelector(JsonReader* reader, inventory::FunctionKind kind) {
   const AnyCase key(reader);
   Selector selector;
   selector.vendors = HexIds(reader, key("vendors"));
@@ -290,15 +292,15 @@ Selector ReadSelector(JsonReader* reader, FunctionKind kind) {
   selector.drivers = reader->Strings(key("drivers")).value_or(std::vector<std::string>{});
   RefuseKeysOfOthers(reader, key, kind);
   switch (kind) {
-    case FunctionKind::kNetwork:
+    case inventory::FunctionKind::kNetwork:
       ReadPciKeys(reader, key, &selector);
       ReadNetworkKeys(reader, key, &selector);
       ReadNetDeviceKeys(reader, key, &selector);
       break;
-    case FunctionKind::kAccelerator:
+    case inventory::FunctionKind::kAccelerator:
       ReadPciKeys(reader, key, &selector);
       break;
-    case FunctionKind::kAuxiliary:
+    case inventory::FunctionKind::kAuxiliary:
       selector.acpi_indexes = AcpiIndexes(reader, key("acpiIndexes"));
       ReadNetworkKeys(reader, key, &selector);
       selector.aux_types = AuxTypes(reader, key("auxTypes"));
@@ -311,9 +313,9 @@ Selector ReadSelector(JsonReader* reader, FunctionKind kind) {
 namespace {
 
 std::string DescribeMember(const PoolMember& member) {
-  const NicFunction& function = member.function;
+  const inventory::NicFunction& function = member.function;
   std::string text = "  " + function.id;
-  if (function.kind == FunctionKind::kAccelerator) return text;
+  if (function.kind == inventory::FunctionKind::kAccelerator) return text;
   const std::string& pf = function.pf_name.empty() ? function.pf.ToString() : function.pf_name;
   if (function.vf_index >= 0) {
     text += (function.is_vf ? "  VF " : "  subfunction ") + std::to_string(function.vf_index) + " of " + pf;
@@ -372,4 +374,4 @@ std::string PlanAsText(const Plan& plan) {
   return text;
 }
 
-}  // namespace railhead
+}  // namespace railhead::resources

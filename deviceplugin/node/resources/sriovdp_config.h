@@ -24,7 +24,7 @@
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::resources {
 
 inline constexpr const char* kSriovdpPrefix = "intel.com";
 
@@ -49,7 +49,7 @@ class AnyCase {
 };
 
 // One selector object of a resource of deviceType `kind`, all of it.
-Selector ReadSelector(JsonReader* reader, FunctionKind kind);
+Selector ReadSelector(JsonReader* reader, inventory::FunctionKind kind);
 
 // Whether a configuration is one, and what this node would make of it.
 //
@@ -65,4 +65,4 @@ Result<ConfigSource> TellConfig(const Root& root, const std::string& path,
 // with the reason.
 std::string PlanAsText(const Plan& plan);
 
-}  // namespace railhead
+}  // namespace railhead::resources

@@ -12,7 +12,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::topology {
 namespace {
 
 constexpr const char* kNvidiaGpus = "/proc/driver/nvidia/gpus";
@@ -242,4 +242,4 @@ std::optional<PciAddress> FindByNvml(const std::string& uuid, const std::string&
   return Nvml(library).Find(uuid);
 }
 
-}  // namespace railhead
+}  // namespace railhead::topology

@@ -33,7 +33,7 @@
 #include "netns/sys/accelerators.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::topology {
 
 class AcceleratorIds {
  public:
@@ -89,4 +89,4 @@ inline constexpr const char* kNvmlLibrary = "libnvidia-ml.so.1";
 // "GPU-..." or "MIG-...". nullopt: no library, no driver, no such device.
 std::optional<PciAddress> FindByNvml(const std::string& uuid, const std::string& library = kNvmlLibrary);
 
-}  // namespace railhead
+}  // namespace railhead::topology

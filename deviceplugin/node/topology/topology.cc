@@ -12,7 +12,7 @@
 #include "netns/json/json_reader.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::topology {
 namespace {
 
 PciPlace PlaceOf(const TopologyNic& nic) {
@@ -35,7 +35,8 @@ std::vector<PciPath> Table(const std::vector<Row>& rows, const std::vector<Colum
 
 }  // namespace
 
-Result<std::shared_ptr<const Topology>> Topology::Read(const Root& root, const Inventory& inventory,
+Result<std::shared_ptr<const Topology>> Topology::Read(const Root& root,
+                                                       const inventory::Inventory& inventory,
                                                        const TopologyConfig& config) {
   const std::shared_ptr<Topology> topology(new Topology);
   RH_TRY(topology->ReadNics(root, inventory));
@@ -47,10 +48,10 @@ Result<std::shared_ptr<const Topology>> Topology::Read(const Root& root, const I
   return std::shared_ptr<const Topology>(topology);
 }
 
-Result<void> Topology::ReadNics(const Root& root, const Inventory& inventory) {
+Result<void> Topology::ReadNics(const Root& root, const inventory::Inventory& inventory) {
   nic_of_function_.reserve(inventory.functions.size());
   std::map<PciAddress, std::size_t> pfs;
-  for (const NicFunction& function : inventory.functions) {
+  for (const inventory::NicFunction& function : inventory.functions) {
     if (function.is_vf) continue;
     auto device = RH_TRY_WRAP(FindPciDevice(root, function.address), "looking where " + function.id + " is");
     if (!device) continue;  // pulled out a moment ago
@@ -58,7 +59,7 @@ Result<void> Topology::ReadNics(const Root& root, const Inventory& inventory) {
     nics_.push_back({function.address, function.pf_name, function.rdma_device, function.numa_node,
                      std::move(device->path)});
   }
-  for (const NicFunction& function : inventory.functions) {
+  for (const inventory::NicFunction& function : inventory.functions) {
     const auto pf = pfs.find(function.pf);
     if (pf != pfs.end()) nic_of_function_.emplace_back(function.address, pf->second);
   }
@@ -203,4 +204,4 @@ Result<TopologyConfig> ReadTopologyConfig(const Root& root, const std::string& p
   return ParseTopologyConfig(*text, path);
 }
 
-}  // namespace railhead
+}  // namespace railhead::topology

@@ -22,7 +22,7 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 
-namespace railhead {
+namespace railhead::topology {
 
 // topology.json: what sysfs does not say, or says wrongly, about a node's topology.
 //
@@ -66,7 +66,7 @@ struct TopologyNic {
 
 class Topology {
  public:
-  static Result<std::shared_ptr<const Topology>> Read(const Root& root, const Inventory& inventory,
+  static Result<std::shared_ptr<const Topology>> Read(const Root& root, const inventory::Inventory& inventory,
                                                       const TopologyConfig& config);
 
   // Both in PCI order.
@@ -102,7 +102,7 @@ class Topology {
 
  private:
   Topology() = default;
-  Result<void> ReadNics(const Root& root, const Inventory& inventory);
+  Result<void> ReadNics(const Root& root, const inventory::Inventory& inventory);
   void Compare();
   void Override(const TopologyConfig& config);
 
@@ -123,4 +123,4 @@ AcceleratorIds IdsOf(const Root& root, const Topology& topology, const TopologyC
 // Who knows UUIDs that /proc does not: NVML, on a real node only.
 AcceleratorIds::UuidLookup UuidsOfDriver(const Root& root);
 
-}  // namespace railhead
+}  // namespace railhead::topology

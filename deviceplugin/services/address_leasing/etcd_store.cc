@@ -11,7 +11,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::address_leasing {
 namespace {
 
 using Json = nlohmann::json;
@@ -34,7 +34,7 @@ struct Refusal {
   std::string text;
 };
 
-Refusal ReadRefusal(const HttpAnswer& answer) {
+Refusal ReadRefusal(const http::HttpAnswer& answer) {
   Refusal refusal;
   if (auto document = JsonDocument::Parse(answer.body, answer.from)) {
     JsonReader reader = document->Root();
@@ -63,7 +63,7 @@ bool IsAboutUser(const Refusal& refusal) {
          refusal.text.find("invalid auth token") != std::string::npos;
 }
 
-Error ErrorOf(const HttpAnswer& answer, const std::string& path) {
+Error ErrorOf(const http::HttpAnswer& answer, const std::string& path) {
   const Refusal refusal = ReadRefusal(answer);
   Error error{ErrorCode::kUnavailable, "etcd at " + answer.from + ", " + path + ": " + refusal.text, "", 0};
   if (refusal.text.find("CommonName of client") != std::string::npos) {
@@ -94,11 +94,11 @@ Error ErrorOf(const HttpAnswer& answer, const std::string& path) {
   return error;
 }
 
-HttpClientSettings ClientSettings(const Root& root, const EtcdConfig& config) {
+http::HttpClientSettings ClientSettings(const Root& root, const EtcdConfig& config) {
   const auto file = [&root](const std::string& path) {
-    return Pem{path.empty() ? path : root.Path(path), ""};
+    return http::Pem{path.empty() ? path : root.Path(path), ""};
   };
-  HttpClientSettings settings;
+  http::HttpClientSettings settings;
   settings.endpoints = config.endpoints;
   settings.tls.authorities = file(config.ca_file);
   settings.tls.certificate = file(config.cert_file);
@@ -132,12 +132,12 @@ EtcdApi::EtcdApi(const Root& root, const EtcdConfig& config)
 Result<void> EtcdApi::Authenticate() {
   token_.clear();
   const std::string path = "/v3/auth/authenticate";
-  HttpCall call{"POST", path, {{"Content-Type", "application/json"}}, "", true};
+  http::HttpCall call{"POST", path, {{"Content-Type", "application/json"}}, "", true};
   const std::string user = RH_TRY(FirstLine(user_file_, "user"));
   const std::string password = RH_TRY(FirstLine(password_file_, "password"));
   call.body =
       Json{{"name", user}, {"password", password}}.dump(-1, ' ', false, Json::error_handler_t::replace);
-  const HttpAnswer answer = RH_TRY(client_.Send(call));
+  const http::HttpAnswer answer = RH_TRY(client_.Send(call));
   if (answer.status != 200) return Fail(ErrorOf(answer, path));
   const auto document = RH_TRY(JsonDocument::Parse(answer.body, "the answer of " + answer.from));
   JsonReader reader = document.Root();
@@ -150,9 +150,9 @@ Result<JsonDocument> EtcdApi::Call(const std::string& path, const std::string& b
   const bool has_user = !user_file_.empty();
   for (bool again = false;; again = true) {
     if (has_user && token_.empty()) RH_TRY(Authenticate());
-    HttpCall call{"POST", path, {{"Content-Type", "application/json"}}, body, repeatable};
+    http::HttpCall call{"POST", path, {{"Content-Type", "application/json"}}, body, repeatable};
     if (has_user) call.headers.emplace_back("Authorization", token_);
-    const HttpAnswer answer = RH_TRY(client_.Send(call));
+    const http::HttpAnswer answer = RH_TRY(client_.Send(call));
     if (answer.status == 200) {
       return JsonDocument::Parse(answer.body, "the answer of " + answer.from, answer.body.size());
     }
@@ -181,7 +181,7 @@ void ReadEndpoints(JsonReader& reader, EtcdConfig& config) {
                 "list the members: [\"https://HOST:2379\"]");
   }
   for (const std::string& url : urls) {
-    auto endpoint = ParseHttpEndpoint(url);
+    auto endpoint = http::ParseHttpEndpoint(url);
     if (!endpoint) {
       reader.Fail("endpoints", endpoint.error().message, endpoint.error().hint);
       return;
@@ -207,7 +207,7 @@ EtcdConfig ReadEtcdConfig(JsonReader& reader) {
     config.timeout = std::chrono::seconds(*seconds);
   }
   const bool tls = std::any_of(config.endpoints.begin(), config.endpoints.end(),
-                               [](const HttpEndpoint& endpoint) { return endpoint.tls; });
+                               [](const http::HttpEndpoint& endpoint) { return endpoint.tls; });
   if (tls && config.ca_file.empty()) {
     reader.Fail("caFile", "is required with https://",
                 "name the file of the authority that signed etcd's certificates");
@@ -270,73 +270,75 @@ Error MalformedEtcd(const std::string& why) {
           "see whether something else writes below the prefix, or answers for etcd", 0};
 }
 
-class EtcdStore : public ClusterStore {
+class EtcdStore : public ipam::ClusterStore {
  public:
   EtcdStore(const Root& root, const EtcdConfig& config) : api_(root, config), prefix_(config.prefix) {}
 
-  Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) override {
+  Result<std::optional<ipam::LeaseEntry>> Get(const ipam::LeaseKey& key) override {
     const std::string bytes = RH_TRY(Key(key));
-    auto found = RH_TRY_WRAP(Range(Json{{"key", EncodeBase64(bytes)}}, 1), "reading " + bytes);
+    auto found = RH_TRY_WRAP(Range(Json{{"key", http::EncodeBase64(bytes)}}, 1), "reading " + bytes);
     if (found.empty()) return std::nullopt;
     if (found[0].key != key) return Fail(MalformedEtcd("it has another key than " + bytes));
     return std::move(found[0]);
   }
 
-  Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value) override {
+  Result<ipam::LeaseEntry> Create(const ipam::LeaseKey& key, const std::string& value) override {
     const std::string bytes = RH_TRY(Key(key));
     const Json compare = {{"target", "CREATE"}, {"result", "EQUAL"}, {"create_revision", "0"}};
     auto revision =
         RH_TRY_WRAP(Change(bytes, compare, Put(bytes, value), "it is there already"), "creating " + bytes);
-    return LeaseEntry{key, value, std::move(revision)};
+    return ipam::LeaseEntry{key, value, std::move(revision)};
   }
 
-  Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) override {
+  Result<ipam::LeaseEntry> Update(const ipam::LeaseEntry& seen, const std::string& value) override {
     const std::string bytes = RH_TRY(Key(seen.key));
     auto revision = RH_TRY_WRAP(Change(bytes, Seen(seen), Put(bytes, value), "it is not as it was seen"),
                                 "changing " + bytes);
-    return LeaseEntry{seen.key, value, std::move(revision)};
+    return ipam::LeaseEntry{seen.key, value, std::move(revision)};
   }
 
-  Result<void> Remove(const LeaseEntry& seen) override {
+  Result<void> Remove(const ipam::LeaseEntry& seen) override {
     const std::string bytes = RH_TRY(Key(seen.key));
-    const Json remove = {{"request_delete_range", {{"key", EncodeBase64(bytes)}}}};
+    const Json remove = {{"request_delete_range", {{"key", http::EncodeBase64(bytes)}}}};
     RH_TRY_WRAP(Change(bytes, Seen(seen), remove, "it is not as it was seen"), "removing " + bytes);
     return {};
   }
 
-  Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
-                                         std::size_t limit) override {
+  Result<std::vector<ipam::LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
+                                               std::size_t limit) override {
     const std::string all = prefix_ + RH_TRY(PoolKey(pool));
-    return WithContext(
-        Range({{"key", EncodeBase64(all + Digits(from))}, {"range_end", EncodeBase64(EndOf(all))}}, limit),
-        "listing the blocks of " + pool);
+    return WithContext(Range({{"key", http::EncodeBase64(all + Digits(from))},
+                              {"range_end", http::EncodeBase64(EndOf(all))}},
+                             limit),
+                       "listing the blocks of " + pool);
   }
 
-  Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override {
+  Result<std::vector<ipam::LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override {
     const std::string all = prefix_ + std::string(kNodes);
     const std::string first = after.empty() ? all : all + after + std::string(1, '\0');
-    return WithContext(Range({{"key", EncodeBase64(first)}, {"range_end", EncodeBase64(EndOf(all))}}, limit),
-                       "listing nodes");
+    return WithContext(
+        Range({{"key", http::EncodeBase64(first)}, {"range_end", http::EncodeBase64(EndOf(all))}}, limit),
+        "listing nodes");
   }
 
   [[nodiscard]] std::uint64_t calls() const override { return api_.sent(); }
 
  private:
-  [[nodiscard]] Result<std::string> Key(const LeaseKey& key) const {
+  [[nodiscard]] Result<std::string> Key(const ipam::LeaseKey& key) const {
     return prefix_ + RH_TRY(EtcdKeyOf(key));
   }
 
   static Json Put(const std::string& bytes, const std::string& value) {
-    return {{"request_put", {{"key", EncodeBase64(bytes)}, {"value", EncodeBase64(value)}}}};
+    return {{"request_put", {{"key", http::EncodeBase64(bytes)}, {"value", http::EncodeBase64(value)}}}};
   }
-  static Json Seen(const LeaseEntry& seen) {
+  static Json Seen(const ipam::LeaseEntry& seen) {
     return {{"target", "MOD"}, {"result", "EQUAL"}, {"mod_revision", seen.revision}};
   }
 
   // The key's revision afterwards; kConflict saying `otherwise` when the comparison fails.
   Result<std::string> Change(const std::string& bytes, Json compare, const Json& request,
                              const std::string& otherwise) {
-    compare["key"] = EncodeBase64(bytes);
+    compare["key"] = http::EncodeBase64(bytes);
     const Json body = {{"compare", Json::array({std::move(compare)})}, {"success", Json::array({request})}};
     const auto document = RH_TRY(api_.Call("/v3/kv/txn", body.dump(), false));
     JsonReader reader = document.Root();
@@ -350,8 +352,8 @@ class EtcdStore : public ClusterStore {
     return revision;
   }
 
-  Result<std::vector<LeaseEntry>> Range(Json body, std::size_t limit) {
-    std::vector<LeaseEntry> entries;
+  Result<std::vector<ipam::LeaseEntry>> Range(Json body, std::size_t limit) {
+    std::vector<ipam::LeaseEntry> entries;
     if (limit == 0) return entries;  // etcd would take it for "all"
     body["limit"] = std::to_string(limit);
     const auto document = RH_TRY(api_.Call("/v3/kv/range", body.dump(), true));
@@ -359,8 +361,8 @@ class EtcdStore : public ClusterStore {
     // Without its header it is the answer of something else, and not of no entries.
     if (!reader.Object("header")) return Fail(MalformedEtcd("it has no header"));
     for (JsonReader& one : reader.Objects("kvs")) {
-      const auto key = DecodeBase64(one.RequiredString("key"));
-      const auto value = DecodeBase64(one.String("value").value_or(""));
+      const auto key = http::DecodeBase64(one.RequiredString("key"));
+      const auto value = http::DecodeBase64(one.String("value").value_or(""));
       const std::string revision = one.RequiredString("mod_revision");
       if (!one.status()) break;
       auto parsed = key ? ParseKey(*key) : std::nullopt;
@@ -373,11 +375,11 @@ class EtcdStore : public ClusterStore {
     return entries;
   }
 
-  [[nodiscard]] std::optional<LeaseKey> ParseKey(std::string_view bytes) const {
+  [[nodiscard]] std::optional<ipam::LeaseKey> ParseKey(std::string_view bytes) const {
     if (!bytes.starts_with(prefix_)) return std::nullopt;
     bytes.remove_prefix(prefix_.size());
     if (bytes.starts_with(kNodes) && bytes.size() > kNodes.size()) {
-      return LeaseKey::Node(std::string(bytes.substr(kNodes.size())));
+      return ipam::LeaseKey::Node(std::string(bytes.substr(kNodes.size())));
     }
     if (!bytes.starts_with(kBlocks)) return std::nullopt;
     bytes.remove_prefix(kBlocks.size());
@@ -387,7 +389,7 @@ class EtcdStore : public ClusterStore {
     std::string pool(bytes.substr(0, slash));
     std::replace(pool.begin(), pool.end(), '_', '/');
     if (!index || !IpPrefix::Parse(pool)) return std::nullopt;
-    return LeaseKey::Block(std::move(pool), *index);
+    return ipam::LeaseKey::Block(std::move(pool), *index);
   }
 
   EtcdApi api_;
@@ -396,8 +398,8 @@ class EtcdStore : public ClusterStore {
 
 }  // namespace
 
-Result<std::string> EtcdKeyOf(const LeaseKey& key) {
-  if (key.kind == LeaseKey::Kind::kBlock) return RH_TRY(PoolKey(key.pool)) + Digits(key.index);
+Result<std::string> EtcdKeyOf(const ipam::LeaseKey& key) {
+  if (key.kind == ipam::LeaseKey::Kind::kBlock) return RH_TRY(PoolKey(key.pool)) + Digits(key.index);
   if (key.node.empty() || key.node.find('/') != std::string::npos ||
       key.node.find('\0') != std::string::npos) {
     return Fail(ErrorCode::kInvalid, "'" + key.node + "' is no node's name");
@@ -405,8 +407,8 @@ Result<std::string> EtcdKeyOf(const LeaseKey& key) {
   return std::string(kNodes) + key.node;
 }
 
-std::unique_ptr<ClusterStore> MakeEtcdStore(const Root& root, const EtcdConfig& config) {
+std::unique_ptr<ipam::ClusterStore> MakeEtcdStore(const Root& root, const EtcdConfig& config) {
   return std::make_unique<EtcdStore>(root, config);
 }
 
-}  // namespace railhead
+}  // namespace railhead::address_leasing

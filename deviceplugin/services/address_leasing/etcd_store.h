@@ -21,7 +21,7 @@
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::address_leasing {
 
 // How etcd is reached: the object `etcd` of a cluster store's configuration.
 //
@@ -34,7 +34,7 @@ namespace railhead {
 // Threads: values. Errors stick to the reader, with their JSON pointers.
 
 struct EtcdConfig {
-  std::vector<HttpEndpoint> endpoints;
+  std::vector<http::HttpEndpoint> endpoints;
   std::string prefix = "/railhead";  // before all keys; without a '/' at its end
   std::string ca_file;
   std::string cert_file;
@@ -58,7 +58,7 @@ class EtcdApi {
  private:
   Result<void> Authenticate();
 
-  HttpClient client_;
+  http::HttpClient client_;
   const std::string user_file_;
   const std::string password_file_;
   std::string token_;
@@ -72,9 +72,9 @@ class EtcdApi {
 // one transaction with one comparison.
 // Threads and errors: as ClusterStore says.
 
-std::unique_ptr<ClusterStore> MakeEtcdStore(const Root& root, const EtcdConfig& config);
+std::unique_ptr<ipam::ClusterStore> MakeEtcdStore(const Root& root, const EtcdConfig& config);
 
 // The key's bytes without the prefix, "/v1/...". Errors: kInvalid for names that make none.
-Result<std::string> EtcdKeyOf(const LeaseKey& key);
+Result<std::string> EtcdKeyOf(const ipam::LeaseKey& key);
 
-}  // namespace railhead
+}  // namespace railhead::address_leasing

@@ -16,7 +16,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::address_leasing {
 namespace {
 
 constexpr std::size_t kIndexDigits = 16;
@@ -82,8 +82,8 @@ bool IsObjectName(const std::string& name) {
 
 }  // namespace
 
-Result<std::string> KubeNameOf(const LeaseKey& key) {
-  if (key.kind == LeaseKey::Kind::kNode) {
+Result<std::string> KubeNameOf(const ipam::LeaseKey& key) {
+  if (key.kind == ipam::LeaseKey::Kind::kNode) {
     if (IsObjectName(key.node)) return key.node;
     return Fail(ErrorCode::kInvalid, "'" + key.node + "' is no name of a Kubernetes node",
                 "write the node's Kubernetes name into /etc/railhead/node-name");
@@ -91,10 +91,10 @@ Result<std::string> KubeNameOf(const LeaseKey& key) {
   return RH_TRY(KubePoolName(key.pool)) + "-" + Hex(key.index, kIndexDigits);
 }
 
-std::optional<LeaseKey> ParseKubeName(LeaseKey::Kind kind, const std::string& name) {
-  if (kind == LeaseKey::Kind::kNode) {
+std::optional<ipam::LeaseKey> ParseKubeName(ipam::LeaseKey::Kind kind, const std::string& name) {
+  if (kind == ipam::LeaseKey::Kind::kNode) {
     if (!IsObjectName(name)) return std::nullopt;
-    return LeaseKey::Node(name);
+    return ipam::LeaseKey::Node(name);
   }
   std::vector<std::string> words = Split(name, '-');
   const auto index = ParseHex(words.back());
@@ -102,7 +102,7 @@ std::optional<LeaseKey> ParseKubeName(LeaseKey::Kind kind, const std::string& na
   if (!index || words.empty()) return std::nullopt;
   const auto pool = ParsePoolName(words);
   if (!pool) return std::nullopt;
-  LeaseKey key = LeaseKey::Block(pool->ToString(), *index);
+  ipam::LeaseKey key = ipam::LeaseKey::Block(pool->ToString(), *index);
   // Another way of writing the same would be another name.
   if (const auto again = KubeNameOf(key); !again || *again != name) return std::nullopt;
   return key;
@@ -116,7 +116,7 @@ Result<std::string> KubePoolName(const std::string& pool) {
 
 std::string KubeContinueAt(const std::string& start) {
   const nlohmann::json token = {{"v", "meta.k8s.io/v1"}, {"rv", -1}, {"start", start}};
-  std::string text = EncodeBase64(token.dump());
+  std::string text = http::EncodeBase64(token.dump());
   std::replace(text.begin(), text.end(), '+', '-');
   std::replace(text.begin(), text.end(), '/', '_');
   while (text.ends_with('=')) text.pop_back();
@@ -126,7 +126,7 @@ std::string KubeContinueAt(const std::string& start) {
 namespace {
 
 using Json = nlohmann::json;
-using Kind = LeaseKey::Kind;
+using Kind = ipam::LeaseKey::Kind;
 
 constexpr const char* kApiVersion = "railhead.io/v1alpha1";
 constexpr const char* kGroupPath = "/apis/railhead.io/v1alpha1/";
@@ -158,7 +158,7 @@ struct Revision {
   std::string version;
 };
 
-Result<Revision> ParseRevision(const LeaseEntry& seen) {
+Result<Revision> ParseRevision(const ipam::LeaseEntry& seen) {
   const std::size_t at = seen.revision.find(kRevisionSeparator);
   if (at == std::string::npos) {
     return Fail(ErrorCode::kInvalid, "'" + seen.revision + "' is no revision of the Kubernetes API");
@@ -166,8 +166,8 @@ Result<Revision> ParseRevision(const LeaseEntry& seen) {
   return Revision{seen.revision.substr(0, at), seen.revision.substr(at + 1)};
 }
 
-Result<LeaseEntry> ParseObject(Kind kind, JsonReader object) {
-  LeaseEntry entry;
+Result<ipam::LeaseEntry> ParseObject(Kind kind, JsonReader object) {
+  ipam::LeaseEntry entry;
   std::string name;
   if (auto metadata = object.Object("metadata")) {
     name = metadata->RequiredString("name");
@@ -189,28 +189,28 @@ std::string After(const std::string& name) {
   return name + std::string(1, '\0');
 }
 
-class KubeStore : public ClusterStore {
+class KubeStore : public ipam::ClusterStore {
  public:
   KubeStore(const KubeAccess& access, std::chrono::milliseconds timeout) : api_(access, timeout) {}
 
-  Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) override {
+  Result<std::optional<ipam::LeaseEntry>> Get(const ipam::LeaseKey& key) override {
     const std::string name = RH_TRY(KubeNameOf(key));
     const KubeAnswer answer = RH_TRY_WRAP(api_.Call("GET", PathOf(key.kind, name)), "reading " + name);
     if (answer.status == KubeAnswer::Status::kNotFound) return std::nullopt;
     if (answer.status == KubeAnswer::Status::kExpired)
       return Fail(MalformedObject("an object that is too old"));
-    LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
+    ipam::LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
     if (entry.key != key) return Fail(MalformedObject("it is another object than " + name));
     return entry;
   }
 
-  Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value) override {
+  Result<ipam::LeaseEntry> Create(const ipam::LeaseKey& key, const std::string& value) override {
     const std::string name = RH_TRY(KubeNameOf(key));
     const Json object = RH_TRY(Object(key, name, value));
     return WithContext(Change("POST", ResourcePath(key.kind), key, object), "creating " + name);
   }
 
-  Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) override {
+  Result<ipam::LeaseEntry> Update(const ipam::LeaseEntry& seen, const std::string& value) override {
     const std::string name = RH_TRY(KubeNameOf(seen.key));
     const Revision revision = RH_TRY(ParseRevision(seen));
     Json object = RH_TRY(Object(seen.key, name, value));
@@ -219,7 +219,7 @@ class KubeStore : public ClusterStore {
     return WithContext(Change("PUT", PathOf(seen.key.kind, name), seen.key, object), "changing " + name);
   }
 
-  Result<void> Remove(const LeaseEntry& seen) override {
+  Result<void> Remove(const ipam::LeaseEntry& seen) override {
     const std::string name = RH_TRY(KubeNameOf(seen.key));
     const Revision revision = RH_TRY(ParseRevision(seen));
     const Json options = {{"apiVersion", "v1"},
@@ -240,16 +240,16 @@ class KubeStore : public ClusterStore {
     return {};
   }
 
-  Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
-                                         std::size_t limit) override {
-    const std::string first = RH_TRY(KubeNameOf(LeaseKey::Block(pool, from)));
+  Result<std::vector<ipam::LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
+                                               std::size_t limit) override {
+    const std::string first = RH_TRY(KubeNameOf(ipam::LeaseKey::Block(pool, from)));
     auto listed = RH_TRY_WRAP(List(Kind::kBlock, first, limit), "listing the blocks of " + pool);
     // Behind the pool's blocks come other pools'.
-    std::erase_if(listed, [&](const LeaseEntry& entry) { return entry.key.pool != pool; });
+    std::erase_if(listed, [&](const ipam::LeaseEntry& entry) { return entry.key.pool != pool; });
     return listed;
   }
 
-  Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override {
+  Result<std::vector<ipam::LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override {
     return WithContext(List(Kind::kNode, after.empty() ? "" : After(after), limit), "listing nodes");
   }
 
@@ -258,7 +258,7 @@ class KubeStore : public ClusterStore {
  private:
   static std::string PathOf(Kind kind, const std::string& name) { return ResourcePath(kind) + "/" + name; }
 
-  static Result<Json> Object(const LeaseKey& key, const std::string& name, const std::string& value) {
+  static Result<Json> Object(const ipam::LeaseKey& key, const std::string& name, const std::string& value) {
     const auto spec = RH_TRY(JsonDocument::Parse(value, "the value of " + name));
     if (!spec.json().is_object()) return Fail(ErrorCode::kInvalid, "the value of " + name + " is no object");
     Json object = {{"apiVersion", kApiVersion},
@@ -272,11 +272,11 @@ class KubeStore : public ClusterStore {
     return object;
   }
 
-  Result<LeaseEntry> Change(const std::string& method, const std::string& path, const LeaseKey& key,
-                            const Json& object) {
+  Result<ipam::LeaseEntry> Change(const std::string& method, const std::string& path,
+                                  const ipam::LeaseKey& key, const Json& object) {
     const KubeAnswer answer = RH_TRY(api_.Call(method, path, Dump(object)));
     if (answer.status != KubeAnswer::Status::kDone) return Fail(Conflict("it is gone"));
-    LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
+    ipam::LeaseEntry entry = RH_TRY(ParseObject(key.kind, answer.document.Root()));
     if (entry.key != key) return Fail(MalformedObject("it is another object than was sent"));
     if (entry.value != Dump(object["spec"])) {
       return Fail(MalformedObject("the server has kept something else than was sent: " + entry.value));
@@ -285,8 +285,8 @@ class KubeStore : public ClusterStore {
   }
 
   // Objects whose names sort from `start` on.
-  Result<std::vector<LeaseEntry>> List(Kind kind, const std::string& start, std::size_t limit) {
-    std::vector<LeaseEntry> entries;
+  Result<std::vector<ipam::LeaseEntry>> List(Kind kind, const std::string& start, std::size_t limit) {
+    std::vector<ipam::LeaseEntry> entries;
     std::string token = start.empty() ? "" : KubeContinueAt(start);
     // A server may answer with fewer than it has, and a token for the rest.
     while (entries.size() < limit) {
@@ -320,8 +320,9 @@ class KubeStore : public ClusterStore {
 
 }  // namespace
 
-std::unique_ptr<ClusterStore> MakeKubeStore(const KubeAccess& access, std::chrono::milliseconds timeout) {
+std::unique_ptr<ipam::ClusterStore> MakeKubeStore(const KubeAccess& access,
+                                                  std::chrono::milliseconds timeout) {
   return std::make_unique<KubeStore>(access, timeout);
 }
 
-}  // namespace railhead
+}  // namespace railhead::address_leasing

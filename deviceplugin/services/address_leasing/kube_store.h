@@ -22,11 +22,11 @@
 #include "ipam/lease/cluster_store.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::address_leasing {
 
-Result<std::string> KubeNameOf(const LeaseKey& key);
+Result<std::string> KubeNameOf(const ipam::LeaseKey& key);
 // nullopt: no name of ours.
-std::optional<LeaseKey> ParseKubeName(LeaseKey::Kind kind, const std::string& name);
+std::optional<ipam::LeaseKey> ParseKubeName(ipam::LeaseKey::Kind kind, const std::string& name);
 
 // For people: kubectl get addressblocks -l railhead.io/pool=NAME.
 inline constexpr const char* kKubePoolLabel = "railhead.io/pool";
@@ -44,6 +44,7 @@ std::string KubeContinueAt(const std::string& start);
 // resource definition is another one) is an error and not a loss.
 // Threads and errors: as ClusterStore says.
 
-std::unique_ptr<ClusterStore> MakeKubeStore(const KubeAccess& access, std::chrono::milliseconds timeout);
+std::unique_ptr<ipam::ClusterStore> MakeKubeStore(const KubeAccess& access,
+                                                  std::chrono::milliseconds timeout);
 
-}  // namespace railhead
+}  // namespace railhead::address_leasing

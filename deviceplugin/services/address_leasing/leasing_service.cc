@@ -16,12 +16,12 @@
 #include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::address_leasing {
 namespace {
 
 using Type = MetricType;
 
-void AppendBlocks(Exposition* page, const std::optional<LeaseStatus>& status) {
+void AppendBlocks(Exposition* page, const std::optional<ipam::LeaseStatus>& status) {
   page->Begin(Type::kGauge, "railhead_lease_blocks", "Blocks of leased subnets that this node has, by state");
   if (status) {
     for (const auto& [block, count] : status->blocks)
@@ -34,7 +34,7 @@ void AppendBlocks(Exposition* page, const std::optional<LeaseStatus>& status) {
   }
 }
 
-void AppendSigns(Exposition* page, const std::optional<LeaseStatus>& status) {
+void AppendSigns(Exposition* page, const std::optional<ipam::LeaseStatus>& status) {
   page->Begin(
       Type::kGauge, "railhead_lease_renewal_age_seconds",
       "Since the cluster store last took this node's sign of life; absent before the first since boot");
@@ -63,11 +63,11 @@ Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::s
                                   {"subnets", std::to_string(plan->settings.pools.size())}});
   return LeasingLoop::Start(
       root, std::move(plan->settings), std::move(store),
-      [writer = LeasingLog(log)](const Leaser::Outcome& outcome) mutable { writer.Write(outcome); });
+      [writer = LeasingLog(log)](const ipam::Leaser::Outcome& outcome) mutable { writer.Write(outcome); });
 }
 
-void LeasingLog::Write(const Leaser::Outcome& outcome) {
-  for (const LeaseEvent& event : outcome.events) {
+void LeasingLog::Write(const ipam::Leaser::Outcome& outcome) {
+  for (const ipam::LeaseEvent& event : outcome.events) {
     const std::string block = event.index ? std::to_string(*event.index) : "";
     if (IsProblem(event.kind)) {
       log_->Warning(NameOf(event.kind),
@@ -94,14 +94,14 @@ void AppendLeasing(Exposition* page, const LeasingLoop* leasing) {
   page->Begin(Type::kCounter, "railhead_lease_events",
               "What happened to this node's blocks and its cluster store");
   if (leasing == nullptr) return;
-  for (std::size_t kind = 0; kind < kLeaseEventKinds; ++kind) {
-    const auto event = static_cast<LeaseEvent::Kind>(kind);
+  for (std::size_t kind = 0; kind < ipam::kLeaseEventKinds; ++kind) {
+    const auto event = static_cast<ipam::LeaseEvent::Kind>(kind);
     page->Sample({{"event", NameOf(event)}}, leasing->Events(event));
   }
 }
 
-std::pair<std::string, std::string> StoreOf(const LeaseStoreConfig& store) {
-  if (store.type == LeaseStoreType::kEtcd) return {"etcd", store.etcd};
+std::pair<std::string, std::string> StoreOf(const ipam::LeaseStoreConfig& store) {
+  if (store.type == ipam::LeaseStoreType::kEtcd) return {"etcd", store.etcd};
   return {"kubernetes", store.kubernetes};
 }
 
@@ -143,9 +143,10 @@ Result<Settings> ReadSettings(const std::string& type, const std::string& text, 
 
 }  // namespace
 
-Result<std::unique_ptr<ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
-                                                       const std::string& settings, const std::string& what,
-                                                       const KubeService& service) {
+Result<std::unique_ptr<ipam::ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
+                                                             const std::string& settings,
+                                                             const std::string& what,
+                                                             const KubeService& service) {
   const Settings read = RH_TRY(ReadSettings(type, settings, what));
   if (type == "etcd") return MakeEtcdStore(root, read.etcd);
   const KubeAccess access = RH_TRY(FindKubeAccess(root, read.kubernetes, service));
@@ -172,7 +173,7 @@ constexpr milliseconds kLeastPause(1000);
 // So that Stop() is never far.
 constexpr milliseconds kMostPause(60'000);
 
-LeaseRandom MakeRandom() {
+ipam::LeaseRandom MakeRandom() {
   std::random_device device;
   std::seed_seq seed{device(), device(), device(), device(), device(), device(), device(), device()};
   return [engine = std::mt19937_64(seed)]() mutable { return engine(); };
@@ -180,8 +181,8 @@ LeaseRandom MakeRandom() {
 
 }  // namespace
 
-Result<std::unique_ptr<LeasingLoop>> LeasingLoop::Start(const Root& root, LeaseSettings settings,
-                                                        std::unique_ptr<ClusterStore> cluster,
+Result<std::unique_ptr<LeasingLoop>> LeasingLoop::Start(const Root& root, ipam::LeaseSettings settings,
+                                                        std::unique_ptr<ipam::ClusterStore> cluster,
                                                         Report report) {
   RH_TRY(MakeStateFolder(root, root.Path(kDirectory)));
   NodeEvents events = RH_TRY(NodeEvents::Open(
@@ -191,12 +192,12 @@ Result<std::unique_ptr<LeasingLoop>> LeasingLoop::Start(const Root& root, LeaseS
       new LeasingLoop(root, std::move(settings), std::move(cluster), std::move(events), std::move(report)));
 }
 
-LeasingLoop::LeasingLoop(const Root& root, LeaseSettings settings, std::unique_ptr<ClusterStore> cluster,
-                         NodeEvents events, Report report)
+LeasingLoop::LeasingLoop(const Root& root, ipam::LeaseSettings settings,
+                         std::unique_ptr<ipam::ClusterStore> cluster, NodeEvents events, Report report)
     : root_(root),
       fence_ms_(static_cast<std::uint64_t>(settings.times.fence.count())),
       cluster_(std::move(cluster)),
-      book_(OpenNodeBook(root, std::chrono::duration_cast<std::chrono::seconds>(settings.times.rest))),
+      book_(ipam::OpenNodeBook(root, std::chrono::duration_cast<std::chrono::seconds>(settings.times.rest))),
       leaser_(std::move(settings), *cluster_, *book_, MakeRandom()),
       events_(std::move(events)),
       report_(std::move(report)),
@@ -241,12 +242,12 @@ void LeasingLoop::Lease() {
 }
 
 milliseconds LeasingLoop::StepOnce() {
-  const auto now = ReadClocks(root_);
+  const auto now = ipam::ReadClocks(root_);
   if (!now) {
     report_({{}, {}, now.error()});
     return kMostPause;
   }
-  const Leaser::Outcome outcome = leaser_.Step(*now);
+  const ipam::Leaser::Outcome outcome = leaser_.Step(*now);
   const milliseconds wait = outcome.wait;
   Publish(outcome, *now);
   return wait;
@@ -270,8 +271,9 @@ std::int64_t LeasingLoop::StoreChanged() const {
   return static_cast<std::int64_t>(status.st_mtim.tv_sec) * 1'000'000'000 + status.st_mtim.tv_nsec;
 }
 
-void LeasingLoop::Publish(const Leaser::Outcome& outcome, const ClockReading& now) {
-  for (const LeaseEvent& event : outcome.events) events_seen_.at(static_cast<std::size_t>(event.kind)).Add();
+void LeasingLoop::Publish(const ipam::Leaser::Outcome& outcome, const ipam::ClockReading& now) {
+  for (const ipam::LeaseEvent& event : outcome.events)
+    events_seen_.at(static_cast<std::size_t>(event.kind)).Add();
   {
     const std::lock_guard lock(mutex_);
     status_ = leaser_.Status(now);
@@ -280,10 +282,10 @@ void LeasingLoop::Publish(const Leaser::Outcome& outcome, const ClockReading& no
   report_(outcome);
 }
 
-std::optional<LeaseStatus> LeasingLoop::Status() const {
+std::optional<ipam::LeaseStatus> LeasingLoop::Status() const {
   const std::lock_guard lock(mutex_);
-  const auto now = ReadClocks(root_);
-  std::optional<LeaseStatus> status = status_;
+  const auto now = ipam::ReadClocks(root_);
+  std::optional<ipam::LeaseStatus> status = status_;
   if (!status || !status->since_renewal_ms || !now) return status;
   *status->since_renewal_ms += now->boottime_ms - std::min(now->boottime_ms, status_ms_);
   status->fenced = status->fenced || *status->since_renewal_ms >= fence_ms_;
@@ -299,12 +301,12 @@ std::string MachineId(const Root& root) {
   return id && *id ? **id : std::string();
 }
 
-Result<PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
-  RangeSpec spec;
+Result<ipam::PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
+  ipam::RangeSpec spec;
   spec.subnet = *rail.subnet;
   spec.gateway = rail.gateway;
   for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
-  return PoolLayout::Make(RH_TRY(RangeSet::Make(spec)), block_size);
+  return ipam::PoolLayout::Make(RH_TRY(ipam::RangeSet::Make(spec)), block_size);
 }
 
 }  // namespace
@@ -312,8 +314,8 @@ Result<PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
 Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::string& fabric_path) {
   LeasePlan plan;
   plan.where = fabric_path + ": /addresses/store";
-  plan.store = RH_TRY(ParseLeaseSettings(fabric.address_store, plan.where, fabric.rest_seconds));
-  if (plan.store.type == LeaseStoreType::kNode) return std::nullopt;
+  plan.store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, plan.where, fabric.rest_seconds));
+  if (plan.store.type == ipam::LeaseStoreType::kNode) return std::nullopt;
   plan.settings.times = plan.store.times;
   plan.settings.low_water = plan.store.low_water;
   for (const Rail& rail : fabric.rails) {
@@ -335,4 +337,4 @@ Result<std::optional<LeasePlan>> PlanLeases(const Root& root, const std::string&
   return plan;
 }
 
-}  // namespace railhead
+}  // namespace railhead::address_leasing

@@ -25,7 +25,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::address_leasing {
 
 // The thread of railheadd that leases blocks (ipam/lease/leaser.h).
 //
@@ -38,10 +38,11 @@ namespace railhead {
 class LeasingLoop {
  public:
   // Behind each step.
-  using Report = std::function<void(const Leaser::Outcome&)>;
+  using Report = std::function<void(const ipam::Leaser::Outcome&)>;
 
-  static Result<std::unique_ptr<LeasingLoop>> Start(const Root& root, LeaseSettings settings,
-                                                    std::unique_ptr<ClusterStore> cluster, Report report);
+  static Result<std::unique_ptr<LeasingLoop>> Start(const Root& root, ipam::LeaseSettings settings,
+                                                    std::unique_ptr<ipam::ClusterStore> cluster,
+                                                    Report report);
   // Ends the thread; a request to the cluster store is waited for.
   ~LeasingLoop();
   LeasingLoop(const LeasingLoop&) = delete;
@@ -52,35 +53,35 @@ class LeasingLoop {
   bool AwaitEnd(std::chrono::milliseconds limit);
 
   // As of now; nullopt before the first step.
-  [[nodiscard]] std::optional<LeaseStatus> Status() const;
-  [[nodiscard]] std::uint64_t Events(LeaseEvent::Kind kind) const {
+  [[nodiscard]] std::optional<ipam::LeaseStatus> Status() const;
+  [[nodiscard]] std::uint64_t Events(ipam::LeaseEvent::Kind kind) const {
     return events_seen_.at(static_cast<std::size_t>(kind)).value();
   }
 
  private:
-  LeasingLoop(const Root& root, LeaseSettings settings, std::unique_ptr<ClusterStore> cluster,
+  LeasingLoop(const Root& root, ipam::LeaseSettings settings, std::unique_ptr<ipam::ClusterStore> cluster,
               NodeEvents events, Report report);
   void Loop();
   void Lease();
   std::chrono::milliseconds StepOnce();
   void Wait(std::chrono::milliseconds wait);
   [[nodiscard]] std::int64_t StoreChanged() const;
-  void Publish(const Leaser::Outcome& outcome, const ClockReading& now);
+  void Publish(const ipam::Leaser::Outcome& outcome, const ipam::ClockReading& now);
 
   const Root root_;
   const std::uint64_t fence_ms_;
-  const std::unique_ptr<ClusterStore> cluster_;
-  const std::unique_ptr<NodeBook> book_;
-  Leaser leaser_;
+  const std::unique_ptr<ipam::ClusterStore> cluster_;
+  const std::unique_ptr<ipam::NodeBook> book_;
+  ipam::Leaser leaser_;
   NodeEvents events_;
   const Report report_;
-  std::array<Counter, kLeaseEventKinds> events_seen_;
+  std::array<Counter, ipam::kLeaseEventKinds> events_seen_;
   std::int64_t seen_change_ = 0;  // of the node's store, when the last step was over
   std::atomic<bool> stopped_{false};
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::optional<LeaseStatus> status_;
+  std::optional<ipam::LeaseStatus> status_;
   std::uint64_t status_ms_ = 0;
   bool ended_ = false;
   std::thread thread_;  // last: it uses all of the others
@@ -93,8 +94,8 @@ class LeasingLoop {
 // Threads: pure functions over files. Errors: kInvalid, with the JSON pointer or the rail.
 
 struct LeasePlan {
-  LeaseSettings settings;
-  LeaseStoreConfig store;
+  ipam::LeaseSettings settings;
+  ipam::LeaseStoreConfig store;
   std::string where;  // "FILE: /addresses/store", for messages
 };
 
@@ -111,7 +112,7 @@ Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::s
 class LeasingLog {
  public:
   explicit LeasingLog(Log* log) : log_(log) {}
-  void Write(const Leaser::Outcome& outcome);
+  void Write(const ipam::Leaser::Outcome& outcome);
 
  private:
   Log* log_;
@@ -125,7 +126,7 @@ void AppendLeasing(Exposition* page, const LeasingLoop* leasing);
 // Threads: pure functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 
 // The kind of store, as MakeClusterStore() knows it, and its own settings.
-std::pair<std::string, std::string> StoreOf(const LeaseStoreConfig& store);
+std::pair<std::string, std::string> StoreOf(const ipam::LeaseStoreConfig& store);
 
 // Asks nobody. Well with a fabric that leases nothing. `what` names its file in messages.
 Result<void> CheckLeasing(const Fabric& fabric, const std::string& what);
@@ -139,12 +140,13 @@ Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
 // over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 
 // `service`: what the environment says of the Kubernetes API.
-Result<std::unique_ptr<ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
-                                                       const std::string& settings, const std::string& what,
-                                                       const KubeService& service);
+Result<std::unique_ptr<ipam::ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
+                                                             const std::string& settings,
+                                                             const std::string& what,
+                                                             const KubeService& service);
 
 // The same check without a store: for who reads a configuration before it is used.
 Result<void> CheckStoreSettings(const std::string& type, const std::string& settings,
                                 const std::string& what);
 
-}  // namespace railhead
+}  // namespace railhead::address_leasing

@@ -13,7 +13,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 using Json = nlohmann::json;
@@ -97,10 +97,11 @@ Result<bool> RemoveDrain(const Root& root, const std::string& device) {
   return Update(root, [&](std::vector<Drain>& drains) { return std::erase_if(drains, Of(device)) != 0; });
 }
 
-Result<std::set<std::string>> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions) {
+Result<std::set<std::string>> DrainedAmong(const Root& root,
+                                           const std::vector<inventory::NicFunction>& functions) {
   std::set<std::string> drained;
   const auto drains = RH_TRY(ReadDrains(root));
-  for (const NicFunction& function : functions) {
+  for (const inventory::NicFunction& function : functions) {
     const std::string pf = function.pf.ToString();
     if (std::any_of(drains.begin(), drains.end(), Of(function.id)) ||
         std::any_of(drains.begin(), drains.end(), Of(pf)))
@@ -172,4 +173,4 @@ std::string UnreadyDevices::Find(const std::string& device) const {
   return found == reasons_.end() ? std::string() : found->second;
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

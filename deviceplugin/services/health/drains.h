@@ -22,7 +22,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::health {
 
 struct Drain {
   std::string device;  // PCI address of a PF or VF, or the name of a subfunction
@@ -46,7 +46,8 @@ Result<bool> RemoveDrain(const Root& root, const std::string& device);
 
 // The ids of the functions that are drained, themselves or with their PF: for who offers devices before
 // health has been looked at. Errors: those of ReadDrains().
-Result<std::set<std::string>> DrainedAmong(const Root& root, const std::vector<NicFunction>& functions);
+Result<std::set<std::string>> DrainedAmong(const Root& root,
+                                           const std::vector<inventory::NicFunction>& functions);
 
 // The file for who looks often: it is read again when it is another one.
 class DrainList {
@@ -126,4 +127,4 @@ class UnreadyDevices {
   Reasons reasons_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -7,7 +7,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 bool SameTrouble(const HealthReason& a, const HealthReason& b) {
@@ -390,4 +390,4 @@ std::uint64_t RateWindow::Sum(Time now) const {
   return sum;
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -21,7 +21,7 @@
 #include "deviceplugin/services/health/observation.h"
 #include "deviceplugin/services/health/rules.h"
 
-namespace railhead {
+namespace railhead::health {
 
 // What one observation says to one rule, without memory: hysteresis is the monitor's.
 //
@@ -136,4 +136,4 @@ class HealthMonitor {
   std::map<std::string, Device> devices_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -13,7 +13,7 @@
 #include "deviceplugin/services/health/rules.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::health {
 
 // Durations are measured by `steady`, which nothing sets; `wall` is what people read.
 struct HealthTime {
@@ -115,4 +115,4 @@ struct DeviceHealth {
   bool operator==(const DeviceHealth&) const = default;
 };
 
-}  // namespace railhead
+}  // namespace railhead::health

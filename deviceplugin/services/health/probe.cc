@@ -12,7 +12,7 @@
 #include "netns/sys/ethtool_stats.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 // What drivers answer while their device goes away, resets or has no such counter.
@@ -302,4 +302,4 @@ std::unique_ptr<DriverSource> MakeKernelDriverSource() {
   return std::make_unique<KernelDriverSource>();
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

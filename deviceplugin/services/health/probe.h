@@ -22,7 +22,7 @@
 #include "netns/base/result.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::health {
 
 // What only the driver tells, through ioctls and netlink instead of sysfs.
 //
@@ -91,4 +91,4 @@ class HealthProbe {
   std::map<std::string, Place> places_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::health

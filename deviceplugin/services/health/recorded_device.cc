@@ -6,7 +6,7 @@
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/state_file.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
@@ -246,4 +246,4 @@ void ApplyDelta(JsonReader* line, RecordedDevice* device) {
   if (auto reporters = line->Strings("reporters")) seen.failed_reporters = *std::move(reporters);
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -15,7 +15,7 @@
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 using std::chrono::milliseconds;
@@ -168,4 +168,4 @@ Result<void> HealthRecorder::Write() {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -12,7 +12,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 using std::chrono::milliseconds;
@@ -250,4 +250,4 @@ Result<std::optional<std::string>> ReadOwnRecording(const Root& root) {
   return all;
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

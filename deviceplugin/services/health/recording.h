@@ -26,7 +26,7 @@
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::health {
 
 // One device in a recording: who it is, what was seen of it last, and the line that tells what is new.
 //
@@ -151,4 +151,4 @@ class HealthRecorder {
   bool whole_ = false;  // the file ends with a line's end
 };
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -8,7 +8,7 @@
 
 #include "deviceplugin/services/health/monitor.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 using std::chrono::milliseconds;
@@ -169,4 +169,4 @@ std::vector<std::string> Missing(const Recording& recording, const HealthRules& 
   return missing;
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

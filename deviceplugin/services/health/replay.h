@@ -17,7 +17,7 @@
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 
-namespace railhead {
+namespace railhead::health {
 
 struct ReplayedRound {
   std::chrono::milliseconds at{0};  // since the recording began
@@ -38,4 +38,4 @@ Replayed Replay(const Recording& recording, const std::optional<HealthRules>& ru
 // What `rules` would have asked for and nobody did, one sentence each.
 std::vector<std::string> Missing(const Recording& recording, const HealthRules& rules);
 
-}  // namespace railhead
+}  // namespace railhead::health

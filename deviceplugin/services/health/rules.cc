@@ -5,7 +5,7 @@
 
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 using std::chrono::seconds;
@@ -242,4 +242,4 @@ OrderedJson HealthRulesAsJson(const HealthRules& rules) {
   return json;
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

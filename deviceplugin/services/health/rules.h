@@ -18,7 +18,7 @@
 
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::health {
 
 enum class HealthRule : std::uint8_t {
   kLink,         // no carrier, or a PF that is administratively down
@@ -98,4 +98,4 @@ Result<HealthRules> ParseHealthRules(const std::string& text, const std::string&
 
 nlohmann::ordered_json HealthRulesAsJson(const HealthRules& rules);
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -11,7 +11,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 using Json = nlohmann::json;
@@ -227,4 +227,4 @@ HealthRecord ReadHealthRecord(JsonReader* reader) {
   return record;
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

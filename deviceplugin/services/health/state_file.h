@@ -21,7 +21,7 @@
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::health {
 
 inline constexpr std::size_t kHealthHistory = 256;
 
@@ -73,4 +73,4 @@ const char* HealthWord(bool healthy);
 std::string FormatTime(std::chrono::system_clock::time_point time);
 std::optional<std::chrono::system_clock::time_point> ParseTime(std::string_view text);
 
-}  // namespace railhead
+}  // namespace railhead::health

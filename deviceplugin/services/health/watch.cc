@@ -7,13 +7,13 @@
 
 #include "netns/base/files.h"
 
-namespace railhead {
+namespace railhead::health {
 namespace {
 
 // Whoever was to act on it has done so, or never will.
 constexpr std::chrono::hours kRemembered{24};
 
-HealthSubject SubjectOf(const NicFunction& function) {
+HealthSubject SubjectOf(const inventory::NicFunction& function) {
   HealthSubject subject;
   subject.id = function.id;
   subject.pf_id = function.pf.ToString();
@@ -25,11 +25,11 @@ HealthSubject SubjectOf(const NicFunction& function) {
 
 // PFs first: their trouble reaches their VFs. PFs that the inventory does not have, but
 // whose VFs it has, are watched too.
-std::vector<HealthSubject> SubjectsOf(const std::vector<NicFunction>& functions) {
+std::vector<HealthSubject> SubjectsOf(const std::vector<inventory::NicFunction>& functions) {
   std::vector<HealthSubject> subjects;
   subjects.reserve(functions.size());
   std::map<std::string, HealthSubject> pfs;
-  for (const NicFunction& function : functions) {
+  for (const inventory::NicFunction& function : functions) {
     HealthSubject subject = SubjectOf(function);
     if (!subject.is_vf) {
       pfs[subject.id] = std::move(subject);
@@ -91,7 +91,7 @@ void HealthWatch::SetRules(HealthRules rules) {
 }
 
 // Most ticks come without a change of the node: who is to be watched is not worked out again.
-bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime now) {
+bool HealthWatch::Follow(const std::vector<inventory::NicFunction>& functions, HealthTime now) {
   if (functions_ == functions && now.wall < forget_at_) return false;
   functions_ = functions;
   std::map<std::string, Watched> before;
@@ -123,7 +123,7 @@ bool HealthWatch::Follow(const std::vector<NicFunction>& functions, HealthTime n
 
 // Whether it is still of interest that `lost`, which the inventory no longer has, is gone; `pf`:
 // a VF's PF, nullptr when the inventory does not have that either.
-bool HealthWatch::IsTold(const DeviceHealth& lost, const NicFunction* pf) const {
+bool HealthWatch::IsTold(const DeviceHealth& lost, const inventory::NicFunction* pf) const {
   // Subfunctions come and go by themselves.
   if (!PciAddress::Parse(lost.id) || Exists(root_.Path("/sys/bus/pci/devices/") + lost.id)) return false;
   const bool gone = rules_.Of(HealthRule::kGone).enabled;
@@ -133,10 +133,10 @@ bool HealthWatch::IsTold(const DeviceHealth& lost, const NicFunction* pf) const 
   return gone && pf->vf_count < pf->numvfs;
 }
 
-void HealthWatch::AddLost(const std::vector<NicFunction>& functions, HealthTime now,
+void HealthWatch::AddLost(const std::vector<inventory::NicFunction>& functions, HealthTime now,
                           std::vector<HealthSubject>* subjects) {
-  std::map<std::string, const NicFunction*> here;
-  for (const NicFunction& function : functions) here[function.id] = &function;
+  std::map<std::string, const inventory::NicFunction*> here;
+  for (const inventory::NicFunction& function : functions) here[function.id] = &function;
   std::map<std::string, HealthSubject*> pfs;
   for (HealthSubject& subject : *subjects) pfs[subject.id] = &subject;
   std::map<std::string, std::chrono::system_clock::time_point> lost;
@@ -146,7 +146,7 @@ void HealthWatch::AddLost(const std::vector<NicFunction>& functions, HealthTime 
   for (const DeviceHealth& device : monitor_.All()) {
     if (pfs.contains(device.id)) continue;
     const auto pf = here.find(device.pf);
-    const NicFunction* its_pf = pf == here.end() ? nullptr : pf->second;
+    const inventory::NicFunction* its_pf = pf == here.end() ? nullptr : pf->second;
     const auto known = lost_.find(device.id);
     const auto since = known == lost_.end() ? LostSince(device, now.wall) : known->second;
     if (now.wall >= since + kRemembered || !IsTold(device, its_pf)) continue;
@@ -192,7 +192,8 @@ void HealthWatch::ObserveOne(const HealthSubject& subject, HealthTime now, Healt
   std::move(changes.begin(), changes.end(), std::back_inserter(tick->changes));
 }
 
-HealthTick HealthWatch::Tick(const std::vector<NicFunction>& functions, const InUse& in_use, HealthTime now) {
+HealthTick HealthWatch::Tick(const std::vector<inventory::NicFunction>& functions, const InUse& in_use,
+                             HealthTime now) {
   // As it is recorded: a replay has to find the same.
   now.steady = std::chrono::floor<std::chrono::milliseconds>(now.steady);
   HealthTick tick;
@@ -286,22 +287,24 @@ std::vector<DeviceHealth> HealthWatch::All() const {
   return monitor_.All();
 }
 
-std::vector<NicFunction> WatchedFunctions(const Plan& plan, const std::vector<DeviceHealth>& known) {
+std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
+                                                     const std::vector<DeviceHealth>& known) {
   std::set<std::string> pfs = plan.rail_pfs;
   for (const auto& pool : plan.pools) {
-    for (const PoolMember& member : pool->members) pfs.insert(member.function.pf.ToString());
+    for (const resources::PoolMember& member : pool->members) pfs.insert(member.function.pf.ToString());
   }
-  std::vector<NicFunction> functions = plan.inventory->All();
-  std::map<std::string, const NicFunction*> here;
-  for (const NicFunction& function : functions) here[function.id] = &function;
+  std::vector<inventory::NicFunction> functions = plan.inventory->All();
+  std::map<std::string, const inventory::NicFunction*> here;
+  for (const inventory::NicFunction& function : functions) here[function.id] = &function;
   for (const DeviceHealth& device : known) {
     const auto found = here.find(device.id);
     const bool in_no_pool = found == here.end() || (device.is_vf && found->second->driver.empty());
     if (in_no_pool || (device.is_vf && !device.healthy)) pfs.insert(device.pf);
   }
-  std::erase_if(functions,
-                [&](const NicFunction& function) { return !pfs.contains(function.pf.ToString()); });
+  std::erase_if(functions, [&](const inventory::NicFunction& function) {
+    return !pfs.contains(function.pf.ToString());
+  });
   return functions;
 }
 
-}  // namespace railhead
+}  // namespace railhead::health

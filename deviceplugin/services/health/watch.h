@@ -35,7 +35,7 @@
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
 
-namespace railhead {
+namespace railhead::health {
 
 struct HealthTick {
   std::vector<HealthChange> changes;
@@ -55,7 +55,7 @@ class HealthWatch {
               HealthTime now = HealthTime::Now());
 
   // `functions`: all that may be given out, VFs, PFs and subfunctions in any order.
-  HealthTick Tick(const std::vector<NicFunction>& functions, const InUse& in_use, HealthTime now);
+  HealthTick Tick(const std::vector<inventory::NicFunction>& functions, const InUse& in_use, HealthTime now);
   // Takes effect with the next tick.
   void SetRules(HealthRules rules);
   // Before the first tick; without it no rail is probed.
@@ -79,10 +79,10 @@ class HealthWatch {
   };
 
   // True when devices were forgotten.
-  bool Follow(const std::vector<NicFunction>& functions, HealthTime now);
-  void AddLost(const std::vector<NicFunction>& functions, HealthTime now,
+  bool Follow(const std::vector<inventory::NicFunction>& functions, HealthTime now);
+  void AddLost(const std::vector<inventory::NicFunction>& functions, HealthTime now,
                std::vector<HealthSubject>* subjects);
-  [[nodiscard]] bool IsTold(const DeviceHealth& lost, const NicFunction* pf) const;
+  [[nodiscard]] bool IsTold(const DeviceHealth& lost, const inventory::NicFunction* pf) const;
   void ObserveOne(const HealthSubject& subject, HealthTime now, HealthTick* tick);
   [[nodiscard]] bool IsVfDue(const Watched& watched, Steady now) const;
   // What operators and Railhead itself have put on record.
@@ -108,8 +108,8 @@ class HealthWatch {
   bool hurry_ = true;
   bool counters_now_ = false;
   Steady counters_read_;
-  std::optional<std::vector<NicFunction>> functions_;  // of the latest tick
-  std::vector<Watched> watched_;                       // made of these; PFs first
+  std::optional<std::vector<inventory::NicFunction>> functions_;  // of the latest tick
+  std::vector<Watched> watched_;                                  // made of these; PFs first
   // Since when devices are gone, by id; when the first of them is forgotten.
   std::map<std::string, std::chrono::system_clock::time_point> lost_;
   std::chrono::system_clock::time_point forget_at_ = std::chrono::system_clock::time_point::max();
@@ -127,6 +127,7 @@ class HealthWatch {
 
 // `known`: what health knows by now. What of that has gone, or has lost its driver, is in no pool any more,
 // and watched because somebody has to say so.
-std::vector<NicFunction> WatchedFunctions(const Plan& plan, const std::vector<DeviceHealth>& known);
+std::vector<inventory::NicFunction> WatchedFunctions(const resources::Plan& plan,
+                                                     const std::vector<DeviceHealth>& known);
 
-}  // namespace railhead
+}  // namespace railhead::health

@@ -15,7 +15,7 @@
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "deviceplugin/support/metrics/exposition.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 struct CallActivity {
   Counter answered;
@@ -61,8 +61,8 @@ class ResourceActivity {
 // Threads: value over immutable parts.
 
 struct Offer {
-  std::vector<std::shared_ptr<const ResourcePool>> pools;
+  std::vector<std::shared_ptr<const resources::ResourcePool>> pools;
   std::shared_ptr<const std::set<std::string>> unhealthy;  // device ids; nullptr: none
 };
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -4,7 +4,7 @@
 
 #include "deviceplugin/services/kubelet/registrar.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 void Endpoints::Update(Offer offer) {
   const std::lock_guard<std::mutex> lock(update_mutex_);
@@ -33,13 +33,13 @@ void Endpoints::Take(const Offer& offer) {
   }
   for (Endpoint& endpoint : endpoints_) {
     if (offered.contains(endpoint.resource()) || endpoint.view.pool->members.empty()) continue;
-    auto empty = std::make_shared<ResourcePool>();
+    auto empty = std::make_shared<resources::ResourcePool>();
     empty->spec = endpoint.view.pool->spec;
     Replace(&endpoint, {std::move(empty), nullptr});
   }
 }
 
-Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const ResourcePool>& pool) {
+Endpoint& Endpoints::EndpointOf(const std::shared_ptr<const resources::ResourcePool>& pool) {
   for (Endpoint& endpoint : endpoints_) {
     if (endpoint.resource() == pool->spec.resource) return endpoint;
   }
@@ -59,4 +59,4 @@ void Endpoints::Replace(Endpoint* endpoint, PluginServer::View view) {
   if (endpoint->server) endpoint->server->Update(endpoint->view);
 }
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

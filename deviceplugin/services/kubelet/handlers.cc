@@ -20,7 +20,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 namespace {
 
 constexpr const char* kOnlyKubelet = "only kubelet asks for this; see its log";
@@ -63,7 +63,7 @@ std::vector<std::string> ForReport(std::vector<std::string> ids) {
   return ids;
 }
 
-Result<void> CheckAllocate(const ResourcePool& pool, const v1beta1::AllocateRequest& request) {
+Result<void> CheckAllocate(const resources::ResourcePool& pool, const v1beta1::AllocateRequest& request) {
   const std::string attempt = "allocating devices of " + pool.spec.resource + ": ";
   if (request.container_requests().empty()) return Refuse(attempt + "the request names no container");
   std::set<std::string_view> seen;
@@ -122,7 +122,7 @@ std::size_t IdsIn(const v1beta1::PreferredAllocationRequest& request) {
   return count;
 }
 
-Result<void> PrepareStart(const Root& root, const ResourcePool& pool,
+Result<void> PrepareStart(const Root& root, const resources::ResourcePool& pool,
                           const v1beta1::PreStartContainerRequest& request,
                           std::chrono::milliseconds reader_limit, ContainerCall* call) {
   const auto ids = ToVector(request.device_ids());
@@ -133,7 +133,7 @@ Result<void> PrepareStart(const Root& root, const ResourcePool& pool,
   return {};
 }
 
-void Fill(const AllocateAnswer& answer, v1beta1::ContainerAllocateResponse* response) {
+void Fill(const resources::AllocateAnswer& answer, v1beta1::ContainerAllocateResponse* response) {
   for (const auto& [name, value] : answer.envs) (*response->mutable_envs())[name] = value;
   for (const auto& mount : answer.mounts) {
     v1beta1::Mount* target = response->add_mounts();
@@ -148,13 +148,14 @@ void Fill(const AllocateAnswer& answer, v1beta1::ContainerAllocateResponse* resp
     device->set_permissions("rw");
   };
   for (const std::string& path : answer.device_nodes) add_node(path, path);
-  for (const DeviceNode& node : answer.renamed_nodes) add_node(node.host_path, node.container_path);
+  for (const resources::DeviceNode& node : answer.renamed_nodes)
+    add_node(node.host_path, node.container_path);
   for (const std::string& name : answer.cdi_devices) response->add_cdi_devices()->set_name(name);
 }
 
 }  // namespace
 
-Result<void> AnswerAllocate(const ResourcePool& pool, Allocator* allocator,
+Result<void> AnswerAllocate(const resources::ResourcePool& pool, resources::Allocator* allocator,
                             const v1beta1::AllocateRequest& request, const ContainerReport& report,
                             v1beta1::AllocateResponse* response) {
   if (auto checked = CheckAllocate(pool, request); !checked) {
@@ -180,7 +181,7 @@ Result<void> AnswerAllocate(const ResourcePool& pool, Allocator* allocator,
   return {};
 }
 
-Result<void> AnswerPreferred(const ResourcePool& pool, const PreferHints& hints,
+Result<void> AnswerPreferred(const resources::ResourcePool& pool, const resources::PreferHints& hints,
                              const v1beta1::PreferredAllocationRequest& request,
                              v1beta1::PreferredAllocationResponse* response) {
   RH_TRY(CheckCount("preferring devices of " + pool.spec.resource, IdsIn(request)));
@@ -196,11 +197,11 @@ Result<void> AnswerPreferred(const ResourcePool& pool, const PreferHints& hints,
   return {};
 }
 
-bool HasCdiNames(const ResourcePool& pool) {
+bool HasCdiNames(const resources::ResourcePool& pool) {
   return pool.spec.late || pool.spec.delivery == Delivery::kCdi;
 }
 
-Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
+Result<void> AnswerPreStart(const Root& root, const resources::ResourcePool& pool,
                             const v1beta1::PreStartContainerRequest& request, const ContainerReport& report,
                             std::chrono::milliseconds reader_limit) {
   ContainerCall call;
@@ -214,8 +215,8 @@ Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
 
 namespace {
 
-tl::unexpected<Error> NotAttached(const ResourcePool& pool, const std::string& id, std::size_t count,
-                                  const std::string& why) {
+tl::unexpected<Error> NotAttached(const resources::ResourcePool& pool, const std::string& id,
+                                  std::size_t count, const std::string& why) {
   const std::string networks = count == 1 ? "one network" : std::to_string(count) + " networks";
   return Fail(ErrorCode::kConflict, "device " + id + " of " + pool.spec.resource + " " + why,
               "the pod was given " + std::to_string(count) + " of " + pool.spec.resource +
@@ -228,7 +229,7 @@ tl::unexpected<Error> NotAttached(const ResourcePool& pool, const std::string& i
 }
 
 // All devices of the container requests that `ids` belong to.
-Result<std::set<std::string>> WithSiblings(const Root& root, const ResourcePool& pool,
+Result<std::set<std::string>> WithSiblings(const Root& root, const resources::ResourcePool& pool,
                                            const std::vector<std::string>& ids) {
   std::set<std::string> all(ids.begin(), ids.end());
   for (const std::string& id : ids) {
@@ -244,7 +245,8 @@ Result<std::set<std::string>> WithSiblings(const Root& root, const ResourcePool&
 
 }  // namespace
 
-Result<void> CheckAttached(const Root& root, const ResourcePool& pool, const std::vector<std::string>& ids) {
+Result<void> CheckAttached(const Root& root, const resources::ResourcePool& pool,
+                           const std::vector<std::string>& ids) {
   if (pool.spec.handoff != HandoffPolicy::kRequired) return {};
   if (ids.empty()) return Fail(ErrorCode::kInvalid, "PreStartContainer without device ids");
   const auto devices = RH_TRY(WithSiblings(root, pool, ids));
@@ -361,4 +363,4 @@ Result<bool> AwaitCdiReader(const Root& root, const std::vector<std::string>& id
   return true;
 }
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

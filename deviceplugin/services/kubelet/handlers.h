@@ -25,7 +25,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 inline constexpr std::size_t kMostDevicesAsked = 4096;
 inline constexpr std::size_t kLongestMessage =
@@ -44,20 +44,20 @@ struct ContainerCall {
 };
 using ContainerReport = std::function<void(ContainerCall call)>;
 
-Result<void> AnswerAllocate(const ResourcePool& pool, Allocator* allocator,
+Result<void> AnswerAllocate(const resources::ResourcePool& pool, resources::Allocator* allocator,
                             const v1beta1::AllocateRequest& request, const ContainerReport& report,
                             v1beta1::AllocateResponse* response);
 
 // Ids that are not of the pool are no error: kubelet may not have heard yet that they are gone.
-Result<void> AnswerPreferred(const ResourcePool& pool, const PreferHints& hints,
+Result<void> AnswerPreferred(const resources::ResourcePool& pool, const resources::PreferHints& hints,
                              const v1beta1::PreferredAllocationRequest& request,
                              v1beta1::PreferredAllocationResponse* response);
 
 // Whether Allocate gives the pool's containers CDI names whose specs ADD writes.
-bool HasCdiNames(const ResourcePool& pool);
+bool HasCdiNames(const resources::ResourcePool& pool);
 
 // Answers when the container runtime knows the CDI specs of the devices, at the latest after `reader_limit`.
-Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
+Result<void> AnswerPreStart(const Root& root, const resources::ResourcePool& pool,
                             const v1beta1::PreStartContainerRequest& request, const ContainerReport& report,
                             std::chrono::milliseconds reader_limit = kCdiReaderLimit);
 
@@ -75,7 +75,8 @@ Result<void> AnswerPreStart(const Root& root, const ResourcePool& pool,
 // `ids`: what kubelet names, the devices of one container. Passes for pools without
 // a required handoff. Errors: kConflict with the missing id, kInvalid for ids that
 // are no devices of the pool.
-Result<void> CheckAttached(const Root& root, const ResourcePool& pool, const std::vector<std::string>& ids);
+Result<void> CheckAttached(const Root& root, const resources::ResourcePool& pool,
+                           const std::vector<std::string>& ids);
 
 // Writes missing and different CDI specs of the devices again; the ids of those. A device on which an ADD or
 // DEL is at work is left alone.
@@ -94,4 +95,4 @@ Result<std::vector<std::string>> RepairCdiSpecs(const Root& root, const std::vec
 Result<bool> AwaitCdiReader(const Root& root, const std::vector<std::string>& ids,
                             std::chrono::milliseconds limit);
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -11,7 +11,7 @@
 #include "deviceplugin/services/kubelet/proto/podresources_v1.grpc.pb.h"
 #include "netns/base/files.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 namespace {
 
 // How soon a call is given up that is not worthwhile any more.
@@ -231,4 +231,4 @@ Result<std::vector<GivenDevices>> PodResources::List(std::chrono::milliseconds l
   return all;
 }
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -19,7 +19,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 class KubeletClient {
  public:
@@ -86,4 +86,4 @@ class PodResources {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

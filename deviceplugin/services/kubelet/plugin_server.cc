@@ -18,7 +18,7 @@
 #include "deviceplugin/services/kubelet/watcher_service.h"
 #include "netns/base/files.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 namespace {
 
 constexpr std::chrono::seconds kShutdownLimit{3};
@@ -53,14 +53,14 @@ grpc::Status StatusOf(const Error& error) {
 }
 
 // To check that all is attached, and that the CDI specs which the runtime reads next are there.
-bool NeedsPreStart(const ResourcePool& pool) {
+bool NeedsPreStart(const resources::ResourcePool& pool) {
   return pool.spec.handoff == HandoffPolicy::kRequired || HasCdiNames(pool);
 }
 
 v1beta1::ListAndWatchResponse ListOf(const PluginServer::View& view) {
-  const ResourcePool& pool = *view.pool;
+  const resources::ResourcePool& pool = *view.pool;
   v1beta1::ListAndWatchResponse response;
-  for (const PoolMember& member : pool.members) {
+  for (const resources::PoolMember& member : pool.members) {
     v1beta1::Device* device = response.add_devices();
     device->set_id(member.function.id);
     const bool unhealthy = view.unhealthy && view.unhealthy->contains(member.function.id);
@@ -127,7 +127,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     const std::lock_guard<std::mutex> lock(view_mutex_);
     return view_;
   }
-  std::shared_ptr<const ResourcePool> pool() const { return view().pool; }
+  std::shared_ptr<const resources::ResourcePool> pool() const { return view().pool; }
 
   void Update(View view) {
     {
@@ -277,8 +277,8 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
 
   // kubelet may take a device for free before the DEL of its last pod is over. A directory
   // that cannot be listed is no reason not to answer.
-  PreferHints Hints(const ResourcePool& pool) const {
-    PreferHints hints;
+  resources::PreferHints Hints(const resources::ResourcePool& pool) const {
+    resources::PreferHints hints;
     if (wiring_.paths) hints.paths = wiring_.paths(pool);
     const auto held = ListDirectory(paths::Devices(wiring_.root));
     if (held && *held) hints.away.insert((*held)->begin(), (*held)->end());
@@ -378,4 +378,4 @@ bool PluginServer::PreStartRequired() const {
   return impl_->pre_start();
 }
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -27,7 +27,7 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 // What of a call is worth a log line.
 struct CallReport {
@@ -52,11 +52,11 @@ struct WatcherVerdict {
 class PluginServer {
  public:
   // PreferHints::paths for the pod that is being admitted.
-  using Paths = std::function<std::map<PciAddress, std::vector<PciPath>>(const ResourcePool&)>;
+  using Paths = std::function<std::map<PciAddress, std::vector<PciPath>>(const resources::ResourcePool&)>;
 
   struct Wiring {
     Root root;
-    std::shared_ptr<Allocator> allocator;
+    std::shared_ptr<resources::Allocator> allocator;
     std::shared_ptr<ResourceActivity> activity;
     std::function<void()> streams_changed;  // or there is a new verdict
     std::function<void(const CallReport&)> report;
@@ -66,7 +66,7 @@ class PluginServer {
 
   // A resource's devices, and which of them are unhealthy (nullptr: none).
   struct View {
-    std::shared_ptr<const ResourcePool> pool;
+    std::shared_ptr<const resources::ResourcePool> pool;
     std::shared_ptr<const std::set<std::string>> unhealthy;
   };
 
@@ -103,4 +103,4 @@ class PluginServer {
   std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -21,7 +21,7 @@
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 namespace {
 
 using std::chrono::milliseconds;
@@ -225,4 +225,4 @@ std::vector<std::string> RemoveStaleSockets(const std::string& directory) {
   return removed;
 }
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

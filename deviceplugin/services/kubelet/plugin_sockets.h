@@ -18,7 +18,7 @@
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 class SocketWatch {
  public:
@@ -84,4 +84,4 @@ class Siblings {
   std::set<std::string> met_;  // at any look
 };
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

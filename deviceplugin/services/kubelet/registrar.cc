@@ -9,7 +9,7 @@
 #include "deviceplugin/services/kubelet/plugin_sockets.h"
 #include "netns/base/files.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -55,7 +55,7 @@ class Registrar::Loop {
         kubelet_socket_(options_.kubelet_directory + "/kubelet.sock"),
         sink_(std::move(sink)),
         client_(kubelet_socket_),
-        allocator_(std::make_shared<Allocator>(options_.root)),
+        allocator_(std::make_shared<resources::Allocator>(options_.root)),
         endpoints_(offer) {}
 
   Result<void> Run() {
@@ -355,7 +355,7 @@ class Registrar::Loop {
   const std::string kubelet_socket_;
   const Sink sink_;
   KubeletClient client_;
-  std::shared_ptr<Allocator> allocator_;
+  std::shared_ptr<resources::Allocator> allocator_;
   SocketWatch socket_watch_;
   std::vector<std::string> passed_;  // sockets, since the last look
   std::atomic<bool> stopping_ = false;
@@ -381,4 +381,4 @@ std::vector<std::shared_ptr<const ResourceActivity>> Registrar::Activities() con
   return loop_->Activities();
 }
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -45,7 +45,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 enum class EventKind : std::uint8_t {
   kServing,         // detail: the socket's path
@@ -184,7 +184,7 @@ class Endpoints {
 
  private:
   void Take(const Offer& offer);
-  Endpoint& EndpointOf(const std::shared_ptr<const ResourcePool>& pool);
+  Endpoint& EndpointOf(const std::shared_ptr<const resources::ResourcePool>& pool);
   static void Replace(Endpoint* endpoint, PluginServer::View view);
 
   std::vector<Endpoint> endpoints_;
@@ -196,4 +196,4 @@ class Endpoints {
   std::vector<std::shared_ptr<const ResourceActivity>> activities_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace railhead {
+namespace railhead::kubelet {
 
 WatcherService::WatcherService(std::string resource, std::function<int()> streams_so_far,
                                std::function<void()> on_verdict)
@@ -50,4 +50,4 @@ WatcherVerdict WatcherService::verdict() const {
   return verdict_;
 }
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

@@ -14,7 +14,7 @@
 #include "deviceplugin/services/kubelet/plugin_server.h"
 #include "deviceplugin/services/kubelet/proto/pluginregistration_v1.grpc.pb.h"
 
-namespace railhead {
+namespace railhead::kubelet {
 
 class WatcherService final : public pluginregistration::Registration::CallbackService {
  public:
@@ -38,4 +38,4 @@ class WatcherService final : public pluginregistration::Registration::CallbackSe
   WatcherVerdict verdict_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::kubelet

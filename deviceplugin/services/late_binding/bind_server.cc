@@ -25,7 +25,7 @@
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 
-namespace railhead {
+namespace railhead::late_binding {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -254,4 +254,4 @@ void BindServer::Serve(int connection, const std::string& line) const {
   report_(request ? *request : BindRequest{}, answer);
 }
 
-}  // namespace railhead
+}  // namespace railhead::late_binding

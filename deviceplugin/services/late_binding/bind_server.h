@@ -31,7 +31,7 @@
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::late_binding {
 
 class BindServer {
  public:
@@ -97,7 +97,7 @@ class BindServer {
 
 class SharedAnswer {
  public:
-  using Answer = Result<std::vector<GivenDevices>>;
+  using Answer = Result<std::vector<kubelet::GivenDevices>>;
   using Ask = std::function<Answer()>;
 
   explicit SharedAnswer(Ask ask) : ask_(std::move(ask)) {}
@@ -133,4 +133,4 @@ class SharedAnswer {
   Answer latest_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::late_binding

@@ -8,7 +8,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/allocate.h"
 
-namespace railhead {
+namespace railhead::late_binding {
 namespace {
 
 // Longer than an ADD takes from the answer to its journal entry, waiting for the device
@@ -118,7 +118,7 @@ Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& reques
   }
   if (found.empty() && given_) {
     // A DRA driver's devices are in no checkpoint. Without an answer any device will do.
-    for (const GivenDevices& given : given_.Get().value_or(std::vector<GivenDevices>{})) {
+    for (const kubelet::GivenDevices& given : given_.Get().value_or(std::vector<kubelet::GivenDevices>{})) {
       if (given.pod == request.pod) add(given.resource, given.ids);
     }
   }
@@ -139,7 +139,7 @@ Result<Binder::PoolLook> Binder::LookAtPool(const BindingView& view, const std::
   look.slots = std::move(slots);
   if (view.topology) look.paths = PathsTo(*look.pool, *view.topology, accelerators);
   const Journal journal(root_);
-  for (const PoolMember& member : look.pool->members) {
+  for (const resources::PoolMember& member : look.pool->members) {
     const std::string& id = member.function.id;
     if (view.unhealthy.contains(id)) continue;
     // An entry that cannot be read costs its own device, not the pool.
@@ -180,7 +180,7 @@ bool Binder::IsReserved(const std::string& device, const std::set<std::string>& 
 
 Result<void> Binder::Choose(const PoolLook& pool, Bindings* bindings) const {
   const std::set<std::string> own(pool.slots.begin(), pool.slots.end());
-  PreferHints hints;
+  resources::PreferHints hints;
   hints.paths = pool.paths;
   std::vector<std::string> free;
   for (const auto& [id, holder] : pool.holders) {
@@ -205,7 +205,7 @@ Result<void> Binder::Choose(const PoolLook& pool, Bindings* bindings) const {
 Result<void> Binder::WriteInfos(const Look& look, const Bindings& bindings) const {
   for (const PoolLook& pool : look.pools) {
     for (const std::string& slot : pool.slots) {
-      PoolMember member = *pool.pool->Find(bindings.at(slot));
+      resources::PoolMember member = *pool.pool->Find(bindings.at(slot));
       member.function.id = slot;
       RH_TRY(WriteDeviceInfo(root_, pool.pool->spec, member));
     }
@@ -213,11 +213,12 @@ Result<void> Binder::WriteInfos(const Look& look, const Bindings& bindings) cons
   return {};
 }
 
-std::map<PciAddress, std::vector<PciPath>> PathsTo(const ResourcePool& pool, const Topology& topology,
+std::map<PciAddress, std::vector<PciPath>> PathsTo(const resources::ResourcePool& pool,
+                                                   const topology::Topology& topology,
                                                    const std::vector<PciAddress>& accelerators) {
   std::map<PciAddress, std::vector<PciPath>> all;
   if (accelerators.empty()) return all;
-  for (const PoolMember& member : pool.members) {
+  for (const resources::PoolMember& member : pool.members) {
     auto& paths = all[member.function.pf];
     if (!paths.empty()) continue;
     paths.reserve(accelerators.size());
@@ -232,20 +233,20 @@ namespace {
 // From the first resource that kubelet allocates for a container to the last.
 constexpr std::chrono::seconds kAdmission{10};
 
-bool HasChoice(const ResourcePool& pool) {
-  return std::any_of(pool.members.begin(), pool.members.end(), [&](const PoolMember& member) {
+bool HasChoice(const resources::ResourcePool& pool) {
+  return std::any_of(pool.members.begin(), pool.members.end(), [&](const resources::PoolMember& member) {
     return member.function.pf != pool.members.front().function.pf;
   });
 }
 
 }  // namespace
 
-void AdmissionHints::Update(std::shared_ptr<const Topology> topology,
-                            std::shared_ptr<const AcceleratorIds> ids, Clock::time_point now) {
+void AdmissionHints::Update(std::shared_ptr<const topology::Topology> topology,
+                            std::shared_ptr<const topology::AcceleratorIds> ids, Clock::time_point now) {
   const bool asks = topology && ids && !topology->accelerators().empty();
-  const auto given = asks ? given_() : Result<std::vector<GivenDevices>>();
+  const auto given = asks ? given_() : Result<std::vector<kubelet::GivenDevices>>();
   const auto containers =
-      asks && given ? ContainersOf(*given, *ids, AcceleratorIds::Effort::kLibrary) : Containers{};
+      asks && given ? ContainersOf(*given, *ids, topology::AcceleratorIds::Effort::kLibrary) : Containers{};
   const std::lock_guard lock(mutex_);
   topology_ = std::move(topology);
   ids_ = std::move(ids);
@@ -253,7 +254,7 @@ void AdmissionHints::Update(std::shared_ptr<const Topology> topology,
   if (given) Remember(containers, now - kAdmission - std::chrono::seconds(1));
 }
 
-std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const ResourcePool& pool,
+std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const resources::ResourcePool& pool,
                                                                Clock::time_point now) {
   std::unique_lock lock(mutex_);
   const auto topology = topology_;
@@ -262,7 +263,7 @@ std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const ResourcePoo
   if (!topology || !ids || topology->accelerators().empty() || !HasChoice(pool)) return {};
   const auto given = given_();
   if (!given) return {};
-  const auto containers = ContainersOf(*given, *ids, AcceleratorIds::Effort::kFiles);
+  const auto containers = ContainersOf(*given, *ids, topology::AcceleratorIds::Effort::kFiles);
   lock.lock();
   Remember(containers, now);
   auto accelerators = Expected(containers, pool.spec.resource, now);
@@ -278,11 +279,11 @@ std::map<PciAddress, std::vector<PciPath>> AdmissionHints::For(const ResourcePoo
   return PathsTo(pool, *topology, accelerators);
 }
 
-AdmissionHints::Containers AdmissionHints::ContainersOf(const std::vector<GivenDevices>& given,
-                                                        const AcceleratorIds& ids,
-                                                        AcceleratorIds::Effort effort) const {
+AdmissionHints::Containers AdmissionHints::ContainersOf(const std::vector<kubelet::GivenDevices>& given,
+                                                        const topology::AcceleratorIds& ids,
+                                                        topology::AcceleratorIds::Effort effort) const {
   Containers containers;
-  for (const GivenDevices& one : given) {
+  for (const kubelet::GivenDevices& one : given) {
     Container& container = containers[one.pod + "/" + one.container];
     container.resources.push_back(one.resource);
     for (const std::string& id : one.ids) {
@@ -317,4 +318,4 @@ std::vector<PciAddress> AdmissionHints::Expected(const Containers& containers, c
   return accelerators;
 }
 
-}  // namespace railhead
+}  // namespace railhead::late_binding

@@ -42,14 +42,14 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/pci_path.h"
 
-namespace railhead {
+namespace railhead::late_binding {
 
 // What this node is, as of the last look.
 struct BindingView {
-  std::vector<std::shared_ptr<const ResourcePool>> pools;  // of devices, not of slots
+  std::vector<std::shared_ptr<const resources::ResourcePool>> pools;  // of devices, not of slots
   std::set<std::string> unhealthy;
-  std::shared_ptr<const Topology> topology;            // nullptr: not known
-  std::shared_ptr<const AcceleratorIds> accelerators;  // of the topology
+  std::shared_ptr<const topology::Topology> topology;            // nullptr: not known
+  std::shared_ptr<const topology::AcceleratorIds> accelerators;  // of the topology
 };
 
 class Binder {
@@ -75,7 +75,7 @@ class Binder {
 
   // A pool of the request, as files and kubelet have it.
   struct PoolLook {
-    std::shared_ptr<const ResourcePool> pool;
+    std::shared_ptr<const resources::ResourcePool> pool;
     std::vector<std::string> slots;
     // By device that may be given: the slot that it is bound to, "" a pod that has it without; nullopt:
     // nobody.
@@ -115,7 +115,8 @@ class Binder {
 // Threads: pure function.
 
 // By PF, in the order of `accelerators`. Empty without accelerators.
-std::map<PciAddress, std::vector<PciPath>> PathsTo(const ResourcePool& pool, const Topology& topology,
+std::map<PciAddress, std::vector<PciPath>> PathsTo(const resources::ResourcePool& pool,
+                                                   const topology::Topology& topology,
                                                    const std::vector<PciAddress>& accelerators);
 
 // AdmissionHints: which accelerators the pod that kubelet is admitting has, or most likely gets.
@@ -131,16 +132,16 @@ class AdmissionHints {
  public:
   using Clock = std::chrono::steady_clock;
   // Everything that kubelet has given out. Must have an end of its own: an admission waits.
-  using Given = std::function<Result<std::vector<GivenDevices>>()>;
+  using Given = std::function<Result<std::vector<kubelet::GivenDevices>>()>;
 
   explicit AdmissionHints(Given given) : given_(std::move(given)) {}
 
   // After every look at the node: what there is, and who has it by now. Either may be nullptr.
-  void Update(std::shared_ptr<const Topology> topology, std::shared_ptr<const AcceleratorIds> ids,
-              Clock::time_point now = Clock::now());
+  void Update(std::shared_ptr<const topology::Topology> topology,
+              std::shared_ptr<const topology::AcceleratorIds> ids, Clock::time_point now = Clock::now());
 
   // PreferHints::paths. Empty when nothing speaks for one NIC.
-  std::map<PciAddress, std::vector<PciPath>> For(const ResourcePool& pool,
+  std::map<PciAddress, std::vector<PciPath>> For(const resources::ResourcePool& pool,
                                                  Clock::time_point now = Clock::now());
 
  private:
@@ -150,17 +151,18 @@ class AdmissionHints {
   };
   using Containers = std::map<std::string, Container>;  // by NAMESPACE/POD/CONTAINER
 
-  [[nodiscard]] Containers ContainersOf(const std::vector<GivenDevices>& given, const AcceleratorIds& ids,
-                                        AcceleratorIds::Effort effort) const;
+  [[nodiscard]] Containers ContainersOf(const std::vector<kubelet::GivenDevices>& given,
+                                        const topology::AcceleratorIds& ids,
+                                        topology::AcceleratorIds::Effort effort) const;
   void Remember(const Containers& containers, Clock::time_point seen);
   [[nodiscard]] std::vector<PciAddress> Expected(const Containers& containers, const std::string& resource,
                                                  Clock::time_point now) const;
 
   const Given given_;
   mutable std::mutex mutex_;
-  std::shared_ptr<const Topology> topology_;
-  std::shared_ptr<const AcceleratorIds> ids_;
+  std::shared_ptr<const topology::Topology> topology_;
+  std::shared_ptr<const topology::AcceleratorIds> ids_;
   std::map<std::string, Clock::time_point> first_seen_;  // of containers with accelerators
 };
 
-}  // namespace railhead
+}  // namespace railhead::late_binding

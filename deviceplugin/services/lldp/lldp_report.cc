@@ -9,7 +9,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::lldp {
 namespace {
 
 using Json = nlohmann::json;
@@ -224,4 +224,4 @@ std::vector<HeardNeighbour> NeighbourTable::Of(const std::string& device) const 
   return heard;
 }
 
-}  // namespace railhead
+}  // namespace railhead::lldp

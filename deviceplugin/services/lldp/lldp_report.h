@@ -20,7 +20,7 @@
 #include "netns/base/result.h"
 #include "netns/packet/lldp.h"
 
-namespace railhead {
+namespace railhead::lldp {
 
 enum class Cabling : std::uint8_t {
   kUnknown,    // nothing was heard
@@ -127,4 +127,4 @@ class NeighbourTable {
   std::map<std::string, std::vector<Entry>> entries_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::lldp

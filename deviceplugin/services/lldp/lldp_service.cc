@@ -18,7 +18,7 @@
 #include "netns/base/node.h"
 #include "netns/sys/netdev_sysfs.h"
 
-namespace railhead {
+namespace railhead::lldp {
 namespace {
 
 std::string LeafOf(const RailLeaf* rail) {
@@ -126,7 +126,7 @@ void LeafWatch::Wake() const {
   [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
 }
 
-void LeafWatch::Update(std::shared_ptr<const Inventory> inventory, std::string fabric_path) {
+void LeafWatch::Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path) {
   {
     const std::lock_guard lock(mutex_);
     update_ = Node{std::move(inventory), std::move(fabric_path)};
@@ -184,7 +184,7 @@ Result<std::vector<LeafWatch::Port>> LeafWatch::PortsOf(const Node& node) const 
   if (node.fabric_path.empty()) return ports;
   const auto fabric = RH_TRY(ReadFabric(root_, node.fabric_path));
   if (!fabric) return ports;
-  const auto pfs = PfsOfRails(*fabric, *node.inventory);
+  const auto pfs = resources::PfsOfRails(*fabric, *node.inventory);
   for (const Rail& rail : fabric->rails) {
     Port port;
     port.leaf.rail = rail.name;
@@ -326,4 +326,4 @@ void LeafWatch::Hear() {
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::lldp

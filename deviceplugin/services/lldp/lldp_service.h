@@ -25,7 +25,7 @@
 #include "netns/kernel.h"
 #include "netns/packet/lldp.h"
 
-namespace railhead {
+namespace railhead::lldp {
 
 // LeafWatch: the thread of railheadd that learns where the node's rails hang, from the LLDP frames of their
 // switches (netns/packet/lldp.h).
@@ -54,7 +54,7 @@ class LeafWatch {
 
   // The node as it is now, and where its fabric is described; "": nowhere, there are no rails. Soon; does not
   // wait.
-  void Update(std::shared_ptr<const Inventory> inventory, std::string fabric_path);
+  void Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path);
   [[nodiscard]] LeafReport Report() const;
   void Stop();
   // Whether the thread has ended.
@@ -68,7 +68,7 @@ class LeafWatch {
     std::string changes;  // of its carrier, as sysfs counts them
   };
   struct Node {
-    std::shared_ptr<const Inventory> inventory;
+    std::shared_ptr<const inventory::Inventory> inventory;
     std::string fabric_path;
   };
 
@@ -114,4 +114,4 @@ void LogLeaves(Log* log, const LeafReport& before, const LeafReport& now);
 
 void AppendLeaves(Exposition* page, const LeafReport& report);
 
-}  // namespace railhead
+}  // namespace railhead::lldp

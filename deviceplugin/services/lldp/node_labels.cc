@@ -19,7 +19,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::lldp {
 namespace {
 
 constexpr const char* kDomain = "railhead.io/";
@@ -38,17 +38,18 @@ std::string_view Trimmed(std::string_view text) {
   return text;
 }
 
-std::vector<const NicFunction*> PfsOf(const Fabric& fabric, const Inventory& inventory) {
-  std::vector<const NicFunction*> pfs;
-  for (const auto& [rail, pf] : PfsOfRails(fabric, inventory)) pfs.push_back(inventory.Find(pf));
+std::vector<const inventory::NicFunction*> PfsOf(const Fabric& fabric,
+                                                 const inventory::Inventory& inventory) {
+  std::vector<const inventory::NicFunction*> pfs;
+  for (const auto& [rail, pf] : resources::PfsOfRails(fabric, inventory)) pfs.push_back(inventory.Find(pf));
   return pfs;
 }
 
 // Soft RoCE makes any Ethernet one.
-std::string NetworkOf(const Fabric& fabric, const Inventory& inventory) {
+std::string NetworkOf(const Fabric& fabric, const inventory::Inventory& inventory) {
   std::set<std::string> kinds;
-  for (const auto& [name, id] : PfsOfRails(fabric, inventory)) {
-    const NicFunction* pf = inventory.Find(id);
+  for (const auto& [name, id] : resources::PfsOfRails(fabric, inventory)) {
+    const inventory::NicFunction* pf = inventory.Find(id);
     if (pf->link_type == "infiniband") {
       kinds.insert("ib");
     } else {
@@ -60,11 +61,12 @@ std::string NetworkOf(const Fabric& fabric, const Inventory& inventory) {
 }
 
 // The class of path from the accelerator that is farthest from its nearest rail; nullopt without either.
-std::optional<PciPath> FarthestPath(const std::vector<const NicFunction*>& pfs, const Topology& topology) {
+std::optional<PciPath> FarthestPath(const std::vector<const inventory::NicFunction*>& pfs,
+                                    const topology::Topology& topology) {
   std::optional<PciPath> farthest;
   for (const Accelerator& accelerator : topology.accelerators()) {
     std::optional<PciPath> nearest;
-    for (const NicFunction* pf : pfs) {
+    for (const inventory::NicFunction* pf : pfs) {
       const auto path = topology.Between(pf->address, accelerator.address);
       if (path && (!nearest || Nearer(*path, *nearest))) nearest = path;
     }
@@ -98,8 +100,8 @@ std::string KubernetesLabel(std::string_view text, std::size_t max) {
   return kept.empty() ? hash.data() : std::string(kept) + "-" + hash.data();
 }
 
-NodeLabels NodeLabelsOf(const Fabric& fabric, const Inventory& inventory, const Topology& topology,
-                        const LeafReport& leaves) {
+NodeLabels NodeLabelsOf(const Fabric& fabric, const inventory::Inventory& inventory,
+                        const topology::Topology& topology, const LeafReport& leaves) {
   const auto pfs = PfsOf(fabric, inventory);
   NodeLabels labels;
   labels["railhead.io/network"] = NetworkOf(fabric, inventory);
@@ -109,7 +111,7 @@ NodeLabels NodeLabelsOf(const Fabric& fabric, const Inventory& inventory, const 
   labels["railhead.io/gpus"] = std::to_string(topology.accelerators().size());
   if (const auto path = FarthestPath(pfs, topology)) labels["railhead.io/gpu-nic-path"] = NameOf(*path);
   constexpr std::string_view kLongest = ".leaf";
-  for (const auto& [rail, pf] : PfsOfRails(fabric, inventory)) {
+  for (const auto& [rail, pf] : resources::PfsOfRails(fabric, inventory)) {
     const std::string name = kDomain + KubernetesLabel(rail, kMaxLabel - kLongest.size());
     labels[name + ".vfs"] = std::to_string(inventory.Find(pf)->vf_count);
     const RailLeaf* leaf = leaves.Find(rail);
@@ -125,9 +127,9 @@ Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_pa
     return Fail(ErrorCode::kNotFound, "there is no " + root.Path(fabric_path),
                 "describe the fabric: docs/reference/fabric.md");
   }
-  const auto inventory = RH_TRY(Discover(root, {}));
-  const auto config = RH_TRY(ReadTopologyConfig(root));
-  const auto topology = RH_TRY(Topology::Read(root, *inventory, config));
+  const auto inventory = RH_TRY(inventory::Discover(root, {}));
+  const auto config = RH_TRY(topology::ReadTopologyConfig(root));
+  const auto topology = RH_TRY(topology::Topology::Read(root, *inventory, config));
   const auto leaves = RH_TRY(ReadLeafReport(root));
   return NodeLabelsOf(*fabric, *inventory, *topology, leaves.value_or(LeafReport{}));
 }
@@ -162,7 +164,7 @@ constexpr std::chrono::seconds kLeastLife{3600};
 NodeFeatures::NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log)
     : root_(std::move(root)), path_(std::move(path)), life_(std::max(kLeastLife, 3 * looks)), log_(log) {}
 
-void NodeFeatures::Planned(const Plan& plan) {
+void NodeFeatures::Planned(const resources::Plan& plan) {
   if (path_.empty()) return;
   const std::lock_guard lock(mutex_);
   plan_ = plan;
@@ -187,8 +189,8 @@ void NodeFeatures::Write() {
 Result<void> NodeFeatures::TryToWrite() const {
   const auto fabric = RH_TRY(ReadFabric(root_, plan_->config_path));
   if (!fabric) return {};
-  const auto config = RH_TRY(ReadTopologyConfig(root_));
-  const auto topology = RH_TRY(Topology::Read(root_, *plan_->inventory, config));
+  const auto config = RH_TRY(topology::ReadTopologyConfig(root_));
+  const auto topology = RH_TRY(topology::Topology::Read(root_, *plan_->inventory, config));
   const NodeLabels labels = NodeLabelsOf(*fabric, *plan_->inventory, *topology, *leaves_);
   return WriteFeatureFile(root_.Path(path_), FeatureFile(labels, std::chrono::system_clock::now() + life_));
 }
@@ -242,4 +244,4 @@ void JudgeCabling(std::vector<RailLeaf>& rails) {
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::lldp

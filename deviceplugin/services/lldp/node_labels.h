@@ -25,7 +25,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::lldp {
 
 using NodeLabels = std::map<std::string, std::string>;  // "railhead.io/rails" -> "8"
 
@@ -33,8 +33,8 @@ inline constexpr std::size_t kMaxLabel = 63;
 // A part of a label that means `text`; `max` characters at most, which must be 16 or more. "" stays "".
 std::string KubernetesLabel(std::string_view text, std::size_t max = kMaxLabel);
 
-NodeLabels NodeLabelsOf(const Fabric& fabric, const Inventory& inventory, const Topology& topology,
-                        const LeafReport& leaves);
+NodeLabels NodeLabelsOf(const Fabric& fabric, const inventory::Inventory& inventory,
+                        const topology::Topology& topology, const LeafReport& leaves);
 // Of this node as it is now. kNotFound without a fabric.
 Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_path = kFabricPath);
 
@@ -56,7 +56,7 @@ class NodeFeatures {
   // `path`: the file, below the root; "": none is written. `looks`: the time between two looks at most.
   NodeFeatures(Root root, std::string path, std::chrono::seconds looks, Log* log);
 
-  void Planned(const Plan& plan);
+  void Planned(const resources::Plan& plan);
   void Heard(const LeafReport& leaves);
 
  private:
@@ -68,7 +68,7 @@ class NodeFeatures {
   const std::chrono::seconds life_;
   Log* const log_;
   std::mutex mutex_;
-  std::optional<Plan> plan_;
+  std::optional<resources::Plan> plan_;
   std::optional<LeafReport> leaves_;
   std::string complaint_;
 };
@@ -86,4 +86,4 @@ bool MatchesLeaf(const std::vector<std::string>& patterns, const std::string& le
 // was heard.
 void JudgeCabling(std::vector<RailLeaf>& rails);
 
-}  // namespace railhead
+}  // namespace railhead::lldp

@@ -14,7 +14,7 @@
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::nic_metrics {
 namespace {
 
 void StoreLink(const PfTraffic& link, NicSample* nic) {
@@ -94,7 +94,7 @@ Result<void> NicCollector::ReadPort(NicSample* port, Nics* nics) {
 }
 
 Result<void> NicCollector::ReadPod(const JournalEntry& entry, Nics* nics) {
-  const auto ns = RH_TRY(OpenPodOf(kernel_, entry));
+  const auto ns = RH_TRY(attachment::OpenPodOf(kernel_, entry));
   if (!ns) return {};
   const auto source = RH_TRY(open_(*ns));
   std::optional<RdmaDevices> devices;
@@ -132,7 +132,7 @@ void NicCollector::Count(const JournalCache::Entries& attachments, Nics* nics, s
     Note(ReadPod(*entry, nics), "counters of " + entry->key.ToString(), problems);
 }
 
-NicReport NicCollector::Collect(const Offer& offer) {
+NicReport NicCollector::Collect(const kubelet::Offer& offer) {
   NicReport report;
   JournalCache::View journal;
   if (auto read = journal_.Read()) {
@@ -152,11 +152,11 @@ namespace {
 
 using NicsByDevice = std::map<std::string, NicSample>;
 
-std::string DeviceOf(const ResourcePool& pool, const PoolMember& member) {
+std::string DeviceOf(const resources::ResourcePool& pool, const resources::PoolMember& member) {
   return pool.spec.late ? member.function.address.ToString() : member.function.id;
 }
 
-std::string RailOf(const ResourcePool& pool, const PoolMember& member) {
+std::string RailOf(const resources::ResourcePool& pool, const resources::PoolMember& member) {
   const auto found = pool.spec.rail_names.find(member.function.pf.ToString());
   return found == pool.spec.rail_names.end() ? "" : found->second;
 }
@@ -171,7 +171,7 @@ std::string RdmaDeviceOf(const Root& root, const std::string& device) {
   return names && *names && !(*names)->empty() ? (*names)->front() : "";
 }
 
-NicSample PortOf(const Root& root, const ResourcePool& pool, const PoolMember& member) {
+NicSample PortOf(const Root& root, const resources::ResourcePool& pool, const resources::PoolMember& member) {
   NicSample port;
   port.device = member.function.pf.ToString();
   port.pf = member.function.pf_name;
@@ -182,7 +182,7 @@ NicSample PortOf(const Root& root, const ResourcePool& pool, const PoolMember& m
   return port;
 }
 
-NicSample MemberSample(const ResourcePool& pool, const PoolMember& member) {
+NicSample MemberSample(const resources::ResourcePool& pool, const resources::PoolMember& member) {
   NicSample nic;
   nic.device = DeviceOf(pool, member);
   nic.pf = member.function.pf_name;
@@ -223,12 +223,13 @@ NicOwner OwnerOf(const JournalEntry& entry, const AttachedLink& link) {
 
 }  // namespace
 
-NicsByDevice NicSubjects(const Root& root, const Offer& offer, const JournalCache::Entries& attachments) {
+NicsByDevice NicSubjects(const Root& root, const kubelet::Offer& offer,
+                         const JournalCache::Entries& attachments) {
   NicsByDevice nics;
-  std::map<std::string, std::pair<const ResourcePool*, const PoolMember*>> members;
+  std::map<std::string, std::pair<const resources::ResourcePool*, const resources::PoolMember*>> members;
   for (const auto& pool : offer.pools) {
-    if (pool->spec.kind == FunctionKind::kAccelerator) continue;
-    for (const PoolMember& member : pool->members) {
+    if (pool->spec.kind == inventory::FunctionKind::kAccelerator) continue;
+    for (const resources::PoolMember& member : pool->members) {
       const std::string device = DeviceOf(*pool, member);
       members.try_emplace(device, pool.get(), &member);
       const std::string port = member.function.pf.ToString();
@@ -399,4 +400,4 @@ std::vector<PriorityCount> PriorityCountsOf(const std::string& driver,
   return counts;
 }
 
-}  // namespace railhead
+}  // namespace railhead::nic_metrics

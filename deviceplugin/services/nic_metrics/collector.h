@@ -24,7 +24,7 @@
 #include "netns/nl/counters.h"
 #include "netns/ns/netns.h"
 
-namespace railhead {
+namespace railhead::nic_metrics {
 
 // Where a NIC's counters come from: one network namespace, as the kernel has it.
 //
@@ -130,7 +130,7 @@ class NicCollector {
       : root_(root), kernel_(kernel), open_(std::move(open)), journal_(std::move(root)) {}
 
   // The PFs of all pools, and the devices of pods.
-  NicReport Collect(const Offer& offer);
+  NicReport Collect(const kubelet::Offer& offer);
 
  private:
   using Nics = std::map<std::string, NicSample>;
@@ -155,7 +155,7 @@ class NicCollector {
 // Threads: reads files below the root only; thread-safe.
 
 // By device: the PFs of all pools, and the devices of `attachments`.
-std::map<std::string, NicSample> NicSubjects(const Root& root, const Offer& offer,
+std::map<std::string, NicSample> NicSubjects(const Root& root, const kubelet::Offer& offer,
                                              const JournalCache::Entries& attachments);
 
-}  // namespace railhead
+}  // namespace railhead::nic_metrics

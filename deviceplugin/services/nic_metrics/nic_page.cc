@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-namespace railhead {
+namespace railhead::nic_metrics {
 namespace {
 
 using Type = MetricType;
@@ -165,26 +165,26 @@ void AppendRdma(Exposition* page, const Nics& nics) {
   }
 }
 
-void AppendHealth(Exposition* page, const Nics& nics, const std::vector<DeviceHealth>& health) {
-  std::map<std::string_view, const DeviceHealth*> by_id;
-  for (const DeviceHealth& device : health) by_id.emplace(device.id, &device);
-  const auto find = [&](const NicSample& nic) -> const DeviceHealth* {
+void AppendHealth(Exposition* page, const Nics& nics, const std::vector<health::DeviceHealth>& health) {
+  std::map<std::string_view, const health::DeviceHealth*> by_id;
+  for (const health::DeviceHealth& device : health) by_id.emplace(device.id, &device);
+  const auto find = [&](const NicSample& nic) -> const health::DeviceHealth* {
     const auto found = by_id.find(nic.device);
     return found == by_id.end() ? nullptr : found->second;
   };
   Append(page, nics, Type::kGauge, "railhead_nic_healthy", "0 while a rule of health has hold of the NIC",
          [&](const NicSample& nic) {
-           const DeviceHealth* known = find(nic);
+           const health::DeviceHealth* known = find(nic);
            return known != nullptr ? Flag(known->healthy) : std::nullopt;
          });
   page->Begin(Type::kGauge, "railhead_nic_health_reason",
               "1 for each rule of health that has hold of the NIC");
   for (const Nic& nic : nics) {
-    const DeviceHealth* known = find(*nic.sample);
+    const health::DeviceHealth* known = find(*nic.sample);
     if (known == nullptr) continue;
-    std::set<HealthRule> rules;
-    for (const HealthReason& reason : known->reasons) rules.insert(reason.rule);
-    for (const HealthRule rule : rules)
+    std::set<health::HealthRule> rules;
+    for (const health::HealthReason& reason : known->reasons) rules.insert(reason.rule);
+    for (const health::HealthRule rule : rules)
       page->Sample(nic.labels.With({{"rule", NameOf(rule)}}), std::uint64_t{1});
   }
 }
@@ -231,4 +231,4 @@ std::string CachedNicPage::Get(ExpositionFormat format) {
   return page->second;
 }
 
-}  // namespace railhead
+}  // namespace railhead::nic_metrics

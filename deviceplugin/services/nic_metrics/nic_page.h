@@ -18,11 +18,11 @@
 #include "deviceplugin/services/nic_metrics/collector.h"
 #include "deviceplugin/support/metrics/exposition.h"
 
-namespace railhead {
+namespace railhead::nic_metrics {
 
 struct NicPageSources {
   NicReport report;
-  std::vector<DeviceHealth> health;
+  std::vector<health::DeviceHealth> health;
   std::set<AttachmentKey> drifted;  // no longer as NCCL was told
   std::chrono::nanoseconds took{0};
 };
@@ -59,4 +59,4 @@ class CachedNicPage {
   std::map<ExpositionFormat, std::string> pages_;  // of sources_
 };
 
-}  // namespace railhead
+}  // namespace railhead::nic_metrics

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-namespace railhead {
+namespace railhead::node_status {
 namespace {
 
 // No rail's subnet: the kernel takes none of its addresses.
@@ -19,7 +19,7 @@ constexpr int kTakesPerCount = 60;
 // Of those that may be gone; the next Take() looks at others.
 constexpr int kHoldersAsked = 8;
 
-std::string NodeOf(const LeaseEntry& entry) {
+std::string NodeOf(const ipam::LeaseEntry& entry) {
   const auto record = nlohmann::json::parse(entry.value, nullptr, false);
   return record.is_object() && record.contains("node") && record["node"].is_string()
              ? record["node"].get<std::string>()
@@ -34,15 +34,15 @@ std::uint64_t MaxUnavailable::Of(std::uint64_t all) const {
 }
 
 struct DisruptionBudget::Places {
-  std::vector<LeaseEntry> all;
-  std::vector<LeaseEntry> own;
+  std::vector<ipam::LeaseEntry> all;
+  std::vector<ipam::LeaseEntry> own;
 };
 
 Result<DisruptionBudget::Places> DisruptionBudget::Look() {
   Places places;
   for (std::uint64_t from = 0;;) {
     const auto page = RH_TRY(store_.Blocks(kPool, from, kPageSize));
-    for (const LeaseEntry& entry : page) {
+    for (const ipam::LeaseEntry& entry : page) {
       places.all.push_back(entry);
       if (NodeOf(entry) == node_) places.own.push_back(entry);
     }
@@ -79,13 +79,13 @@ Result<bool> DisruptionBudget::Take(const MaxUnavailable& limit, std::uint64_t n
       continue;
     }
     std::set<std::uint64_t> taken;
-    for (const LeaseEntry& entry : places.all) taken.insert(entry.key.index);
+    for (const ipam::LeaseEntry& entry : places.all) taken.insert(entry.key.index);
     std::vector<std::uint64_t> free;
     for (std::uint64_t index = 0; index < most; ++index) {
       if (!taken.contains(index)) free.push_back(index);
     }
     // Any of them, so that nodes that ask at once seldom want the same.
-    const LeaseKey key = LeaseKey::Block(kPool, free[pick_(free.size())]);
+    const ipam::LeaseKey key = ipam::LeaseKey::Block(kPool, free[pick_(free.size())]);
     const auto created = store_.Create(key, nlohmann::json{{"node", node_}}.dump());
     if (created) {
       ++usage_->used;
@@ -112,9 +112,9 @@ Result<bool> DisruptionBudget::Keep(const Places& places) {
 Result<bool> DisruptionBudget::FreeOne(const Places& places) {
   const std::uint64_t first = pick_(places.all.size());
   for (std::size_t i = 0; i < places.all.size() && i < kHoldersAsked; ++i) {
-    const LeaseEntry& entry = places.all[(first + i) % places.all.size()];
+    const ipam::LeaseEntry& entry = places.all[(first + i) % places.all.size()];
     const std::string holder = NodeOf(entry);
-    if (!holder.empty() && RH_TRY(store_.Get(LeaseKey::Node(holder)))) continue;
+    if (!holder.empty() && RH_TRY(store_.Get(ipam::LeaseKey::Node(holder)))) continue;
     const auto removed = store_.Remove(entry);
     if (removed || removed.error().code == ErrorCode::kConflict) return true;
     return Fail(removed.error());
@@ -126,7 +126,7 @@ Result<void> DisruptionBudget::Give() {
   kept_ = false;
   const Places places = RH_TRY(Look());
   std::uint64_t used = places.all.size();
-  for (const LeaseEntry& entry : places.own) {
+  for (const ipam::LeaseEntry& entry : places.own) {
     auto removed = store_.Remove(entry);
     if (!removed && removed.error().code != ErrorCode::kConflict) return removed;
     --used;
@@ -135,4 +135,4 @@ Result<void> DisruptionBudget::Give() {
   return {};
 }
 
-}  // namespace railhead
+}  // namespace railhead::node_status

@@ -19,7 +19,7 @@
 #include "ipam/lease/cluster_store.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::node_status {
 
 // fabric.json's isolation.maxUnavailable, as Kubernetes has it: a number of nodes, or a percentage of them.
 struct MaxUnavailable {
@@ -39,7 +39,7 @@ class DisruptionBudget {
   };
   using Pick = std::function<std::uint64_t(std::uint64_t below)>;  // a random number
 
-  DisruptionBudget(ClusterStore& store, std::string node, Pick pick)
+  DisruptionBudget(ipam::ClusterStore& store, std::string node, Pick pick)
       : store_(store), node_(std::move(node)), pick_(std::move(pick)) {}
 
   // Whether this node has a place, or could get one. `nodes`: how many the fabric names; 0: those that lease
@@ -59,7 +59,7 @@ class DisruptionBudget {
   // The place of a node that is gone, free again; false: there is none among those looked at.
   Result<bool> FreeOne(const Places& places);
 
-  ClusterStore& store_;
+  ipam::ClusterStore& store_;
   const std::string node_;
   const Pick pick_;
   bool kept_ = false;  // no request is on its way that could take the place away
@@ -68,4 +68,4 @@ class DisruptionBudget {
   int takes_until_count_ = 0;
 };
 
-}  // namespace railhead
+}  // namespace railhead::node_status

@@ -7,7 +7,7 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/node.h"
 
-namespace railhead {
+namespace railhead::node_status {
 namespace {
 
 using Type = MetricType;
@@ -41,7 +41,7 @@ PodDevice PodOf(const JournalEntry& entry, const AttachedLink& link) {
 
 Isolation::Isolation(const Root& root, Log* log) : root_(root), log_(log), journal_(root) {}
 
-Result<void> Isolation::Start(const Plan& plan, const KubeService& service, Sources sources) {
+Result<void> Isolation::Start(const resources::Plan& plan, const KubeService& service, Sources sources) {
   sources_ = std::move(sources);
   service_ = service;
   if (plan.of_fabric) {
@@ -73,7 +73,7 @@ Result<void> Isolation::Follow(const Fabric& fabric, const std::string& what) {
   return {};
 }
 
-void Isolation::Planned(const Plan& plan) {
+void Isolation::Planned(const resources::Plan& plan) {
   {
     const std::lock_guard lock(mutex_);
     plan_ = plan;
@@ -101,7 +101,7 @@ std::shared_ptr<IsolationLoop> Isolation::loop() const {
 
 std::optional<IsolationTurn> Isolation::Look() {
   if (sources_.stands_by()) return std::nullopt;
-  std::optional<Plan> plan;
+  std::optional<resources::Plan> plan;
   {
     const std::lock_guard lock(mutex_);
     plan = plan_;
@@ -116,8 +116,8 @@ std::optional<IsolationTurn> Isolation::Look() {
   IsolationTurn turn;
   turn.isolator = isolator_;
   turn.situation.devices = sources_.health();
-  auto rails =
-      RailStates(RailNames(**fabric), PfsOfRails(**fabric, *plan->inventory), turn.situation.devices);
+  auto rails = RailStates(RailNames(**fabric), resources::PfsOfRails(**fabric, *plan->inventory),
+                          turn.situation.devices);
   if (!rails) return std::nullopt;
   turn.situation.rails = std::move(*rails);
   turn.situation.in_pods = InPods();
@@ -265,4 +265,4 @@ void IsolationLoop::Loop() {
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::node_status

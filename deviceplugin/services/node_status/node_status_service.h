@@ -25,7 +25,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::node_status {
 
 // The thread of railheadd that tells the cluster of bad rails.
 //
@@ -86,7 +86,7 @@ class IsolationLoop {
 class Isolation {
  public:
   struct Sources {
-    std::function<std::vector<DeviceHealth>()> health;
+    std::function<std::vector<health::DeviceHealth>()> health;
     std::function<bool()> stands_by;  // a newer railheadd tells it
     std::function<bool(bool wanted)> may_taint;
   };
@@ -94,8 +94,8 @@ class Isolation {
   Isolation(const Root& root, Log* log);
 
   // `plan` as for Planned(). A fabric that asks for none of it may do so later.
-  Result<void> Start(const Plan& plan, const KubeService& service, Sources sources);
-  void Planned(const Plan& plan);
+  Result<void> Start(const resources::Plan& plan, const KubeService& service, Sources sources);
+  void Planned(const resources::Plan& plan);
   void HealthChanged();
   void Stop();
   // Whether the thread has ended, or there is none.
@@ -123,8 +123,8 @@ class Isolation {
   std::string complaint_;
 
   mutable std::mutex mutex_;
-  std::optional<Plan> plan_;
+  std::optional<resources::Plan> plan_;
   std::shared_ptr<IsolationLoop> loop_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::node_status

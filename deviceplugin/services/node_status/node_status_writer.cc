@@ -10,7 +10,7 @@
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::node_status {
 namespace {
 
 using std::chrono::milliseconds;
@@ -200,8 +200,8 @@ Result<void> NodeApi::WriteCondition(const RailsCondition& condition,
                     {"status", condition.ready ? "True" : "False"},
                     {"reason", condition.reason},
                     {"message", condition.message},
-                    {"lastHeartbeatTime", FormatTime(now)}};
-  if (changed) entry["lastTransitionTime"] = FormatTime(now);
+                    {"lastHeartbeatTime", health::FormatTime(now)}};
+  if (changed) entry["lastTransitionTime"] = health::FormatTime(now);
   const NodeJson patch = {{"status", {{"conditions", NodeJson::array({std::move(entry)})}}}};
   RH_TRY_WRAP(Patch(path_ + "/status", patch, kStrategicPatch),
               std::string("writing the condition ") + kRailsReady + " of node " + node_);
@@ -246,7 +246,7 @@ std::string EventObject(const HealthEvent& event, const std::string& node,
     involved.update({{"kind", "Pod"}, {"namespace", event.pod_namespace}, {"name", event.pod}});
     if (!event.uid.empty()) involved["uid"] = event.uid;
   }
-  const std::string at = FormatTime(time);
+  const std::string at = health::FormatTime(time);
   const nlohmann::json object = {{"apiVersion", "v1"},
                                  {"kind", "Event"},
                                  {"metadata",
@@ -270,20 +270,20 @@ namespace {
 // The API server refuses longer ones than 1024.
 constexpr std::size_t kMostText = 1000;
 
-bool IsItsOwn(const DeviceHealth& device) {
+bool IsItsOwn(const health::DeviceHealth& device) {
   if (!device.is_vf) return true;
   return std::any_of(device.reasons.begin(), device.reasons.end(),
-                     [&](const HealthReason& reason) { return reason.device == device.id; });
+                     [&](const health::HealthReason& reason) { return reason.device == device.id; });
 }
 
-std::string TextsOf(const DeviceHealth& device) {
+std::string TextsOf(const health::DeviceHealth& device) {
   std::vector<std::string> texts;
   texts.reserve(device.reasons.size());
-  for (const HealthReason& reason : device.reasons) texts.push_back(reason.text);
+  for (const health::HealthReason& reason : device.reasons) texts.push_back(reason.text);
   return Join(texts, ", ");
 }
 
-HealthEvent EventOf(const DeviceHealth& device, const std::string& called) {
+HealthEvent EventOf(const health::DeviceHealth& device, const std::string& called) {
   HealthEvent event;
   event.warning = !device.healthy;
   event.reason = device.healthy ? "RailDeviceHealthy" : "RailDeviceUnhealthy";
@@ -292,7 +292,7 @@ HealthEvent EventOf(const DeviceHealth& device, const std::string& called) {
   return event;
 }
 
-HealthEvent EventOfPod(const DeviceHealth& device, const PodDevice& pod) {
+HealthEvent EventOfPod(const health::DeviceHealth& device, const PodDevice& pod) {
   const std::string where = pod.rail.empty() ? pod.interface : pod.interface + ", " + pod.rail;
   HealthEvent event = EventOf(device, "device " + device.id + (where.empty() ? "" : " (" + where + ")"));
   event.pod_namespace = pod.pod_namespace;
@@ -301,18 +301,19 @@ HealthEvent EventOfPod(const DeviceHealth& device, const PodDevice& pod) {
   return event;
 }
 
-std::string NameOnNode(const DeviceHealth& device) {
+std::string NameOnNode(const health::DeviceHealth& device) {
   if (device.is_vf) return "VF " + device.id;
   return device.pf_name.empty() ? "PF " + device.id : "PF " + device.pf_name + " (" + device.id + ")";
 }
 
 }  // namespace
 
-std::vector<HealthEvent> EventsBetween(const std::vector<DeviceHealth>& before, const Situation& now) {
-  std::map<std::string, const DeviceHealth*> old;
-  for (const DeviceHealth& device : before) old[device.id] = &device;
+std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before,
+                                       const Situation& now) {
+  std::map<std::string, const health::DeviceHealth*> old;
+  for (const health::DeviceHealth& device : before) old[device.id] = &device;
   std::vector<HealthEvent> events;
-  for (const DeviceHealth& device : now.devices) {
+  for (const health::DeviceHealth& device : now.devices) {
     const auto was = old.find(device.id);
     if (was == old.end() || was->second->healthy == device.healthy) continue;
     const auto pod = now.in_pods.find(device.id);
@@ -342,4 +343,4 @@ void EventGate::Refill(Clock::time_point now) {
   refilled_ += more * kRefill;
 }
 
-}  // namespace railhead
+}  // namespace railhead::node_status

@@ -22,7 +22,7 @@
 #include "deviceplugin/support/metrics/exposition.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::node_status {
 
 // A HealthEvent as the Kubernetes API wants it: core/v1 Event.
 //
@@ -47,7 +47,7 @@ struct HealthEvent {
 
 // What is different in `now`: for each pod whose device changed, and for the node each PF, and each VF that
 // has a trouble of its own. Nothing of devices that were not there before.
-std::vector<HealthEvent> EventsBetween(const std::vector<DeviceHealth>& before, const Situation& now);
+std::vector<HealthEvent> EventsBetween(const std::vector<health::DeviceHealth>& before, const Situation& now);
 
 // A token bucket, and the same event at most once in ten minutes: links that flap are not to fill etcd.
 class EventGate {
@@ -163,7 +163,7 @@ class Isolator {
   std::optional<RailsCondition> condition_;
   std::optional<bool> tainted_;
   std::optional<Steady> beat_;  // the next one; nullopt: now
-  std::optional<std::vector<DeviceHealth>> devices_;
+  std::optional<std::vector<health::DeviceHealth>> devices_;
   EventGate gate_;
   std::deque<HealthEvent> events_;
   int failures_ = 0;  // in a row
@@ -174,4 +174,4 @@ class Isolator {
   Counter failed_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::node_status

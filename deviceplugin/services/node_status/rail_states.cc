@@ -6,29 +6,31 @@
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::node_status {
 namespace {
 
 // kubectl shows it on one line.
 constexpr std::size_t kMostMessage = 1000;
 
-const DeviceHealth* FindHealth(const std::vector<DeviceHealth>& devices, const std::string& id) {
-  const auto found =
-      std::find_if(devices.begin(), devices.end(), [&](const DeviceHealth& one) { return one.id == id; });
+const health::DeviceHealth* FindHealth(const std::vector<health::DeviceHealth>& devices,
+                                       const std::string& id) {
+  const auto found = std::find_if(devices.begin(), devices.end(),
+                                  [&](const health::DeviceHealth& one) { return one.id == id; });
   return found == devices.end() ? nullptr : &*found;
 }
 
 bool OnlyDrained(const RailState& rail) {
   return !rail.reasons.empty() &&
-         std::all_of(rail.reasons.begin(), rail.reasons.end(),
-                     [](const HealthReason& reason) { return reason.rule == HealthRule::kDrained; });
+         std::all_of(rail.reasons.begin(), rail.reasons.end(), [](const health::HealthReason& reason) {
+           return reason.rule == health::HealthRule::kDrained;
+         });
 }
 
 std::string WhyNotWhole(const RailState& rail) {
   if (rail.pf.empty()) return rail.rail + ": the node has no PF for it";
   std::vector<std::string> texts;
   texts.reserve(rail.reasons.size());
-  for (const HealthReason& reason : rail.reasons) texts.push_back(reason.text);
+  for (const health::HealthReason& reason : rail.reasons) texts.push_back(reason.text);
   return rail.rail + ": " + Join(texts, ", ");
 }
 
@@ -36,13 +38,13 @@ std::string WhyNotWhole(const RailState& rail) {
 
 std::optional<std::vector<RailState>> RailStates(const std::vector<std::string>& rails,
                                                  const std::map<std::string, std::string>& pfs,
-                                                 const std::vector<DeviceHealth>& devices) {
+                                                 const std::vector<health::DeviceHealth>& devices) {
   std::vector<RailState> states;
   for (const std::string& rail : rails) {
     RailState state;
     state.rail = rail;
     if (const auto pf = pfs.find(rail); pf != pfs.end()) {
-      const DeviceHealth* health = FindHealth(devices, pf->second);
+      const health::DeviceHealth* health = FindHealth(devices, pf->second);
       if (health == nullptr) return std::nullopt;
       state.pf = health->pf_name.empty() ? health->id : health->pf_name;
       state.whole = health->healthy;
@@ -182,4 +184,4 @@ Result<IsolationSettings> ParseIsolation(const std::string& text, const std::str
   return settings;
 }
 
-}  // namespace railhead
+}  // namespace railhead::node_status

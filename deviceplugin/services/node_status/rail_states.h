@@ -16,7 +16,7 @@
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::node_status {
 
 // What the cluster is to hear of bad rails: fabric.json's object `isolation`.
 //
@@ -52,7 +52,7 @@ struct RailState {
   std::string rail;
   std::string pf;  // its network device, or address; "": the node has none for it
   bool whole = false;
-  std::vector<HealthReason> reasons;
+  std::vector<health::HealthReason> reasons;
 
   bool operator==(const RailState&) const = default;
 };
@@ -70,7 +70,7 @@ struct PodDevice {
 
 struct Situation {
   std::vector<RailState> rails;  // in the fabric's order
-  std::vector<DeviceHealth> devices;
+  std::vector<health::DeviceHealth> devices;
   std::map<std::string, PodDevice> in_pods;  // by device
   bool may_taint = true;                     // disruption_budget.h
 };
@@ -79,7 +79,7 @@ struct Situation {
 // just begun.
 std::optional<std::vector<RailState>> RailStates(const std::vector<std::string>& rails,
                                                  const std::map<std::string, std::string>& pfs,
-                                                 const std::vector<DeviceHealth>& devices);
+                                                 const std::vector<health::DeviceHealth>& devices);
 
 int WholeRails(const std::vector<RailState>& rails);
 
@@ -109,4 +109,4 @@ std::optional<nlohmann::json> ChangedTaints(const nlohmann::json& taints, const 
 // Whether ours is among them.
 bool HasRailsTaint(const nlohmann::json& taints);
 
-}  // namespace railhead
+}  // namespace railhead::node_status

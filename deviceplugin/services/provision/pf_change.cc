@@ -8,7 +8,7 @@
 #include "netns/sys/device_nodes.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::provision {
 namespace {
 
 // An ADD that got hold of a VF between its making and this: it sees no driver, and ends.
@@ -208,7 +208,7 @@ Result<void> PfChange::LockNew(const std::vector<PciAddress>& made) {
   for (const PciAddress& vf : made) {
     if (!locked_.contains(vf.ToString())) fresh.insert(vf.ToString());
   }
-  locks_.push_back(RH_TRY(DeviceLocks::Acquire(root_, fresh, kNewVfLockLimit)));
+  locks_.push_back(RH_TRY(attachment::DeviceLocks::Acquire(root_, fresh, kNewVfLockLimit)));
   locked_.merge(fresh);
   return {};
 }
@@ -304,4 +304,4 @@ Result<void> PfChange::SetMtu(const VfWanted& vf) {
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::provision

@@ -30,7 +30,7 @@
 #include "netns/base/undo_stack.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::provision {
 
 class PfChange {
  public:
@@ -86,7 +86,7 @@ class PfChange {
   bool undoing_ = false;  // that is not stopped
   bool cut_short_ = false;
   std::set<std::string> locked_;
-  std::vector<DeviceLocks> locks_;
+  std::vector<attachment::DeviceLocks> locks_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::provision

@@ -10,7 +10,7 @@
 #include "netns/json/json_reader.h"
 #include "netns/sys/device_nodes.h"
 
-namespace railhead {
+namespace railhead::provision {
 namespace {
 
 // What every VF of the PF shall be.
@@ -206,4 +206,4 @@ Result<std::optional<ProvisionSettings>> ReadProvisionSettings(const Fabric& fab
   return settings;
 }
 
-}  // namespace railhead
+}  // namespace railhead::provision

@@ -16,7 +16,7 @@
 #include "deviceplugin/services/provision/pf_state.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::provision {
 
 // What fabric.json's object "provision" says that this node's PFs shall be.
 //
@@ -89,4 +89,4 @@ struct PfPlan {
 // `rail_mtu`: what pods of the rail get; the PF needs at least that.
 PfPlan PlanPf(PfActual actual, const PfSettings& settings, std::optional<int> rail_mtu);
 
-}  // namespace railhead
+}  // namespace railhead::provision

@@ -18,7 +18,7 @@
 #include "netns/base/text.h"
 #include "netns/sys/device_nodes.h"
 
-namespace railhead {
+namespace railhead::provision {
 namespace {
 
 std::string UnderWayPath(const Root& root, const PciAddress& pf) {
@@ -278,7 +278,7 @@ class Finder {
   }
 
   Result<std::optional<VfUse>> UseByHost(const VfActual& vf, const std::string& device) {
-    const auto refused = RefuseIfHostUses(root_, host_, *vf.link, device);
+    const auto refused = attachment::RefuseIfHostUses(root_, host_, *vf.link, device);
     if (refused) return std::nullopt;
     if (refused.error().code != ErrorCode::kInvalid) return Fail(refused.error());
     return VfUse{vf.index, device, "is used by the host: " + refused.error().message,
@@ -313,7 +313,7 @@ Result<std::optional<Error>> FindPfUse(const Root& root, RouteApi& host, const P
                                       "delete the pod and try again", 0});
   }
   if (!pf.link) return std::nullopt;
-  const auto refused = RefuseIfHostUses(root, host, *pf.link, device);
+  const auto refused = attachment::RefuseIfHostUses(root, host, *pf.link, device);
   if (refused) return std::nullopt;
   if (refused.error().code != ErrorCode::kInvalid) return Fail(refused.error());
   Error error = refused.error();
@@ -324,4 +324,4 @@ Result<std::optional<Error>> FindPfUse(const Root& root, RouteApi& host, const P
   return std::optional<Error>(std::move(error));
 }
 
-}  // namespace railhead
+}  // namespace railhead::provision

@@ -20,7 +20,7 @@
 #include "netns/nl/uevents.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::provision {
 
 struct VfActual {
   int index = 0;
@@ -165,4 +165,4 @@ Result<std::vector<VfUse>> FindVfUses(const Root& root, RouteApi& host, const Pf
 // What the host does with the PF itself, or which pod has it; nullopt: nothing.
 Result<std::optional<Error>> FindPfUse(const Root& root, RouteApi& host, const PfActual& pf);
 
-}  // namespace railhead
+}  // namespace railhead::provision

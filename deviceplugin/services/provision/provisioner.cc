@@ -12,7 +12,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::provision {
 namespace {
 
 // Another provisioner's whole run.
@@ -204,7 +204,7 @@ class Applier {
     std::set<std::string> devices = {pf.device.address.ToString()};
     for (const VfActual& vf : plan.actual.vfs) devices.insert(vf.address.ToString());
     const auto locks = AcquireWatched(watch_, kDeviceLimit, [&](std::chrono::milliseconds limit) {
-      return DeviceLocks::Acquire(root_, devices, limit);
+      return attachment::DeviceLocks::Acquire(root_, devices, limit);
     });
     if (!locks && watch_.Stopped()) return Fail(StoppedError("locking the devices of " + plan.actual.Name()));
     if (!locks) {
@@ -310,4 +310,4 @@ Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control
   return outcome;
 }
 
-}  // namespace railhead
+}  // namespace railhead::provision

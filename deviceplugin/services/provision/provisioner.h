@@ -22,7 +22,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::provision {
 
 // Who looks on while VFs are made, and may end it.
 //
@@ -88,4 +88,4 @@ Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control
                             const std::optional<std::string>& only = std::nullopt,
                             std::chrono::milliseconds limit = kProvisionLimit, const ApplyWatch& watch = {});
 
-}  // namespace railhead
+}  // namespace railhead::provision

@@ -3,7 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-namespace railhead {
+namespace railhead::provision {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -161,4 +161,4 @@ std::string OutcomeAsJson(const VfsOutcome& outcome) {
   return Dump(json);
 }
 
-}  // namespace railhead
+}  // namespace railhead::provision

@@ -8,7 +8,7 @@
 
 #include "deviceplugin/services/provision/provisioner.h"
 
-namespace railhead {
+namespace railhead::provision {
 
 // What is to be done, or was, in its order: "make 8 VFs".
 std::vector<std::string> StepsOf(const PfPlan& plan);
@@ -18,4 +18,4 @@ std::string PlanAsJson(const VfsPlan& plan);
 std::string OutcomeAsText(const VfsOutcome& outcome);
 std::string OutcomeAsJson(const VfsOutcome& outcome);
 
-}  // namespace railhead
+}  // namespace railhead::provision

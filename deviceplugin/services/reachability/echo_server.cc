@@ -15,7 +15,7 @@
 
 #include "deviceplugin/services/reachability/udp_socket.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 constexpr std::size_t kProbesAtOnce = 64;
@@ -320,4 +320,4 @@ bool AnswerLimits::May(const IpAddress& sender, Clock::time_point now) {
   return true;
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -28,7 +28,7 @@
 #include "netns/base/unique_fd.h"
 #include "netns/ns/netns.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 // AnswerLimits: how many answers senders get in a second, so that no sender takes the answers of a peer.
 //
@@ -153,4 +153,4 @@ std::vector<std::uint8_t> EchoRequest(bool v4, std::uint16_t id, std::uint16_t s
 // without. Anything may have been sent: nothing is read beyond the view.
 bool AnswersRequest(std::span<const std::uint8_t> packet, bool v4, std::uint16_t id);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 // Of a visit's small packets, in sixteenths: more is no accident on a network without loss.
@@ -216,4 +216,4 @@ std::vector<PeerReach> PeerTable::Reaches() const {
   return reaches;
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -18,7 +18,7 @@
 
 #include "deviceplugin/services/reachability/reach_report.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 struct Visit {
   std::vector<std::uint8_t> answered;  // of kPerPath, by path
@@ -86,4 +86,4 @@ class PeerTable {
 // What two visits tell of a peer, older first; `reach` gets state, because, counts.
 void JudgePeer(const Visit& before, const Visit& now, PeerReach* reach);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -12,7 +12,7 @@
 #include "deviceplugin/services/reachability/udp_socket.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 // A look may take as long as its limits: the others wait.
@@ -32,7 +32,7 @@ std::string StaleText(const std::vector<IpAddress>& stale) {
 
 Result<PodLook> PodProber::LookFrom(const JournalEntry& entry, const AttachedLink& link,
                                     const PodTarget& target, const PodLookOptions& base, Known* known) {
-  const auto ns = RH_TRY(OpenPodOf(kernel_, entry));
+  const auto ns = RH_TRY(attachment::OpenPodOf(kernel_, entry));
   if (!ns) return PodLook{};
   PodLookOptions options = base;
   options.echo = known->echoed || known->looks++ % kLooksWithoutEcho == 0;
@@ -263,4 +263,4 @@ Result<PodLook> LookFromPod(Kernel& kernel, const NetNs& pod, const AttachedLink
   return PodLooker(kernel, pod, link, target, options).Run();
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

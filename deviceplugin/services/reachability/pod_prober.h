@@ -23,7 +23,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 // PodLook: what one interface of a pod reaches of its rail, looked at once from inside the pod's namespace.
 //
@@ -100,4 +100,4 @@ class PodProber {
   std::map<std::string, std::uint64_t> stale_;  // by rail
 };
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -11,7 +11,7 @@
 #include "netns/nl/netlink_route.h"
 #include "netns/nl/vf_messages.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 using std::chrono::milliseconds;
@@ -151,4 +151,4 @@ Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station&
   return RdmaEcho::Start(RH_TRY(Datagrams::Open(std::move(device), settings)), std::move(lost));
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -23,7 +23,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 struct StationPlan {
   std::string node;
@@ -95,4 +95,4 @@ struct StationRdmaPlan {
 Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station& station,
                                                   const StationRdmaPlan& plan, std::function<void()> lost);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

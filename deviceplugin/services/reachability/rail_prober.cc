@@ -10,7 +10,7 @@
 #include "deviceplugin/services/reachability/probe_endpoint.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 using std::chrono::milliseconds;
@@ -398,4 +398,4 @@ std::vector<IpAddress> RailProber::WellPeers(std::size_t most) const {
   return well;
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -22,7 +22,7 @@
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/services/reachability/udp_socket.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 // A rail of the fabric and the PF that is it here.
 struct RailPort {
@@ -114,4 +114,4 @@ class RailProber {
 // What gateway and peers of a rail come to; `unready`: why it could not be probed.
 void JudgeRail(const std::vector<PeerReach>& peers, const std::string& unready, RailReach* reach);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -9,7 +9,7 @@
 #include <random>
 #include <utility>
 
-namespace railhead {
+namespace railhead::reachability {
 
 Result<std::unique_ptr<RdmaEcho>> RdmaEcho::Start(Datagrams datagrams, std::function<void()> lost) {
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
@@ -191,4 +191,4 @@ std::string RdmaEcho::WhyMute() const {
   return why_mute_;
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -31,7 +31,7 @@
 #include "netns/base/unique_fd.h"
 #include "netns/verbs/datagrams.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 class RdmaEcho {
  public:
@@ -113,4 +113,4 @@ class RdmaEcho {
   std::thread thread_;  // last: it uses all of the others
 };
 
-}  // namespace railhead
+}  // namespace railhead::reachability

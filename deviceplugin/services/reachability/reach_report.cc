@@ -13,7 +13,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 using Json = nlohmann::json;
@@ -343,4 +343,4 @@ std::optional<RttSpread> SpreadOfRtt(const RailReach& rail) {
   return RttSpread{times[(times.size() - 1) / 2], times.back()};
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -17,7 +17,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 // Of another node's station on a rail, worst last.
 enum class PeerState : std::uint8_t {
@@ -164,4 +164,4 @@ struct RttSpread {
 // Over the peers that are reachable and have one; nullopt: there is none.
 std::optional<RttSpread> SpreadOfRtt(const RailReach& rail);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -9,7 +9,7 @@
 #include "netns/base/node.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 using std::chrono::milliseconds;
@@ -59,7 +59,7 @@ ReachWatch::~ReachWatch() {
   thread_.join();
 }
 
-void ReachWatch::Update(std::shared_ptr<const Inventory> inventory, std::string fabric_path) {
+void ReachWatch::Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path) {
   const std::lock_guard lock(mutex_);
   update_ = Node{std::move(inventory), std::move(fabric_path)};
   changed_.notify_all();
@@ -122,7 +122,7 @@ Result<ReachWatch::Plan> ReachWatch::PlanOf(const Node& node) const {
   if (!fabric) return plan;
   plan.settings = RH_TRY(ParseConnectivity(fabric->connectivity, node.fabric_path));
   if (!plan.settings.enabled) return plan;
-  const auto pfs = PfsOfRails(*fabric, *node.inventory);
+  const auto pfs = resources::PfsOfRails(*fabric, *node.inventory);
   for (const Rail& rail : fabric->rails) {
     RailPort port;
     port.rail = rail;
@@ -256,4 +256,4 @@ void ReachWatch::Save(const ReachReport& before, const ReachReport& report) {
     calls_.failed("writing down what the rails reach", written.error());
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

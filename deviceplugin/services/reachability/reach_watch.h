@@ -32,7 +32,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 class ReachWatch {
  public:
@@ -52,7 +52,7 @@ class ReachWatch {
 
   // The node as it is now, and where its fabric is described; "": nowhere, there are no rails. Soon; does not
   // wait.
-  void Update(std::shared_ptr<const Inventory> inventory, std::string fabric_path);
+  void Update(std::shared_ptr<const inventory::Inventory> inventory, std::string fabric_path);
   [[nodiscard]] ReachReport Report() const;
   void Stop();
   // Whether the thread has ended.
@@ -60,7 +60,7 @@ class ReachWatch {
 
  private:
   struct Node {
-    std::shared_ptr<const Inventory> inventory;
+    std::shared_ptr<const inventory::Inventory> inventory;
     std::string fabric_path;
   };
   struct Plan {
@@ -111,4 +111,4 @@ class ReachWatch {
   std::thread thread_;  // last: it uses all of the others
 };
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -12,7 +12,7 @@
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 constexpr std::array kAllPeerStates = {PeerState::kUnknown, PeerState::kReachable, PeerState::kLossy,
@@ -284,8 +284,8 @@ bool MostAreIll(const std::vector<PeerReach>& peers) {
   return ill >= kFewestIll && ill > well;
 }
 
-ObservedRail VerdictOn(const RailReach& rail) {
-  using State = ObservedRail::State;
+health::ObservedRail VerdictOn(const RailReach& rail) {
+  using State = health::ObservedRail::State;
   if (!rail.probed || rail.state == ReachState::kUnknown) return {};
   if (rail.state == ReachState::kDead) return {State::kDead, rail.because};
   if (MostAreIll(rail.peers)) return {State::kImpaired, rail.because};
@@ -293,8 +293,8 @@ ObservedRail VerdictOn(const RailReach& rail) {
 }
 
 // Of two rails of one PF: it is out of use only when all that goes through it is ill.
-ObservedRail Better(ObservedRail a, ObservedRail b) {
-  using State = ObservedRail::State;
+health::ObservedRail Better(health::ObservedRail a, health::ObservedRail b) {
+  using State = health::ObservedRail::State;
   for (const State state : {State::kAlive, State::kUnknown}) {
     if (a.state == state) return a;
     if (b.state == state) return b;
@@ -305,7 +305,7 @@ ObservedRail Better(ObservedRail a, ObservedRail b) {
 }  // namespace
 
 void RailVerdicts::Take(const ReachReport& report) {
-  std::map<std::string, ObservedRail> rails;
+  std::map<std::string, health::ObservedRail> rails;
   for (const RailReach& rail : report.rails) {
     if (rail.device.empty()) continue;
     const auto [at, first] = rails.try_emplace(rail.device, VerdictOn(rail));
@@ -315,16 +315,16 @@ void RailVerdicts::Take(const ReachReport& report) {
   rails_ = std::move(rails);
 }
 
-std::optional<ObservedRail> RailVerdicts::Of(const std::string& pf) const {
+std::optional<health::ObservedRail> RailVerdicts::Of(const std::string& pf) const {
   const std::lock_guard lock(mutex_);
   const auto found = rails_.find(pf);
   if (found == rails_.end()) return std::nullopt;
   return found->second;
 }
 
-bool RailVerdicts::AnyIs(const std::function<bool(const ObservedRail&)>& such) const {
+bool RailVerdicts::AnyIs(const std::function<bool(const health::ObservedRail&)>& such) const {
   const std::lock_guard lock(mutex_);
   return std::any_of(rails_.begin(), rails_.end(), [&](const auto& rail) { return such(rail.second); });
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -18,7 +18,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 // What probes last said of each PF's rail, from the thread that probes to the one that judges health.
 //
@@ -32,12 +32,12 @@ class RailVerdicts {
  public:
   void Take(const ReachReport& report);
   // nullopt: no rail of this PF is probed.
-  [[nodiscard]] std::optional<ObservedRail> Of(const std::string& pf) const;
-  [[nodiscard]] bool AnyIs(const std::function<bool(const ObservedRail&)>& such) const;
+  [[nodiscard]] std::optional<health::ObservedRail> Of(const std::string& pf) const;
+  [[nodiscard]] bool AnyIs(const std::function<bool(const health::ObservedRail&)>& such) const;
 
  private:
   mutable std::mutex mutex_;
-  std::map<std::string, ObservedRail> rails_;  // by the PF's PCI address
+  std::map<std::string, health::ObservedRail> rails_;  // by the PF's PCI address
 };
 
 // `rails` and `log` are borrowed.
@@ -54,4 +54,4 @@ inline constexpr std::size_t kMostBadPeers = 16;
 
 void AppendReach(Exposition* page, const ReachReport& report);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

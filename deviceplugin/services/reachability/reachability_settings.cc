@@ -11,7 +11,7 @@
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 using std::chrono::seconds;
@@ -159,4 +159,4 @@ std::string FoldedNames(const std::vector<std::string>& names) {
   return Join(parts, ",");
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -11,7 +11,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 struct ConnectivitySettings {
   bool enabled = false;               // absent from the fabric: nothing is sent
@@ -42,4 +42,4 @@ bool NaturallyLess(std::string_view a, std::string_view b);
 // The number that is folded is the last one before the first dot; order does not matter.
 std::string FoldedNames(const std::vector<std::string>& names);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

@@ -14,7 +14,7 @@
 
 #include "netns/base/bytes.h"
 
-namespace railhead {
+namespace railhead::reachability {
 namespace {
 
 Result<UniqueFd> OpenUdpHere(const std::string& device, const UdpEnd& own, int traffic_class) {
@@ -254,4 +254,4 @@ std::optional<CheckedProbe> CheckProbe(std::span<const std::uint8_t> payload, co
   return CheckedProbe{*message, is_signed};
 }
 
-}  // namespace railhead
+}  // namespace railhead::reachability

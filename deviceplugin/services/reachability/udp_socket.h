@@ -22,7 +22,7 @@
 #include "netns/base/unique_fd.h"
 #include "netns/ns/netns.h"
 
-namespace railhead {
+namespace railhead::reachability {
 
 struct UdpEnd {
   IpAddress address;
@@ -126,4 +126,4 @@ struct CheckedProbe {
 std::optional<CheckedProbe> CheckProbe(std::span<const std::uint8_t> payload, const SharedKeys* keys,
                                        const ProbeEnds& ends);
 
-}  // namespace railhead
+}  // namespace railhead::reachability

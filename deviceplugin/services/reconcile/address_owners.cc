@@ -12,7 +12,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 
 Result<AddressHolders> AddressHolders::Read(const Root& root) {
   return Read(root, RH_TRY(Journal(root).Scan()));
@@ -33,14 +33,14 @@ Result<AddressHolders> AddressHolders::Read(const Root& root, const JournalScan&
   return holders;
 }
 
-const JournalEntry* AddressHolders::Attachment(const AddressRecord& record) const {
+const JournalEntry* AddressHolders::Attachment(const ipam::AddressRecord& record) const {
   const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const JournalEntry& one) {
     return one.key.network == record.owner.network && one.key.container_id == record.owner.container;
   });
   return entry == entries_.end() ? nullptr : &*entry;
 }
 
-bool AddressHolders::IsRemembered(const AddressRecord& record) const {
+bool AddressHolders::IsRemembered(const ipam::AddressRecord& record) const {
   if (Contains(unreadable_, record.owner.container)) return true;
   return std::any_of(results_.begin(), results_.end(), [&](const std::string& name) {
     return name.find(record.owner.container) != std::string::npos;
@@ -49,18 +49,18 @@ bool AddressHolders::IsRemembered(const AddressRecord& record) const {
 
 Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after) {
   AddressFacts facts;
-  const auto store = RH_TRY(AddressStore::OpenExisting(root));
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
   if (!store) return facts;
   facts.store = RH_TRY(store->OwnCounters());
   std::map<std::string, PoolFacts> pools;
   const auto counters = RH_TRY(store->Counters());
   for (const auto& [pool, counted] : counters) pools[pool].counters = counted;
   const auto records = RH_TRY(store->List());
-  for (const AddressRecord& record : records) {
+  for (const ipam::AddressRecord& record : records) {
     PoolFacts& pool = pools[record.pool];
-    ++(record.state == AddressState::kHeld      ? pool.held
-       : record.state == AddressState::kResting ? pool.resting
-                                                : pool.quarantined);
+    ++(record.state == ipam::AddressState::kHeld      ? pool.held
+       : record.state == ipam::AddressState::kResting ? pool.resting
+                                                      : pool.quarantined);
   }
   for (auto& [name, pool] : pools) {
     pool.pool = name;
@@ -70,23 +70,23 @@ Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after) {
   return facts;
 }
 
-std::string Sentence(const AddressEvent& event) {
+std::string Sentence(const ipam::AddressEvent& event) {
   const std::string address = event.address ? event.address->ToString() : "an address";
   const std::string of = event.pool.empty() ? std::string() : " of " + event.pool;
   const std::string seconds = std::to_string(event.ms / 1000) + " s";
   switch (event.kind) {
-    case AddressEventKind::kRestShortened:
+    case ipam::AddressEventKind::kRestShortened:
       return address + of + " was given again after only " + seconds +
              " of rest, because there was no other: widen the range, or peers may send to its former owner";
-    case AddressEventKind::kExhausted:
+    case ipam::AddressEventKind::kExhausted:
       return "there was no address left" + of + ", " + std::to_string(event.count) +
              " times: widen the range or delete pods";
-    case AddressEventKind::kQuarantined:
+    case ipam::AddressEventKind::kQuarantined:
       return address + of + " is in use by another machine and is not given for " + seconds +
              ": find that machine, or exclude the address";
-    case AddressEventKind::kNewBoot:
+    case ipam::AddressEventKind::kNewBoot:
       return std::to_string(event.count) + " addresses of earlier boots rest now";
-    case AddressEventKind::kExtended:
+    case ipam::AddressEventKind::kExtended:
       return "the address store's file was " + std::to_string(event.count) +
              " pages shorter than it counts; every page in use was there, and it was extended: nothing is "
              "lost";
@@ -101,49 +101,51 @@ namespace {
 
 constexpr const char* kAddress = "address";
 
-std::string Shown(const AddressRecord& record) {
+std::string Shown(const ipam::AddressRecord& record) {
   return record.address.ToString() + " of " + record.owner.container + "/" + record.owner.network + "@" +
          record.owner.ifname;
 }
 
 class Orphans {
  public:
-  Orphans(const ReconcilePass& pass, StoreMoment now) : pass_(pass), now_(std::move(now)) {}
+  Orphans(const ReconcilePass& pass, ipam::StoreMoment now) : pass_(pass), now_(std::move(now)) {}
 
-  [[nodiscard]] bool Includes(const AddressRecord& record, const AddressHolders& holders) const {
+  [[nodiscard]] bool Includes(const ipam::AddressRecord& record, const AddressHolders& holders) const {
     return record.boot_id == now_.clocks.boot_id && now_.AgeOf(record) >= pass_.options.address_age &&
            !holders.IsRemembered(record) && holders.Attachment(record) == nullptr;
   }
 
  private:
   const ReconcilePass& pass_;
-  StoreMoment now_;
+  ipam::StoreMoment now_;
 };
 
 // Decided again with the store locked: who asks for the address after that gets another,
 // and who asked before has written its journal entry before it.
-Result<std::vector<AddressRecord>> Release(const ReconcilePass& pass) {
-  auto store = RH_TRY(AddressStore::OpenExisting(pass.root));
-  if (!store) return std::vector<AddressRecord>{};
+Result<std::vector<ipam::AddressRecord>> Release(const ReconcilePass& pass) {
+  auto store = RH_TRY(ipam::AddressStore::OpenExisting(pass.root));
+  if (!store) return std::vector<ipam::AddressRecord>{};
   const auto holders = RH_TRY(AddressHolders::Read(pass.root));
-  if (!holders.complete()) return std::vector<AddressRecord>{};
+  if (!holders.complete()) return std::vector<ipam::AddressRecord>{};
   const Orphans orphans(pass, RH_TRY(store->Now()));
-  return store->ReleaseWhere([&](const AddressRecord& record) { return orphans.Includes(record, holders); });
+  return store->ReleaseWhere(
+      [&](const ipam::AddressRecord& record) { return orphans.Includes(record, holders); });
 }
 
-Result<std::vector<AddressRecord>> ReleaseOrphans(const ReconcilePass& pass, const JournalScan& scan) {
-  const auto held = RH_TRY(ListHeld(pass.root));
-  if (held.records.empty()) return std::vector<AddressRecord>{};
+Result<std::vector<ipam::AddressRecord>> ReleaseOrphans(const ReconcilePass& pass, const JournalScan& scan) {
+  const auto held = RH_TRY(ipam::ListHeld(pass.root));
+  if (held.records.empty()) return std::vector<ipam::AddressRecord>{};
   const auto holders = RH_TRY(AddressHolders::Read(pass.root, scan));
-  if (!holders.complete()) return std::vector<AddressRecord>{};
+  if (!holders.complete()) return std::vector<ipam::AddressRecord>{};
   const Orphans orphans(pass, held.now);
-  const bool any = std::any_of(held.records.begin(), held.records.end(), [&](const AddressRecord& record) {
-    return orphans.Includes(record, holders);
-  });
-  return any ? Release(pass) : std::vector<AddressRecord>{};
+  const bool any =
+      std::any_of(held.records.begin(), held.records.end(),
+                  [&](const ipam::AddressRecord& record) { return orphans.Includes(record, holders); });
+  return any ? Release(pass) : std::vector<ipam::AddressRecord>{};
 }
 
-void Report(ReconcilePass& pass, const char* reason, const Result<std::vector<AddressRecord>>& released) {
+void Report(ReconcilePass& pass, const char* reason,
+            const Result<std::vector<ipam::AddressRecord>>& released) {
   if (!released) return pass.Add(kAddress, "", reason, Fail(released.error()));
   for (const auto& record : *released) pass.Add(kAddress, Shown(record), reason, true);
 }
@@ -153,11 +155,11 @@ void Report(ReconcilePass& pass, const char* reason, const Result<std::vector<Ad
 void ReconcileAddresses(ReconcilePass& pass, const JournalScan& scan, bool& earlier_boots) {
   if (pass.stopped) return;
   if (earlier_boots) {
-    const auto released = ReleaseEarlierBoots(pass.root);
+    const auto released = ipam::ReleaseEarlierBoots(pass.root);
     earlier_boots = !released;
     Report(pass, "is of an earlier boot", released);
   }
   Report(pass, "no attachment has it, and no runtime remembers its container", ReleaseOrphans(pass, scan));
 }
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

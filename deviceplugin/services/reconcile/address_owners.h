@@ -17,7 +17,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 
 class AddressHolders {
  public:
@@ -26,9 +26,9 @@ class AddressHolders {
   static Result<AddressHolders> Read(const Root& root, const JournalScan& scan);
 
   // The attachment, of this boot; nullptr: none has it.
-  [[nodiscard]] const JournalEntry* Attachment(const AddressRecord& record) const;
+  [[nodiscard]] const JournalEntry* Attachment(const ipam::AddressRecord& record) const;
   // Whether a runtime remembers the container, or an entry of the journal that cannot be read is of it.
-  [[nodiscard]] bool IsRemembered(const AddressRecord& record) const;
+  [[nodiscard]] bool IsRemembered(const ipam::AddressRecord& record) const;
   // Whether what is missing in the journal and the caches says anything at all: runtimes keep
   // such caches here.
   [[nodiscard]] bool complete() const { return complete_; }
@@ -49,19 +49,19 @@ struct PoolFacts {
   std::uint64_t held = 0;
   std::uint64_t resting = 0;
   std::uint64_t quarantined = 0;
-  PoolCounters counters;
+  ipam::PoolCounters counters;
 };
 
 struct AddressFacts {
-  StoreCounters store;
-  std::vector<PoolFacts> pools;      // by name
-  std::vector<AddressEvent> events;  // oldest first
+  ipam::StoreCounters store;
+  std::vector<PoolFacts> pools;            // by name
+  std::vector<ipam::AddressEvent> events;  // oldest first
 };
 
 // `after`: the number of the last event that is known; only later ones are told.
 Result<AddressFacts> ReadAddressFacts(const Root& root, std::uint64_t after);
 
 // "10.1.0.7 of 10.1.0.0/24 was given again after 75 s of rest: ..."
-std::string Sentence(const AddressEvent& event);
+std::string Sentence(const ipam::AddressEvent& event);
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

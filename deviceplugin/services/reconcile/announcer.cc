@@ -20,7 +20,7 @@
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 
 class Announcer::Loop {
  public:
@@ -40,7 +40,7 @@ class Announcer::Loop {
 
   struct Due {
     Clock::time_point when;
-    int left = kRepeats;
+    int left = attachment::kRepeats;
   };
 
   // Returns when stopped, when another daemon serves, and when the directory is gone.
@@ -55,7 +55,8 @@ class Announcer::Loop {
     if (::inotify_add_watch(watch.get(), directory.c_str(), kEvents) < 0)
       return FailSys(errno, "watching " + directory);
     // The lock when the watch stands: requests that follow are seen.
-    const auto lock = FileLock::Acquire(paths::Lock(root_, kRepeatTaker), std::chrono::milliseconds(0));
+    const auto lock =
+        FileLock::Acquire(paths::Lock(root_, attachment::kRepeatTaker), std::chrono::milliseconds(0));
     if (!lock) return lock.error().code == ErrorCode::kTimeout ? Result<void>() : Fail(lock.error());
     while (!stopped_ && Exists(directory)) {
       RH_TRY(TakeRequests(directory));
@@ -71,7 +72,7 @@ class Announcer::Loop {
     for (const auto& name : names.value_or(std::vector<std::string>{})) {
       std::string path = directory;
       path.append("/").append(name);
-      const auto key = ReadRepeatRequest(path);
+      const auto key = attachment::ReadRepeatRequest(path);
       if (key && !*key) continue;
       if (!key) {
         // It costs its own repeats, not those of others; the reconciler removes it.
@@ -79,7 +80,7 @@ class Announcer::Loop {
         continue;
       }
       RH_TRY(RemoveFile(path));
-      due_[**key] = Due{Clock::now() + kRepeatInterval};
+      due_[**key] = Due{Clock::now() + attachment::kRepeatInterval};
     }
     return {};
   }
@@ -97,10 +98,10 @@ class Announcer::Loop {
         ++it;
         continue;
       }
-      due.when = Clock::now() + kRepeatInterval;
-      const auto repeated = AnnounceAgain(root_, kernel_, key);
+      due.when = Clock::now() + attachment::kRepeatInterval;
+      const auto repeated = attachment::AnnounceAgain(root_, kernel_, key);
       report_(key, repeated);
-      const bool over = --due.left == 0 || (repeated && *repeated == Repeated::kGone);
+      const bool over = --due.left == 0 || (repeated && *repeated == attachment::Repeated::kGone);
       it = over ? due_.erase(it) : std::next(it);
     }
   }
@@ -147,4 +148,4 @@ void Announcer::Stop() {
   [[maybe_unused]] const auto written = ::write(stop_.get(), &one, sizeof one);
 }
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

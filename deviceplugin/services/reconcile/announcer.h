@@ -16,12 +16,12 @@
 #include "netns/base/unique_fd.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 
 class Announcer {
  public:
   // `key` is empty when it is about no attachment.
-  using Report = std::function<void(const AttachmentKey& key, const Result<Repeated>& repeated)>;
+  using Report = std::function<void(const AttachmentKey& key, const Result<attachment::Repeated>& repeated)>;
 
   Announcer(Root root, Kernel& kernel, Report report);
   ~Announcer();
@@ -36,4 +36,4 @@ class Announcer {
   std::thread thread_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

@@ -21,7 +21,7 @@
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 namespace {
 
 constexpr const char* kAttachment = "attachment";
@@ -57,7 +57,7 @@ struct Verdict {
 
 Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
   if (entry.links.empty()) return Verdict{"its IPAM plugin has not released its addresses"};
-  const auto ns = RH_TRY(OpenPodOf(pass.kernel, entry));
+  const auto ns = RH_TRY(attachment::OpenPodOf(pass.kernel, entry));
   if (!ns && RH_TRY(MayBeHidden(pass.root, entry))) return Verdict{};
   // While it runs, an ADD holds the lock that we get before this counts.
   if (IsReset(entry)) return Verdict{"its reset was interrupted"};
@@ -70,29 +70,30 @@ Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
 
 bool Same(const JournalEntry& a, const JournalEntry& b) {
   return a.boot_id == b.boot_id && a.since == b.since && a.netns_inode == b.netns_inode &&
-         DevicesOf(a) == DevicesOf(b);
+         attachment::DevicesOf(a) == attachment::DevicesOf(b);
 }
 
 // false: it is someone else's now, or not over any more.
 Result<bool> End(const ReconcilePass& pass, const JournalEntry& seen) {
-  const auto locks = RH_TRY(TryLock(pass.root, DevicesOf(seen)));
+  const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
   if (!locks) return false;
   const auto entry = RH_TRY(pass.journal.Find(seen.key));
   if (!entry || !Same(*entry, seen)) return false;
   if (RH_TRY(Judge(pass, *entry)).reason.empty()) return false;
   // Nobody's request: IPAM plugins are where ADD found them.
-  RH_TRY(ReleaseAttachment(pass.root, pass.kernel, pass.journal, CniRequest{}, *entry,
-                           {std::chrono::steady_clock::now() + pass.options.home_limit}));
+  RH_TRY(attachment::ReleaseAttachment(pass.root, pass.kernel, pass.journal, CniRequest{}, *entry,
+                                       {std::chrono::steady_clock::now() + pass.options.home_limit}));
   return true;
 }
 
 // The kernel has forgotten it with the boot; a file or an address may be left.
 Result<bool> EndEarlier(const ReconcilePass& pass, const JournalEntry& seen) {
-  const auto locks = RH_TRY(TryLock(pass.root, DevicesOf(seen)));
+  const auto locks = RH_TRY(TryLock(pass.root, attachment::DevicesOf(seen)));
   if (!locks) return false;
   const auto entry = RH_TRY(pass.journal.FindOfAnyBoot(seen.key));
   if (!entry || entry->boot_id != seen.boot_id) return false;
-  RH_TRY_WRAP(IpamRelease(CniRequest{}, *entry), "releasing the addresses of " + entry->key.ToString());
+  RH_TRY_WRAP(attachment::IpamRelease(CniRequest{}, *entry),
+              "releasing the addresses of " + entry->key.ToString());
   RH_TRY(pass.journal.Remove(*entry));
   return true;
 }
@@ -136,7 +137,7 @@ void ReconcileNames(ReconcilePass& pass) {
       if (!locks) return false;
       const NetNs host_ns = RH_TRY(pass.kernel.HostNetns());
       const auto host = RH_TRY(pass.kernel.OpenRoute(host_ns));
-      return ReturnOwnNames(pass.root, *host, device);
+      return attachment::ReturnOwnNames(pass.root, *host, device);
     };
     pass.Add("name", device, "its own name is free again", give_back());
   }
@@ -228,7 +229,7 @@ constexpr std::chrono::seconds kLongestShare{5};
 Result<std::set<std::string>> DevicesInUse(const Root& root, const JournalScan& scan) {
   std::set<std::string> devices = scan.loose;
   for (const auto* entries : {&scan.entries, &scan.earlier})
-    for (const JournalEntry& entry : *entries) devices.merge(DevicesOf(entry));
+    for (const JournalEntry& entry : *entries) devices.merge(attachment::DevicesOf(entry));
   for (const UnreadableEntry& entry : scan.unreadable)
     devices.insert(entry.devices.begin(), entry.devices.end());
   for (const ContainerDevices& container : RH_TRY(ReadCheckpoint(root)))
@@ -247,8 +248,8 @@ Result<bool> Reset(const ReconcilePass& pass, const std::string& device, IdleDev
   const auto locks = RH_TRY(TryLock(pass.root, {device}));
   if (!locks || RH_TRY(pass.journal.HoldsDevice(device))) return false;
   if (RH_TRY(ReadTenant(pass.root, device)) != idle->last) return false;
-  const ResetOutcome outcome = RH_TRY(
-      ResetDevice(pass.root, pass.kernel, pass.journal, device, Describe(idle->last) + " had it before"));
+  const attachment::ResetOutcome outcome = RH_TRY(attachment::ResetDevice(
+      pass.root, pass.kernel, pass.journal, device, Describe(idle->last) + " had it before"));
   idle->cannot_be_reset = !outcome.impossible.empty();
   return !idle->cannot_be_reset;
 }
@@ -279,4 +280,4 @@ void ReconcileTenants(ReconcilePass& pass, const JournalScan& scan, Reconciler::
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

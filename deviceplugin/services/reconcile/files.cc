@@ -20,7 +20,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/sys/pci.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 namespace {
 
 std::string PathIn(const std::string& directory, const std::string& name) {
@@ -86,12 +86,12 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
 // A file of the handoff before it got its name.
 bool IsHalfWritten(std::string_view name) {
   return name.ends_with(kTemporarySuffix) &&
-         IsHandoffName(name.substr(0, name.size() - kTemporarySuffix.size()));
+         nccl::IsHandoffName(name.substr(0, name.size() - kTemporarySuffix.size()));
 }
 
 // With all that is in it, or what a killed writer left there.
 Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& container) {
-  const auto lock = LockSandbox(pass.root, container, std::chrono::milliseconds(0));
+  const auto lock = attachment::LockSandbox(pass.root, container, std::chrono::milliseconds(0));
   if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
   if (!lock) return Fail(lock.error());
   const std::string directory = paths::HandoffDirectory(pass.root, container);
@@ -102,7 +102,7 @@ Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& containe
     if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(PathIn(directory, name))) || removed;
   }
   if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
-  RH_TRY(RemoveHandoff(pass.root, container));
+  RH_TRY(nccl::RemoveHandoff(pass.root, container));
   return true;
 }
 
@@ -127,11 +127,11 @@ bool IsFilled(const std::string& path) {
 
 void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
   for (const auto& device : NamesIn(pass, "device-handoff", paths::DeviceHandoffRoot(pass.root))) {
-    if (owners.devices.contains(device) || !IsFilled(DeviceHandoffPath(pass.root, device))) continue;
+    if (owners.devices.contains(device) || !IsFilled(nccl::DeviceHandoffPath(pass.root, device))) continue;
     const auto clear = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {device}));
       if (!locks || RH_TRY(pass.journal.HoldsDevice(device))) return false;
-      RH_TRY(ClearDeviceHandoff(pass.root, device));
+      RH_TRY(nccl::ClearDeviceHandoff(pass.root, device));
       return true;
     };
     pass.Add("device-handoff", device, kNoEntry, clear());
@@ -145,7 +145,7 @@ void Announcements(ReconcilePass& pass) {
     const std::string path = PathIn(directory, name);
     const auto remove = [&]() -> Result<bool> {
       if (name.ends_with(kTemporarySuffix)) return RemoveAbandoned(path);
-      const auto key = RH_TRY(ReadRepeatRequest(path));
+      const auto key = RH_TRY(attachment::ReadRepeatRequest(path));
       const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
       return wanted ? false : RH_TRY(RemoveFile(path));
     };
@@ -232,4 +232,4 @@ void ReconcileHalfWritten(ReconcilePass& pass) {
   RemoveSockets(pass);
 }
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

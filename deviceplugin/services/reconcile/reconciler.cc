@@ -12,7 +12,7 @@
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 
 ReconcileOptions SinglePass() {
   ReconcileOptions options;
@@ -126,7 +126,7 @@ class ByPhase {
   }
   [[nodiscard]] Json Figures() const {
     Json json = Json::object();
-    for (const auto& [name, times] : all_) json[name] = railhead::Figures(times);
+    for (const auto& [name, times] : all_) json[name] = reconcile::Figures(times);
     return json;
   }
 
@@ -171,7 +171,7 @@ bool IsHandedOver(const JournalEntry& entry) {
 }  // namespace
 
 Result<std::string> DriftWatch::Differences(const JournalEntry& entry) {
-  auto network = RH_TRY(PodNetwork::OpenOf(kernel_, entry));
+  auto network = RH_TRY(attachment::PodNetwork::OpenOf(kernel_, entry));
   if (!network) return std::string();  // what is left of it goes home
   return Join(RH_TRY(FindHandoffDrift(root_, kernel_, *network, entry)), "; ");
 }
@@ -179,7 +179,8 @@ Result<std::string> DriftWatch::Differences(const JournalEntry& entry) {
 Result<std::string> DriftWatch::DriftOf(const Journal& journal, const JournalEntry& entry) {
   const std::string first = RH_TRY(Differences(entry));
   if (first.empty()) return first;
-  const auto locks = DeviceLocks::Acquire(root_, DevicesOf(entry), std::chrono::milliseconds(0));
+  const auto locks =
+      attachment::DeviceLocks::Acquire(root_, attachment::DevicesOf(entry), std::chrono::milliseconds(0));
   if (!locks) return std::string();
   const auto now = RH_TRY(journal.Find(entry.key));
   return now && IsHandedOver(*now) ? Differences(*now) : std::string();
@@ -216,4 +217,4 @@ DriftReport DriftWatch::Look() {
   return report;
 }
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

@@ -42,7 +42,7 @@
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
-namespace railhead {
+namespace railhead::reconcile {
 
 struct ReconcileOptions {
   // Whether passes follow each other. A single one cannot see that a pod stays gone.
@@ -141,9 +141,10 @@ struct ReconcilePass {
 };
 
 // nullopt: an ADD or DEL, or one's IPAM plugin, holds one of them.
-inline Result<std::optional<DeviceLocks>> TryLock(const Root& root, const std::set<std::string>& devices) {
-  auto locks = DeviceLocks::Acquire(root, devices, std::chrono::milliseconds(0));
-  if (locks) return std::optional<DeviceLocks>(std::move(*locks));
+inline Result<std::optional<attachment::DeviceLocks>> TryLock(const Root& root,
+                                                              const std::set<std::string>& devices) {
+  auto locks = attachment::DeviceLocks::Acquire(root, devices, std::chrono::milliseconds(0));
+  if (locks) return std::optional<attachment::DeviceLocks>(std::move(*locks));
   if (locks.error().code == ErrorCode::kTimeout) return std::nullopt;
   return Fail(locks.error());
 }
@@ -219,4 +220,4 @@ class DriftWatch {
   std::map<AttachmentKey, std::string> known_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::reconcile

@@ -20,7 +20,7 @@
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::http {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -320,4 +320,4 @@ Result<std::vector<SocketAddress>> LookUp(const std::string& host, const std::st
   return std::move(shared->answer.addresses);
 }
 
-}  // namespace railhead
+}  // namespace railhead::http

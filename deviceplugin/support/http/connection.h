@@ -21,7 +21,7 @@
 
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::http {
 
 // Addresses of a host, not later than a deadline.
 //
@@ -87,4 +87,4 @@ class Connection {
   std::unique_ptr<State> state_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::http

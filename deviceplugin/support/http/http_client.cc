@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-namespace railhead {
+namespace railhead::http {
 namespace {
 
 namespace http = boost::beast::http;
@@ -170,4 +170,4 @@ Result<HttpAnswer> HttpClient::Send(const HttpCall& call) {
   }
 }
 
-}  // namespace railhead
+}  // namespace railhead::http

@@ -22,7 +22,7 @@
 #include "deviceplugin/support/http/connection.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::http {
 
 struct HttpCall {
   std::string method;
@@ -72,4 +72,4 @@ class HttpClient {
   std::atomic<std::uint64_t> sent_{0};
 };
 
-}  // namespace railhead
+}  // namespace railhead::http

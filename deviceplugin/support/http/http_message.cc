@@ -6,7 +6,7 @@
 
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::http {
 namespace {
 
 constexpr std::string_view kLineEnd = "\r\n";
@@ -143,4 +143,4 @@ std::optional<std::string> DecodeBase64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace railhead
+}  // namespace railhead::http

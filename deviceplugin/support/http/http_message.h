@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-namespace railhead {
+namespace railhead::http {
 
 // Of the request's line and headers together. A body is never read.
 inline constexpr std::size_t kMostRequestBytes = 8192;
@@ -45,4 +45,4 @@ std::string EncodeBase64(std::string_view bytes);
 // nullopt when it is none. White space is passed over: PEM in YAML has line breaks.
 std::optional<std::string> DecodeBase64(std::string_view text);
 
-}  // namespace railhead
+}  // namespace railhead::http

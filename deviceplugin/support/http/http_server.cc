@@ -16,7 +16,7 @@
 
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::http {
 namespace {
 
 // For the request and its answer together: both are small, and the other side is near.
@@ -366,4 +366,4 @@ bool SlowLane::AwaitEnd(std::chrono::milliseconds limit) {
   return changed_.wait_for(lock, limit, [this] { return ended_; });
 }
 
-}  // namespace railhead
+}  // namespace railhead::http

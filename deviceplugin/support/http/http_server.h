@@ -31,7 +31,7 @@
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::http {
 
 // SlowLane: a second thread for answers that take as long as somebody else does, so that the first
 // goes on answering probes meanwhile.
@@ -164,4 +164,4 @@ class HttpServer {
   std::thread thread_;  // last: it uses all of the others
 };
 
-}  // namespace railhead
+}  // namespace railhead::http

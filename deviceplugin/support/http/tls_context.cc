@@ -10,7 +10,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 
-namespace railhead {
+namespace railhead::http {
 namespace {
 
 struct OpensslFree {
@@ -175,4 +175,4 @@ Result<TlsSession> MakeTlsSession(const TlsContext& context, int fd, const std::
   return session;
 }
 
-}  // namespace railhead
+}  // namespace railhead::http

@@ -10,7 +10,7 @@
 #include "deviceplugin/support/http/connection.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::http {
 
 struct TlsFree {
   void operator()(SSL_CTX* context) const { SSL_CTX_free(context); }
@@ -28,4 +28,4 @@ std::string TakeTlsError();
 // The same, with who is not trusted by whom.
 Error TlsFailure(const SSL* session, const std::string& what);
 
-}  // namespace railhead
+}  // namespace railhead::http

@@ -19,8 +19,8 @@ namespace {
 
 constexpr std::size_t kMostShown = 200;
 
-HttpClientSettings ClientSettings(const KubeAccess& access, std::chrono::milliseconds timeout) {
-  HttpClientSettings settings;
+http::HttpClientSettings ClientSettings(const KubeAccess& access, std::chrono::milliseconds timeout) {
+  http::HttpClientSettings settings;
   settings.endpoints = {access.endpoint};
   settings.tls = access.tls;
   settings.timeout = timeout;
@@ -34,7 +34,7 @@ struct Refusal {
   bool of_an_object = false;  // details.name: the resource itself is known
 };
 
-Refusal ReadRefusal(const HttpAnswer& answer) {
+Refusal ReadRefusal(const http::HttpAnswer& answer) {
   Refusal refusal;
   if (const auto document = JsonDocument::Parse(answer.body, answer.from, answer.body.size())) {
     JsonReader reader = document->Root();
@@ -50,7 +50,7 @@ Refusal ReadRefusal(const HttpAnswer& answer) {
   return refusal;
 }
 
-Error ErrorOf(const HttpAnswer& answer, const Refusal& refusal, const KubeNeeds& needs) {
+Error ErrorOf(const http::HttpAnswer& answer, const Refusal& refusal, const KubeNeeds& needs) {
   Error error{ErrorCode::kInvalid, "the Kubernetes API at " + answer.from + ": " + refusal.message, "", 0};
   switch (answer.status) {
     case 401:
@@ -105,11 +105,11 @@ Result<std::string> KubeApi::Token() const {
 
 Result<KubeAnswer> KubeApi::Call(const std::string& method, const std::string& target,
                                  const std::string& body, const std::string& type) {
-  HttpCall call{method, target, {}, body, method == "GET"};
+  http::HttpCall call{method, target, {}, body, method == "GET"};
   const std::string token = RH_TRY(Token());
   if (!token.empty()) call.headers.emplace_back("Authorization", "Bearer " + token);
   if (!body.empty()) call.headers.emplace_back("Content-Type", type);
-  const HttpAnswer answer = RH_TRY(client_.Send(call));
+  const http::HttpAnswer answer = RH_TRY(client_.Send(call));
   if (answer.status / 100 != 2) {
     const Refusal refusal = ReadRefusal(answer);
     const bool not_found = answer.status == 404 && refusal.reason == "NotFound" && refusal.of_an_object;
@@ -154,7 +154,7 @@ Result<KubeAccess> InPod(const Root& root, const KubeService& service) {
   const bool v6 = service.host.find(':') != std::string::npos;
   const std::string host = v6 ? "[" + service.host + "]" : service.host;
   KubeAccess access;
-  access.endpoint = RH_TRY(ParseHttpEndpoint("https://" + host + ":" + service.port));
+  access.endpoint = RH_TRY(http::ParseHttpEndpoint("https://" + host + ":" + service.port));
   access.tls.authorities.file = root.Path(std::string(kServiceAccount) + "ca.crt");
   access.token_file = root.Path(std::string(kServiceAccount) + "token");
   return access;
@@ -176,7 +176,7 @@ class KubeconfigFile {
 
   void ReadCluster(JsonReader& cluster, KubeAccess& access) const {
     const std::string server = cluster.RequiredString("server");
-    if (auto endpoint = ParseHttpEndpoint(server)) {
+    if (auto endpoint = http::ParseHttpEndpoint(server)) {
       access.endpoint = *endpoint;
     } else {
       cluster.Fail("server", endpoint.error().message, endpoint.error().hint);
@@ -214,10 +214,10 @@ class KubeconfigFile {
     return root_.Path(path[0] == '/' ? path : directory_ + path);
   }
 
-  Pem ReadPem(JsonReader& reader, const std::string& key) const {
-    Pem pem;
+  http::Pem ReadPem(JsonReader& reader, const std::string& key) const {
+    http::Pem pem;
     if (const auto data = reader.String(key + "-data"); data && !data->empty()) {
-      auto text = DecodeBase64(*data);
+      auto text = http::DecodeBase64(*data);
       if (!text) reader.Fail(key + "-data", "is no base64");
       pem.text = std::move(text).value_or("");
       return pem;

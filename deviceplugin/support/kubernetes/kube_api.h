@@ -49,8 +49,8 @@ struct KubeService {
 };
 
 struct KubeAccess {
-  HttpEndpoint endpoint;
-  TlsSettings tls;
+  http::HttpEndpoint endpoint;
+  http::TlsSettings tls;
   std::string token;       // "": none
   std::string token_file;  // read for every call; before `token`
 };
@@ -92,7 +92,7 @@ class KubeApi {
  private:
   [[nodiscard]] Result<std::string> Token() const;
 
-  HttpClient client_;
+  http::HttpClient client_;
   const KubeNeeds needs_;
   const std::string token_;
   const std::string token_file_;

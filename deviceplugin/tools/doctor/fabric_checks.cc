@@ -74,19 +74,19 @@ Verdict CheckRails(const NodeFacts& facts) {
 Verdict CheckCabling(const NodeFacts& facts) {
   Verdict verdict;
   if (!facts.leaves) return verdict.Skip(facts.leaves.why());
-  for (const RailLeaf& rail : facts.leaves->rails) {
+  for (const lldp::RailLeaf& rail : facts.leaves->rails) {
     const std::string leaf = rail.neighbour ? rail.neighbour->neighbour.Leaf() : "";
     switch (rail.cabling) {
-      case Cabling::kWrong:
+      case lldp::Cabling::kWrong:
         verdict.Warn(rail.rail + " hangs on " + leaf + ", port " + rail.neighbour->neighbour.Port() + ": " +
                          rail.because,
                      "change the cables, or say in fabric.json which switches the rail's `leaf` may be");
         break;
-      case Cabling::kRight:
-      case Cabling::kUnchecked:
+      case lldp::Cabling::kRight:
+      case lldp::Cabling::kUnchecked:
         verdict.Ok(rail.rail + ": " + leaf);
         break;
-      case Cabling::kUnknown:
+      case lldp::Cabling::kUnknown:
         // Of rails that nobody asks about: many switches and some NICs keep LLDP to themselves.
         if (rail.expected.empty()) {
           verdict.Skip(rail.rail + ": nothing is heard of its switch");

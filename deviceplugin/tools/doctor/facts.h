@@ -184,7 +184,7 @@ struct NodeFacts {
   Fact<CdiSwitch> cdi;
   Fact<std::vector<std::string>> plugin_sockets;  // of other device plugins
   Fact<std::vector<CniUse>> cni;
-  Fact<LeafReport> leaves;
+  Fact<lldp::LeafReport> leaves;
   Fact<RecordFacts> records;
   Fact<KubeletFacts> kubelet;
   // Directories in which the host's later namespaces do not show.

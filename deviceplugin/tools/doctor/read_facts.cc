@@ -29,21 +29,21 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
   } else {
     facts->fabric = **std::move(fabric);
   }
-  facts->sriovdp_config = Exists(root.Path(kSriovdpConfigPath));
+  facts->sriovdp_config = Exists(root.Path(resources::kSriovdpConfigPath));
 }
 
-Fact<LeafReport> ReadLeaves(const Root& root) {
-  auto leaves =
-      Fact<LeafReport>::Of(ReadLeafReport(root), "railheadd, which listens, has not run since the boot");
-  if (leaves && std::chrono::system_clock::now() - leaves->time > kLeafReportLife)
-    return Fact<LeafReport>::Unknown("railheadd, which listens, does not run");
+Fact<lldp::LeafReport> ReadLeaves(const Root& root) {
+  auto leaves = Fact<lldp::LeafReport>::Of(lldp::ReadLeafReport(root),
+                                           "railheadd, which listens, has not run since the boot");
+  if (leaves && std::chrono::system_clock::now() - leaves->time > lldp::kLeafReportLife)
+    return Fact<lldp::LeafReport>::Unknown("railheadd, which listens, does not run");
   return leaves;
 }
 
 Result<std::uint64_t> ReadStoreExtensions(const Root& root) {
-  const auto store = RH_TRY(AddressStore::OpenExisting(root));
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
   if (!store) return 0;
-  const StoreCounters counters = RH_TRY(store->OwnCounters());
+  const ipam::StoreCounters counters = RH_TRY(store->OwnCounters());
   return counters.extended;
 }
 
@@ -62,7 +62,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   for (const std::string& name : RH_TRY(ListCdiRecords(root))) {
     if (!RH_TRY(IsCdiSpecIntact(root, name))) records.altered_specs.push_back(name);
   }
-  if (const auto drains = ReadDrains(root); !drains) records.drains_error = drains.error();
+  if (const auto drains = health::ReadDrains(root); !drains) records.drains_error = drains.error();
   records.claimants = RH_TRY(ListClaimants(root, BoottimeNow() - std::chrono::hours(1)));
   if (const auto extensions = ReadStoreExtensions(root); extensions) {
     records.store_extensions = *extensions;
@@ -73,7 +73,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
 }
 
 Fact<bool> ReadProbesSigned(const Root& root) {
-  const auto report = ReadReachReport(root);
+  const auto report = reachability::ReadReachReport(root);
   if (!report) return Fact<bool>::Unknown(Describe(report.error()));
   if (!*report) return Fact<bool>::Unknown("railheadd has not probed since the boot");
   return (*report)->authentic;

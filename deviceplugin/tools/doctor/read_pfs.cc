@@ -64,7 +64,7 @@ Fact<EcnState> ReadEcn(const Root& root, const std::string& netdev) {
 }
 
 // The name by which a rail may know the PF: while it is in a pod, that of before.
-std::string NameForRail(const Root& root, PfMemory* memory, const PciDevice& device,
+std::string NameForRail(const Root& root, inventory::PfMemory* memory, const PciDevice& device,
                         const std::string& netdev) {
   if (!netdev.empty()) return netdev;
   const std::string id = device.address.ToString();
@@ -74,7 +74,7 @@ std::string NameForRail(const Root& root, PfMemory* memory, const PciDevice& dev
       if (link.device == id) return link.host_name;
     }
   }
-  NicFunction pf;
+  inventory::NicFunction pf;
   pf.address = pf.pf = device.address;
   pf.id = id;
   pf.driver = device.driver.value_or("");
@@ -166,7 +166,7 @@ Result<std::vector<PfFacts>> ReadAll(const Root& root, const KernelQuestions& ke
   std::vector<std::string> in_order;
   in_order.reserve(devices.size());
   for (const PciDevice& device : devices) in_order.push_back(device.address.ToString());
-  PfMemory memory(root);
+  inventory::PfMemory memory(root);
   std::vector<PfFacts> pfs;
   for (const PciDevice& device : devices) {
     PfFacts pf;
@@ -207,7 +207,7 @@ namespace {
 constexpr int kAcsControl = 0x06;
 
 Result<std::vector<Accelerator>> FindAccelerators(const Root& root, const NodeFacts& facts) {
-  const auto config = RH_TRY(ReadTopologyConfig(root));
+  const auto config = RH_TRY(topology::ReadTopologyConfig(root));
   std::set<PciAddress> others;
   for (const PfFacts& pf : facts.pfs) {
     others.insert(pf.address);

@@ -18,7 +18,7 @@
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::install {
 namespace {
 
 constexpr mode_t kModeBits = 07777;
@@ -255,4 +255,4 @@ std::optional<std::string> AskVersion(const std::string& path, std::string_view 
   return words[1];
 }
 
-}  // namespace railhead
+}  // namespace railhead::install

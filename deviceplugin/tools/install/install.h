@@ -22,7 +22,7 @@
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
 
-namespace railhead {
+namespace railhead::install {
 
 struct FileToInstall {
   std::string name;
@@ -111,4 +111,4 @@ std::optional<Version> ParseVersion(std::string_view text);
 std::optional<std::string> AskVersion(const std::string& path, std::string_view name,
                                       std::chrono::milliseconds limit);
 
-}  // namespace railhead
+}  // namespace railhead::install

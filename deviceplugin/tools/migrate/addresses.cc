@@ -92,22 +92,22 @@ bool IsSimple(const CniRoute& route, const IpAddress& gateway) {
          (!route.gateway || *route.gateway == gateway) && route.destination.address.IsV4() == gateway.IsV4();
 }
 
-void AddExclude(const AddressRange& range, OrderedJson* fields) {
+void AddExclude(const ipam::AddressRange& range, OrderedJson* fields) {
   (*fields)["exclude"].push_back(range.first == range.last ? range.first.ToString() : range.ToString());
 }
 
 // What of the subnet is outside of the range.
-void ExcludeTheRest(const RangeFields& range, OrderedJson* fields) {
+void ExcludeTheRest(const ipam::RangeFields& range, OrderedJson* fields) {
   const IpAddress first = range.subnet.First();
   const IpAddress last = range.subnet.Last();
-  if (range.first && first < *range.first) AddExclude({first, *PreviousAddress(*range.first)}, fields);
+  if (range.first && first < *range.first) AddExclude({first, *ipam::PreviousAddress(*range.first)}, fields);
   if (range.last && *range.last < last) AddExclude({range.last->Plus(1), last}, fields);
 }
 
-std::optional<RailAddresses> ForRail(const IpamFields& read, const Options& options) {
+std::optional<RailAddresses> ForRail(const ipam::IpamFields& read, const Options& options) {
   if (read.pools.size() != 1 || read.pools[0].ranges.size() != 1) return std::nullopt;
-  const PoolFields& pool = read.pools[0];
-  const RangeFields& range = pool.ranges[0];
+  const ipam::PoolFields& pool = read.pools[0];
+  const ipam::RangeFields& range = pool.ranges[0];
   if (!range.of_cluster && options.node.empty()) return std::nullopt;
   OrderedJson fields;
   fields["subnet"] = range.subnet.ToString();
@@ -117,14 +117,14 @@ std::optional<RailAddresses> ForRail(const IpamFields& read, const Options& opti
     fields["routes"].push_back(route.destination.ToString());
   }
   for (const auto* exclude : {&pool.exclude, &pool.exclude_of_all, &range.exclude}) {
-    for (const AddressRange& one : *exclude) AddExclude(one, &fields);
+    for (const ipam::AddressRange& one : *exclude) AddExclude(one, &fields);
   }
   if (range.of_cluster) {
     ExcludeTheRest(range, &fields);
     if (pool.node_slice && !options.lease_blocks) fields["nodeBlock"] = *pool.node_slice;
   } else {
-    const AddressRange all{range.first.value_or(range.subnet.First()),
-                           range.last.value_or(range.subnet.Last())};
+    const ipam::AddressRange all{range.first.value_or(range.subnet.First()),
+                                 range.last.value_or(range.subnet.Last())};
     fields["nodeRanges"][options.node] = all.ToString();
   }
   return RailAddresses{std::move(fields)};
@@ -132,9 +132,9 @@ std::optional<RailAddresses> ForRail(const IpamFields& read, const Options& opti
 
 Result<void> TranslateOwn(const Section& ipam, OrderedJson own, const Options& options, Network* network) {
   network->entry["ipam"] = std::move(own);
-  const IpamFields read = RH_TRY_WRAP(ReadIpamFields(ConfigOf(*network), {}), network->source);
-  for (const PoolFields& pool : read.pools) {
-    for (const RangeFields& range : pool.ranges) network->subnets.push_back(range.subnet);
+  const ipam::IpamFields read = RH_TRY_WRAP(ipam::ReadIpamFields(ConfigOf(*network), {}), network->source);
+  for (const ipam::PoolFields& pool : read.pools) {
+    for (const ipam::RangeFields& range : pool.ranges) network->subnets.push_back(range.subnet);
   }
   network->addresses = ForRail(read, options);
   if (network->ipam_type != kWhereabouts) return {};

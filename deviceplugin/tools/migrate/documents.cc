@@ -176,7 +176,7 @@ Result<void> AddHeld(const std::string& directory, Documents* documents) {
   held.network = directory.substr(directory.rfind('/') + 1);
   // In which subnet an address is, the networks say, which may be in a later document.
   const std::vector<IpPrefix> any = {*IpPrefix::Parse("0.0.0.0/0"), *IpPrefix::Parse("::/0")};
-  for (const auto& imported : RH_TRY(ReadHostLocal(directory, held.network, any)))
+  for (const auto& imported : RH_TRY(ipam::ReadHostLocal(directory, held.network, any)))
     held.addresses.push_back(imported.address);
   documents->held.push_back(std::move(held));
   return {};

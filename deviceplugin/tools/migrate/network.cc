@@ -170,8 +170,8 @@ Result<void> CheckNetwork(const Network& network) {
   CniRequest request;
   request.config = ConfigOf(network);
   request.network = network.network;
-  const PluginConfig config = RH_TRY_WRAP(ReadPluginConfig(request), network.source);
-  if (config.ipam_type == kOwnIpam) RH_TRY_WRAP(ReadIpamFields(request.config, {}), network.source);
+  const attachment::PluginConfig config = RH_TRY_WRAP(attachment::ReadPluginConfig(request), network.source);
+  if (config.ipam_type == kOwnIpam) RH_TRY_WRAP(ipam::ReadIpamFields(request.config, {}), network.source);
   return {};
 }
 
@@ -195,7 +195,7 @@ std::string NetworkAsText(const Network& network) {
 namespace {
 
 // As if a pod asked. Names that no sysctl and no IPAM plugin of a network has.
-bool IsAllowed(const CniRequest& request, const PluginConfig& config, const NetworkRule& rule) {
+bool IsAllowed(const CniRequest& request, const attachment::PluginConfig& config, const NetworkRule& rule) {
   Fabric fabric;
   fabric.policy.rules.push_back(rule);
   CniRequest of_pod = request;
@@ -204,14 +204,14 @@ bool IsAllowed(const CniRequest& request, const PluginConfig& config, const Netw
 }
 
 template <typename Set>
-bool IsNeeded(const CniRequest& request, const PluginConfig& config, const NetworkRule& all,
+bool IsNeeded(const CniRequest& request, const attachment::PluginConfig& config, const NetworkRule& all,
               Set NetworkRule::*set, const std::string& word) {
   NetworkRule without = all;
   (without.*set).erase(word);
   return !IsAllowed(request, config, without);
 }
 
-OrderedJson RuleFor(const CniRequest& request, const PluginConfig& config) {
+OrderedJson RuleFor(const CniRequest& request, const attachment::PluginConfig& config) {
   NetworkRule all;
   for (const std::string_view key : kRestrictedKeys) all.keys.emplace(key);
   all.ipam_types.insert(config.ipam_type);
@@ -236,7 +236,7 @@ Result<void> AddPolicy(OrderedJson* fabric, std::vector<Network>* networks) {
     CniRequest request;
     request.config = ConfigOf(network);
     request.network = network.network;
-    OrderedJson rule = RuleFor(request, RH_TRY_WRAP(ReadPluginConfig(request), network.source));
+    OrderedJson rule = RuleFor(request, RH_TRY_WRAP(attachment::ReadPluginConfig(request), network.source));
     if (rule.empty()) continue;
     OrderedJson entry = {{"networks", {network.network}}};
     entry.update(rule);

@@ -137,14 +137,14 @@ DocumentReport ReportResources(const std::string& source, const Json& config,
 
 }  // namespace railhead::migrate
 
-namespace railhead {
+namespace railhead::migrate {
 namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
-class Migrator {
+class SriovdpMigrator {
  public:
-  void Add(const ResourceSpec& spec, std::size_t index) {
+  void Add(const resources::ResourceSpec& spec, std::size_t index) {
     resource_ = index;
     selector_.reset();
     done_.resources.push_back(spec.resource);
@@ -193,11 +193,11 @@ class Migrator {
     done_.notes.push_back({resource_, selector_, std::move(keys), lost, std::move(text)});
   }
 
-  static std::string WhyNotAtAll(const ResourceSpec& spec) {
-    if (spec.kind == FunctionKind::kAccelerator) return "accelerators are on no rail";
-    if (spec.kind == FunctionKind::kAuxiliary) return "fabric.json's pools have no subfunctions";
-    for (const Selector& selector : spec.selectors) {
-      if (selector.vdpa != VdpaType::kNone) return "fabric.json's pools have no vDPA devices";
+  static std::string WhyNotAtAll(const resources::ResourceSpec& spec) {
+    if (spec.kind == inventory::FunctionKind::kAccelerator) return "accelerators are on no rail";
+    if (spec.kind == inventory::FunctionKind::kAuxiliary) return "fabric.json's pools have no subfunctions";
+    for (const resources::Selector& selector : spec.selectors) {
+      if (selector.vdpa != inventory::VdpaType::kNone) return "fabric.json's pools have no vDPA devices";
       if (selector.need_vhost_net) return "fabric.json's pools give out no vhost-net";
       if (!selector.ddp_profiles.empty()) return "DDP packages are no part of fabric.json";
       if (!selector.pkeys.empty()) return "InfiniBand partitions are no part of fabric.json";
@@ -211,15 +211,15 @@ class Migrator {
       }
     }
     const bool names_pf =
-        std::any_of(spec.selectors.begin(), spec.selectors.end(), [](const Selector& selector) {
+        std::any_of(spec.selectors.begin(), spec.selectors.end(), [](const resources::Selector& selector) {
           return !selector.pf_names.empty() || !selector.root_devices.empty();
         });
     return names_pf ? "" : "no selector names its PFs by pfNames or rootDevices, so its rails are not known";
   }
 
-  void AddRailsOf(const Selector& selector, std::vector<std::string>* rails) {
+  void AddRailsOf(const resources::Selector& selector, std::vector<std::string>* rails) {
     const bool by_name = !selector.pf_names.empty();
-    const std::vector<PfRange>& pfs = by_name ? selector.pf_names : selector.root_devices;
+    const std::vector<resources::PfRange>& pfs = by_name ? selector.pf_names : selector.root_devices;
     if (pfs.empty()) {
       Note({}, true, "a selector without pfNames and rootDevices is left out");
       return;
@@ -228,7 +228,7 @@ class Migrator {
       Note({"rootDevices"}, false,
            "rootDevices beside pfNames are left out: the rail is found by the PF's name");
     }
-    for (const PfRange& range : pfs) {
+    for (const resources::PfRange& range : pfs) {
       if (!range.vfs.empty()) {
         Note({by_name ? "pfNames" : "rootDevices"}, true,
              "the range of VFs of " + range.pf + " is left out: a pool takes all VFs of its rails");
@@ -239,7 +239,7 @@ class Migrator {
     NoteFilters(selector);
   }
 
-  void NoteFilters(const Selector& selector) {
+  void NoteFilters(const resources::Selector& selector) {
     // The functions of one PF are alike in these.
     std::vector<std::string> same;
     if (!selector.vendors.empty()) same.emplace_back("vendors");
@@ -290,10 +290,10 @@ class Migrator {
 
 Result<ResourceMigration> MigrateResources(std::string_view text, const std::string& what,
                                            const std::string& default_prefix) {
-  const auto specs = RH_TRY(ParseSriovdpConfig(text, what, default_prefix));
-  Migrator migrator;
+  const auto specs = RH_TRY(resources::ParseSriovdpConfig(text, what, default_prefix));
+  SriovdpMigrator migrator;
   for (std::size_t index = 0; index < specs.size(); ++index) migrator.Add(specs[index], index);
   return migrator.Finish(what);
 }
 
-}  // namespace railhead
+}  // namespace railhead::migrate

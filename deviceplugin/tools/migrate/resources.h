@@ -12,7 +12,7 @@
 #include "deviceplugin/tools/migrate/documents.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::migrate {
 
 // From sriov-network-device-plugin's config.json to a fabric.json to begin with.
 //
@@ -40,7 +40,7 @@ struct ResourceMigration {
 Result<ResourceMigration> MigrateResources(std::string_view text, const std::string& what,
                                            const std::string& default_prefix);
 
-}  // namespace railhead
+}  // namespace railhead::migrate
 
 namespace railhead::migrate {
 

@@ -46,30 +46,32 @@ bool IsAbsent(const Error& error) {
 }
 
 // All but that an operator has drained it.
-std::vector<HealthReason> TroublesOf(const DeviceHealth& device) {
-  std::vector<HealthReason> troubles = device.reasons;
-  std::erase_if(troubles, [](const HealthReason& reason) { return reason.rule == HealthRule::kDrained; });
+std::vector<health::HealthReason> TroublesOf(const health::DeviceHealth& device) {
+  std::vector<health::HealthReason> troubles = device.reasons;
+  std::erase_if(troubles, [](const health::HealthReason& reason) {
+    return reason.rule == health::HealthRule::kDrained;
+  });
   return troubles;
 }
 
-void AddRail(Finding* finding, const RailLeaf& rail) {
+void AddRail(Finding* finding, const lldp::RailLeaf& rail) {
   const std::string because = rail.because.empty() ? "" : ": " + rail.because;
-  if (rail.cabling == Cabling::kWrong) {
+  if (rail.cabling == lldp::Cabling::kWrong) {
     Add(finding, Fitness::kUnfit, rail.rail + " hangs on a wrong switch" + because,
         "the cables, or `leaf` of the rail; railctl leaves");
-  } else if (rail.cabling == Cabling::kUnknown && !rail.expected.empty()) {
+  } else if (rail.cabling == lldp::Cabling::kUnknown && !rail.expected.empty()) {
     Add(finding, Fitness::kUnknown, rail.rail + ": its switch is not known" + because, "railctl leaves");
   }
 }
 
-void AddReach(Finding* finding, const RailReach& rail) {
+void AddReach(Finding* finding, const reachability::RailReach& rail) {
   const std::string because = rail.because.empty() ? "" : ": " + rail.because;
-  const std::size_t well = rail.Count(PeerState::kReachable);
-  const std::size_t ill = rail.peers.size() - rail.Count(PeerState::kUnknown) - well;
+  const std::size_t well = rail.Count(reachability::PeerState::kReachable);
+  const std::size_t ill = rail.peers.size() - rail.Count(reachability::PeerState::kUnknown) - well;
   const bool gateway = !rail.gateway || rail.gateway->answers;
-  if (rail.state == ReachState::kUnknown) {
+  if (rail.state == reachability::ReachState::kUnknown) {
     Add(finding, Fitness::kUnknown, rail.rail + ": what it reaches is not known" + because, "railctl net");
-  } else if (rail.state == ReachState::kDead || !gateway || ill > well) {
+  } else if (rail.state == reachability::ReachState::kDead || !gateway || ill > well) {
     Add(finding, Fitness::kUnfit, rail.rail + " is " + std::string(NameOf(rail.state)) + because,
         "railctl net; the switch port, its VLAN and MTU");
   } else if (ill > 0) {
@@ -90,7 +92,7 @@ Finding JudgeDoctor(const doctor::Report& report) {
   return finding;
 }
 
-Finding JudgeHealth(const Result<std::optional<HealthState>>& state) {
+Finding JudgeHealth(const Result<std::optional<health::HealthState>>& state) {
   constexpr const char* kCheck = "health";
   if (!state) return NotJudged(kCheck, state.error());
   if (!*state) {
@@ -99,8 +101,8 @@ Finding JudgeHealth(const Result<std::optional<HealthState>>& state) {
   }
   Finding finding = Begin(kCheck);
   std::size_t with_pf = 0;
-  for (const DeviceHealth& device : (*state)->devices) {
-    const std::vector<HealthReason> troubles = TroublesOf(device);
+  for (const health::DeviceHealth& device : (*state)->devices) {
+    const std::vector<health::HealthReason> troubles = TroublesOf(device);
     if (device.healthy || (troubles.empty() && !device.reasons.empty())) continue;
     // VFs that share their PF's trouble are told by number.
     const bool shared =
@@ -122,11 +124,11 @@ Finding JudgeHealth(const Result<std::optional<HealthState>>& state) {
   return finding;
 }
 
-Finding JudgeDrains(const Result<std::vector<Drain>>& drains) {
+Finding JudgeDrains(const Result<std::vector<health::Drain>>& drains) {
   constexpr const char* kCheck = "drained";
   if (!drains) return NotJudged(kCheck, drains.error());
   Finding finding = Begin(kCheck);
-  for (const Drain& drain : *drains) {
+  for (const health::Drain& drain : *drains) {
     const std::string why = drain.reason.empty() ? "" : ": " + drain.reason;
     Add(&finding, Fitness::kUnfit, drain.name + " is drained" + why, "railctl return " + drain.name);
   }
@@ -155,25 +157,26 @@ Finding JudgeRails(const Result<std::vector<RailPort>>& rails) {
   return finding;
 }
 
-Finding JudgeCabling(const Result<std::optional<LeafReport>>& report,
+Finding JudgeCabling(const Result<std::optional<lldp::LeafReport>>& report,
                      std::chrono::system_clock::time_point now) {
   constexpr const char* kCheck = "cabling";
   if (!report) return NotJudged(kCheck, report.error());
-  if (!*report || now - (*report)->time > kLeafReportLife) {
+  if (!*report || now - (*report)->time > lldp::kLeafReportLife) {
     return NotJudged(kCheck, {ErrorCode::kNotFound, "nobody listens which switches the rails hang on",
                               "railheadd has to run, with a fabric.json", 0});
   }
   Finding finding = Begin(kCheck);
-  for (const RailLeaf& rail : (*report)->rails) AddRail(&finding, rail);
+  for (const lldp::RailLeaf& rail : (*report)->rails) AddRail(&finding, rail);
   if (!finding.details.empty()) return finding;
-  const auto checked = std::count_if((*report)->rails.begin(), (*report)->rails.end(),
-                                     [](const RailLeaf& rail) { return rail.cabling == Cabling::kRight; });
+  const auto checked =
+      std::count_if((*report)->rails.begin(), (*report)->rails.end(),
+                    [](const lldp::RailLeaf& rail) { return rail.cabling == lldp::Cabling::kRight; });
   finding.details.push_back(checked == 0 ? "no rail says which switch it belongs to"
                                          : std::to_string(checked) + " rails hang where they belong");
   return finding;
 }
 
-Finding JudgeReach(const Result<std::optional<ReachReport>>& report,
+Finding JudgeReach(const Result<std::optional<reachability::ReachReport>>& report,
                    std::chrono::system_clock::time_point now) {
   constexpr const char* kCheck = "reach";
   if (!report) return NotJudged(kCheck, report.error());
@@ -182,20 +185,20 @@ Finding JudgeReach(const Result<std::optional<ReachReport>>& report,
     finding.details.emplace_back("nothing is probed: fabric.json has no `connectivity`");
     return finding;
   }
-  if (now - (*report)->time > kReachReportLife)
+  if (now - (*report)->time > reachability::kReachReportLife)
     return NotJudged(kCheck, {ErrorCode::kNotFound, "nobody probes what the rails reach any more",
                               "railheadd has to run", 0});
-  for (const RailReach& rail : (*report)->rails) AddReach(&finding, rail);
+  for (const reachability::RailReach& rail : (*report)->rails) AddReach(&finding, rail);
   if (finding.details.empty())
     finding.details.push_back(std::to_string((*report)->rails.size()) + " rails reach what they should");
   return finding;
 }
 
-Finding JudgeRdma(const Result<std::vector<rdmatest::TestRecord>>& records, double min_gbit) {
+Finding JudgeRdma(const Result<std::vector<rdma_test::TestRecord>>& records, double min_gbit) {
   constexpr const char* kCheck = "rdma-test";
   if (!records) return NotJudged(kCheck, records.error());
   Finding finding = Begin(kCheck);
-  for (const rdmatest::TestRecord& record : *records) {
+  for (const rdma_test::TestRecord& record : *records) {
     const std::string what = record.rail.empty() ? record.to : record.to + " " + record.rail;
     if (record.outcome) {
       const double gbit = record.outcome->write.GigabitsPerSecond();

@@ -63,10 +63,10 @@ Finding JudgeDoctor(const doctor::Report& report);
 
 // nullopt: railheadd has written none. What is drained and has no other trouble is well here: see
 // JudgeDrains.
-Finding JudgeHealth(const Result<std::optional<HealthState>>& state);
+Finding JudgeHealth(const Result<std::optional<health::HealthState>>& state);
 
 // By itself, so that a rail can be proved to be well before it is returned.
-Finding JudgeDrains(const Result<std::vector<Drain>>& drains);
+Finding JudgeDrains(const Result<std::vector<health::Drain>>& drains);
 
 // A rail's PF on this node, and whether it has carrier.
 struct RailPort {
@@ -80,15 +80,15 @@ struct RailPort {
 // In the fabric's order. An error: there is no fabric, or it is wrong.
 Finding JudgeRails(const Result<std::vector<RailPort>>& rails);
 
-Finding JudgeCabling(const Result<std::optional<LeafReport>>& report,
+Finding JudgeCabling(const Result<std::optional<lldp::LeafReport>>& report,
                      std::chrono::system_clock::time_point now);
 
 // What railheadd reaches by probing. nullopt: it does not probe, and nothing is said. A peer that is not
 // reached may be at fault itself: the node is when it reaches less than half of them.
-Finding JudgeReach(const Result<std::optional<ReachReport>>& report,
+Finding JudgeReach(const Result<std::optional<reachability::ReachReport>>& report,
                    std::chrono::system_clock::time_point now);
 
 // An error: no test could be begun. Slower than min_gbit (Gbit/s of payload) is unfit; 0: no speed is.
-Finding JudgeRdma(const Result<std::vector<rdmatest::TestRecord>>& records, double min_gbit = 0);
+Finding JudgeRdma(const Result<std::vector<rdma_test::TestRecord>>& records, double min_gbit = 0);
 
 }  // namespace railhead::precheck

@@ -99,26 +99,26 @@ int Refuse(const std::vector<Error>& errors, bool json, int status);
 // Threads: pure functions.
 
 // "link: PF pf0 has no carrier; rdmaPort: ..."
-std::string TextOf(const std::vector<HealthReason>& reasons);
+std::string TextOf(const std::vector<health::HealthReason>& reasons);
 // "0000:43:00.0 and 8 VFs"
-std::string WhoOf(const HealthRecord& record);
+std::string WhoOf(const health::HealthRecord& record);
 // What began, and what is over.
-std::string WhatOf(const HealthRecord& record);
+std::string WhatOf(const health::HealthRecord& record);
 
 // What one node reaches, as tables for people.
 // Threads: one.
 
 // Rails; then the peers and pods that are not well, or all of them.
-void PrintReach(const ReachReport& report, bool all);
+void PrintReach(const reachability::ReachReport& report, bool all);
 
 // Something that should be reached is not. What is not known is no fault.
-bool HasFault(const ReachReport& report);
+bool HasFault(const reachability::ReachReport& report);
 
 // Addresses of the node's store with all that this node knows of their holders.
 // Threads: values. Errors: those of the store, the journal and the runtimes' directories.
 
 struct KnownAddress {
-  AddressRecord record;
+  ipam::AddressRecord record;
   std::string pod;        // "namespace/name", of an attachment of railhead; else empty
   bool attached = false;  // an attachment of railhead has it
   // Why nobody can have it any more; empty: somebody may.
@@ -139,7 +139,7 @@ nlohmann::json AsJson(const KnownAddress& address);
 
 }  // namespace railhead::railctl
 
-namespace railhead {
+namespace railhead::railctl {
 
 // What pods were handed over, and how it stands, for `railctl handoff`.
 //
@@ -192,4 +192,4 @@ struct HandoffVerdict {
 
 Result<HandoffVerdict> VerifyHandoff(const Root& root, Kernel& kernel, const SandboxHandoff& handoff);
 
-}  // namespace railhead
+}  // namespace railhead::railctl

@@ -25,37 +25,37 @@ namespace {
 
 struct ConfigArguments {
   std::string file;
-  std::string prefix = kSriovdpPrefix;
+  std::string prefix = resources::kSriovdpPrefix;
   bool json = false;
 };
 
-Result<HostNetwork> AskHostNetwork(const Root& root) {
+Result<inventory::HostNetwork> AskHostNetwork(const Root& root) {
   LinuxKernel kernel(root);
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto route = RH_TRY(kernel.OpenRoute(host));
-  return ReadHostNetwork(*route);
+  return inventory::ReadHostNetwork(*route);
 }
 
 // All that is wrong with the file by itself, on whatever node it is.
-std::vector<Error> ErrorsIn(const Root& root, const ConfigSource& source) {
+std::vector<Error> ErrorsIn(const Root& root, const resources::ConfigSource& source) {
   std::vector<Error> errors;
   const std::string path = source.fabric ? *source.fabric : *source.sriovdp;
   const auto text = ReadFile(root.Path(path));
   if (!text || !*text) return errors;  // found a moment ago: planning says what has become of it
   if (source.sriovdp) {
-    (void)ParseSriovdpConfig(**text, path, source.resource_prefix, &errors);
+    (void)resources::ParseSriovdpConfig(**text, path, source.resource_prefix, &errors);
     return errors;
   }
   return ErrorsInFabric(**text, path);
 }
 
-Result<Plan> PlanOf(const Root& root, const ConfigSource& source) {
-  const HostNetwork host = RH_TRY(AskHostNetwork(root));
-  return MakePlan(root, source, host, DdpOfKernel(root));
+Result<resources::Plan> PlanOf(const Root& root, const resources::ConfigSource& source) {
+  const inventory::HostNetwork host = RH_TRY(AskHostNetwork(root));
+  return MakePlan(root, source, host, resources::DdpOfKernel(root));
 }
 
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
-  const auto source = TellConfig(root, arguments.file, arguments.prefix);
+  const auto source = resources::TellConfig(root, arguments.file, arguments.prefix);
   if (!source) return Refuse({source.error()}, arguments.json, kBadConfig);
   if (const auto errors = ErrorsIn(root, *source); !errors.empty())
     return Refuse(errors, arguments.json, kBadConfig);
@@ -101,8 +101,8 @@ void AddPartsErrors(const std::string& text, const std::string& path, std::vecto
     (void)parse(value->dump(), path, &found);
     std::move(found.begin(), found.end(), std::back_inserter(*errors));
   };
-  add("health", ParseHealthRules);
-  add("connectivity", ParseConnectivity);
+  add("health", health::ParseHealthRules);
+  add("connectivity", reachability::ParseConnectivity);
 }
 
 nlohmann::ordered_json AsJson(const Error& error) {
@@ -136,14 +136,15 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   // It names rails: without them all of it would be wrong.
   if (!fabric) return errors;
   std::vector<Error> of_provision;
-  (void)ReadProvisionSettings(*fabric, what, &of_provision);
+  (void)provision::ReadProvisionSettings(*fabric, what, &of_provision);
   std::move(of_provision.begin(), of_provision.end(), std::back_inserter(errors));
   std::vector<Error> of_isolation;
-  (void)ParseIsolation(fabric->isolation, what, fabric->rails.size(), &of_isolation);
+  (void)node_status::ParseIsolation(fabric->isolation, what, fabric->rails.size(), &of_isolation);
   std::move(of_isolation.begin(), of_isolation.end(), std::back_inserter(errors));
-  if (const auto leasing = CheckLeasing(*fabric, what); !leasing) errors.push_back(leasing.error());
+  if (const auto leasing = address_leasing::CheckLeasing(*fabric, what); !leasing)
+    errors.push_back(leasing.error());
   // What railheadd cannot do is so on a node without NICs, too.
-  if (const auto resources = ResourcesOfFabric(*fabric, Inventory{}); !resources) {
+  if (const auto resources = resources::ResourcesOfFabric(*fabric, inventory::Inventory{}); !resources) {
     errors.push_back(Wrap(resources.error(), what));
   }
   return errors;

@@ -28,22 +28,22 @@ struct DrainArguments {
   bool json = false;
 };
 
-std::string Called(const Drain& drain) {
+std::string Called(const health::Drain& drain) {
   return drain.name == drain.device ? drain.device : drain.name + " (" + drain.device + ")";
 }
 
 // Address, PF's network device, or rail.
 Result<std::string> DeviceOf(const Root& root, const DrainArguments& arguments) {
-  const auto inventory = RH_TRY(Discover(root, HostNetwork{}));
-  if (const NicFunction* function = inventory->Find(arguments.part)) return function->id;
+  const auto inventory = RH_TRY(Discover(root, inventory::HostNetwork{}));
+  if (const inventory::NicFunction* function = inventory->Find(arguments.part)) return function->id;
   std::vector<std::string> known;
-  for (const NicFunction& function : inventory->functions) {
+  for (const inventory::NicFunction& function : inventory->functions) {
     if (function.is_vf || function.pf_name.empty()) continue;
     if (function.pf_name == arguments.part) return function.id;
     known.push_back(function.pf_name);
   }
   if (const auto fabric = RH_TRY(ReadFabric(root, arguments.fabric))) {
-    for (const auto& [rail, device] : PfsOfRails(*fabric, *inventory)) {
+    for (const auto& [rail, device] : resources::PfsOfRails(*fabric, *inventory)) {
       if (rail == arguments.part) return device;
       known.push_back(rail);
     }
@@ -56,35 +56,35 @@ Result<std::string> DeviceOf(const Root& root, const DrainArguments& arguments) 
 // The devices that went out of use with it and are in pods.
 std::vector<std::string> InPods(const Root& root, const std::string& device) {
   std::vector<std::string> in_pods;
-  const auto inventory = Discover(root, HostNetwork{});
+  const auto inventory = Discover(root, inventory::HostNetwork{});
   const auto held = Journal(root).HeldDevices();
   if (!inventory) return in_pods;
-  for (const NicFunction& function : (*inventory)->functions) {
+  for (const inventory::NicFunction& function : (*inventory)->functions) {
     if ((function.id == device || function.pf.ToString() == device) && held.contains(function.id))
       in_pods.push_back(function.id);
   }
   return in_pods;
 }
 
-nlohmann::json DrainAsJson(const Drain& drain) {
+nlohmann::json DrainAsJson(const health::Drain& drain) {
   return {{"device", drain.device},
           {"name", drain.name},
           {"reason", drain.reason},
-          {"since", FormatTime(drain.since)}};
+          {"since", health::FormatTime(drain.since)}};
 }
 
 int List(const Root& root, const DrainArguments& arguments) {
-  const auto drains = ReadDrains(root);
+  const auto drains = health::ReadDrains(root);
   if (!drains) return Complain(drains.error(), kFailed);
   if (arguments.json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const Drain& drain : *drains) list.push_back(DrainAsJson(drain));
+    for (const health::Drain& drain : *drains) list.push_back(DrainAsJson(drain));
     PrintJson({{"drains", std::move(list)}});
     return kDone;
   }
   std::vector<Row> rows = {{"DEVICE", "DRAINED AS", "SINCE", "REASON"}};
-  for (const Drain& drain : *drains)
-    rows.push_back({drain.device, drain.name, FormatTime(drain.since), drain.reason});
+  for (const health::Drain& drain : *drains)
+    rows.push_back({drain.device, drain.name, health::FormatTime(drain.since), drain.reason});
   PrintTable(rows);
   return kDone;
 }
@@ -93,7 +93,7 @@ int RunDrain(const Root& root, const DrainArguments& arguments) {
   if (arguments.part.empty()) return List(root, arguments);
   const auto device = DeviceOf(root, arguments);
   if (!device) return Complain(device.error(), kFailed);
-  const Drain drain{*device, arguments.part, arguments.reason, std::chrono::system_clock::now()};
+  const health::Drain drain{*device, arguments.part, arguments.reason, std::chrono::system_clock::now()};
   const auto added = AddDrain(root, drain);
   if (!added) return Complain(added.error(), kFailed);
   const auto in_pods = InPods(root, *device);
@@ -112,17 +112,18 @@ int RunDrain(const Root& root, const DrainArguments& arguments) {
 
 // What else there is against the part: of itself and of its VFs.
 Result<std::vector<std::string>> Against(const Root& root, const std::string& device) {
-  const auto state = RH_TRY(ReadHealthState(root));
+  const auto state = RH_TRY(health::ReadHealthState(root));
   if (!state) {
-    return Fail(ErrorCode::kNotFound,
-                "there is no " + HealthStatePath(root) + ": nobody has looked whether " + device + " is well",
-                "railheadd writes it when it runs; --force returns it all the same");
+    return Fail(
+        ErrorCode::kNotFound,
+        "there is no " + health::HealthStatePath(root) + ": nobody has looked whether " + device + " is well",
+        "railheadd writes it when it runs; --force returns it all the same");
   }
   std::vector<std::string> against;
-  for (const DeviceHealth& health : state->devices) {
+  for (const health::DeviceHealth& health : state->devices) {
     if (health.id != device && health.pf != device) continue;
-    for (const HealthReason& reason : health.reasons) {
-      if (reason.rule == HealthRule::kDrained || reason.device != health.id) continue;
+    for (const health::HealthReason& reason : health.reasons) {
+      if (reason.rule == health::HealthRule::kDrained || reason.device != health.id) continue;
       against.push_back(std::string(NameOf(reason.rule)) + ": " + reason.text);
     }
   }
@@ -130,9 +131,9 @@ Result<std::vector<std::string>> Against(const Root& root, const std::string& de
 }
 
 int RunReturn(const Root& root, const DrainArguments& arguments) {
-  const auto drains = ReadDrains(root);
+  const auto drains = health::ReadDrains(root);
   if (!drains) return Complain(drains.error(), kFailed);
-  const auto drain = std::find_if(drains->begin(), drains->end(), [&](const Drain& one) {
+  const auto drain = std::find_if(drains->begin(), drains->end(), [&](const health::Drain& one) {
     return one.name == arguments.part || one.device == arguments.part;
   });
   if (drain == drains->end()) {
@@ -148,7 +149,7 @@ int RunReturn(const Root& root, const DrainArguments& arguments) {
                       kFailed);
     }
   }
-  const auto removed = RemoveDrain(root, drain->device);
+  const auto removed = health::RemoveDrain(root, drain->device);
   if (!removed) return Complain(removed.error(), kFailed);
   (void)std::printf("%s is in use again\n", Called(*drain).c_str());
   return kDone;

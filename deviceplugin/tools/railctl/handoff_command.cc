@@ -78,16 +78,17 @@ void PrintHandoff(const Root& root, const SandboxHandoff& handoff) {
     }
   }
   PrintTable(rows);
-  std::printf("%s%s\n%s", HandoffPath(root, handoff.container).c_str(),
+  std::printf("%s%s\n%s", nccl::HandoffPath(root, handoff.container).c_str(),
               handoff.nccl_conf.empty() ? " is not there" : ":", handoff.nccl_conf.c_str());
   if (!handoff.ucx_conf.empty()) {
-    std::printf("%s:\n%s", HandoffPath(root, handoff.container, kUcxConfName).c_str(),
+    std::printf("%s:\n%s", nccl::HandoffPath(root, handoff.container, nccl::kUcxConfName).c_str(),
                 handoff.ucx_conf.c_str());
   }
   if (!handoff.env.empty())
     std::printf("variables of its containers:\n%s\n", Join(handoff.env, "\n").c_str());
   if (handoff.topology)
-    std::printf("a topology file: %s\n", HandoffPath(root, handoff.container, kTopologyName).c_str());
+    std::printf("a topology file: %s\n",
+                nccl::HandoffPath(root, handoff.container, nccl::kTopologyName).c_str());
 }
 
 // Of the many processes of a job one line for each value.
@@ -186,7 +187,7 @@ void AddHandoffCommand(CLI::App* app, const Root& root, int* status) {
 
 }  // namespace railhead::railctl
 
-namespace railhead {
+namespace railhead::railctl {
 namespace {
 
 bool HasHandoff(const JournalEntry& entry) {
@@ -206,7 +207,7 @@ Result<void> VerifyOne(const Root& root, Kernel& kernel, const JournalEntry& ent
     differences.push_back(name + "its ADD is at work, or was killed");
     return {};
   }
-  auto network = RH_TRY(PodNetwork::OpenOf(kernel, entry));
+  auto network = RH_TRY(attachment::PodNetwork::OpenOf(kernel, entry));
   if (!network) {
     differences.push_back(name + "the pod's network namespace " + entry.netns + " is gone");
     return {};
@@ -229,9 +230,9 @@ Result<std::vector<std::string>> VariablesOf(const Root& root, const SandboxHand
 
 Result<void> ReadTold(const Root& root, SandboxHandoff& handoff) {
   const std::string& container = handoff.container;
-  handoff.nccl_conf = RH_TRY(ReadFile(HandoffPath(root, container))).value_or("");
-  handoff.ucx_conf = RH_TRY(ReadFile(HandoffPath(root, container, kUcxConfName))).value_or("");
-  handoff.topology = Exists(HandoffPath(root, container, kTopologyName));
+  handoff.nccl_conf = RH_TRY(ReadFile(nccl::HandoffPath(root, container))).value_or("");
+  handoff.ucx_conf = RH_TRY(ReadFile(nccl::HandoffPath(root, container, nccl::kUcxConfName))).value_or("");
+  handoff.topology = Exists(nccl::HandoffPath(root, container, nccl::kTopologyName));
   handoff.env = RH_TRY(VariablesOf(root, handoff));
   return {};
 }
@@ -269,10 +270,10 @@ Result<HandoffVerdict> VerifyHandoff(const Root& root, Kernel& kernel, const San
   HandoffVerdict verdict;
   for (const JournalEntry& entry : handoff.attachments)
     RH_TRY(VerifyOne(root, kernel, entry, verdict.differences));
-  const auto pod = RH_TRY(OpenPodOf(kernel, handoff.attachments.front()));
+  const auto pod = RH_TRY(attachment::OpenPodOf(kernel, handoff.attachments.front()));
   if (!pod) return verdict;
-  verdict.overrides = RH_TRY(FindOverrides(*pod, {{kNcclConfName, handoff.nccl_conf},
-                                                  {kUcxConfName, handoff.ucx_conf},
+  verdict.overrides = RH_TRY(FindOverrides(*pod, {{nccl::kNcclConfName, handoff.nccl_conf},
+                                                  {nccl::kUcxConfName, handoff.ucx_conf},
                                                   {"the CDI spec", Join(handoff.env, "\n")}}));
   return verdict;
 }
@@ -306,4 +307,4 @@ Result<std::vector<Override>> FindOverrides(const NetNs& pod, const std::vector<
   return overrides;
 }
 
-}  // namespace railhead
+}  // namespace railhead::railctl

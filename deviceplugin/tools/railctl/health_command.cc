@@ -21,58 +21,60 @@ struct HealthArguments {
   std::string device;
 };
 
-void PrintDevices(const std::vector<DeviceHealth>& devices, bool as_json) {
+void PrintDevices(const std::vector<health::DeviceHealth>& devices, bool as_json) {
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const DeviceHealth& device : devices) list.push_back(DeviceAsJson(device));
+    for (const health::DeviceHealth& device : devices) list.push_back(DeviceAsJson(device));
     PrintJson({{"devices", std::move(list)}});
     return;
   }
   std::vector<Row> rows = {{"DEVICE", "PF", "STATE", "SINCE", "REASON"}};
   rows.reserve(devices.size() + 1);
-  for (const DeviceHealth& device : devices) {
+  for (const health::DeviceHealth& device : devices) {
     rows.push_back({device.id, device.pf_name.empty() ? device.pf : device.pf_name,
-                    HealthWord(device.healthy), FormatTime(device.since), TextOf(device.reasons)});
+                    health::HealthWord(device.healthy), health::FormatTime(device.since),
+                    TextOf(device.reasons)});
   }
   PrintTable(rows);
 }
 
-void PrintHistory(const std::vector<HealthRecord>& history, bool as_json) {
+void PrintHistory(const std::vector<health::HealthRecord>& history, bool as_json) {
   if (as_json) {
     nlohmann::json list = nlohmann::json::array();
-    for (const HealthRecord& record : history) list.push_back(RecordAsJson(record));
+    for (const health::HealthRecord& record : history) list.push_back(RecordAsJson(record));
     PrintJson({{"changes", std::move(list)}});
     return;
   }
   std::vector<Row> rows = {{"TIME", "DEVICE", "STATE", "REASON"}};
   rows.reserve(history.size() + 1);
-  for (const HealthRecord& record : history) {
-    rows.push_back({FormatTime(record.time), WhoOf(record), HealthWord(record.healthy), WhatOf(record)});
+  for (const health::HealthRecord& record : history) {
+    rows.push_back(
+        {health::FormatTime(record.time), WhoOf(record), health::HealthWord(record.healthy), WhatOf(record)});
   }
   PrintTable(rows);
 }
 
 // The device and, since its trouble is theirs, its PF in the history.
-Result<void> Select(const std::string& device, HealthState* state) {
-  const auto is_it = [&](const DeviceHealth& health) { return health.id == device; };
+Result<void> Select(const std::string& device, health::HealthState* state) {
+  const auto is_it = [&](const health::DeviceHealth& health) { return health.id == device; };
   const auto found = std::find_if(state->devices.begin(), state->devices.end(), is_it);
   if (found == state->devices.end()) {
     return Fail(ErrorCode::kNotFound, "railheadd knows no device " + device,
                 "all that it knows: railctl health");
   }
   const std::string pf = found->pf;
-  std::erase_if(state->history, [&](const HealthRecord& record) {
+  std::erase_if(state->history, [&](const health::HealthRecord& record) {
     return record.device != device && (record.device != pf || record.vfs == 0);
   });
-  std::erase_if(state->devices, [&](const DeviceHealth& health) { return !is_it(health); });
+  std::erase_if(state->devices, [&](const health::DeviceHealth& health) { return !is_it(health); });
   return {};
 }
 
 int PrintRecording(const Root& root) {
-  const auto text = ReadOwnRecording(root);
+  const auto text = health::ReadOwnRecording(root);
   if (!text) return Complain(text.error(), kFailed);
   if (!*text) {
-    return Complain({ErrorCode::kNotFound, "there is no " + RecordingPath(root),
+    return Complain({ErrorCode::kNotFound, "there is no " + health::RecordingPath(root),
                      "railheadd writes it when it runs with health rules: is it running?", 0},
                     kFailed);
   }
@@ -82,10 +84,10 @@ int PrintRecording(const Root& root) {
 
 int RunHealth(const Root& root, const HealthArguments& options) {
   if (options.recording) return PrintRecording(root);
-  auto state = ReadHealthState(root);
+  auto state = health::ReadHealthState(root);
   if (!state) return Complain(state.error(), kFailed);
   if (!*state) {
-    return Complain({ErrorCode::kNotFound, "there is no " + HealthStatePath(root),
+    return Complain({ErrorCode::kNotFound, "there is no " + health::HealthStatePath(root),
                      "railheadd writes it when it runs with health rules: is it running?", 0},
                     kFailed);
   }
@@ -100,7 +102,7 @@ int RunHealth(const Root& root, const HealthArguments& options) {
   }
   PrintDevices((*state)->devices, options.json);
   const bool well = std::all_of((*state)->devices.begin(), (*state)->devices.end(),
-                                [](const DeviceHealth& device) { return device.healthy; });
+                                [](const health::DeviceHealth& device) { return device.healthy; });
   return well ? kDone : kFailed;
 }
 
@@ -123,23 +125,23 @@ void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
   command->callback([options, &root, status] { *status = RunHealth(root, *options); });
 }
 
-std::string TextOf(const std::vector<HealthReason>& reasons) {
+std::string TextOf(const std::vector<health::HealthReason>& reasons) {
   std::string text;
-  for (const HealthReason& reason : reasons) {
+  for (const health::HealthReason& reason : reasons) {
     if (!text.empty()) text += "; ";
     text.append(NameOf(reason.rule)).append(": ").append(reason.text);
   }
   return text;
 }
 
-std::string WhoOf(const HealthRecord& record) {
+std::string WhoOf(const health::HealthRecord& record) {
   const std::string vfs =
       record.vfs == 0 ? "" : std::to_string(record.vfs) + (record.vfs == 1 ? " VF" : " VFs");
   if (vfs.empty()) return record.device;
   return record.itself ? record.device + " and " + vfs : vfs + " of " + record.device;
 }
 
-std::string WhatOf(const HealthRecord& record) {
+std::string WhatOf(const health::HealthRecord& record) {
   std::string text = TextOf(record.started);
   if (!record.ended.empty())
     text.append(text.empty() ? "" : "; ").append("over: ").append(TextOf(record.ended));

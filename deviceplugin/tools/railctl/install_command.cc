@@ -52,7 +52,7 @@ Result<std::string> OwnDirectory() {
   return path->substr(0, path->rfind('/'));
 }
 
-void PrintPrograms(const std::vector<InstalledProgram>& programs, const CniArguments& arguments) {
+void PrintPrograms(const std::vector<install::InstalledProgram>& programs, const CniArguments& arguments) {
   if (!arguments.json) {
     std::vector<Row> rows{{"PROGRAM", "WHAT", "VERSION", "BEFORE"}};
     for (const auto& program : programs) {
@@ -72,7 +72,7 @@ void PrintPrograms(const std::vector<InstalledProgram>& programs, const CniArgum
 }
 
 int InstallCni(const Root& root, const CniArguments& arguments) {
-  ProgramOrder order;
+  install::ProgramOrder order;
   auto from = arguments.from.empty() ? OwnDirectory() : Result<std::string>(root.Path(arguments.from));
   if (!from) return Refuse({from.error()}, arguments.json, kFailed);
   order.from = std::move(*from);
@@ -87,7 +87,7 @@ int InstallCni(const Root& root, const CniArguments& arguments) {
 // Adds the file, if there is one, and what is wrong with it. False: it could not be read.
 template <typename ErrorsIn>
 Result<bool> AddConfig(const std::string& directory, const char* name, const ErrorsIn& errors_in,
-                       std::vector<FileToInstall>* files, std::vector<Error>* errors) {
+                       std::vector<install::FileToInstall>* files, std::vector<Error>* errors) {
   const std::string path = directory + "/" + name;
   auto content = RH_TRY(ReadFile(path));
   if (!content) return false;
@@ -97,14 +97,15 @@ Result<bool> AddConfig(const std::string& directory, const char* name, const Err
 }
 
 std::vector<Error> ErrorsInTopology(const std::string& text, const std::string& what) {
-  const auto parsed = ParseTopologyConfig(text, what);
+  const auto parsed = topology::ParseTopologyConfig(text, what);
   return parsed ? std::vector<Error>{} : std::vector<Error>{parsed.error()};
 }
 
 // What is to be put there; `errors` has what is wrong with it.
-Result<std::vector<FileToInstall>> ReadConfig(const Root& root, const InstallConfigArguments& arguments,
-                                              std::vector<Error>* errors) {
-  std::vector<FileToInstall> files;
+Result<std::vector<install::FileToInstall>> ReadConfig(const Root& root,
+                                                       const InstallConfigArguments& arguments,
+                                                       std::vector<Error>* errors) {
+  std::vector<install::FileToInstall> files;
   const std::string from = root.Path(arguments.from);
   if (!RH_TRY(AddConfig(from, kFabric, ErrorsInFabric, &files, errors))) {
     errors->push_back({ErrorCode::kNotFound, "there is no " + from + "/" + kFabric,
@@ -120,7 +121,7 @@ Result<std::vector<FileToInstall>> ReadConfig(const Root& root, const InstallCon
   return files;
 }
 
-void PrintFiles(const std::vector<InstalledFile>& files, const std::string& to, bool as_json) {
+void PrintFiles(const std::vector<install::InstalledFile>& files, const std::string& to, bool as_json) {
   if (!as_json) {
     std::vector<Row> rows{{"FILE", "WHAT"}};
     for (const auto& file : files) rows.push_back({file.name, std::string(NameOf(file.outcome))});
@@ -133,9 +134,9 @@ void PrintFiles(const std::vector<InstalledFile>& files, const std::string& to, 
   PrintJson(json);
 }
 
-int InstallFiles(const Root& root, const std::vector<FileToInstall>& files, const std::string& to,
+int InstallFiles(const Root& root, const std::vector<install::FileToInstall>& files, const std::string& to,
                  bool as_json) {
-  const auto directory = InstallDirectory::Open(root.Path(to));
+  const auto directory = install::InstallDirectory::Open(root.Path(to));
   if (!directory) return Refuse({directory.error()}, as_json, kFailed);
   const auto installed = directory->Put(files, kConfigMode);
   if (!installed) return Refuse({installed.error()}, as_json, kFailed);

@@ -85,15 +85,15 @@ int Export(const AddressReport& report, const IpamOptions& /*options*/) {
 }
 
 int Events(const Root& root, bool as_json) {
-  const auto facts = ReadAddressFacts(root, 0);
+  const auto facts = reconcile::ReadAddressFacts(root, 0);
   if (!facts) return Complain(facts.error(), kFailed);
   nlohmann::json list = nlohmann::json::array();
   std::vector<Row> rows = {{"TIME", "EVENT", "WHAT"}};
-  for (const AddressEvent& event : facts->events) {
+  for (const ipam::AddressEvent& event : facts->events) {
     const std::string time =
-        FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(event.wall_seconds)));
+        health::FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(event.wall_seconds)));
     const std::string name(NameOf(event.kind));
-    rows.push_back({time, name, Sentence(event)});
+    rows.push_back({time, name, reconcile::Sentence(event)});
     nlohmann::json json = {{"number", event.number}, {"time", time}, {"event", name}, {"count", event.count}};
     if (!event.pool.empty()) json["pool"] = event.pool;
     if (event.address) json["address"] = event.address->ToString();
@@ -112,7 +112,8 @@ int Events(const Root& root, bool as_json) {
 Result<void> Release(const Root& root, const AddressReport& report, const IpamOptions& options) {
   const auto known =
       std::find_if(report.addresses.begin(), report.addresses.end(), [&](const KnownAddress& one) {
-        return one.record.address.ToString() == options.which && one.record.state == AddressState::kHeld;
+        return one.record.address.ToString() == options.which &&
+               one.record.state == ipam::AddressState::kHeld;
       });
   if (known == report.addresses.end()) {
     return Fail(ErrorCode::kNotFound, options.which + " is held by nobody", "what is: railctl ipam list");
@@ -123,10 +124,10 @@ Result<void> Release(const Root& root, const AddressReport& report, const IpamOp
                     (known->pod.empty() ? std::string() : ", pod " + known->pod),
                 "delete the pod; or, when you know that it is gone: --force");
   }
-  auto store = RH_TRY(AddressStore::OpenExisting(root));
-  const AddressRecord& wanted = known->record;
+  auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
+  const ipam::AddressRecord& wanted = known->record;
   // The very holder that was looked at: the address may be another's by now.
-  const auto released = RH_TRY(store->ReleaseWhere([&](const AddressRecord& held) {
+  const auto released = RH_TRY(store->ReleaseWhere([&](const ipam::AddressRecord& held) {
     return held.pool == wanted.pool && held.address == wanted.address && held.owner == wanted.owner;
   }));
   if (released.empty())
@@ -187,24 +188,25 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
 
 namespace {
 
-std::string LeakOf(const AddressRecord& record, const AddressHolders& holders, const std::string& boot_id) {
-  if (record.state != AddressState::kHeld) return {};
+std::string LeakOf(const ipam::AddressRecord& record, const reconcile::AddressHolders& holders,
+                   const std::string& boot_id) {
+  if (record.state != ipam::AddressState::kHeld) return {};
   if (record.boot_id != boot_id) return "it was given before this boot, which no container survived";
   if (!holders.complete() || holders.Attachment(record) != nullptr || holders.IsRemembered(record)) return {};
   return "no attachment of railhead has it, and no runtime remembers its container: its DEL never came";
 }
 
-std::string Since(const AddressRecord& record) {
-  return FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(record.wall_seconds)));
+std::string Since(const ipam::AddressRecord& record) {
+  return health::FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(record.wall_seconds)));
 }
 
-const char* StateWord(AddressState state) {
+const char* StateWord(ipam::AddressState state) {
   switch (state) {
-    case AddressState::kHeld:
+    case ipam::AddressState::kHeld:
       return "held";
-    case AddressState::kResting:
+    case ipam::AddressState::kResting:
       return "resting";
-    case AddressState::kQuarantined:
+    case ipam::AddressState::kQuarantined:
       return "quarantined";
   }
   return "unknown";
@@ -214,20 +216,21 @@ const char* StateWord(AddressState state) {
 
 Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
   AddressReport report;
-  std::vector<AddressRecord> records;
+  std::vector<ipam::AddressRecord> records;
   {
-    const auto store = RH_TRY(AddressStore::OpenExisting(root));
+    const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
     if (!store) return std::nullopt;
     records = RH_TRY(store->List());
     report.damage = RH_TRY(store->Verify());
   }
   // After the store: whoever is in it by then has written its journal entry before.
-  const auto holders = RH_TRY(AddressHolders::Read(root));
+  const auto holders = RH_TRY(reconcile::AddressHolders::Read(root));
   const std::string boot_id = RH_TRY(BootId(root));
   report.complete = holders.complete();
-  for (AddressRecord& record : records) {
+  for (ipam::AddressRecord& record : records) {
     KnownAddress known;
-    const JournalEntry* entry = record.state == AddressState::kHeld ? holders.Attachment(record) : nullptr;
+    const JournalEntry* entry =
+        record.state == ipam::AddressState::kHeld ? holders.Attachment(record) : nullptr;
     known.attached = entry != nullptr;
     if (entry != nullptr) known.pod = PodName(entry->cni_args);
     known.leak = LeakOf(record, holders, boot_id);
@@ -244,7 +247,7 @@ std::vector<Row> AsRows(const std::vector<KnownAddress>& addresses) {
   std::vector<Row> rows = {{"ADDRESS", "POOL", "STATE", "SINCE", "CONTAINER", "INTERFACE", "NETWORK", "POD"}};
   rows.reserve(addresses.size() + 1);
   for (const KnownAddress& known : addresses) {
-    const AddressRecord& record = known.record;
+    const ipam::AddressRecord& record = known.record;
     rows.push_back({record.address.ToString(), record.pool,
                     known.leak.empty() ? StateWord(record.state) : "leaked", Since(record),
                     record.owner.container, record.owner.ifname, record.owner.network, known.pod});
@@ -253,7 +256,7 @@ std::vector<Row> AsRows(const std::vector<KnownAddress>& addresses) {
 }
 
 nlohmann::json AsJson(const KnownAddress& known) {
-  const AddressRecord& record = known.record;
+  const ipam::AddressRecord& record = known.record;
   nlohmann::json json = {{"address", record.address.ToString()},
                          {"pool", record.pool},
                          {"state", StateWord(record.state)},
@@ -274,15 +277,15 @@ nlohmann::json AsJson(const KnownAddress& known) {
 namespace {
 
 struct Lease {
-  std::optional<NodeLease> node;
-  std::vector<NodeBlock> blocks;
+  std::optional<ipam::NodeLease> node;
+  std::vector<ipam::NodeBlock> blocks;
   std::vector<std::size_t> in_use;  // of each block: addresses that are not free
   std::string invalid;              // why nothing is given from them; empty: it is
 };
 
-std::size_t InUse(const NodeBlock& block, const std::vector<AddressRecord>& records) {
+std::size_t InUse(const ipam::NodeBlock& block, const std::vector<ipam::AddressRecord>& records) {
   std::size_t count = 0;
-  for (const AddressRecord& record : records) {
+  for (const ipam::AddressRecord& record : records) {
     if (record.pool == block.pool && block.range.Contains(record.address)) ++count;
   }
   return count;
@@ -290,9 +293,9 @@ std::size_t InUse(const NodeBlock& block, const std::vector<AddressRecord>& reco
 
 Result<Lease> ReadLease(const Root& root) {
   Lease lease;
-  auto store = RH_TRY(AddressStore::OpenExisting(root));
+  auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
   if (!store) return lease;
-  const auto read = store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
+  const auto read = store->Transact([&](ipam::LmdbTxn& txn, const ipam::ClockReading& now) -> Result<bool> {
     lease.node = RH_TRY(ReadNodeLease(txn));
     const auto valid = lease.node ? lease.node->CheckValid(now) : Result<void>();
     if (!valid) lease.invalid = valid.error().message;
@@ -301,7 +304,7 @@ Result<Lease> ReadLease(const Root& root) {
   });
   if (!read) return Fail(read.error());
   const auto records = RH_TRY(store->List());
-  for (const NodeBlock& block : lease.blocks) lease.in_use.push_back(InUse(block, records));
+  for (const ipam::NodeBlock& block : lease.blocks) lease.in_use.push_back(InUse(block, records));
   return lease;
 }
 
@@ -313,7 +316,7 @@ void PrintLease(const Lease& lease) {
   }
   std::vector<Row> rows = {{"BLOCK", "POOL", "NUMBER", "STATE", "IN USE"}};
   for (std::size_t i = 0; i < lease.blocks.size(); ++i) {
-    const NodeBlock& block = lease.blocks[i];
+    const ipam::NodeBlock& block = lease.blocks[i];
     rows.push_back({block.range.ToString(), block.pool, std::to_string(block.index),
                     std::string(NameOf(block.state)), std::to_string(lease.in_use[i])});
   }
@@ -324,7 +327,7 @@ void PrintLease(const Lease& lease) {
 void PrintAsJson(const Lease& lease) {
   nlohmann::json blocks = nlohmann::json::array();
   for (std::size_t i = 0; i < lease.blocks.size(); ++i) {
-    const NodeBlock& block = lease.blocks[i];
+    const ipam::NodeBlock& block = lease.blocks[i];
     blocks.push_back({{"pool", block.pool},
                       {"number", block.index},
                       {"first", block.range.first.ToString()},

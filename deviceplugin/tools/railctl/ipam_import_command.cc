@@ -21,7 +21,7 @@ struct ImportOptions {
   int away_hours = 168;
 };
 
-int Tell(const ImportOutcome& outcome, int away_hours) {
+int Tell(const ipam::ImportOutcome& outcome, int away_hours) {
   for (const Error& refused : outcome.refused) Complain(refused, kFailed);
   (void)std::printf("%zu addresses are held by their pods", outcome.held);
   if (outcome.kept_away > 0)
@@ -30,13 +30,14 @@ int Tell(const ImportOutcome& outcome, int away_hours) {
   return outcome.refused.empty() ? kDone : kFailed;
 }
 
-Result<ImportOutcome> Take(const Root& root, const std::vector<ImportedAddress>& addresses,
-                           const std::function<bool(const ImportedAddress&)>& here, int away_hours) {
-  AddressStore store = RH_TRY(AddressStore::Open(root));
+Result<ipam::ImportOutcome> Take(const Root& root, const std::vector<ipam::ImportedAddress>& addresses,
+                                 const std::function<bool(const ipam::ImportedAddress&)>& here,
+                                 int away_hours) {
+  ipam::AddressStore store = RH_TRY(ipam::AddressStore::Open(root));
   return Import(store, addresses, here, std::chrono::hours(away_hours));
 }
 
-Result<ImportOutcome> FromHostLocal(const Root& root, const ImportOptions& options) {
+Result<ipam::ImportOutcome> FromHostLocal(const Root& root, const ImportOptions& options) {
   std::vector<IpPrefix> subnets;
   for (const std::string& text : options.subnets) {
     const auto subnet = IpPrefix::Parse(text);
@@ -44,27 +45,27 @@ Result<ImportOutcome> FromHostLocal(const Root& root, const ImportOptions& optio
       return Fail(ErrorCode::kInvalid, "--subnet: '" + text + "' is no prefix", "such as 10.0.0.0/24");
     subnets.push_back(*subnet);
   }
-  const auto addresses =
-      RH_TRY(ReadHostLocal(root.Path(options.directory) + "/" + options.network, options.network, subnets));
+  const auto addresses = RH_TRY(
+      ipam::ReadHostLocal(root.Path(options.directory) + "/" + options.network, options.network, subnets));
   return Take(
-      root, addresses, [](const ImportedAddress&) { return true; }, options.away_hours);
+      root, addresses, [](const ipam::ImportedAddress&) { return true; }, options.away_hours);
 }
 
 // Its pools are the whole cluster's.
-Result<ImportOutcome> FromWhereabouts(const Root& root, const ImportOptions& options) {
+Result<ipam::ImportOutcome> FromWhereabouts(const Root& root, const ImportOptions& options) {
   const auto text = RH_TRY(ReadFile(options.file, kMaxFile));
   if (!text) return Fail(ErrorCode::kNotFound, "there is no file " + options.file);
-  const auto addresses = RH_TRY(ReadWhereabouts(*text, options.file, options.network));
-  const auto holders = RH_TRY(AddressHolders::Read(root));
-  const auto here = [&](const ImportedAddress& imported) {
-    AddressRecord record;
+  const auto addresses = RH_TRY(ipam::ReadWhereabouts(*text, options.file, options.network));
+  const auto holders = RH_TRY(reconcile::AddressHolders::Read(root));
+  const auto here = [&](const ipam::ImportedAddress& imported) {
+    ipam::AddressRecord record;
     record.owner = imported.owner;
     return holders.IsRemembered(record) || holders.Attachment(record) != nullptr;
   };
   return Take(root, addresses, here, options.away_hours);
 }
 
-using From = Result<ImportOutcome> (*)(const Root& root, const ImportOptions& options);
+using From = Result<ipam::ImportOutcome> (*)(const Root& root, const ImportOptions& options);
 
 void AddFrom(CLI::App* import, const char* name, const char* what, const Root& root, int* status, From from,
              const std::function<void(CLI::App*, ImportOptions*)>& add_options) {

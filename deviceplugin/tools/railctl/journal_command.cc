@@ -41,7 +41,8 @@ struct JournalFile {
 };
 
 JournalFile FileOf(const Journal& journal, JournalEntry entry, const char* state) {
-  JournalFile file{journal.PathOf(entry.key), entry.key, state, DevicesOf(entry), std::nullopt, std::nullopt};
+  JournalFile file{journal.PathOf(entry.key),    entry.key,    state,
+                   attachment::DevicesOf(entry), std::nullopt, std::nullopt};
   file.entry = std::move(entry);
   return file;
 }
@@ -143,7 +144,7 @@ void PrintLines(const char* what, const std::vector<std::string>& lines) {
 Result<bool> RestoreUnreadable(const Root& root, Kernel& kernel, const JournalFile& file,
                                const JournalArguments& arguments) {
   const auto recovery =
-      RH_TRY(RecoverAttachment(root, kernel, Journal(root), *file.unreadable, arguments.force));
+      RH_TRY(attachment::RecoverAttachment(root, kernel, Journal(root), *file.unreadable, arguments.force));
   if (arguments.json) {
     nlohmann::json json = AsJson(file);
     json["restored"] = recovery.restored;
@@ -164,12 +165,12 @@ Result<bool> RestoreUnreadable(const Root& root, Kernel& kernel, const JournalFi
 
 Result<bool> RestoreReadable(const Root& root, Kernel& kernel, const JournalFile& file,
                              const JournalArguments& arguments) {
-  const auto pod = RH_TRY(OpenPodOf(kernel, *file.entry));
+  const auto pod = RH_TRY(attachment::OpenPodOf(kernel, *file.entry));
   if (pod && !arguments.force && RH_TRY(kernel.HasProcesses(*pod))) {
     return Fail(ErrorCode::kBusy, "the pod of " + file.key.ToString() + " is still running in " + pod->path(),
                 "delete the pod first; or take its NICs away: --force");
   }
-  RH_TRY(ReleaseAttachment(root, kernel, Journal(root), CniRequest{}, *file.entry));
+  RH_TRY(attachment::ReleaseAttachment(root, kernel, Journal(root), CniRequest{}, *file.entry));
   if (arguments.json) {
     nlohmann::json json = AsJson(file);
     json["restored"] = file.devices;
@@ -194,7 +195,7 @@ int Restore(const Root& root, const JournalArguments& arguments) {
   const JournalFile& file = files->front();
   LinuxKernel kernel(root);
   const auto restore = [&]() -> Result<bool> {
-    const auto locks = RH_TRY(DeviceLocks::Acquire(root, file.devices, kLockLimit));
+    const auto locks = RH_TRY(attachment::DeviceLocks::Acquire(root, file.devices, attachment::kLockLimit));
     return file.unreadable ? RestoreUnreadable(root, kernel, file, arguments)
                            : RestoreReadable(root, kernel, file, arguments);
   };

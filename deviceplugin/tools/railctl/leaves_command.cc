@@ -20,7 +20,7 @@ struct LeavesOptions {
   bool strict = false;
 };
 
-std::string CablingOf(const RailLeaf& rail) {
+std::string CablingOf(const lldp::RailLeaf& rail) {
   std::string text(NameOf(rail.cabling));
   if (!rail.because.empty()) text += ": " + rail.because;
   if (rail.neighbour && !rail.carrier) text += " (no carrier)";
@@ -28,9 +28,9 @@ std::string CablingOf(const RailLeaf& rail) {
   return text;
 }
 
-void PrintRails(const LeafReport& report) {
+void PrintRails(const lldp::LeafReport& report) {
   std::vector<Row> rows = {{"RAIL", "PF", "LEAF", "PORT", "AGE", "CABLING"}};
-  for (const RailLeaf& rail : report.rails) {
+  for (const lldp::RailLeaf& rail : report.rails) {
     const auto& heard = rail.neighbour;
     rows.push_back({rail.rail, rail.pf.empty() ? "-" : rail.pf, heard ? heard->neighbour.Leaf() : "-",
                     heard ? heard->neighbour.Port() : "-", heard ? AgeOf(heard->heard) : "-",
@@ -40,24 +40,25 @@ void PrintRails(const LeafReport& report) {
 }
 
 int ShowLeaves(const Root& root, const LeavesOptions& options) {
-  const auto report = ReadLeafReport(root);
+  const auto report = lldp::ReadLeafReport(root);
   if (!report) return Complain(report.error(), kFailed);
   if (!*report) {
-    return Complain({ErrorCode::kNotFound, "there is no " + LeafReportPath(root),
+    return Complain({ErrorCode::kNotFound, "there is no " + lldp::LeafReportPath(root),
                      "railheadd writes it when it runs with a fabric.json: is it running?", 0},
                     kFailed);
   }
-  const bool old = std::chrono::system_clock::now() - (*report)->time > kLeafReportLife;
+  const bool old = std::chrono::system_clock::now() - (*report)->time > lldp::kLeafReportLife;
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
-                       FormatTime((*report)->time).c_str());
+                       health::FormatTime((*report)->time).c_str());
   if (options.json) {
     PrintJson(LeafReportAsJson(**report));
   } else {
     PrintRails(**report);
   }
-  const auto is_bad = [&](const RailLeaf& rail) {
-    return rail.cabling == Cabling::kWrong || (options.strict && rail.cabling == Cabling::kUnknown);
+  const auto is_bad = [&](const lldp::RailLeaf& rail) {
+    return rail.cabling == lldp::Cabling::kWrong ||
+           (options.strict && rail.cabling == lldp::Cabling::kUnknown);
   };
   const bool bad = std::any_of((*report)->rails.begin(), (*report)->rails.end(), is_bad);
   return old || bad ? kFailed : kDone;

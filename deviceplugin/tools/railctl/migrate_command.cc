@@ -101,7 +101,7 @@ int RunMigrate(const Root& root, const MigrateArguments& arguments) {
 
 void AddMigrateCommand(CLI::App* app, const Root& root, int* status) {
   const auto arguments = std::make_shared<MigrateArguments>();
-  arguments->options.resource_prefix = kSriovdpPrefix;
+  arguments->options.resource_prefix = resources::kSriovdpPrefix;
   CLI::App* command = app->add_subcommand(
       "migrate", "Make Railhead's configuration of the SR-IOV suite's, and say what became of each key");
   command

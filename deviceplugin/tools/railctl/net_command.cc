@@ -38,14 +38,14 @@ struct NetOptions {
 };
 
 struct GatheredReports {
-  ReachMatrixBuilder builder;
+  reach_view::ReachMatrixBuilder builder;
   std::vector<std::pair<std::string, Wall::time_point>> times;  // by node
   std::set<std::string> rails;
 };
 
-std::vector<std::string> NamesOfRails(const ReachReport& report) {
+std::vector<std::string> NamesOfRails(const reachability::ReachReport& report) {
   std::vector<std::string> names;
-  for (const RailReach& rail : report.rails) names.push_back(rail.rail);
+  for (const reachability::RailReach& rail : report.rails) names.push_back(rail.rail);
   return names;
 }
 
@@ -54,10 +54,10 @@ void PrintOnOneLine(const nlohmann::json& json) {
   (void)std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
-void KeepRail(const std::string& wanted, ReachReport* report) {
+void KeepRail(const std::string& wanted, reachability::ReachReport* report) {
   if (wanted.empty()) return;
-  std::erase_if(report->rails, [&](const RailReach& rail) { return rail.rail != wanted; });
-  std::erase_if(report->pods, [&](const PodReach& pod) { return pod.rail != wanted; });
+  std::erase_if(report->rails, [&](const reachability::RailReach& rail) { return rail.rail != wanted; });
+  std::erase_if(report->pods, [&](const reachability::PodReach& pod) { return pod.rail != wanted; });
 }
 
 int ComplainOfRail(const std::string& rail, const std::vector<std::string>& rails) {
@@ -66,19 +66,19 @@ int ComplainOfRail(const std::string& rail, const std::vector<std::string>& rail
 }
 
 int ShowThisNode(const Root& root, const NetOptions& options) {
-  auto read = ReadReachReport(root);
+  auto read = reachability::ReadReachReport(root);
   if (!read) return Complain(read.error(), kFailed);
   if (!*read) {
     return Complain(
-        {ErrorCode::kNotFound, "there is no " + ReachReportPath(root),
+        {ErrorCode::kNotFound, "there is no " + reachability::ReachReportPath(root),
          "railheadd writes it when it runs with a fabric.json whose rails have stations: is it running?", 0},
         kFailed);
   }
-  ReachReport report = **std::move(read);
-  const bool old = Wall::now() - report.time > kReachReportLife;
+  reachability::ReachReport report = **std::move(read);
+  const bool old = Wall::now() - report.time > reachability::kReachReportLife;
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
-                       FormatTime(report.time).c_str());
+                       health::FormatTime(report.time).c_str());
   if (!options.rail.empty() && report.Find(options.rail) == nullptr)
     return ComplainOfRail(options.rail, NamesOfRails(report));
   KeepRail(options.rail, &report);
@@ -92,7 +92,7 @@ int ShowThisNode(const Root& root, const NetOptions& options) {
 
 Result<void> GatherFrom(std::istream& in, const std::string& what, const std::string& rail,
                         GatheredReports* all) {
-  ReachReportStream stream(in, what);
+  reach_view::ReachReportStream stream(in, what);
   while (auto report = RH_TRY(stream.Next())) {
     for (const std::string& name : NamesOfRails(*report)) all->rails.insert(name);
     KeepRail(rail, &*report);
@@ -127,23 +127,25 @@ bool TellOldReports(const GatheredReports& all) {
                                        [](const auto& a, const auto& b) { return a.second < b.second; });
   bool old = false;
   for (const auto& [node, time] : all.times) {
-    if (newest->second - time <= kReachReportLife) continue;
+    if (newest->second - time <= reachability::kReachReportLife) continue;
     old = true;
     (void)std::fprintf(stderr, "railctl: %s: as of %s: railheadd does not run there\n", node.c_str(),
-                       FormatTime(time).c_str());
+                       health::FormatTime(time).c_str());
   }
   return old;
 }
 
-nlohmann::json MatrixAsJson(const ReachMatrix& matrix, const std::vector<ReachFault>& faults) {
+nlohmann::json MatrixAsJson(const reach_view::ReachMatrix& matrix,
+                            const std::vector<reach_view::ReachFault>& faults) {
   nlohmann::json json = {{"nodes", matrix.nodes},
                          {"marks", nlohmann::json::object()},
                          {"rails", nlohmann::json::array()},
                          {"faults", nlohmann::json::array()}};
-  for (const char mark : std::string(".?~/m<X_-")) json["marks"][std::string(1, mark)] = MeaningOf(mark);
-  for (const RailMatrix& rail : matrix.rails)
+  for (const char mark : std::string(".?~/m<X_-"))
+    json["marks"][std::string(1, mark)] = reach_view::MeaningOf(mark);
+  for (const reach_view::RailMatrix& rail : matrix.rails)
     json["rails"].push_back({{"rail", rail.rail}, {"rows", rail.rows}});
-  for (const ReachFault& fault : faults) json["faults"].push_back(ReachFaultAsJson(fault));
+  for (const reach_view::ReachFault& fault : faults) json["faults"].push_back(ReachFaultAsJson(fault));
   return json;
 }
 
@@ -161,8 +163,8 @@ int ShowManyNodes(const NetOptions& options) {
   if (!options.rail.empty() && !all->rails.contains(options.rail))
     return ComplainOfRail(options.rail, {all->rails.begin(), all->rails.end()});
   const bool old = TellOldReports(*all);
-  const ReachMatrix matrix = all->builder.Build();
-  const std::vector<ReachFault> faults = ExplainFaults(matrix);
+  const reach_view::ReachMatrix matrix = all->builder.Build();
+  const std::vector<reach_view::ReachFault> faults = ExplainFaults(matrix);
   if (options.json) {
     PrintOnOneLine(MatrixAsJson(matrix, faults));
   } else {
@@ -199,16 +201,17 @@ namespace {
 // Of a rail, unless all are asked for: a dead rail has a line for itself.
 constexpr std::size_t kMostPeers = 16;
 
-constexpr std::array kPeerStates = {PeerState::kReachable, PeerState::kLossy,  PeerState::kPaths,
-                                    PeerState::kMtu,       PeerState::kNoRdma, PeerState::kOneWay,
-                                    PeerState::kSilent,    PeerState::kUnknown};
+constexpr std::array kPeerStates = {reachability::PeerState::kReachable, reachability::PeerState::kLossy,
+                                    reachability::PeerState::kPaths,     reachability::PeerState::kMtu,
+                                    reachability::PeerState::kNoRdma,    reachability::PeerState::kOneWay,
+                                    reachability::PeerState::kSilent,    reachability::PeerState::kUnknown};
 
-bool IsIll(PeerState state) {
-  return state > PeerState::kReachable;
+bool IsIll(reachability::PeerState state) {
+  return state > reachability::PeerState::kReachable;
 }
 
-bool IsIll(ReachState state) {
-  return state > ReachState::kReachable;
+bool IsIll(reachability::ReachState state) {
+  return state > reachability::ReachState::kReachable;
 }
 
 std::string OrDash(const std::string& text) {
@@ -220,9 +223,9 @@ std::string SpanSince(std::chrono::system_clock::time_point since) {
   return AgeOf(since);
 }
 
-std::string PeersOf(const RailReach& rail) {
+std::string PeersOf(const reachability::RailReach& rail) {
   std::vector<std::string> parts;
-  for (const PeerState state : kPeerStates) {
+  for (const reachability::PeerState state : kPeerStates) {
     const std::size_t count = rail.Count(state);
     if (count != 0) parts.push_back(std::to_string(count) + " " + std::string(NameOf(state)));
   }
@@ -234,27 +237,27 @@ std::string RttText(std::optional<std::chrono::microseconds> rtt) {
 }
 
 // The median over the peers, as the metrics have it.
-std::string RttOf(const RailReach& rail) {
+std::string RttOf(const reachability::RailReach& rail) {
   const auto spread = SpreadOfRtt(rail);
   return RttText(spread ? std::optional(spread->median) : std::nullopt);
 }
 
-std::string GatewayOf(const RailReach& rail) {
+std::string GatewayOf(const reachability::RailReach& rail) {
   if (!rail.gateway) return "-";
   return rail.gateway->answers ? "answers" : "silent";
 }
 
 // "mlx5_0[3]": device and index of the GID.
-std::string RdmaOf(const RailReach& rail) {
+std::string RdmaOf(const reachability::RailReach& rail) {
   if (!rail.rdma || rail.rdma->device.empty()) return "-";
   return rail.rdma->device + "[" + std::to_string(rail.rdma->gid_index) + "]";
 }
 
-void PrintReachedRails(const ReachReport& report) {
+void PrintReachedRails(const reachability::ReachReport& report) {
   const bool rdma = std::any_of(report.rails.begin(), report.rails.end(),
-                                [](const RailReach& rail) { return rail.rdma.has_value(); });
+                                [](const reachability::RailReach& rail) { return rail.rdma.has_value(); });
   std::vector<Row> rows = {{"RAIL", "PF", "STATE", "SINCE", "GATEWAY", "PEERS", "RDMA", "RTT", "BECAUSE"}};
-  for (const RailReach& rail : report.rails) {
+  for (const reachability::RailReach& rail : report.rails) {
     rows.push_back({rail.rail, OrDash(rail.pf), std::string(NameOf(rail.state)), SpanSince(rail.since),
                     GatewayOf(rail), PeersOf(rail), RdmaOf(rail), RttOf(rail), rail.because});
   }
@@ -269,7 +272,7 @@ std::string AnsweredText(std::uint32_t answered, std::uint32_t sent) {
   return std::to_string(answered) + "/" + std::to_string(sent);
 }
 
-Row PeerRow(const RailReach& rail, const PeerReach& peer) {
+Row PeerRow(const reachability::RailReach& rail, const reachability::PeerReach& peer) {
   return {rail.rail,
           peer.node,
           peer.address.ToString(),
@@ -280,12 +283,12 @@ Row PeerRow(const RailReach& rail, const PeerReach& peer) {
           peer.because};
 }
 
-void PrintReachedPeers(const ReachReport& report, bool all) {
+void PrintReachedPeers(const reachability::ReachReport& report, bool all) {
   std::vector<Row> rows = {{"RAIL", "PEER", "ADDRESS", "STATE", "SINCE", "ANSWERED", "RTT", "BECAUSE"}};
   std::vector<std::string> left_out;
-  for (const RailReach& rail : report.rails) {
-    std::vector<const PeerReach*> shown;
-    for (const PeerReach& peer : rail.peers) {
+  for (const reachability::RailReach& rail : report.rails) {
+    std::vector<const reachability::PeerReach*> shown;
+    for (const reachability::PeerReach& peer : rail.peers) {
       if (all || IsIll(peer.state)) shown.push_back(&peer);
     }
     const std::size_t most = all ? shown.size() : std::min(shown.size(), kMostPeers);
@@ -299,9 +302,9 @@ void PrintReachedPeers(const ReachReport& report, bool all) {
   for (const std::string& line : left_out) (void)std::printf("%s\n", line.c_str());
 }
 
-void PrintReachedPods(const ReachReport& report, bool all) {
+void PrintReachedPods(const reachability::ReachReport& report, bool all) {
   std::vector<Row> rows = {{"POD", "INTERFACE", "RAIL", "DEVICE", "STATE", "SINCE", "ANSWERED", "BECAUSE"}};
-  for (const PodReach& pod : report.pods) {
+  for (const reachability::PodReach& pod : report.pods) {
     if (!all && !IsIll(pod.state)) continue;
     rows.push_back({pod.Name(), pod.interface, pod.rail, OrDash(pod.device), std::string(NameOf(pod.state)),
                     SpanSince(pod.since), AnsweredText(pod.answered, pod.sent), pod.because});
@@ -313,21 +316,21 @@ void PrintReachedPods(const ReachReport& report, bool all) {
 
 }  // namespace
 
-void PrintReach(const ReachReport& report, bool all) {
+void PrintReach(const reachability::ReachReport& report, bool all) {
   PrintReachedRails(report);
   PrintReachedPeers(report, all);
   PrintReachedPods(report, all);
 }
 
-bool HasFault(const ReachReport& report) {
-  const auto ill = [](const RailReach& rail) {
+bool HasFault(const reachability::ReachReport& report) {
+  const auto ill = [](const reachability::RailReach& rail) {
     return IsIll(rail.state) || (rail.gateway && !rail.gateway->answers) ||
            std::any_of(rail.peers.begin(), rail.peers.end(),
-                       [](const PeerReach& peer) { return IsIll(peer.state); });
+                       [](const reachability::PeerReach& peer) { return IsIll(peer.state); });
   };
   return std::any_of(report.rails.begin(), report.rails.end(), ill) ||
          std::any_of(report.pods.begin(), report.pods.end(),
-                     [](const PodReach& pod) { return IsIll(pod.state); });
+                     [](const reachability::PodReach& pod) { return IsIll(pod.state); });
 }
 
 }  // namespace railhead::railctl

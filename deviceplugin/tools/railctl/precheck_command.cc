@@ -55,14 +55,14 @@ Result<std::vector<precheck::RailPort>> RailPorts(const Root& root, const std::s
     return Fail(ErrorCode::kNotFound, "there is no " + root.Path(path),
                 "railctl install config puts it there");
   }
-  const auto inventory = RH_TRY(Discover(root, HostNetwork{}));
-  const auto pfs = PfsOfRails(*fabric, *inventory);
+  const auto inventory = RH_TRY(Discover(root, inventory::HostNetwork{}));
+  const auto pfs = resources::PfsOfRails(*fabric, *inventory);
   std::vector<precheck::RailPort> ports;
   for (const Rail& rail : fabric->rails) {
     precheck::RailPort port;
     port.rail = rail.name;
     const auto pf = pfs.find(rail.name);
-    const NicFunction* function = pf == pfs.end() ? nullptr : inventory->Find(pf->second);
+    const inventory::NicFunction* function = pf == pfs.end() ? nullptr : inventory->Find(pf->second);
     if (function != nullptr) {
       port.pf = function->pf_name.empty() ? function->id : function->pf_name;
       port.carrier = CarrierOf(root, function->pf_name);
@@ -72,23 +72,23 @@ Result<std::vector<precheck::RailPort>> RailPorts(const Root& root, const std::s
   return ports;
 }
 
-Result<std::vector<rdmatest::TestRecord>> TestAgainst(const Root& root, const PrecheckOptions& options) {
+Result<std::vector<rdma_test::TestRecord>> TestAgainst(const Root& root, const PrecheckOptions& options) {
   const auto journal = RH_TRY(Journal(root).Scan()).entries;
-  std::vector<rdmatest::TestEnd> ends;
+  std::vector<rdma_test::TestEnd> ends;
   for (const std::string& said : {std::string("host"), options.peer})
-    ends.push_back(RH_TRY(rdmatest::ResolveEnd(said, journal, std::nullopt)));
-  rdmatest::PlanOptions plan;
+    ends.push_back(RH_TRY(rdma_test::ResolveEnd(said, journal, std::nullopt)));
+  rdma_test::PlanOptions plan;
   // A pod of this node has its own.
   if (!ends[1].remote.empty()) plan.device = options.device;
-  rdmatest::TestParameters parameters;
+  rdma_test::TestParameters parameters;
   parameters.seconds = 1;
-  parameters.keys = RH_TRY(rdmatest::ReadKeys(options.key_file));
-  const auto tests = RH_TRY(rdmatest::PlanTests(ends, plan));
-  const auto interrupts = RH_TRY(rdmatest::Interrupts::Catch());
-  std::vector<rdmatest::TestRecord> records;
+  parameters.keys = RH_TRY(rdma_test::ReadKeys(options.key_file));
+  const auto tests = RH_TRY(rdma_test::PlanTests(ends, plan));
+  const auto interrupts = RH_TRY(rdma_test::Interrupts::Catch());
+  std::vector<rdma_test::TestRecord> records;
   for (const auto& test : tests) {
-    auto outcome = rdmatest::RunTest(ends[0], ends[1], test, parameters, interrupts);
-    if (!outcome && outcome.error().message == rdmatest::kInterrupted)
+    auto outcome = rdma_test::RunTest(ends[0], ends[1], test, parameters, interrupts);
+    if (!outcome && outcome.error().message == rdma_test::kInterrupted)
       return Fail(std::move(outcome.error()));
     records.push_back({"host", options.peer, test.from_rail.rail, 1, std::move(outcome)});
   }
@@ -104,13 +104,17 @@ std::vector<NodeCheck> ChecksOf(const Root& root, const PrecheckOptions& options
          const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root));
          return precheck::JudgeDoctor(doctor::RunChecks(facts, of_doctor));
        }},
-      {"health", [&root] { return precheck::JudgeHealth(ReadHealthState(root)); }},
-      {"drained", [&root] { return precheck::JudgeDrains(ReadDrains(root)); }},
+      {"health", [&root] { return precheck::JudgeHealth(health::ReadHealthState(root)); }},
+      {"drained", [&root] { return precheck::JudgeDrains(health::ReadDrains(root)); }},
       {"rails", [&root, &options] { return precheck::JudgeRails(RailPorts(root, options.fabric)); }},
       {"cabling",
-       [&root] { return precheck::JudgeCabling(ReadLeafReport(root), std::chrono::system_clock::now()); }},
+       [&root] {
+         return precheck::JudgeCabling(lldp::ReadLeafReport(root), std::chrono::system_clock::now());
+       }},
       {"reach",
-       [&root] { return precheck::JudgeReach(ReadReachReport(root), std::chrono::system_clock::now()); }},
+       [&root] {
+         return precheck::JudgeReach(reachability::ReadReachReport(root), std::chrono::system_clock::now());
+       }},
   };
   if (!options.peer.empty())
     checks.push_back({"rdma-test", [&root, &options] {
@@ -196,7 +200,7 @@ int StatusOfFacts(const Error& error) {
 }
 
 int ShowFacts(const Root& root, bool as_json) {
-  const auto labels = ReadNodeLabels(root);
+  const auto labels = lldp::ReadNodeLabels(root);
   if (!labels) return Complain(labels.error(), StatusOfFacts(labels.error()));
   if (as_json) {
     PrintJson(nlohmann::json(*labels));

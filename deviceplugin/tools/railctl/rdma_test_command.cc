@@ -15,14 +15,14 @@
 namespace railhead::railctl {
 namespace {
 
-using rdmatest::Interrupts;
-using rdmatest::TestEnd;
-using rdmatest::TestRecord;
+using rdma_test::Interrupts;
+using rdma_test::TestEnd;
+using rdma_test::TestRecord;
 
 struct RdmaTestOptions {
   std::vector<std::string> ends;
-  rdmatest::TestParameters parameters;
-  rdmatest::PlanOptions plan;
+  rdma_test::TestParameters parameters;
+  rdma_test::PlanOptions plan;
   std::string listen;
   std::string key_file;
   int wait = 60;
@@ -35,7 +35,7 @@ Result<std::vector<TestEnd>> ResolveEnds(const Root& root, const std::vector<std
   for (const std::string& one : said) {
     std::optional<std::uint64_t> inode;
     if (one.starts_with('/')) inode = RH_TRY(NetNs::Open(one.substr(0, one.rfind('@')))).inode();
-    ends.push_back(RH_TRY(rdmatest::ResolveEnd(one, journal, inode)));
+    ends.push_back(RH_TRY(rdma_test::ResolveEnd(one, journal, inode)));
   }
   return ends;
 }
@@ -54,12 +54,12 @@ void TellProgress(const TestRecord& record) {
 }
 
 int Test(const Root& root, RdmaTestOptions& options) {
-  auto keys = rdmatest::ReadKeys(options.key_file);
+  auto keys = rdma_test::ReadKeys(options.key_file);
   if (!keys) return Complain(keys.error(), kFailed);
   options.parameters.keys = *std::move(keys);
   const auto ends = ResolveEnds(root, options.ends);
   if (!ends) return Complain(ends.error(), kFailed);
-  const auto tests = rdmatest::PlanTests(*ends, options.plan);
+  const auto tests = rdma_test::PlanTests(*ends, options.plan);
   if (!tests) return Complain(tests.error(), kFailed);
   const auto interrupts = Interrupts::Catch();
   if (!interrupts) return Complain(interrupts.error(), kFailed);
@@ -68,17 +68,17 @@ int Test(const Root& root, RdmaTestOptions& options) {
   for (const auto& test : *tests) {
     const TestEnd& from = (*ends)[test.from];
     const TestEnd& to = (*ends)[test.to];
-    auto outcome = rdmatest::RunTest(from, to, test, options.parameters, *interrupts);
-    interrupted = !outcome && outcome.error().message == rdmatest::kInterrupted;
+    auto outcome = rdma_test::RunTest(from, to, test, options.parameters, *interrupts);
+    interrupted = !outcome && outcome.error().message == rdma_test::kInterrupted;
     if (interrupted) break;
     const int host_ends = static_cast<int>(IsHost(from)) + static_cast<int>(IsHost(to));
     records.push_back({from.name, to.name, test.from_rail.rail, host_ends, std::move(outcome)});
     TellProgress(records.back());
   }
   if (options.json) {
-    PrintJson(rdmatest::ReportAsJson(records, options.parameters, interrupted));
+    PrintJson(rdma_test::ReportAsJson(records, options.parameters, interrupted));
   } else {
-    PrintTable(rdmatest::ReportRows(records));
+    PrintTable(rdma_test::ReportRows(records));
   }
   if (interrupted)
     (void)std::fprintf(stderr, "railctl: interrupted: %zu of %zu tests\n", records.size(), tests->size());
@@ -92,15 +92,15 @@ int Serve(const Root& root, const RdmaTestOptions& options) {
   if (options.ends.size() != 1) {
     return Complain({ErrorCode::kInvalid, "--listen answers with one end of this node", "", 0}, kUsage);
   }
-  rdmatest::ListenOptions listening;
-  const auto address = ParseHttpAddress(options.listen);
+  rdma_test::ListenOptions listening;
+  const auto address = http::ParseHttpAddress(options.listen);
   if (!address) return Complain(address.error(), kUsage);
   const auto ends = ResolveEnds(root, options.ends);
   if (!ends) return Complain(ends.error(), kFailed);
   if (!ends->front().remote.empty()) {
     return Complain({ErrorCode::kInvalid, "--listen answers with an end of this node", "", 0}, kUsage);
   }
-  auto keys = rdmatest::ReadKeys(options.key_file);
+  auto keys = rdma_test::ReadKeys(options.key_file);
   if (!keys) return Complain(keys.error(), kFailed);
   listening.keys = *std::move(keys);
   const auto interrupts = Interrupts::Catch();
@@ -118,25 +118,25 @@ int Serve(const Root& root, const RdmaTestOptions& options) {
 
 void AddRanges(CLI::App* command, RdmaTestOptions* options) {
   command->add_option("--size", options->parameters.size, "bytes of one write of the bandwidth run")
-      ->check(CLI::Range(rdmatest::kMinSize, rdmatest::kMaxSize))
+      ->check(CLI::Range(rdma_test::kMinSize, rdma_test::kMaxSize))
       ->capture_default_str();
   command->add_option("--depth", options->parameters.depth, "writes in flight")
-      ->check(CLI::Range(1, rdmatest::kMaxDepth))
+      ->check(CLI::Range(1, rdma_test::kMaxDepth))
       ->capture_default_str();
   command->add_option("--duration", options->parameters.seconds, "seconds of each of the three runs")
-      ->check(CLI::Range(1, rdmatest::kMaxSeconds))
+      ->check(CLI::Range(1, rdma_test::kMaxSeconds))
       ->capture_default_str();
   command
       ->add_option("--timeout", options->parameters.timeout,
                    "of the queue pairs: a retry after 4.096 us * 2^N, 7 times")
-      ->check(CLI::Range(1, rdmatest::kMaxTimeout))
+      ->check(CLI::Range(1, rdma_test::kMaxTimeout))
       ->capture_default_str();
   command->add_option("--gid-index", options->plan.gid_index, "instead of what the handoff says")
       ->check(CLI::Range(0, 255));
   command->add_option("--traffic-class", options->plan.traffic_class, "instead of the rail's")
       ->check(CLI::Range(0, 255));
   command->add_option("--service-level", options->plan.service_level, "instead of the rail's")
-      ->check(CLI::Range(0, rdmatest::kMaxServiceLevel));
+      ->check(CLI::Range(0, rdma_test::kMaxServiceLevel));
 }
 
 }  // namespace

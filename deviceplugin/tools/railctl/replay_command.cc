@@ -38,75 +38,78 @@ std::string After(milliseconds at) {
 }
 
 // The object `health` itself, a file that is it, or a fabric.json that has it.
-Result<HealthRules> RulesOf(const std::string& given) {
-  if (given.starts_with('{') || given == "false") return ParseHealthRules(given, "--health");
+Result<health::HealthRules> RulesOf(const std::string& given) {
+  if (given.starts_with('{') || given == "false") return health::ParseHealthRules(given, "--health");
   const auto text = RH_TRY(ReadFile(given));
   if (!text)
     return Fail(ErrorCode::kNotFound, "there is no " + given, "--health takes a file or the object itself");
   const auto document = RH_TRY(JsonDocument::Parse(*text, given));
   JsonReader reader = document.Root();
   RH_TRY(reader.status());
-  if (!reader.Has("health") && !reader.Has("version")) return ParseHealthRules(*text, given);
-  HealthRules rules = ReadHealthRules(reader, "health");
+  if (!reader.Has("health") && !reader.Has("version")) return health::ParseHealthRules(*text, given);
+  health::HealthRules rules = health::ReadHealthRules(reader, "health");
   RH_TRY(reader.status());
   return rules;
 }
 
-Result<Recording> ReadIt(const Root& root, const std::string& file) {
-  const std::string what = file.empty() ? RecordingPath(root) : file;
-  const auto text = RH_TRY(file.empty() ? ReadOwnRecording(root) : ReadFile(file, kMaxRecording));
+Result<health::Recording> ReadIt(const Root& root, const std::string& file) {
+  const std::string what = file.empty() ? health::RecordingPath(root) : file;
+  const auto text =
+      RH_TRY(file.empty() ? health::ReadOwnRecording(root) : ReadFile(file, health::kMaxRecording));
   if (!text) {
     return Fail(ErrorCode::kNotFound, "there is no " + what,
                 file.empty() ? "railheadd writes it when it runs with health rules: is it running?" : "");
   }
-  return ParseRecording(*text, what);
+  return health::ParseRecording(*text, what);
 }
 
-const RecordedHeader& FirstHeader(const Recording& recording) {
+const health::RecordedHeader& FirstHeader(const health::Recording& recording) {
   return recording.segments.front().header;
 }
 
-std::vector<Row> TimelineRows(const Replayed& replayed) {
+std::vector<Row> TimelineRows(const health::Replayed& replayed) {
   std::vector<Row> rows = {{"AFTER", "TIME", "DEVICE", "STATE", "REASON"}};
-  for (const DeviceHealth& device : replayed.begin) {
+  for (const health::DeviceHealth& device : replayed.begin) {
     if (device.healthy) continue;
-    rows.push_back(
-        {"before", FormatTime(device.since), device.id, HealthWord(false), TextOf(device.reasons)});
+    rows.push_back({"before", health::FormatTime(device.since), device.id, health::HealthWord(false),
+                    TextOf(device.reasons)});
   }
-  for (const ReplayedRound& round : replayed.rounds) {
-    for (const HealthRecord& record : RecordsOf(round.changes)) {
-      rows.push_back({After(round.at), FormatTime(record.time), WhoOf(record), HealthWord(record.healthy),
-                      WhatOf(record)});
+  for (const health::ReplayedRound& round : replayed.rounds) {
+    for (const health::HealthRecord& record : RecordsOf(round.changes)) {
+      rows.push_back({After(round.at), health::FormatTime(record.time), WhoOf(record),
+                      health::HealthWord(record.healthy), WhatOf(record)});
     }
   }
   return rows;
 }
 
-nlohmann::json TimelineJson(const Recording& recording, const Replayed& replayed) {
+nlohmann::json TimelineJson(const health::Recording& recording, const health::Replayed& replayed) {
   nlohmann::json changes = nlohmann::json::array();
-  for (const ReplayedRound& round : replayed.rounds) {
-    for (const HealthRecord& record : RecordsOf(round.changes)) {
+  for (const health::ReplayedRound& round : replayed.rounds) {
+    for (const health::HealthRecord& record : RecordsOf(round.changes)) {
       auto json = RecordAsJson(record);
       json["afterMs"] = round.at.count();
       changes.push_back(std::move(json));
     }
   }
   nlohmann::json before = nlohmann::json::array();
-  for (const DeviceHealth& device : replayed.begin) {
+  for (const health::DeviceHealth& device : replayed.begin) {
     if (!device.healthy) before.push_back(DeviceAsJson(device));
   }
   nlohmann::json devices = nlohmann::json::array();
-  for (const DeviceHealth& device : replayed.end) devices.push_back(DeviceAsJson(device));
-  return {{"node", FirstHeader(recording).node},   {"time", FormatMillis(FirstHeader(recording).time)},
-          {"durationMs", replayed.lasted.count()}, {"looks", replayed.looks},
-          {"before", std::move(before)},           {"changes", std::move(changes)},
-          {"devices", std::move(devices)}};
+  for (const health::DeviceHealth& device : replayed.end) devices.push_back(DeviceAsJson(device));
+  return {
+      {"node", FirstHeader(recording).node},   {"time", health::FormatMillis(FirstHeader(recording).time)},
+      {"durationMs", replayed.lasted.count()}, {"looks", replayed.looks},
+      {"before", std::move(before)},           {"changes", std::move(changes)},
+      {"devices", std::move(devices)}};
 }
 
-void PrintTimeline(const Recording& recording, const Replayed& replayed) {
-  const RecordedHeader& header = FirstHeader(recording);
+void PrintTimeline(const health::Recording& recording, const health::Replayed& replayed) {
+  const health::RecordedHeader& header = FirstHeader(recording);
   (void)std::printf("%s, %s in %zu looks from %s\n", header.node.empty() ? "a node" : header.node.c_str(),
-                    After(replayed.lasted).c_str(), replayed.looks, FormatMillis(header.time).c_str());
+                    After(replayed.lasted).c_str(), replayed.looks,
+                    health::FormatMillis(header.time).c_str());
   const auto rows = TimelineRows(replayed);
   if (rows.size() > 1) {
     PrintTable(rows);
@@ -116,7 +119,7 @@ void PrintTimeline(const Recording& recording, const Replayed& replayed) {
 }
 
 int RunReplay(const Root& root, const ReplayArguments& arguments) {
-  std::optional<HealthRules> rules;
+  std::optional<health::HealthRules> rules;
   if (!arguments.health.empty()) {
     auto given = RulesOf(arguments.health);
     if (!given) return Complain(given.error(), kBadConfig);
@@ -124,7 +127,7 @@ int RunReplay(const Root& root, const ReplayArguments& arguments) {
   }
   const auto recording = ReadIt(root, arguments.file);
   if (!recording) return Complain(recording.error(), kFailed);
-  const Replayed replayed = Replay(*recording, rules);
+  const health::Replayed replayed = Replay(*recording, rules);
   const auto notes = rules ? Missing(*recording, *rules) : std::vector<std::string>{};
   if (arguments.json) {
     nlohmann::json json = TimelineJson(*recording, replayed);

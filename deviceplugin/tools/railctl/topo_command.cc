@@ -18,7 +18,7 @@ int StatusOf(const Error& error) {
 }
 
 int ShowTopology(const Root& root, const TopoOptions& options) {
-  const auto report = ReadNodeReport(root);
+  const auto report = topology_view::ReadNodeReport(root);
   if (!report) return Complain(report.error(), StatusOf(report.error()));
   const std::string text = options.json ? ReportJson(*report) : ReportText(*report);
   (void)std::fputs(text.c_str(), stdout);

@@ -19,8 +19,8 @@ struct VfsArguments {
 };
 
 // What fabric.json says, or the status to exit with.
-std::optional<Provision> Read(const Root& root, const VfsArguments& arguments, int* status) {
-  auto provision = ReadProvision(root, arguments.fabric);
+std::optional<provision::Provision> Read(const Root& root, const VfsArguments& arguments, int* status) {
+  auto provision = provision::ReadProvision(root, arguments.fabric);
   if (!provision) {
     *status = Complain(provision.error(), kBadConfig);
     return std::nullopt;
@@ -51,7 +51,7 @@ int Apply(const Root& root, const VfsArguments& arguments) {
   const auto provision = Read(root, arguments, &status);
   if (!provision) return status;
   LinuxKernel kernel(root);
-  SysfsControl control(root);
+  provision::SysfsControl control(root);
   const auto outcome = ApplyVfs(root, kernel, control, *provision, arguments.rail);
   if (!outcome) return Complain(outcome.error(), kFailed);
   (void)std::fputs((arguments.json ? OutcomeAsJson(*outcome) : OutcomeAsText(*outcome)).c_str(), stdout);

@@ -16,7 +16,7 @@
 #include "deviceplugin/support/http/http_server.h"
 #include "netns/base/text.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 constexpr char kFormsHint[] =
@@ -141,7 +141,7 @@ Result<TestEnd> ResolveEnd(const std::string& said, const std::vector<JournalEnt
       const bool same = netns_inode ? entry.netns_inode == *netns_inode : entry.netns == end.netns;
       if (same && entry.phase == Phase::kDone) AddRails(entry, &end);
     }
-  } else if (ParseHttpAddress(end.name)) {
+  } else if (http::ParseHttpAddress(end.name)) {
     if (!device.empty()) {
       return Fail(ErrorCode::kInvalid, "\"" + said + "\": the device of another node's end is chosen there",
                   "say @DEVICE behind the end that --listen has");
@@ -352,4 +352,4 @@ Result<ChosenEndpoint> ChooseEndpoint(const RailEnd& wishes, const std::optional
   return ChosenEndpoint{std::move(device), gid};
 }
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -19,7 +19,7 @@
 #include "netns/base/result.h"
 #include "netns/verbs/device.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 
 // What is known of an end on one rail. Nothing of it has to be.
 struct RailEnd {
@@ -93,4 +93,4 @@ struct Candidate {
 Result<Candidate> PickCandidate(const std::vector<Candidate>& candidates,
                                 const std::optional<IpAddress>& towards);
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

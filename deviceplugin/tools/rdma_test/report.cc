@@ -4,7 +4,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 double SpeedOf(const TestRecord& record) {
@@ -134,4 +134,4 @@ nlohmann::json ReportAsJson(const std::vector<TestRecord>& records, const TestPa
           {"tests", std::move(tests)}};
 }
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

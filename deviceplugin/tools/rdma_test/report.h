@@ -12,7 +12,7 @@
 
 #include "deviceplugin/tools/rdma_test/session.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 
 struct TestRecord {
   std::string from;
@@ -30,4 +30,4 @@ std::vector<std::vector<std::string>> ReportRows(const std::vector<TestRecord>& 
 nlohmann::json ReportAsJson(const std::vector<TestRecord>& records, const TestParameters& parameters,
                             bool interrupted);
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -9,7 +9,7 @@
 
 #include "deviceplugin/tools/rdma_test/session.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -216,4 +216,4 @@ Result<void> AnswerSendLatency(QueuePair& pair, std::size_t mail, const RunLimit
   }
 }
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -14,7 +14,7 @@
 #include "netns/base/bytes.h"
 #include "netns/gid/gid_table.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -355,4 +355,4 @@ Latency LatencyOf(std::vector<std::chrono::nanoseconds> round_trips) {
   return {round_trips.size(), rank(0), rank(50), rank(99), rank(100)};
 }
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

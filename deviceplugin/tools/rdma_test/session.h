@@ -21,7 +21,7 @@
 #include "netns/base/unique_fd.h"
 #include "netns/verbs/queue_pair.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 
 // What came of one test, and its way from the process that measured it, as bytes.
 // Threads: values and pure functions. Errors: kMalformed.
@@ -152,4 +152,4 @@ Result<void> ArmReceive(QueuePair& pair, std::size_t mail);
 Result<Latency> DriveSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
 Result<void> AnswerSendLatency(QueuePair& pair, std::size_t mail, const RunLimits& limits);
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

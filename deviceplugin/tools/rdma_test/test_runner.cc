@@ -22,7 +22,7 @@
 #include "netns/base/bytes.h"
 #include "netns/ns/netns.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -113,14 +113,14 @@ Result<std::optional<NetNs>> NamespaceOf(const TestEnd& end) {
   return std::optional<NetNs>(RH_TRY_WRAP(NetNs::Open(end.netns), end.name));
 }
 
-Result<UniqueFd> TcpSocket(const HttpAddress& address) {
+Result<UniqueFd> TcpSocket(const http::HttpAddress& address) {
   UniqueFd fd(socket(address.address.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.valid()) return FailSys(errno, "making a TCP socket");
   return fd;
 }
 
 Result<UniqueFd> ConnectTo(const std::string& where, const Interrupts& interrupts) {
-  const HttpAddress address = RH_TRY(ParseHttpAddress(where));
+  const http::HttpAddress address = RH_TRY(http::ParseHttpAddress(where));
   UniqueFd fd = RH_TRY(TcpSocket(address));
   const std::string what = "connecting to " + where;
   constexpr char kHint[] = "run `railctl rdma-test --listen ADDRESS:PORT END` on that node first";
@@ -205,7 +205,7 @@ Result<Outcome> RunWithOtherNode(const TestEnd& from, const TestEnd& to, const P
   return OutcomeOf(watched, interrupts, Clock::now() + LongestTest(parameters));
 }
 
-Result<UniqueFd> ListeningSocket(const HttpAddress& address) {
+Result<UniqueFd> ListeningSocket(const http::HttpAddress& address) {
   UniqueFd fd = RH_TRY(TcpSocket(address));
   const int on = 1;
   const std::string what = "listening at " + ToString(address);
@@ -404,4 +404,4 @@ Interrupts::~Interrupts() {
   (void)sigprocmask(SIG_UNBLOCK, &signals, nullptr);
 }
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -20,7 +20,7 @@
 #include "netns/base/unique_fd.h"
 #include "netns/ns/netns.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 
 // A process for one end of a test, in that end's network namespace; and signals that end tests.
 //
@@ -78,7 +78,7 @@ Result<Outcome> RunTest(const TestEnd& from, const TestEnd& to, const PlannedTes
                         const TestParameters& parameters, const Interrupts& interrupts);
 
 struct ListenOptions {
-  HttpAddress address;
+  http::HttpAddress address;
   PlanOptions plan;
   std::chrono::seconds wait{60};                     // without a connection: the end of it
   std::shared_ptr<const SharedKeys> keys = nullptr;  // nullptr: whoever connects is answered
@@ -94,4 +94,4 @@ struct Served {
 Result<Served> Listen(const TestEnd& end, const ListenOptions& options, const Interrupts& interrupts,
                       const std::function<void(const Result<void>& test)>& tell);
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

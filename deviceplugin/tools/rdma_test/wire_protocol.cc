@@ -15,7 +15,7 @@
 #include "netns/base/bytes.h"
 #include "netns/gid/gid_table.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 using railhead::bytes::Reader;
@@ -402,4 +402,4 @@ Result<std::string> FrameSeal::Open(std::string_view header, std::string_view pa
   return std::string(payload);
 }
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -26,7 +26,7 @@
 #include "netns/base/unique_fd.h"
 #include "netns/verbs/queue_pair.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 
 inline constexpr std::uint16_t kProtocolVersion = 1;
 inline constexpr std::uint16_t kSealedVersion = 2;  // the same, with a seal behind the payload
@@ -188,4 +188,4 @@ class Channel {
   std::unique_ptr<FrameSeal> seal_;
 };
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -9,7 +9,7 @@
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::reach_view {
 namespace {
 
 using Numbers = std::vector<std::size_t>;
@@ -30,7 +30,7 @@ class PairTable {
         for (const char mark : {there, back}) {
           if (IsFault(mark)) severity_[a] += static_cast<std::size_t>(*StateOfMark(mark));
         }
-        const char well = MarkOf(PeerState::kReachable);
+        const char well = MarkOf(reachability::PeerState::kReachable);
         if (!bad_[a][b] && (there == well || back == well)) ++well_[a];
       }
     }
@@ -47,7 +47,7 @@ class PairTable {
     return found;
   }
   // What both say of each other.
-  void CountPair(std::size_t a, std::size_t b, std::map<PeerState, std::size_t>* pairs) const {
+  void CountPair(std::size_t a, std::size_t b, std::map<reachability::PeerState, std::size_t>* pairs) const {
     for (const char mark : {rail_.rows[a][b], rail_.rows[b][a]}) {
       if (IsFault(mark)) ++(*pairs)[*StateOfMark(mark)];
     }
@@ -127,7 +127,9 @@ class RailExplainer {
   // Those that are well with nobody, the one with most faults first: the faults that the others have with it
   // are not theirs.
   void AddNodes() {
-    std::map<std::set<PeerState>, std::pair<Numbers, std::map<PeerState, std::size_t>>> alike;
+    std::map<std::set<reachability::PeerState>,
+             std::pair<Numbers, std::map<reachability::PeerState, std::size_t>>>
+        alike;
     while (true) {
       std::optional<std::size_t> worst;
       for (std::size_t node = 0; node < table_.size(); ++node) {
@@ -135,13 +137,13 @@ class RailExplainer {
         if (with_all && (!worst || IsWorse(node, *worst))) worst = node;
       }
       if (!worst) break;
-      std::map<PeerState, std::size_t> pairs;
+      std::map<reachability::PeerState, std::size_t> pairs;
       const Numbers others = open_[*worst];
       for (const std::size_t other : others) {
         table_.CountPair(*worst, other, &pairs);
         Close(*worst, other);
       }
-      std::set<PeerState> states;
+      std::set<reachability::PeerState> states;
       for (const auto& [state, count] : pairs) states.insert(state);
       auto& [nodes, sum] = alike[states];
       nodes.push_back(*worst);
@@ -212,7 +214,7 @@ class RailExplainer {
 
 bool AreTheSame(const ReachFault& a, const ReachFault& b) {
   const auto states = [](const ReachFault& fault) {
-    std::vector<PeerState> found;
+    std::vector<reachability::PeerState> found;
     for (const auto& [state, count] : fault.pairs) found.push_back(state);
     return found;
   };
@@ -222,7 +224,8 @@ bool AreTheSame(const ReachFault& a, const ReachFault& b) {
 
 std::string CountedStates(const ReachFault& fault) {
   std::vector<std::string> parts;
-  const std::map<PeerState, std::size_t, std::greater<>> worst_first(fault.pairs.begin(), fault.pairs.end());
+  const std::map<reachability::PeerState, std::size_t, std::greater<>> worst_first(fault.pairs.begin(),
+                                                                                   fault.pairs.end());
   parts.reserve(worst_first.size());
   for (const auto& [state, count] : worst_first)
     parts.push_back(std::string(NameOf(state)) + " " + std::to_string(count));
@@ -232,7 +235,7 @@ std::string CountedStates(const ReachFault& fault) {
 // Nothing gets through, in one direction at least.
 bool IsCut(const ReachFault& fault) {
   return std::all_of(fault.pairs.begin(), fault.pairs.end(),
-                     [](const auto& pair) { return pair.first >= PeerState::kOneWay; });
+                     [](const auto& pair) { return pair.first >= reachability::PeerState::kOneWay; });
 }
 
 std::string NameOfKind(FaultKind kind) {
@@ -271,8 +274,8 @@ std::vector<ReachFault> ExplainFaults(const ReachMatrix& matrix) {
 }
 
 std::string TextOf(const ReachFault& fault) {
-  const std::string where = (fault.all_rails ? "all rails" : FoldedNames(fault.rails)) + ": ";
-  const std::string nodes = FoldedNames(fault.nodes);
+  const std::string where = (fault.all_rails ? "all rails" : reachability::FoldedNames(fault.rails)) + ": ";
+  const std::string nodes = reachability::FoldedNames(fault.nodes);
   const bool one = fault.nodes.size() == 1;
   const std::string states = " (" + CountedStates(fault) + ")";
   switch (fault.kind) {
@@ -283,7 +286,7 @@ std::string TextOf(const ReachFault& fault) {
         return where + nodes + (one ? " has" : " have") + " a fault with all others" + states;
       return where + nodes + (one ? " reaches nobody" : " reach nobody") + states;
     case FaultKind::kBetween:
-      return where + "between " + nodes + " and " + FoldedNames(fault.others) + states;
+      return where + "between " + nodes + " and " + reachability::FoldedNames(fault.others) + states;
     case FaultKind::kGateway:
       return where + "the gateway answers " + (fault.all_nodes ? "nobody: " : "all but ") + nodes;
   }
@@ -300,4 +303,4 @@ nlohmann::json ReachFaultAsJson(const ReachFault& fault) {
   return json;
 }
 
-}  // namespace railhead
+}  // namespace railhead::reach_view

@@ -14,7 +14,7 @@
 
 #include "deviceplugin/tools/reach_view/reach_matrix.h"
 
-namespace railhead {
+namespace railhead::reach_view {
 
 struct ReachFault {
   enum class Kind : std::uint8_t {
@@ -26,10 +26,10 @@ struct ReachFault {
   Kind kind = Kind::kRail;
   std::vector<std::string> rails;
   std::vector<std::string> nodes;
-  std::vector<std::string> others;         // of kBetween
-  std::map<PeerState, std::size_t> pairs;  // (from, to), as `from` says; of all rails
-  bool all_rails = false;                  // of a matrix with several
-  bool all_nodes = false;                  // of kGateway: all that have one
+  std::vector<std::string> others;                       // of kBetween
+  std::map<reachability::PeerState, std::size_t> pairs;  // (from, to), as `from` says; of all rails
+  bool all_rails = false;                                // of a matrix with several
+  bool all_nodes = false;                                // of kGateway: all that have one
 
   bool operator==(const ReachFault&) const = default;
 };
@@ -53,4 +53,4 @@ struct ReachTextOptions {
 std::string ReachText(const ReachMatrix& matrix, const std::vector<ReachFault>& faults,
                       const ReachTextOptions& options);
 
-}  // namespace railhead
+}  // namespace railhead::reach_view

@@ -6,7 +6,7 @@
 
 #include "deviceplugin/services/reachability/reachability_settings.h"
 
-namespace railhead {
+namespace railhead::reach_view {
 namespace {
 
 constexpr std::string_view kMarks = "?.~/mr<X";  // in PeerState's order
@@ -30,19 +30,19 @@ std::vector<std::string> Transposed(const std::vector<std::string>& rows) {
 
 }  // namespace
 
-char MarkOf(PeerState state) {
+char MarkOf(reachability::PeerState state) {
   return kMarks.at(static_cast<std::size_t>(state));
 }
 
-std::optional<PeerState> StateOfMark(char mark) {
+std::optional<reachability::PeerState> StateOfMark(char mark) {
   const std::size_t at = kMarks.find(mark);
   if (at == std::string_view::npos) return std::nullopt;
-  return static_cast<PeerState>(at);
+  return static_cast<reachability::PeerState>(at);
 }
 
 bool IsFault(char mark) {
   const auto state = StateOfMark(mark);
-  return state && *state > PeerState::kReachable;
+  return state && *state > reachability::PeerState::kReachable;
 }
 
 std::string_view MeaningOf(char mark) {
@@ -63,13 +63,13 @@ ReachMatrixBuilder::Rail& ReachMatrixBuilder::RailCalled(const std::string& name
   return rails_.back();
 }
 
-Result<void> ReachMatrixBuilder::Add(const ReachReport& report) {
+Result<void> ReachMatrixBuilder::Add(const reachability::ReachReport& report) {
   const std::size_t from = NumberOf(report.node);
   if (!reported_.insert(from).second)
     return Fail(ErrorCode::kInvalid, "node " + report.node + " is there twice");
-  for (const RailReach& reached : report.rails) {
+  for (const reachability::RailReach& reached : report.rails) {
     Rail& rail = RailCalled(reached.rail);
-    for (const PeerReach& peer : reached.peers) {
+    for (const reachability::PeerReach& peer : reached.peers) {
       if (peer.node != report.node) rail.said.push_back({from, NumberOf(peer.node), MarkOf(peer.state)});
     }
     if (reached.gateway) rail.gateways.emplace_back(from, reached.gateway->answers);
@@ -80,7 +80,7 @@ Result<void> ReachMatrixBuilder::Add(const ReachReport& report) {
 ReachMatrix ReachMatrixBuilder::Build() const {
   ReachMatrix matrix;
   for (const auto& [node, number] : nodes_) matrix.nodes.push_back(node);
-  std::sort(matrix.nodes.begin(), matrix.nodes.end(), NaturallyLess);
+  std::sort(matrix.nodes.begin(), matrix.nodes.end(), reachability::NaturallyLess);
   std::vector<std::size_t> places(nodes_.size());  // by number
   for (std::size_t place = 0; place < places.size(); ++place) places[nodes_.at(matrix.nodes[place])] = place;
   matrix.reported.assign(places.size(), false);
@@ -121,10 +121,10 @@ std::vector<std::vector<std::size_t>> AlikeNodes(const RailMatrix& rail) {
   return groups;
 }
 
-Result<std::optional<ReachReport>> ReachReportStream::Next() {
+Result<std::optional<reachability::ReachReport>> ReachReportStream::Next() {
   const std::string text = RH_TRY(objects_.Next());
   if (text.empty()) return std::nullopt;
-  return RH_TRY(ParseReachReport(text, objects_.NameOfLast()));
+  return RH_TRY(reachability::ParseReachReport(text, objects_.NameOfLast()));
 }
 
-}  // namespace railhead
+}  // namespace railhead::reach_view

@@ -17,15 +17,15 @@
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
 
-namespace railhead {
+namespace railhead::reach_view {
 
 inline constexpr char kMarkNotSaid = '_';  // no report of it, or none that knows the other one
 inline constexpr char kMarkSelf = '-';
 
 // One of "?.~/m<X".
-char MarkOf(PeerState state);
+char MarkOf(reachability::PeerState state);
 // Of marks that are no states: nullopt.
-std::optional<PeerState> StateOfMark(char mark);
+std::optional<reachability::PeerState> StateOfMark(char mark);
 bool IsFault(char mark);
 // "reachable", "not said" and so on.
 std::string_view MeaningOf(char mark);
@@ -46,7 +46,7 @@ struct ReachMatrix {
 class ReachMatrixBuilder {
  public:
   // Of a node that was there already: kInvalid.
-  Result<void> Add(const ReachReport& report);
+  Result<void> Add(const reachability::ReachReport& report);
   [[nodiscard]] ReachMatrix Build() const;
 
  private:
@@ -82,13 +82,14 @@ std::vector<std::vector<std::size_t>> AlikeNodes(const RailMatrix& rail);
 class ReachReportStream {
  public:
   // `what` names the text in errors.
-  ReachReportStream(std::istream& in, std::string what) : objects_(in, std::move(what), kMaxReachReport) {}
+  ReachReportStream(std::istream& in, std::string what)
+      : objects_(in, std::move(what), reachability::kMaxReachReport) {}
 
   // nullopt: that was all.
-  Result<std::optional<ReachReport>> Next();
+  Result<std::optional<reachability::ReachReport>> Next();
 
  private:
   JsonObjects objects_;
 };
 
-}  // namespace railhead
+}  // namespace railhead::reach_view

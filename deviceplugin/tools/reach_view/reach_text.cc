@@ -5,7 +5,7 @@
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
 
-namespace railhead {
+namespace railhead::reach_view {
 namespace {
 
 using Groups = std::vector<std::vector<std::size_t>>;
@@ -52,7 +52,7 @@ std::string NameOfGroup(const ReachMatrix& matrix, const std::vector<std::size_t
   std::vector<std::string> names;
   names.reserve(group.size());
   for (const std::size_t node : group) names.push_back(matrix.nodes[node]);
-  const std::string folded = FoldedNames(names);
+  const std::string folded = reachability::FoldedNames(names);
   return group.size() == 1 ? folded : folded + " (" + std::to_string(group.size()) + ")";
 }
 
@@ -133,7 +133,7 @@ std::string WithoutReport(const ReachMatrix& matrix) {
   for (std::size_t node = 0; node < matrix.nodes.size(); ++node) {
     if (!matrix.reported[node]) names.push_back(matrix.nodes[node]);
   }
-  return names.empty() ? "" : "no report of " + FoldedNames(names) + "\n";
+  return names.empty() ? "" : "no report of " + reachability::FoldedNames(names) + "\n";
 }
 
 }  // namespace
@@ -147,8 +147,8 @@ std::string ReachText(const ReachMatrix& matrix, const std::vector<ReachFault>& 
   for (const auto& [rail, names] : AlikeRails(matrix)) {
     const Groups groups = options.every_node ? EachAlone(matrix.nodes.size()) : AlikeNodes(*rail);
     if (!text.empty()) text += "\n";
-    text += FoldedNames(names) + ": " + std::to_string(matrix.nodes.size()) + " nodes";
-    if (groups.size() == 1 && IsOnly(*rail, groups.front(), MarkOf(PeerState::kReachable))) {
+    text += reachability::FoldedNames(names) + ": " + std::to_string(matrix.nodes.size()) + " nodes";
+    if (groups.size() == 1 && IsOnly(*rail, groups.front(), MarkOf(reachability::PeerState::kReachable))) {
       text += ", all reach all\n";
       continue;
     }
@@ -157,4 +157,4 @@ std::string ReachText(const ReachMatrix& matrix, const std::vector<ReachFault>& 
   return text + LegendOf(used, options.colours);
 }
 
-}  // namespace railhead
+}  // namespace railhead::reach_view

@@ -12,7 +12,7 @@
 #include "netns/base/node.h"
 #include "netns/base/text.h"
 
-namespace railhead {
+namespace railhead::topology_view {
 namespace {
 
 // Devices of attachments of this boot.
@@ -38,23 +38,23 @@ int NicUse::InUse() const {
 }
 
 Result<NodeReport> ReadNodeReport(const Root& root) {
-  const auto config = RH_TRY(ReadTopologyConfig(root));
+  const auto config = RH_TRY(topology::ReadTopologyConfig(root));
   const auto fabric = RH_TRY(ReadFabric(root));
-  const auto inventory = RH_TRY(Discover(root, {}));
+  const auto inventory = RH_TRY(inventory::Discover(root, {}));
   NodeReport report;
   report.node = RH_TRY(NodeName(root));
-  report.topology = RH_TRY(Topology::Read(root, *inventory, config));
+  report.topology = RH_TRY(topology::Topology::Read(root, *inventory, config));
   for (const std::string& note : report.topology->notes())
-    report.notes.push_back(kTopologyPath + (": " + note));
+    report.notes.push_back(topology::kTopologyPath + (": " + note));
 
   // Not through NVML: what is shown of a GPU is not worth waking it up.
-  const AcceleratorIds ids(root, report.topology->accelerators(), {});
+  const topology::AcceleratorIds ids(root, report.topology->accelerators(), {});
   for (const Accelerator& one : report.topology->accelerators())
     report.uuids.push_back(ids.UuidOf(one.address));
 
   const auto in_use = RH_TRY(DevicesInUse(root, report.notes));
   report.nics.resize(report.topology->nics().size());
-  for (const NicFunction& function : inventory->functions) {
+  for (const inventory::NicFunction& function : inventory->functions) {
     const auto at = report.topology->NicIndex(function.address);
     if (!at) continue;
     NicUse& nic = report.nics[*at];
@@ -128,12 +128,12 @@ std::string IdText(const Accelerator& accelerator) {
   return text;
 }
 
-std::string Cell(const Topology& topology, std::size_t nic, std::size_t accelerator) {
+std::string Cell(const topology::Topology& topology, std::size_t nic, std::size_t accelerator) {
   std::string text(NameOf(topology.NicToAccelerator(nic, accelerator)));
   return topology.IsOverridden(nic, accelerator) ? text + "*" : text;
 }
 
-std::string Matrix(const Topology& topology) {
+std::string Matrix(const topology::Topology& topology) {
   const std::size_t gpus = topology.accelerators().size();
   const std::size_t nics = topology.nics().size();
   Row head = {""};
@@ -176,7 +176,7 @@ std::string AcceleratorTable(const NodeReport& report) {
 std::string NicTable(const NodeReport& report) {
   std::vector<Row> rows = {{"", "address", "netdev", "RDMA", "rail", "VLAN", "VFs", "in use", "free"}};
   for (std::size_t i = 0; i < report.nics.size(); ++i) {
-    const TopologyNic& nic = report.topology->nics()[i];
+    const topology::TopologyNic& nic = report.topology->nics()[i];
     const NicUse& use = report.nics[i];
     const auto all = static_cast<int>(use.vfs.size());
     rows.push_back({Name("NIC", i), nic.address.ToString(), Or(nic.netdev, "-"), Or(nic.rdma_device, "-"),
@@ -219,7 +219,7 @@ Json AcceleratorsJson(const NodeReport& report) {
 Json NicsJson(const NodeReport& report) {
   Json list = Json::array();
   for (std::size_t i = 0; i < report.nics.size(); ++i) {
-    const TopologyNic& nic = report.topology->nics()[i];
+    const topology::TopologyNic& nic = report.topology->nics()[i];
     const NicUse& use = report.nics[i];
     Json in_use = Json::array();
     for (const ReportedVf& vf : use.vfs) {
@@ -242,7 +242,7 @@ Json NicsJson(const NodeReport& report) {
   return list;
 }
 
-Json NicAcceleratorPaths(const Topology& topology) {
+Json NicAcceleratorPaths(const topology::Topology& topology) {
   Json paths = Json::array();
   for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
     for (std::size_t i = 0; i < topology.accelerators().size(); ++i) {
@@ -277,7 +277,7 @@ std::string ReportText(const NodeReport& report) {
 }
 
 std::string ReportJson(const NodeReport& report) {
-  const Topology& topology = *report.topology;
+  const topology::Topology& topology = *report.topology;
   const Json json = {
       {"node", report.node},
       {"accelerators", AcceleratorsJson(report)},
@@ -292,4 +292,4 @@ std::string ReportJson(const NodeReport& report) {
   return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-}  // namespace railhead
+}  // namespace railhead::topology_view

@@ -14,7 +14,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 
-namespace railhead {
+namespace railhead::topology_view {
 
 struct ReportedVf {
   int index = 0;
@@ -33,7 +33,7 @@ struct NicUse {
 
 struct NodeReport {
   std::string node;  // as Kubernetes knows it
-  std::shared_ptr<const Topology> topology;
+  std::shared_ptr<const topology::Topology> topology;
   std::vector<std::string> uuids;  // of each accelerator; "" for none
   std::vector<NicUse> nics;        // of each NIC
   // What could not be told, and what topology.json says in vain. Sentences.
@@ -50,4 +50,4 @@ std::string ReportText(const NodeReport& report);
 // "nicPaths": [...], "notes": [...]}; "paths" in the shape of topology.json. Indented.
 std::string ReportJson(const NodeReport& report);
 
-}  // namespace railhead
+}  // namespace railhead::topology_view

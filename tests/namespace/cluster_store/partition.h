@@ -17,7 +17,7 @@ inline constexpr std::uint64_t kPartitionLowWater = 4;
 inline constexpr std::chrono::seconds kPartitionRest(1);
 
 // As in production, in seconds instead of hours.
-inline LeaseTimes PartitionTimes() {
+inline ipam::LeaseTimes PartitionTimes() {
   return {std::chrono::seconds(1), std::chrono::seconds(6), std::chrono::seconds(20), kPartitionRest};
 }
 

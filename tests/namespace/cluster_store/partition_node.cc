@@ -58,7 +58,7 @@ T Must(Result<T> result) {
   return std::move(*result);
 }
 
-ClockReading Now() {
+ipam::ClockReading Now() {
   timespec time{};
   ::clock_gettime(CLOCK_BOOTTIME, &time);
   const auto ms =
@@ -104,13 +104,13 @@ class Node {
       : root_(root),
         history_(history, name),
         random_(seed),
-        cluster_(Must(MakeClusterStore(Root(), "etcd", store, "settings", {}))),
+        cluster_(Must(address_leasing::MakeClusterStore(Root(), "etcd", store, "settings", {}))),
         book_(OpenNodeBook(root_, kPartitionRest, Now)) {
-    LeaseSettings settings{name, "machine of " + name, PartitionTimes(), kPartitionLowWater, {}};
-    settings.pools.push_back(Must(PoolLayout::Make(Pool().ranges, kPartitionBlockSize)));
+    ipam::LeaseSettings settings{name, "machine of " + name, PartitionTimes(), kPartitionLowWater, {}};
+    settings.pools.push_back(Must(ipam::PoolLayout::Make(Pool().ranges, kPartitionBlockSize)));
     leaser_.emplace(std::move(settings), *cluster_, *book_, [this] { return random_(); });
-    for (const AddressRecord& record : Must(Must(AddressStore::Open(root_)).List())) {
-      if (record.state != AddressState::kHeld) continue;
+    for (const ipam::AddressRecord& record : Must(Must(ipam::AddressStore::Open(root_)).List())) {
+      if (record.state != ipam::AddressState::kHeld) continue;
       pods_.push_back(record.owner.container);
       history_.Hold(record.address.ToString());
     }
@@ -133,15 +133,15 @@ class Node {
   }
 
  private:
-  static AddressPool Pool() {
-    AddressPool pool = MakePool(kPartitionPool, {}, static_cast<int>(kPartitionRest.count()));
+  static ipam::AddressPool Pool() {
+    ipam::AddressPool pool = MakePool(kPartitionPool, {}, static_cast<int>(kPartitionRest.count()));
     pool.leased = true;
     return pool;
   }
 
   // Others may have taken this node's blocks since: the documented exception, and the only one.
   void WriteExcuse() {
-    const ClockReading now = Now();
+    const ipam::ClockReading now = Now();
     const auto since = leaser_->Status(now).since_renewal_ms;
     const auto reclaim = static_cast<std::uint64_t>(PartitionTimes().reclaim.count());
     const bool silent = since && *since >= reclaim;
@@ -151,7 +151,7 @@ class Node {
 
   void Step() {
     const auto outcome = leaser_->Step(Now());
-    for (const LeaseEvent& event : outcome.events) {
+    for (const ipam::LeaseEvent& event : outcome.events) {
       std::printf("%s %s\n", std::string(NameOf(event.kind)).c_str(), event.detail.c_str());
     }
     if (outcome.problem) std::printf("problem: %s\n", Describe(*outcome.problem).c_str());
@@ -166,7 +166,7 @@ class Node {
   void Allocate() {
     const std::string pod = "pod" + std::to_string(random_());
     const std::uint64_t before = cluster_->calls();
-    auto record = Must(AddressStore::Open(root_, Now)).Allocate({"net", pod, "net1"}, Pool());
+    auto record = Must(ipam::AddressStore::Open(root_, Now)).Allocate({"net", pod, "net1"}, Pool());
     if (cluster_->calls() != before) Die("an allocation has asked the cluster store");
     if (!record) {
       wanted_ = pods_.size();
@@ -178,9 +178,10 @@ class Node {
 
   void ReleaseOne() {
     std::swap(pods_[random_() % pods_.size()], pods_.back());
-    const AddressOwner owner{"net", pods_.back(), "net1"};
-    auto store = Must(AddressStore::Open(root_, Now));
-    for (const AddressRecord& record : Must(store.Find(owner))) history_.Release(record.address.ToString());
+    const ipam::AddressOwner owner{"net", pods_.back(), "net1"};
+    auto store = Must(ipam::AddressStore::Open(root_, Now));
+    for (const ipam::AddressRecord& record : Must(store.Find(owner)))
+      history_.Release(record.address.ToString());
     Must(store.Release(owner));
     pods_.pop_back();
   }
@@ -188,9 +189,9 @@ class Node {
   const Root root_;
   History history_;
   std::mt19937_64 random_;
-  std::unique_ptr<ClusterStore> cluster_;
-  std::unique_ptr<NodeBook> book_;
-  std::optional<Leaser> leaser_;
+  std::unique_ptr<ipam::ClusterStore> cluster_;
+  std::unique_ptr<ipam::NodeBook> book_;
+  std::optional<ipam::Leaser> leaser_;
   std::vector<std::string> pods_;
   std::uint64_t wanted_ = 4;
   std::uint64_t next_step_ms_ = 0;

@@ -60,11 +60,12 @@ class PartitionTest : public ::testing::Test {
   static std::string NameOfNode(int node) { return "node" + std::to_string(node); }
 
   [[nodiscard]] std::string StoreSettings() const {
-    const EtcdConfig config = cluster_.Config();
+    const address_leasing::EtcdConfig config = cluster_.Config();
     nlohmann::json json = {
         {"caFile", config.ca_file},     {"certFile", config.cert_file},         {"keyFile", config.key_file},
         {"userFile", config.user_file}, {"passwordFile", config.password_file}, {"timeoutSeconds", 2}};
-    for (const HttpEndpoint& endpoint : config.endpoints) json["endpoints"].push_back(endpoint.ToString());
+    for (const http::HttpEndpoint& endpoint : config.endpoints)
+      json["endpoints"].push_back(endpoint.ToString());
     return json.dump();
   }
 
@@ -162,7 +163,7 @@ class PartitionTest : public ::testing::Test {
   TempRoot files_{TempRoot::Where::kMemory};
   TempRoot etcd_files_;  // a member's log takes 128 MB: too much for some machines' memory
   EtcdCluster cluster_;
-  std::unique_ptr<ClusterStore> store_;
+  std::unique_ptr<ipam::ClusterStore> store_;
   std::vector<std::unique_ptr<ServerProcess>> nodes_;
 };
 
@@ -202,7 +203,7 @@ TEST_F(PartitionTest, NoAddressIsHeldTwice) {
   const int alone = Any(kNodes);
   SetConnected(kFirstNode + alone, false);
   const bool taken = Eventually([&] {
-    auto record = store_->Get(LeaseKey::Node(NameOfNode(alone)));
+    auto record = store_->Get(ipam::LeaseKey::Node(NameOfNode(alone)));
     return record && !*record;
   });
   EXPECT_TRUE(taken) << "the blocks of a node that is away are not taken\n" << Logs();

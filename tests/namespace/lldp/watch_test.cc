@@ -37,25 +37,25 @@ class LeafWatchTest : public ::testing::Test {
   ~LeafWatchTest() override { watch_.reset(); }
 
   void Start() {
-    LeafWatch::Calls calls;
-    calls.changed = [this](const LeafReport&, const LeafReport&) { ++changes_; };
+    lldp::LeafWatch::Calls calls;
+    calls.changed = [this](const lldp::LeafReport&, const lldp::LeafReport&) { ++changes_; };
     calls.failed = [](const std::string& what, const Error& error) {
       ADD_FAILURE() << what << ": " << Describe(error);
     };
-    watch_ = Must(LeafWatch::Start(sysfs_.root(), kernel_, std::move(calls)));
+    watch_ = Must(lldp::LeafWatch::Start(sysfs_.root(), kernel_, std::move(calls)));
     Update();
   }
-  void Update() { watch_->Update(Must(Discover(sysfs_.root(), {})), kFabric); }
+  void Update() { watch_->Update(Must(inventory::Discover(sysfs_.root(), {})), kFabric); }
   void Carrier(const std::string& pf, bool up) {
     sysfs_.Write("/sys/class/net/" + pf + "/carrier", up ? "1\n" : "0\n");
   }
-  RailLeaf Rail(const std::string& rail) {
-    const LeafReport report = watch_->Report();
-    const RailLeaf* found = report.Find(rail);
-    return found == nullptr ? RailLeaf{} : *found;
+  lldp::RailLeaf Rail(const std::string& rail) {
+    const lldp::LeafReport report = watch_->Report();
+    const lldp::RailLeaf* found = report.Find(rail);
+    return found == nullptr ? lldp::RailLeaf{} : *found;
   }
   std::string LeafOf(const std::string& rail) {
-    const RailLeaf found = Rail(rail);
+    const lldp::RailLeaf found = Rail(rail);
     return found.neighbour ? found.neighbour->neighbour.Leaf() : "";
   }
   // The switch says it until it is heard: nobody waits for who begins to listen.
@@ -70,23 +70,23 @@ class LeafWatchTest : public ::testing::Test {
   Wires wires_{2};
   LinuxKernel kernel_{sysfs_.root()};
   std::atomic<int> changes_{0};
-  std::unique_ptr<LeafWatch> watch_;
+  std::unique_ptr<lldp::LeafWatch> watch_;
 };
 
 TEST_F(LeafWatchTest, LearnsWhereTheRailsHang) {
   Start();
   ASSERT_TRUE(Holds([&] { return watch_->Report().rails.size() == 3; }));
   EXPECT_EQ(watch_->Report().node, "gpu-001");
-  EXPECT_EQ(Rail("rail0").cabling, Cabling::kUnknown);
+  EXPECT_EQ(Rail("rail0").cabling, lldp::Cabling::kUnknown);
   EXPECT_EQ(Rail("rail2").because, "this node has no PF for it");
   ASSERT_TRUE(Says(0, "leaf0"));
   ASSERT_TRUE(Says(1, "leaf1"));
-  EXPECT_EQ(Rail("rail0").cabling, Cabling::kRight);
+  EXPECT_EQ(Rail("rail0").cabling, lldp::Cabling::kRight);
   EXPECT_EQ(Rail("rail1").neighbour->neighbour.Port(), "Ethernet4");
   EXPECT_EQ(Rail("rail1").pf, "pf1");
   EXPECT_TRUE(Holds([&] { return changes_ >= 3; })) << "told behind what Report() says";
   EXPECT_TRUE(Holds([&] {
-    const auto written = ReadLeafReport(sysfs_.root());
+    const auto written = lldp::ReadLeafReport(sysfs_.root());
     return written && *written && SaysTheSame(**written, watch_->Report());
   }));
 }
@@ -96,13 +96,13 @@ TEST_F(LeafWatchTest, FindsCablesThatChangedPlaces) {
   ASSERT_TRUE(Says(0, "leaf1"));
   ASSERT_TRUE(Says(1, "leaf0"));
   EXPECT_TRUE(Holds([&] { return Rail("rail0").because == "swapped with rail1"; }));
-  EXPECT_EQ(Rail("rail1").cabling, Cabling::kWrong);
+  EXPECT_EQ(Rail("rail1").cabling, lldp::Cabling::kWrong);
   // The fabric was wrong, not the cables.
   sysfs_.Write(kFabric, R"({"version": 1, "rails": [{"name": "rail0", "pf": "0000:43:00.0", "leaf": "leaf1"},
                                                     {"name": "rail1", "pf": "0000:83:00.0"}]})");
   Update();
-  EXPECT_TRUE(Holds([&] { return Rail("rail0").cabling == Cabling::kRight; }));
-  EXPECT_EQ(Rail("rail1").cabling, Cabling::kUnchecked);
+  EXPECT_TRUE(Holds([&] { return Rail("rail0").cabling == lldp::Cabling::kRight; }));
+  EXPECT_EQ(Rail("rail1").cabling, lldp::Cabling::kUnchecked);
   EXPECT_EQ(watch_->Report().rails.size(), 2U);
   sysfs_.Write(kFabric, "{");
   Update();
@@ -122,7 +122,7 @@ TEST_F(LeafWatchTest, ADeadRailKeepsItsLeafAndANewCableIsSeen) {
   Carrier("pf0", true);
   ASSERT_TRUE(Says(0, "leaf7"));
   EXPECT_EQ(Rail("rail0").others, std::vector<std::string>{});
-  EXPECT_EQ(Rail("rail0").cabling, Cabling::kWrong);
+  EXPECT_EQ(Rail("rail0").cabling, lldp::Cabling::kWrong);
 }
 
 TEST_F(LeafWatchTest, FollowsAPfThatIsRenamed) {
@@ -137,8 +137,8 @@ TEST_F(LeafWatchTest, FollowsAPfThatIsRenamed) {
   renamed.name = "ens1f0";
   Must(route->ChangeLink(index, renamed));
   BringUp(*route, index);
-  auto inventory = std::make_shared<Inventory>(*Must(Discover(sysfs_.root(), {})));
-  for (NicFunction& function : inventory->functions) {
+  auto inventory = std::make_shared<inventory::Inventory>(*Must(inventory::Discover(sysfs_.root(), {})));
+  for (inventory::NicFunction& function : inventory->functions) {
     if (function.id == kPf0) function.pf_name = "ens1f0";
   }
   sysfs_.Write("/sys/class/net/ens1f0/carrier", "1\n");
@@ -151,14 +151,14 @@ TEST_F(LeafWatchTest, TheNextStartKnowsItAtOnce) {
   Start();
   ASSERT_TRUE(Says(0, "leaf0"));
   ASSERT_TRUE(Holds([&] {
-    const auto written = ReadLeafReport(sysfs_.root());
+    const auto written = lldp::ReadLeafReport(sysfs_.root());
     return written && *written && SaysTheSame(**written, watch_->Report());
   }));
   watch_.reset();
   Start();
   EXPECT_TRUE(Holds([&] { return LeafOf("rail0") == "leaf0"; })) << "without a frame";
   // A PF that is not there any more is forgotten.
-  watch_->Update(std::make_shared<Inventory>(), kFabric);
+  watch_->Update(std::make_shared<inventory::Inventory>(), kFabric);
   EXPECT_TRUE(Holds([&] { return LeafOf("rail0").empty(); }));
 }
 
@@ -172,7 +172,7 @@ TEST_F(LeafWatchTest, AFloodOnOneRailLeavesTheOtherHeard) {
   EXPECT_TRUE(Says(1, "leaf1"));
   over = true;
   flood.join();
-  EXPECT_LE(Rail("rail0").others.size(), NeighbourTable::kMost);
+  EXPECT_LE(Rail("rail0").others.size(), lldp::NeighbourTable::kMost);
 }
 
 // Debian's lldpd as the switch.
@@ -221,13 +221,13 @@ TEST_F(LeafWatchTest, UnderstandsLldpd) {
                     "configure lldp tx-interval 1\n"
                     "configure ports swp0 lldp portidsubtype local Ethernet4 description \"to gpu-001\"\n");
   EXPECT_TRUE(Holds([&] { return LeafOf("rail0") == "leaf0.dc1"; })) << LeafOf("rail0") << lldpd.log();
-  const RailLeaf rail = Rail("rail0");
+  const lldp::RailLeaf rail = Rail("rail0");
   ASSERT_TRUE(rail.neighbour);
   EXPECT_EQ(rail.neighbour->neighbour.port, "Ethernet4");
   EXPECT_EQ(rail.neighbour->neighbour.port_description, "to gpu-001");
   EXPECT_EQ(rail.neighbour->neighbour.ttl.count(), 4) << "four times the interval";
   EXPECT_TRUE(MacAddress::Parse(rail.neighbour->neighbour.chassis)) << rail.neighbour->neighbour.chassis;
-  EXPECT_EQ(rail.cabling, Cabling::kRight);
+  EXPECT_EQ(rail.cabling, lldp::Cabling::kRight);
 }
 
 }  // namespace

@@ -103,25 +103,25 @@ class BudgetDaemonTest : public ReachDaemonTest {
                 "etcd": {"endpoints": ["http://)" +
             endpoint.host + ":" + endpoint.port + R"("]}}},)");
     sysfs_.Write("/etc/railhead/node-name", "node0\n");
-    auto store = MakeClusterStore(
+    auto store = address_leasing::MakeClusterStore(
         sysfs_.root(), "etcd", R"({"endpoints": ["http://)" + endpoint.host + ":" + endpoint.port + R"("]})",
         "test", {});
     EXPECT_TRUE(store) << Describe(store.error());
     if (store) store_ = *std::move(store);
   }
-  [[nodiscard]] std::vector<LeaseEntry> Places() const {
-    return store_->Blocks("0.0.0.0/32", 0, 10).value_or(std::vector<LeaseEntry>{});
+  [[nodiscard]] std::vector<ipam::LeaseEntry> Places() const {
+    return store_->Blocks("0.0.0.0/32", 0, 10).value_or(std::vector<ipam::LeaseEntry>{});
   }
 
   const int loopback_ = RunProcess({"/sbin/ip", "link", "set", "lo", "up"}, {}, "").status;  // for etcd
   TempRoot files_;
   EtcdCluster etcd_{files_.directory(), {}};
-  std::unique_ptr<ClusterStore> store_;
+  std::unique_ptr<ipam::ClusterStore> store_;
 };
 
 TEST_F(BudgetDaemonTest, ABadRailStaysInUseUntilTheNodeHasAPlaceInTheBudget) {
-  ASSERT_TRUE(store_->Create(LeaseKey::Node("other"), "{}"));
-  const auto place = store_->Create(LeaseKey::Block("0.0.0.0/32", 0), R"({"node": "other"})");
+  ASSERT_TRUE(store_->Create(ipam::LeaseKey::Node("other"), "{}"));
+  const auto place = store_->Create(ipam::LeaseKey::Block("0.0.0.0/32", 0), R"({"node": "other"})");
   ASSERT_TRUE(place) << Describe(place.error());
   ASSERT_TRUE(kubelet_.Start());
   auto daemon = RunDaemon();

@@ -130,20 +130,20 @@ TEST(FaultTableTest, QuietHoursHaveNoAlarm) {
   std::map<std::string, IpAddress> nodes;
   for (int i = 0; i < 200; ++i)
     nodes["node" + std::to_string(i)] = IpAddress::V4(0x0a640001U + static_cast<unsigned>(i));
-  PeerTable table;
-  const auto now = PeerTable::Wall::now();
+  reachability::PeerTable table;
+  const auto now = reachability::PeerTable::Wall::now();
   table.SetPeers(nodes, "node0", now);
   std::mt19937_64 random(11);
   std::bernoulli_distribution is_lost(1e-3);
   std::vector<std::uint32_t> heard(table.size());
   for (int round = 0; round < 2160; ++round) {
     for (const std::size_t peer : table.Choose(4, random)) {
-      Visit visit;
+      reachability::Visit visit;
       visit.answered.assign(8, 0);
       visit.sent = 17;
       visit.large_sent = true;
       for (auto& path : visit.answered) {
-        for (int i = 0; i < PeerTable::kPerPath; ++i) path += is_lost(random) ? 0 : 1;
+        for (int i = 0; i < reachability::PeerTable::kPerPath; ++i) path += is_lost(random) ? 0 : 1;
         visit.all_answered += path;
       }
       visit.large_answered = !is_lost(random);
@@ -151,7 +151,7 @@ TEST(FaultTableTest, QuietHoursHaveNoAlarm) {
       heard[peer] += visit.all_answered;
       visit.heard = heard[peer];
       (void)table.Take(peer, visit, now);
-      ASSERT_EQ(table.At(peer).state, PeerState::kReachable)
+      ASSERT_EQ(table.At(peer).state, reachability::PeerState::kReachable)
           << "round " << round << ": " << table.At(peer).because;
     }
   }

@@ -31,7 +31,7 @@ constexpr std::uint16_t kPort = 40'000;
 struct Packet {
   iphdr ip{};
   udphdr udp{};
-  std::array<std::uint8_t, kProbeHeader> probe{};
+  std::array<std::uint8_t, reachability::kProbeHeader> probe{};
 };
 
 UniqueFd OpenRawIp(const NetNs& from) {
@@ -59,7 +59,7 @@ class Batch {
       packet.udp.source = htons(kPort);
       packet.udp.dest = htons(plan.to.port);
       packet.udp.len = htons(sizeof packet.udp + sizeof packet.probe);
-      const auto probe = BytesOf({});
+      const auto probe = reachability::BytesOf({});
       std::copy(probe.begin(), probe.end(), packet.probe.begin());
       parts_[i] = {&packet, sizeof packet};
       messages_[i].msg_hdr.msg_iov = &parts_[i];
@@ -80,7 +80,7 @@ class Batch {
 
  private:
   const FloodPlan plan_;
-  UdpSocketAddress to_;
+  reachability::UdpSocketAddress to_;
   std::uint32_t next_ = 0;
   std::array<Packet, kBatch> packets_{};
   std::array<iovec, kBatch> parts_{};

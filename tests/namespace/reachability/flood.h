@@ -14,7 +14,7 @@
 namespace railhead::testing {
 
 struct FloodPlan {
-  UdpEnd to;                  // IPv4
+  reachability::UdpEnd to;    // IPv4
   IpAddress first;            // of the senders
   std::uint32_t senders = 1;  // consecutive addresses, by turns
   int per_second = 0;         // packets; 0: as many as it can

@@ -63,21 +63,25 @@ class FloodTest : public ::testing::Test {
     }
   }
 
-  static UdpEnd Station(int rail) { return {AddressOf(rail, 0), ConnectivitySettings().port}; }
-  std::unique_ptr<RailProber>& Prober(int rail) { return probers_.at(static_cast<std::size_t>(rail)); }
+  static reachability::UdpEnd Station(int rail) {
+    return {AddressOf(rail, 0), reachability::ConnectivitySettings().port};
+  }
+  std::unique_ptr<reachability::RailProber>& Prober(int rail) {
+    return probers_.at(static_cast<std::size_t>(rail));
+  }
   bool OpenStation(int rail) {
-    RailPort port;
+    reachability::RailPort port;
     port.device = "0000:0" + std::to_string(rail) + ":00.0";
     port.pf = "pf" + std::to_string(rail);
     port.rail.name = "rail" + std::to_string(rail);
     port.rail.subnet = IpPrefix{AddressOf(rail, 0).Masked(16), 16};
     for (std::uint32_t node = 0; node <= kPeers + kPeersThatAreGone; ++node)
       port.rail.stations["node" + std::to_string(node)] = AddressOf(rail, node);
-    Prober(rail) = std::make_unique<RailProber>(kernel_, *echo_, "node0");
-    Prober(rail)->Set(port, ConnectivitySettings());
+    Prober(rail) = std::make_unique<reachability::RailProber>(kernel_, *echo_, "node0");
+    Prober(rail)->Set(port, reachability::ConnectivitySettings());
     const NetNs host = Must(kernel_.HostNetns());
     return Holds([&] {
-      std::vector<Shot> shots;
+      std::vector<reachability::Shot> shots;
       Prober(rail)->Prepare(host);
       Prober(rail)->AddShots(random_, &shots);
       return !shots.empty();
@@ -107,20 +111,20 @@ class FloodTest : public ::testing::Test {
     peers.mac = StationMac("node" + std::to_string(peer), "rail" + std::to_string(rail));
     Must(OpenRoute(wires_.the_switch())->ChangeLink(wires_.Far(rail), peers));
     std::vector<UniqueFd> sockets;
-    std::vector<Shot> shots;
+    std::vector<reachability::Shot> shots;
     for (int path = 0; path < kPaths; ++path) {
       const auto port = static_cast<std::uint16_t>(49'152 + path);
-      sockets.push_back(
-          Must(OpenUdp(wires_.the_switch(), "swp" + std::to_string(rail), {AddressOf(rail, peer), port}, 0)));
-      for (int i = 0; i < PeerTable::kPerPath; ++i) {
-        Shot& shot = shots.emplace_back();
+      sockets.push_back(Must(reachability::OpenUdp(wires_.the_switch(), "swp" + std::to_string(rail),
+                                                   {AddressOf(rail, peer), port}, 0)));
+      for (int i = 0; i < reachability::PeerTable::kPerPath; ++i) {
+        reachability::Shot& shot = shots.emplace_back();
         shot.socket = sockets.back().get();
         shot.to = Station(rail);
         shot.session = peer;
       }
     }
     Must(Fire(&shots, std::chrono::seconds(10)));
-    const auto lost = [](const Shot& shot) { return !shot.rtt; };
+    const auto lost = [](const reachability::Shot& shot) { return !shot.rtt; };
     return static_cast<std::size_t>(std::count_if(shots.begin(), shots.end(), lost));
   }
   // Each peer visits twice while the flood sends `packets`.
@@ -158,8 +162,8 @@ class FloodTest : public ::testing::Test {
   Wires wires_{2};
   LinuxKernel kernel_{Root()};
   std::mt19937_64 random_{1};
-  std::unique_ptr<EchoServer> echo_ = Must(EchoServer::Start());
-  std::array<std::unique_ptr<RailProber>, 2> probers_;
+  std::unique_ptr<reachability::EchoServer> echo_ = Must(reachability::EchoServer::Start());
+  std::array<std::unique_ptr<reachability::RailProber>, 2> probers_;
 };
 
 TEST_F(FloodTest, CostsNoMoreWithManySendersThanWithOne) {

@@ -21,7 +21,7 @@ Rail RailOfNodes(int nodes, bool v6) {
 
 ReachNode::ReachNode(Kernel& kernel, int number, int nodes, int paths, bool v6)
     : kernel_(kernel), name_("node" + std::to_string(number)), settings_([paths] {
-        ConnectivitySettings settings;
+        reachability::ConnectivitySettings settings;
         settings.enabled = true;
         settings.paths = paths;
         return settings;
@@ -34,12 +34,12 @@ ReachNode::ReachNode(Kernel& kernel, int number, int nodes, int paths, bool v6)
 
 void ReachNode::Restart() {
   rail_.reset();
-  echo_ = Must(EchoServer::Start());
-  rail_ = std::make_unique<RailProber>(kernel_, *echo_, name_);
+  echo_ = Must(reachability::EchoServer::Start());
+  rail_ = std::make_unique<reachability::RailProber>(kernel_, *echo_, name_);
   rail_->Set(port_, settings_);
 }
 
-void ReachNode::Set(const RailPort& port) {
+void ReachNode::Set(const reachability::RailPort& port) {
   port_ = port;
   rail_->Set(port_, settings_);
 }
@@ -48,19 +48,19 @@ void ReachNode::Round() {
   Round({port_});
 }
 
-void ReachNode::Round(const std::vector<RailPort>& others) {
+void ReachNode::Round(const std::vector<reachability::RailPort>& others) {
   const NetNs host = Must(kernel_.HostNetns());
-  std::vector<Shot> shots;
+  std::vector<reachability::Shot> shots;
   rail_->Prepare(host);
   rail_->AddShots(random_, &shots);
   Must(Fire(&shots, std::chrono::milliseconds(400)));
   rail_->Ask(shots);
-  rail_->Take(shots, EchoServer::Clock::now() + std::chrono::milliseconds(400));
+  rail_->Take(shots, reachability::EchoServer::Clock::now() + std::chrono::milliseconds(400));
   rail_->Judge(host, others);
 }
 
-PeerReach ReachNode::Peer(int number) const {
-  for (const PeerReach& peer : rail_->Reach().peers) {
+reachability::PeerReach ReachNode::Peer(int number) const {
+  for (const reachability::PeerReach& peer : rail_->Reach().peers) {
     if (peer.node == "node" + std::to_string(number)) return peer;
   }
   return {};

@@ -18,24 +18,24 @@ class ReachNode {
   // `v6`: on a rail of IPv6, without a gateway.
   ReachNode(Kernel& kernel, int number, int nodes, int paths, bool v6);
   void Round();
-  void Round(const std::vector<RailPort>& others);
-  [[nodiscard]] RailReach Reach() const { return rail_->Reach(); }
-  [[nodiscard]] PeerReach Peer(int number) const;
-  [[nodiscard]] const RailPort& port() const { return port_; }
-  RailProber& rail() { return *rail_; }
+  void Round(const std::vector<reachability::RailPort>& others);
+  [[nodiscard]] reachability::RailReach Reach() const { return rail_->Reach(); }
+  [[nodiscard]] reachability::PeerReach Peer(int number) const;
+  [[nodiscard]] const reachability::RailPort& port() const { return port_; }
+  reachability::RailProber& rail() { return *rail_; }
   // Another description of the rail, from the next round on.
-  void Set(const RailPort& port);
+  void Set(const reachability::RailPort& port);
   // As a railheadd that is killed and started again.
   void Restart();
 
  private:
   Kernel& kernel_;
   const std::string name_;
-  const ConnectivitySettings settings_;
-  RailPort port_;
+  const reachability::ConnectivitySettings settings_;
+  reachability::RailPort port_;
   std::mt19937_64 random_{1};
-  std::unique_ptr<EchoServer> echo_;
-  std::unique_ptr<RailProber> rail_;  // it lets go of its station at the echo server
+  std::unique_ptr<reachability::EchoServer> echo_;
+  std::unique_ptr<reachability::RailProber> rail_;  // it lets go of its station at the echo server
 };
 
 class ReachCluster {

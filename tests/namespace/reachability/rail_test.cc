@@ -29,19 +29,19 @@ class RailProberTest : public ::testing::Test {
 };
 
 TEST_F(RailProberTest, KnowsItsGatewayAndItsPeers) {
-  const RailReach reach = cluster_.Node(0).Reach();
+  const reachability::RailReach reach = cluster_.Node(0).Reach();
   EXPECT_EQ(reach.because, "");
   EXPECT_TRUE(reach.probed);
   ASSERT_TRUE(reach.gateway);
   EXPECT_TRUE(reach.gateway->answers);
   EXPECT_EQ(reach.gateway->mac, MacAddress::Parse("02:00:00:00:00:fe"));
   EXPECT_EQ(reach.station, IpAddress::Parse("10.100.0.1"));
-  EXPECT_EQ(reach.Count(PeerState::kReachable), 2U);
+  EXPECT_EQ(reach.Count(reachability::PeerState::kReachable), 2U);
   EXPECT_GT(reach.peers[0].rtt.value_or(std::chrono::microseconds(0)).count(), 0);
   EXPECT_EQ(reach.peers[0].paths, 8U);
   // The others' stations were there before the last round.
   cluster_.Rounds(1);
-  const RailReach next = cluster_.Node(0).Reach();
+  const reachability::RailReach next = cluster_.Node(0).Reach();
   EXPECT_GT(next.probes, reach.probes);
   EXPECT_EQ(next.probes - reach.probes, next.answers - reach.answers);
 }
@@ -72,19 +72,19 @@ TEST_F(RailProberTest, ANicThatIsGoneIsADeadRail) {
 
 TEST_F(RailProberTest, WhatOneNodeDoesWrongIsItsOwnFault) {
   const auto verdict = [&](int node) {
-    RailVerdicts verdicts;
+    reachability::RailVerdicts verdicts;
     verdicts.Take({"node", {}, {cluster_.Node(node).Reach()}, {}});
     return verdicts.Of(cluster_.Node(node).port().device).value().state;
   };
-  EXPECT_EQ(verdict(1), ObservedRail::State::kAlive);
+  EXPECT_EQ(verdict(1), health::ObservedRail::State::kAlive);
   cluster_.Switch().Drop(
       [](const Passing& passing) { return passing.from == 1 && passing.source_port != 0; });
   cluster_.Rounds(4);
-  EXPECT_EQ(verdict(1), ObservedRail::State::kImpaired) << cluster_.Node(1).Reach().because;
-  EXPECT_EQ(verdict(0), ObservedRail::State::kAlive) << cluster_.Node(0).Reach().because;
-  EXPECT_EQ(verdict(2), ObservedRail::State::kAlive) << cluster_.Node(2).Reach().because;
+  EXPECT_EQ(verdict(1), health::ObservedRail::State::kImpaired) << cluster_.Node(1).Reach().because;
+  EXPECT_EQ(verdict(0), health::ObservedRail::State::kAlive) << cluster_.Node(0).Reach().because;
+  EXPECT_EQ(verdict(2), health::ObservedRail::State::kAlive) << cluster_.Node(2).Reach().because;
   ExpectWell(4);
-  EXPECT_EQ(verdict(1), ObservedRail::State::kAlive);
+  EXPECT_EQ(verdict(1), health::ObservedRail::State::kAlive);
 }
 
 TEST_F(RailProberTest, OneLostAnswerOfTheGatewayIsNothing) {
@@ -102,8 +102,8 @@ TEST_F(RailProberTest, DoesNotTakeAnAddressThatAnotherHas) {
   });
   cluster_.Node(1).Restart();
   for (int round = 0; round < 2; ++round) cluster_.Node(1).Round();
-  const RailReach reach = cluster_.Node(1).Reach();
-  EXPECT_EQ(reach.state, ReachState::kDead);
+  const reachability::RailReach reach = cluster_.Node(1).Reach();
+  EXPECT_EQ(reach.state, reachability::ReachState::kDead);
   EXPECT_EQ(reach.because, "the station's address 10.100.0.2 is in use by 02:00:00:00:00:fe");
   EXPECT_FALSE(reach.probed) << "it says nothing of the fabric";
   cluster_.Switch().Own(ReachCluster::IsGateway);
@@ -126,8 +126,8 @@ TEST_F(RailProberTest, ForgedArpAnswersDoNotHideStations) {
 
 // A node that leaves the fabric and one that takes its address: entries follow.
 TEST_F(RailProberTest, KnownMacAddressesFollowTheFabric) {
-  RailPort port = cluster_.Node(0).port();
-  const RailPort before = port;
+  reachability::RailPort port = cluster_.Node(0).port();
+  const reachability::RailPort before = port;
   port.rail.stations.erase("node1");
   port.rail.stations["nobody"] = *IpAddress::Parse("10.100.0.2");
   cluster_.Node(0).Set(port);
@@ -138,10 +138,10 @@ TEST_F(RailProberTest, KnownMacAddressesFollowTheFabric) {
 }
 
 TEST_F(RailProberTest, ARestartTellsNobodyOfAFault) {
-  const RailReach before = cluster_.Node(1).Reach();
+  const reachability::RailReach before = cluster_.Node(1).Reach();
   cluster_.Node(1).Restart();
   cluster_.Node(1).rail().Restore(before);
-  EXPECT_EQ(cluster_.Node(1).Reach().state, ReachState::kReachable);
+  EXPECT_EQ(cluster_.Node(1).Reach().state, reachability::ReachState::kReachable);
   EXPECT_EQ(cluster_.State(1, 0), "reachable");
   cluster_.Rounds(2);
   for (int node = 0; node < ReachCluster::kNodes; ++node) EXPECT_EQ(cluster_.Rail(node), "reachable");
@@ -157,7 +157,7 @@ TEST_F(RailProberTest, NothingOfItIsLeftOnTheHost) {
 }
 
 TEST_F(RailProberTest, ARailWithoutStationsAsksTheGatewayOnly) {
-  RailPort port = cluster_.Node(0).port();
+  reachability::RailPort port = cluster_.Node(0).port();
   port.rail.stations.clear();
   cluster_.Node(0).Set(port);
   cluster_.Node(0).Round();
@@ -170,7 +170,7 @@ TEST_F(RailProberTest, ARailWithoutStationsAsksTheGatewayOnly) {
 }
 
 TEST_F(RailProberTest, APfThatIsGivenToPodsHasNoStation) {
-  RailPort port = cluster_.Node(0).port();
+  reachability::RailPort port = cluster_.Node(0).port();
   port.whole = true;
   cluster_.Node(0).Restart();
   cluster_.Node(0).Set(port);
@@ -201,7 +201,7 @@ TEST(RailProberClassTest, SendsAsRoceDoes) {
 }
 
 TEST_F(RailProberTest, TakesUpAnotherTrafficClass) {
-  RailPort port = cluster_.Node(0).port();
+  reachability::RailPort port = cluster_.Node(0).port();
   port.rail.traffic_class = 0;
   cluster_.Node(0).Set(port);
   std::atomic<int> before = 0;
@@ -220,7 +220,7 @@ TEST(RailProberIpv6Test, KnowsItsPeersAndFindsAFault) {
   cluster.Rounds(3);
   for (int node = 0; node < ReachCluster::kNodes; ++node)
     ASSERT_EQ(cluster.Rail(node), "reachable") << cluster.Node(node).Reach().because;
-  EXPECT_EQ(cluster.Node(0).Reach().Count(PeerState::kReachable), 2U);
+  EXPECT_EQ(cluster.Node(0).Reach().Count(reachability::PeerState::kReachable), 2U);
   EXPECT_EQ(cluster.Node(0).Reach().station, IpAddress::Parse("fd00:100::1"));
 
   cluster.Switch().Drop([](const Passing& passing) { return passing.size > 1300; });

@@ -35,22 +35,22 @@ class ReachWatchTest : public ::testing::Test {
                               other_stations + R"(}}, {"name": "rail1", "pf": "none"}]})");
   }
   void Start() {
-    ReachWatch::Calls calls;
-    calls.looked = [this](const ReachReport&, const ReachReport&) { ++rounds_; };
+    reachability::ReachWatch::Calls calls;
+    calls.looked = [this](const reachability::ReachReport&, const reachability::ReachReport&) { ++rounds_; };
     calls.failed = [](const std::string& what, const Error& error) {
       ADD_FAILURE() << what << ": " << railhead::Describe(error);
     };
-    watch_ =
-        Must(ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
+    watch_ = Must(reachability::ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath),
+                                                  std::move(calls)));
     Update();
   }
-  void Update() { watch_->Update(Must(Discover(sysfs_.root(), {})), kFabric); }
-  RailReach Rail(const std::string& rail) {
-    const ReachReport report = watch_->Report();
-    const RailReach* found = report.Find(rail);
-    return found == nullptr ? RailReach{} : *found;
+  void Update() { watch_->Update(Must(inventory::Discover(sysfs_.root(), {})), kFabric); }
+  reachability::RailReach Rail(const std::string& rail) {
+    const reachability::ReachReport report = watch_->Report();
+    const reachability::RailReach* found = report.Find(rail);
+    return found == nullptr ? reachability::RailReach{} : *found;
   }
-  bool Becomes(ReachState state) {
+  bool Becomes(reachability::ReachState state) {
     return Holds([&] { return Rail("rail0").state == state; });
   }
 
@@ -59,19 +59,19 @@ class ReachWatchTest : public ::testing::Test {
   LinuxKernel kernel_{sysfs_.root()};
   FakeSwitch switch_{wires_, 1};
   std::atomic<int> rounds_{0};
-  std::unique_ptr<ReachWatch> watch_;
+  std::unique_ptr<reachability::ReachWatch> watch_;
 };
 
 TEST_F(ReachWatchTest, ProbesRoundByRoundAndWritesItDown) {
   Start();
-  ASSERT_TRUE(Becomes(ReachState::kReachable)) << Rail("rail0").because;
+  ASSERT_TRUE(Becomes(reachability::ReachState::kReachable)) << Rail("rail0").because;
   EXPECT_TRUE(Holds([&] { return Rail("rail1").because == "this node has no PF for it"; }));
   EXPECT_EQ(watch_->Report().node, "gpu-001");
   switch_.Own(nullptr);
-  EXPECT_TRUE(Becomes(ReachState::kDead));
+  EXPECT_TRUE(Becomes(reachability::ReachState::kDead));
   EXPECT_TRUE(Holds([&] {
-    const auto written = ReadReachReport(sysfs_.root());
-    return written && *written && (*written)->Find("rail0")->state == ReachState::kDead;
+    const auto written = reachability::ReadReachReport(sysfs_.root());
+    return written && *written && (*written)->Find("rail0")->state == reachability::ReachState::kDead;
   }));
   EXPECT_GE(rounds_, 3);
 }
@@ -79,43 +79,43 @@ TEST_F(ReachWatchTest, ProbesRoundByRoundAndWritesItDown) {
 TEST_F(ReachWatchTest, ARestartGoesOnWhereItWas) {
   switch_.Own(nullptr);
   Start();
-  ASSERT_TRUE(Becomes(ReachState::kDead));
+  ASSERT_TRUE(Becomes(reachability::ReachState::kDead));
   const auto since = Rail("rail0").since;
-  ASSERT_TRUE(Holds([&] { return Must(ReadReachReport(sysfs_.root())).has_value(); }));
+  ASSERT_TRUE(Holds([&] { return Must(reachability::ReadReachReport(sysfs_.root())).has_value(); }));
   watch_.reset();
   rounds_ = 0;
   Start();
   ASSERT_TRUE(Holds([&] { return rounds_ >= 2; }));
-  EXPECT_EQ(Rail("rail0").state, ReachState::kDead);
+  EXPECT_EQ(Rail("rail0").state, reachability::ReachState::kDead);
   EXPECT_LE(Rail("rail0").since - since, std::chrono::seconds(1)) << "it has been so since then";
 }
 
 TEST_F(ReachWatchTest, IsOffUnlessTheFabricSaysSo) {
   Start();
-  ASSERT_TRUE(Becomes(ReachState::kReachable));
-  ASSERT_TRUE(Holds([&] { return Must(ReadReachReport(sysfs_.root())).has_value(); }));
+  ASSERT_TRUE(Becomes(reachability::ReachState::kReachable));
+  ASSERT_TRUE(Holds([&] { return Must(reachability::ReadReachReport(sysfs_.root())).has_value(); }));
   Describe("false");
   Update();
   EXPECT_TRUE(Holds([&] { return watch_->Report().rails.empty(); }));
-  EXPECT_FALSE(Must(ReadReachReport(sysfs_.root())).has_value()) << "an old word is none";
+  EXPECT_FALSE(Must(reachability::ReadReachReport(sysfs_.root())).has_value()) << "an old word is none";
 }
 
 // Keys come and go while it runs, and a file that is wrong changes nothing.
 TEST_F(ReachWatchTest, TakesKeysBeforeEachRound) {
   std::atomic<int> complaints{0};
-  ReachWatch::Calls calls;
-  calls.looked = [this](const ReachReport&, const ReachReport&) { ++rounds_; };
+  reachability::ReachWatch::Calls calls;
+  calls.looked = [this](const reachability::ReachReport&, const reachability::ReachReport&) { ++rounds_; };
   calls.failed = [&](const std::string& what, const Error&) {
     if (what == "reading the keys of probes") ++complaints;
   };
-  watch_ =
-      Must(ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath), std::move(calls)));
+  watch_ = Must(reachability::ReachWatch::Start(sysfs_.root(), kernel_, sysfs_.root().Path(kProbeKeysPath),
+                                                std::move(calls)));
   Update();
   const auto becomes = [&](const std::string& keys, bool authentic) {
     sysfs_.Write(kProbeKeysPath, keys);
     return Holds([&] { return watch_->Report().authentic == authentic; });
   };
-  ASSERT_TRUE(Becomes(ReachState::kReachable));
+  ASSERT_TRUE(Becomes(reachability::ReachState::kReachable));
   EXPECT_FALSE(watch_->Report().authentic);
   const std::string key = "00112233445566778899aabbccddeeff\n";
   EXPECT_TRUE(becomes(key, true));
@@ -167,11 +167,11 @@ class ReachOfPodsTest : public ReachWatchTest {
     entry.key.container_id = "before";
     Must(Journal(sysfs_.root()).Write(entry));
   }
-  PodReach Pod() {
+  reachability::PodReach Pod() {
     const auto pods = watch_->Report().pods;
-    return pods.empty() ? PodReach{} : pods.front();
+    return pods.empty() ? reachability::PodReach{} : pods.front();
   }
-  bool PodBecomes(ReachState state) {
+  bool PodBecomes(reachability::ReachState state) {
     return Holds([&] { return Pod().state == state; });
   }
 
@@ -182,10 +182,11 @@ class ReachOfPodsTest : public ReachWatchTest {
 
 TEST_F(ReachOfPodsTest, AreLookedAtFromInside) {
   Start();
-  ASSERT_TRUE(PodBecomes(ReachState::kReachable));
+  ASSERT_TRUE(PodBecomes(reachability::ReachState::kReachable));
   EXPECT_EQ(watch_->Report().pods.size(), 1U);
-  EXPECT_TRUE(Holds([&] { return Must(ReadReachReport(sysfs_.root())).has_value(); })) << "it can be read";
-  const PodReach reach = Pod();
+  EXPECT_TRUE(Holds([&] { return Must(reachability::ReadReachReport(sysfs_.root())).has_value(); }))
+      << "it can be read";
+  const reachability::PodReach reach = Pod();
   EXPECT_EQ(reach.pod_namespace + "/" + reach.pod + " " + reach.interface, "ml/trainer-0 rail0");
   EXPECT_EQ(reach.gateway_answers, true);
   EXPECT_TRUE(reach.stale.empty()) << "that the gateway answers no echo request is no sign of that";
@@ -193,10 +194,10 @@ TEST_F(ReachOfPodsTest, AreLookedAtFromInside) {
   LinkChange down;
   down.up = false;
   Must(route_->ChangeLink(link_, down));
-  EXPECT_TRUE(PodBecomes(ReachState::kDead));
-  EXPECT_EQ(Rail("rail0").state, ReachState::kReachable);
+  EXPECT_TRUE(PodBecomes(reachability::ReachState::kDead));
+  EXPECT_EQ(Rail("rail0").state, reachability::ReachState::kReachable);
   BringUp(*route_, link_);
-  EXPECT_TRUE(PodBecomes(ReachState::kReachable));
+  EXPECT_TRUE(PodBecomes(reachability::ReachState::kReachable));
 }
 
 // The gateway and another node are the switch's end of the cable. They take the pod's address for another
@@ -212,16 +213,17 @@ TEST_F(ReachOfPodsTest, StaleNeighboursAreMended) {
     Must(far->AddAddress(wires_.Far(0), *IpPrefix::Parse(own)));
   const IpAddress gateway = *IpAddress::Parse("10.100.0.254");
   const IpAddress station = *IpAddress::Parse("10.100.0.2");
-  const auto echo = Must(EchoServer::Start());
+  const auto echo = Must(reachability::EchoServer::Start());
   echo->Serve("rail0", {*IpPrefix::Parse("10.100.0.0/24"), {}, 0},
-              Must(OpenUdp(wires_.the_switch(), "swp0", {station, ConnectivitySettings().port}, 0)));
+              Must(reachability::OpenUdp(wires_.the_switch(), "swp0",
+                                         {station, reachability::ConnectivitySettings().port}, 0)));
   Describe(R"({"intervalSeconds": 1, "podSeconds": 1})", R"(, "gpu-002": "10.100.0.2")");
   // Else a broadcast of the pod's may come first, and mend it as well.
   const MacAddress far_mac = GetLink(*far, wires_.Far(0)).mac;
   for (const IpAddress& one : {gateway, station})
     Must(route_->SetNeighbour({one, far_mac, link_, NUD_PERMANENT}));
   Start();
-  ASSERT_TRUE(Holds([&] { return Pod().state == ReachState::kReachable && Pod().sent > 0; }))
+  ASSERT_TRUE(Holds([&] { return Pod().state == reachability::ReachState::kReachable && Pod().sent > 0; }))
       << Pod().because;
   EXPECT_EQ(Rail("rail0").stale, 0U);
 
@@ -229,7 +231,7 @@ TEST_F(ReachOfPodsTest, StaleNeighboursAreMended) {
                           wires_.Far(0), NUD_REACHABLE}));
   ASSERT_TRUE(Holds([&] { return Rail("rail0").stale >= 2; })) << Pod().because;
   EXPECT_TRUE(Holds([&] { return Pod().stale.empty(); })) << "at the next look it is well";
-  EXPECT_EQ(Pod().state, ReachState::kReachable);
+  EXPECT_EQ(Pod().state, reachability::ReachState::kReachable);
   EXPECT_EQ(Rail("rail0").stale, 2U);
 }
 

@@ -70,10 +70,11 @@ void EtcdCluster::Start(int member) {
       });
 }
 
-EtcdConfig EtcdCluster::Config() const {
-  EtcdConfig config;
+address_leasing::EtcdConfig EtcdCluster::Config() const {
+  address_leasing::EtcdConfig config;
   for (int i = 0; i < options_.members; ++i) {
-    config.endpoints.push_back(*ParseHttpEndpoint(UrlOf(client_ports_[static_cast<std::size_t>(i)], i)));
+    config.endpoints.push_back(
+        *http::ParseHttpEndpoint(UrlOf(client_ports_[static_cast<std::size_t>(i)], i)));
   }
   if (options_.tls) {
     config.ca_file = options_.certificates + "/ca.pem";
@@ -87,8 +88,8 @@ EtcdConfig EtcdCluster::Config() const {
   return config;
 }
 
-EtcdConfig EtcdCluster::RootConfig() const {
-  EtcdConfig config = Config();
+address_leasing::EtcdConfig EtcdCluster::RootConfig() const {
+  address_leasing::EtcdConfig config = Config();
   if (has_users_) {
     config.user_file = directory_ + "/root-user";
     config.password_file = directory_ + "/root-password";
@@ -96,18 +97,18 @@ EtcdConfig EtcdCluster::RootConfig() const {
   return config;
 }
 
-EtcdConfig EtcdCluster::ConfigOf(int member) const {
-  EtcdConfig config = Config();
+address_leasing::EtcdConfig EtcdCluster::ConfigOf(int member) const {
+  address_leasing::EtcdConfig config = Config();
   config.endpoints = {config.endpoints.at(static_cast<std::size_t>(member))};
   return config;
 }
 
 void EtcdCluster::AwaitAll() const {
   for (int i = 0; i < options_.members; ++i) {
-    EtcdConfig config = RootConfig();
+    address_leasing::EtcdConfig config = RootConfig();
     config.endpoints = {config.endpoints.at(static_cast<std::size_t>(i))};
-    EtcdApi api(Root(), config);
-    const std::string read = Json{{"key", EncodeBase64("/railhead/")}}.dump();
+    address_leasing::EtcdApi api(Root(), config);
+    const std::string read = Json{{"key", http::EncodeBase64("/railhead/")}}.dump();
     if (!Eventually([&] { return api.Call("/v3/kv/range", read, true).has_value(); })) {
       throw std::runtime_error("etcd does not serve: " + Log(i));
     }
@@ -119,15 +120,15 @@ std::string EtcdCluster::Log(int member) const {
 }
 
 void EtcdCluster::Call(const std::string& path, const std::string& body) const {
-  EtcdApi api(Root(), RootConfig());
+  address_leasing::EtcdApi api(Root(), RootConfig());
   auto done = api.Call(path, body, false);
   if (!done) throw std::runtime_error(Describe(done.error()));
 }
 
 void EtcdCluster::AddUsers() {
   const Json permission = {{"permType", "READWRITE"},
-                           {"key", EncodeBase64("/railhead/")},
-                           {"range_end", EncodeBase64("/railhead0")}};
+                           {"key", http::EncodeBase64("/railhead/")},
+                           {"range_end", http::EncodeBase64("/railhead0")}};
   Call("/v3/auth/user/add", Json{{"name", "root"}, {"password", "root-secret"}}.dump());
   Call("/v3/auth/role/add", Json{{"name", "root"}}.dump());
   Call("/v3/auth/user/grant", Json{{"user", "root"}, {"role", "root"}}.dump());

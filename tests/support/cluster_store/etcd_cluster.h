@@ -27,9 +27,9 @@ class EtcdCluster {
   EtcdCluster(std::string directory, EtcdOptions options);
 
   // For all members; with their user's files when there are users.
-  [[nodiscard]] EtcdConfig Config() const;
-  [[nodiscard]] EtcdConfig RootConfig() const;
-  [[nodiscard]] EtcdConfig ConfigOf(int member) const;
+  [[nodiscard]] address_leasing::EtcdConfig Config() const;
+  [[nodiscard]] address_leasing::EtcdConfig RootConfig() const;
+  [[nodiscard]] address_leasing::EtcdConfig ConfigOf(int member) const;
 
   void Signal(int member, int signal) { members_.at(static_cast<std::size_t>(member))->Signal(signal); }
   void Kill(int member) { members_.at(static_cast<std::size_t>(member))->Kill(); }

@@ -34,12 +34,12 @@ KubeServer::KubeServer(Kind kind) {
   } else {
     StartStandIn();
   }
-  HttpClientSettings settings;
+  http::HttpClientSettings settings;
   const KubeAccess access = AdminAccess();
   settings.endpoints = {access.endpoint};
   settings.tls = access.tls;
   settings.timeout = std::chrono::seconds(60);
-  admin_ = std::make_unique<HttpClient>(settings);
+  admin_ = std::make_unique<http::HttpClient>(settings);
   AwaitReady();
   if (kind == Kind::kReal) ApplyManifest();
 }
@@ -81,7 +81,7 @@ void KubeServer::StartReal() {
 }
 
 void KubeServer::AwaitReady() {
-  const HttpCall call{"GET", "/readyz", {}, "", true};
+  const http::HttpCall call{"GET", "/readyz", {}, "", true};
   const bool ready = Eventually([&] {
     auto answer = admin_->Send(call);
     return (answer && answer->status == 200) || process_->HasEnded();
@@ -108,7 +108,7 @@ void KubeServer::ApplyManifest() {
           one, "application/yaml");
   }
   for (const char* resource : {"addressblocks", "nodeaddresses"}) {
-    const HttpCall call{"GET", std::string("/apis/railhead.io/v1alpha1/") + resource, {}, "", true};
+    const http::HttpCall call{"GET", std::string("/apis/railhead.io/v1alpha1/") + resource, {}, "", true};
     if (!Eventually([&] {
           auto answer = admin_->Send(call);
           return answer && answer->status == 200;
@@ -120,7 +120,7 @@ void KubeServer::ApplyManifest() {
 
 KubeAccess KubeServer::AdminAccess() const {
   KubeAccess access;
-  access.endpoint = *ParseHttpEndpoint("https://127.0.0.1:" + std::to_string(port_));
+  access.endpoint = *http::ParseHttpEndpoint("https://127.0.0.1:" + std::to_string(port_));
   access.tls.authorities.file = certificates_.Path("ca.pem");
   access.tls.certificate.file = certificates_.Path("admin.pem");
   access.tls.key.file = certificates_.Path("admin-key.pem");
@@ -147,9 +147,9 @@ void KubeServer::Clear() {
   }
 }
 
-HttpAnswer KubeServer::Admin(const std::string& method, const std::string& target, const std::string& body,
-                             const std::string& type) {
-  HttpCall call{method, target, {}, body, method == "GET"};
+http::HttpAnswer KubeServer::Admin(const std::string& method, const std::string& target,
+                                   const std::string& body, const std::string& type) {
+  http::HttpCall call{method, target, {}, body, method == "GET"};
   if (!body.empty()) call.headers = {{"Content-Type", type}};
   auto answer = admin_->Send(call);
   if (!answer) throw std::runtime_error(Describe(answer.error()));

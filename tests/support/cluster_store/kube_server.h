@@ -36,8 +36,8 @@ class KubeServer {
   // No records are left.
   void Clear();
   // A request as the administrator; its status must be 2xx.
-  HttpAnswer Admin(const std::string& method, const std::string& target, const std::string& body = "",
-                   const std::string& type = "application/json");
+  http::HttpAnswer Admin(const std::string& method, const std::string& target, const std::string& body = "",
+                         const std::string& type = "application/json");
   [[nodiscard]] const Certificates& certificates() const { return certificates_; }
   [[nodiscard]] const TempRoot& files() const { return files_; }
 
@@ -53,7 +53,7 @@ class KubeServer {
   std::optional<ReservedPort> reserved_;  // the real server's; the stand-in chooses one itself
   std::unique_ptr<EtcdCluster> etcd_;
   std::unique_ptr<ServerProcess> process_;
-  std::unique_ptr<HttpClient> admin_;
+  std::unique_ptr<http::HttpClient> admin_;
 };
 
 }  // namespace railhead::testing

@@ -11,11 +11,11 @@
 namespace railhead::testing {
 namespace fs = std::filesystem;
 
-ReconcileReport ReconcilerFixture::Once() {
-  return Reconciler(sysfs_.root(), kernel_, SinglePass()).Run();
+reconcile::ReconcileReport ReconcilerFixture::Once() {
+  return reconcile::Reconciler(sysfs_.root(), kernel_, reconcile::SinglePass()).Run();
 }
 
-std::string ReconcilerFixture::Told(const ReconcileReport& report) {
+std::string ReconcilerFixture::Told(const reconcile::ReconcileReport& report) {
   std::string text;
   for (const auto& action : report.actions) {
     text += action.what + " " + action.name + ": " + action.reason;
@@ -31,12 +31,12 @@ std::string ReconcilerFixture::Did() {
   return Told(report);
 }
 
-bool ReconcilerFixture::KillPass(int nth, int passes, const ReconcileOptions& options) {
+bool ReconcilerFixture::KillPass(int nth, int passes, const reconcile::ReconcileOptions& options) {
   kernel_.ParkAt(nth);
   const auto done = std::make_shared<std::atomic<bool>>(false);
   // The thread may outlive the test, so it borrows nothing but the kernel, as others do.
   std::thread([this, done, passes, options, root = sysfs_.root()] {
-    Reconciler reconciler(root, kernel_, options);
+    reconcile::Reconciler reconciler(root, kernel_, options);
     for (int pass = 0; pass < passes; ++pass) (void)reconciler.Run();
     *done = true;
   }).detach();

@@ -11,17 +11,18 @@ namespace railhead::testing {
 
 class ReconcilerFixture : public RailsFixture {
  protected:
-  using Clock = Reconciler::Clock;
+  using Clock = reconcile::Reconciler::Clock;
 
   // One pass by a reconciler of its own: as --reconcile-once.
-  ReconcileReport Once();
+  reconcile::ReconcileReport Once();
   // "what name: reason" a line, with "!" and the message behind those that failed.
-  static std::string Told(const ReconcileReport& report);
+  static std::string Told(const reconcile::ReconcileReport& report);
   // Once(), which has to succeed.
   std::string Did();
 
   // Passes that follow each other, killed at the nth call of the kernel. false: they finished before.
-  bool KillPass(int nth, int passes = 1, const ReconcileOptions& options = SinglePass());
+  bool KillPass(int nth, int passes = 1,
+                const reconcile::ReconcileOptions& options = reconcile::SinglePass());
 
   [[nodiscard]] std::string Path(const std::string& path) const { return sysfs_.directory() + path; }
   [[nodiscard]] bool IsThere(const std::string& path) const;

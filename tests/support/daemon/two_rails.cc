@@ -13,23 +13,23 @@ TwoRails::TwoRails(int vfs) {
   vfs1_ = sysfs_.AddVfs(kPf1, vfs, {.rdma = "{pf}_rdma{n}"});
 }
 
-std::shared_ptr<const Inventory> TwoRails::Look(const HostNetwork& host) const {
+std::shared_ptr<const inventory::Inventory> TwoRails::Look(const inventory::HostNetwork& host) const {
   auto inventory = Discover(root_, host);
   if (!inventory) {
     ADD_FAILURE() << Describe(inventory.error());
-    return std::make_shared<Inventory>();
+    return std::make_shared<inventory::Inventory>();
   }
   return *inventory;
 }
 
-std::vector<std::shared_ptr<const ResourcePool>> TwoRails::PoolsOf(const std::string& text) const {
+std::vector<std::shared_ptr<const resources::ResourcePool>> TwoRails::PoolsOf(const std::string& text) const {
   const auto inventory = Look();
   const auto fabric = ParseFabric(text, "fabric.json");
   if (!fabric) {
     ADD_FAILURE() << Describe(fabric.error());
     return {};
   }
-  const auto resources = ResourcesOfFabric(*fabric, *inventory);
+  const auto resources = resources::ResourcesOfFabric(*fabric, *inventory);
   if (!resources) {
     ADD_FAILURE() << Describe(resources.error());
     return {};
@@ -37,10 +37,10 @@ std::vector<std::shared_ptr<const ResourcePool>> TwoRails::PoolsOf(const std::st
   return BuildPools(resources->specs, *inventory);
 }
 
-std::shared_ptr<const ResourcePool> TwoRails::Pool(const std::string& more) const {
+std::shared_ptr<const resources::ResourcePool> TwoRails::Pool(const std::string& more) const {
   const auto pools = PoolsOf(TwoRailFabric(
       R"(, "pools": [{"resource": "railhead.io/roce", "rails": ["rail0", "rail1"])" + more + "}]"));
-  return pools.empty() ? std::make_shared<ResourcePool>() : pools.front();
+  return pools.empty() ? std::make_shared<resources::ResourcePool>() : pools.front();
 }
 
 std::string TwoRailFabric(const std::string& more) {
@@ -50,9 +50,9 @@ std::string TwoRailFabric(const std::string& more) {
          more + "}";
 }
 
-std::vector<std::string> IdsOf(const ResourcePool& pool) {
+std::vector<std::string> IdsOf(const resources::ResourcePool& pool) {
   std::vector<std::string> ids;
-  for (const PoolMember& member : pool.members) ids.push_back(member.function.id);
+  for (const resources::PoolMember& member : pool.members) ids.push_back(member.function.id);
   return ids;
 }
 

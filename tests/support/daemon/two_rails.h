@@ -25,11 +25,13 @@ class TwoRails : public ::testing::Test {
   std::vector<std::string> vfs0_;
   std::vector<std::string> vfs1_;
 
-  [[nodiscard]] std::shared_ptr<const Inventory> Look(const HostNetwork& host = {}) const;
+  [[nodiscard]] std::shared_ptr<const inventory::Inventory> Look(
+      const inventory::HostNetwork& host = {}) const;
   // Of fabric.json's text; the failure of a test when it is refused.
-  [[nodiscard]] std::vector<std::shared_ptr<const ResourcePool>> PoolsOf(const std::string& fabric) const;
+  [[nodiscard]] std::vector<std::shared_ptr<const resources::ResourcePool>> PoolsOf(
+      const std::string& fabric) const;
   // The default pool over both rails, with further keys of the pool as JSON.
-  [[nodiscard]] std::shared_ptr<const ResourcePool> Pool(const std::string& more = "") const;
+  [[nodiscard]] std::shared_ptr<const resources::ResourcePool> Pool(const std::string& more = "") const;
 
   FakeSysfs sysfs_;
   Root root_ = sysfs_.root();
@@ -38,6 +40,6 @@ class TwoRails : public ::testing::Test {
 // fabric.json with both rails and `more` (", \"pools\": ...").
 std::string TwoRailFabric(const std::string& more = "");
 
-std::vector<std::string> IdsOf(const ResourcePool& pool);
+std::vector<std::string> IdsOf(const resources::ResourcePool& pool);
 
 }  // namespace railhead::testing

@@ -37,12 +37,12 @@ int NodeHistory::AnyPod() {
   return std::next(held_.begin(), static_cast<std::ptrdiff_t>(Below(held_.size())))->first;
 }
 
-AddressOwner NodeHistory::OwnerOf(int pod, std::size_t rail) const {
-  const AddressOwner owner{"net0", containers_.at(static_cast<std::size_t>(pod)), "eth1"};
+ipam::AddressOwner NodeHistory::OwnerOf(int pod, std::size_t rail) const {
+  const ipam::AddressOwner owner{"net0", containers_.at(static_cast<std::size_t>(pod)), "eth1"};
   return rail == rails_.size() ? owner : LinkOwner(owner, "rail" + std::to_string(rail));
 }
 
-ClockReading NodeHistory::Now() const {
+ipam::ClockReading NodeHistory::Now() const {
   return {"boot-" + std::to_string(boot_), uptime_ms_, 1'700'000'000};
 }
 
@@ -96,12 +96,12 @@ void NodeHistory::EnterBoot() {
 
 Result<void> NodeHistory::Add(StoreAt& store, int pod) {
   EnterBoot();
-  std::vector<OwnerClaim> claims;
+  std::vector<ipam::OwnerClaim> claims;
   for (std::size_t rail = 0; rail < rails_.size(); ++rail)
     claims.push_back({OwnerOf(pod, rail), {rails_[rail]}, {}, true});
   const auto records = RH_TRY(store.Allocate(claims, Now()));
   Holding given;
-  for (const AddressRecord& record : records) given.push_back(record.address);
+  for (const ipam::AddressRecord& record : records) given.push_back(record.address);
   if (const auto held = held_.find(pod); held != held_.end()) {
     if (held->second != given) return Fail(Differs("a pod got other addresses than it holds"));
     return {};
@@ -141,7 +141,7 @@ Result<void> NodeHistory::Delete(StoreAt& store, int pod, bool in_use) {
   if (held == held_.end()) return {};
   Rest(pod, kRestMs);
   if (quarantine) {
-    const auto quarantine_ms = static_cast<std::uint64_t>(kDefaultQuarantine.count()) * kMsPerSecond;
+    const auto quarantine_ms = static_cast<std::uint64_t>(ipam::kDefaultQuarantine.count()) * kMsPerSecond;
     until_ms_[{0, held->second.front()}] = store_ms() + quarantine_ms;
   }
   held_.erase(held);
@@ -157,7 +157,7 @@ Result<void> NodeHistory::Collect(StoreAt& store) {
     if (Below(3) == 0) gone.insert(OwnerOf(pod, 0).container);
   }
   RH_TRY(store.ReleaseWhere(
-      [&](const AddressRecord& record) { return gone.contains(record.owner.container); }, Now()));
+      [&](const ipam::AddressRecord& record) { return gone.contains(record.owner.container); }, Now()));
   for (auto held = held_.begin(); held != held_.end();) {
     if (!gone.contains(OwnerOf(held->first, 0).container)) {
       ++held;
@@ -176,13 +176,13 @@ Result<void> NodeHistory::Compare() const {
   const auto records = RH_TRY(store.List());
   std::set<std::string> wanted;
   std::set<std::string> found;
-  for (const AddressRecord& record : records) {
-    if (record.state == AddressState::kHeld)
+  for (const ipam::AddressRecord& record : records) {
+    if (record.state == ipam::AddressState::kHeld)
       found.insert(record.owner.container + "/" + record.owner.ifname + " " + record.address.ToString());
   }
   for (const auto& [pod, holding] : held_) {
     for (std::size_t rail = 0; rail < rails_.size(); ++rail) {
-      const AddressOwner owner = OwnerOf(pod, rail);
+      const ipam::AddressOwner owner = OwnerOf(pod, rail);
       wanted.insert(owner.container + "/" + owner.ifname + " " + holding[rail].ToString());
     }
   }

@@ -44,8 +44,8 @@ class NodeHistory {
   void Rest(int pod, std::uint64_t ms);
   int NewPod();
   int AnyPod();
-  [[nodiscard]] AddressOwner OwnerOf(int pod, std::size_t rail) const;
-  [[nodiscard]] ClockReading Now() const;
+  [[nodiscard]] ipam::AddressOwner OwnerOf(int pod, std::size_t rail) const;
+  [[nodiscard]] ipam::ClockReading Now() const;
   // Goes on with the uptime, from where the last commit before this boot left it.
   [[nodiscard]] std::uint64_t store_ms() const { return before_boot_ms_ + uptime_ms_; }
   void Committed() { committed_ms_ = store_ms(); }
@@ -54,7 +54,7 @@ class NodeHistory {
   const Root root_;
   const std::size_t pods_;
   std::mt19937_64 random_;
-  std::vector<AddressPool> rails_;
+  std::vector<ipam::AddressPool> rails_;
   int operations_ = 0;
 
   int boot_ = 0;

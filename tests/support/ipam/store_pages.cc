@@ -36,10 +36,10 @@ StorePages PagesOf(const std::string& path) {
   return pages;
 }
 
-Result<std::vector<KeyValue>> StoreEntries(const std::string& path) {
-  const LmdbEnv env = RH_TRY(LmdbEnv::Open(path, LmdbEnv::Mode::kExisting));
-  const LmdbTxn txn = RH_TRY(LmdbTxn::Begin(env, LmdbTxn::Mode::kRead));
-  std::vector<KeyValue> entries;
+Result<std::vector<ipam::KeyValue>> StoreEntries(const std::string& path) {
+  const ipam::LmdbEnv env = RH_TRY(ipam::LmdbEnv::Open(path, ipam::LmdbEnv::Mode::kExisting));
+  const ipam::LmdbTxn txn = RH_TRY(ipam::LmdbTxn::Begin(env, ipam::LmdbTxn::Mode::kRead));
+  std::vector<ipam::KeyValue> entries;
   for (std::string at(1, '\0');; at = entries.back().key + '\0') {
     auto entry = RH_TRY(txn.AtOrAfter(at));
     if (!entry) return entries;

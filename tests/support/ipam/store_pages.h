@@ -29,7 +29,7 @@ struct StorePages {
 StorePages PagesOf(const std::string& path);
 
 // All that the store keeps, by key.
-Result<std::vector<KeyValue>> StoreEntries(const std::string& path);
+Result<std::vector<ipam::KeyValue>> StoreEntries(const std::string& path);
 
 // Makes stores of nodes below `root` until one has pages behind those in use, and cuts these off.
 void MakeShortStore(const Root& root, std::uint64_t seed);

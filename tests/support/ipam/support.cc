@@ -58,19 +58,19 @@ IpPrefix Prefix(const std::string& text) {
   return *prefix;
 }
 
-AddressRange Range(const std::string& text) {
-  const auto range = AddressRange::Parse(text, "test");
+ipam::AddressRange Range(const std::string& text) {
+  const auto range = ipam::AddressRange::Parse(text, "test");
   if (!range) Die("no range: " + text);
   return *range;
 }
 
-AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges, int rest_seconds,
-                     const std::vector<std::string>& exclusions) {
-  RangeSpec spec;
+ipam::AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges,
+                           int rest_seconds, const std::vector<std::string>& exclusions) {
+  ipam::RangeSpec spec;
   spec.subnet = Prefix(subnet);
   for (const std::string& text : ranges) spec.ranges.push_back(Range(text));
   for (const std::string& text : exclusions) spec.exclusions.push_back(Range(text));
-  auto set = RangeSet::Make(spec);
+  auto set = ipam::RangeSet::Make(spec);
   if (!set) Die(Describe(set.error()));
   return {spec.subnet.Network().ToString(), std::move(*set), std::chrono::seconds(rest_seconds)};
 }
@@ -117,11 +117,11 @@ bool IsStoreLocked(const Root& root) {
   return fd.valid() && ::flock(fd.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
-AddressOwner OwnerNumber(int i) {
+ipam::AddressOwner OwnerNumber(int i) {
   return {"net0", "container-" + std::to_string(i), "net1"};
 }
 
-ClockReading At(double seconds, const std::string& boot) {
+ipam::ClockReading At(double seconds, const std::string& boot) {
   return {boot, static_cast<std::uint64_t>(seconds * 1000),
           1'700'000'000 + static_cast<std::int64_t>(seconds)};
 }

@@ -37,25 +37,25 @@ class ScratchRoot {
 
 IpAddress Ip(const std::string& text);
 IpPrefix Prefix(const std::string& text);
-AddressRange Range(const std::string& text);
+ipam::AddressRange Range(const std::string& text);
 
 // A pool over all of `subnet`, or the given ranges of it.
-AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges, int rest_seconds,
-                     const std::vector<std::string>& exclusions = {});
+ipam::AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges,
+                           int rest_seconds, const std::vector<std::string>& exclusions = {});
 
 // The owner number `i`.
-AddressOwner OwnerNumber(int i);
+ipam::AddressOwner OwnerNumber(int i);
 
 // A clock that stands where it was set last.
 class TestClock {
  public:
-  void Set(const ClockReading& now) { *now_ = now; }
-  [[nodiscard]] ClockSource source() const {
+  void Set(const ipam::ClockReading& now) { *now_ = now; }
+  [[nodiscard]] ipam::ClockSource source() const {
     return [now = now_] { return *now; };
   }
 
  private:
-  std::shared_ptr<ClockReading> now_ = std::make_shared<ClockReading>();
+  std::shared_ptr<ipam::ClockReading> now_ = std::make_shared<ipam::ClockReading>();
 };
 
 // A store whose clock is set by each call.
@@ -63,34 +63,37 @@ class StoreAt {
  public:
   static Result<StoreAt> Open(const Root& root) {
     TestClock clock;
-    auto store = RH_TRY(AddressStore::Open(root, clock.source()));
+    auto store = RH_TRY(ipam::AddressStore::Open(root, clock.source()));
     return StoreAt(std::move(store), clock);
   }
 
-  auto Allocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
+  auto Allocate(const std::vector<ipam::OwnerClaim>& claims, const ipam::ClockReading& now) {
     return at(now).Allocate(claims);
   }
-  auto Allocate(const AddressOwner& owner, const AddressPool& pool, const ClockReading& now) {
+  auto Allocate(const ipam::AddressOwner& owner, const ipam::AddressPool& pool,
+                const ipam::ClockReading& now) {
     return at(now).Allocate(owner, pool);
   }
-  auto TryAllocate(const std::vector<OwnerClaim>& claims, const ClockReading& now) {
+  auto TryAllocate(const std::vector<ipam::OwnerClaim>& claims, const ipam::ClockReading& now) {
     return at(now).TryAllocate(claims);
   }
-  auto RestEarlierBoots(const ClockReading& now) { return at(now).RestEarlierBoots(); }
-  auto Quarantine(const AddressOwner& owner, const IpAddress& address, const ClockReading& now,
-                  std::chrono::seconds time = kDefaultQuarantine) {
+  auto RestEarlierBoots(const ipam::ClockReading& now) { return at(now).RestEarlierBoots(); }
+  auto Quarantine(const ipam::AddressOwner& owner, const IpAddress& address, const ipam::ClockReading& now,
+                  std::chrono::seconds time = ipam::kDefaultQuarantine) {
     return at(now).Quarantine(owner, address, time);
   }
-  auto QuarantineWithin(const AddressPool& pool, const AddressOwner& owner, const IpAddress& address,
-                        const ClockReading& now, std::chrono::seconds time) {
+  auto QuarantineWithin(const ipam::AddressPool& pool, const ipam::AddressOwner& owner,
+                        const IpAddress& address, const ipam::ClockReading& now, std::chrono::seconds time) {
     return at(now).QuarantineWithin(pool, owner, address, time);
   }
-  auto Release(const AddressOwner& owner, const ClockReading& now) { return at(now).Release(owner); }
-  auto ReleaseWhere(const AddressFilter& wanted, const ClockReading& now) {
+  auto Release(const ipam::AddressOwner& owner, const ipam::ClockReading& now) {
+    return at(now).Release(owner);
+  }
+  auto ReleaseWhere(const ipam::AddressFilter& wanted, const ipam::ClockReading& now) {
     return at(now).ReleaseWhere(wanted);
   }
 
-  [[nodiscard]] auto Find(const AddressOwner& owner) const { return store_.Find(owner); }
+  [[nodiscard]] auto Find(const ipam::AddressOwner& owner) const { return store_.Find(owner); }
   [[nodiscard]] auto List() const { return store_.List(); }
   [[nodiscard]] auto Counters() const { return store_.Counters(); }
   [[nodiscard]] auto OwnCounters() const { return store_.OwnCounters(); }
@@ -98,13 +101,13 @@ class StoreAt {
   [[nodiscard]] auto Verify() const { return store_.Verify(); }
 
  private:
-  AddressStore& at(const ClockReading& now) {
+  ipam::AddressStore& at(const ipam::ClockReading& now) {
     clock_.Set(now);
     return store_;
   }
-  StoreAt(AddressStore store, TestClock clock) : store_(std::move(store)), clock_(std::move(clock)) {}
+  StoreAt(ipam::AddressStore store, TestClock clock) : store_(std::move(store)), clock_(std::move(clock)) {}
 
-  AddressStore store_;
+  ipam::AddressStore store_;
   TestClock clock_;
 };
 
@@ -118,7 +121,7 @@ void AwaitWaiters(const Root& root, int count);
 bool IsStoreLocked(const Root& root);
 
 // `seconds` after the boot `boot`.
-ClockReading At(double seconds, const std::string& boot = "boot-a");
+ipam::ClockReading At(double seconds, const std::string& boot = "boot-a");
 
 // RAILHEAD_TEST_SEED, or a new one; printed.
 std::uint64_t Seed();

@@ -22,15 +22,15 @@ class MemoryCluster {
     std::string text;
     std::uint64_t revision = 0;
   };
-  using Records = std::map<LeaseKey, Value>;
+  using Records = std::map<ipam::LeaseKey, Value>;
 
-  [[nodiscard]] Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) const;
-  Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value);
-  Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value);
-  Result<void> Remove(const LeaseEntry& seen);
-  [[nodiscard]] std::vector<LeaseEntry> Blocks(const std::string& pool, std::uint64_t from,
-                                               std::size_t limit) const;
-  [[nodiscard]] std::vector<LeaseEntry> Nodes(const std::string& after, std::size_t limit) const;
+  [[nodiscard]] Result<std::optional<ipam::LeaseEntry>> Get(const ipam::LeaseKey& key) const;
+  Result<ipam::LeaseEntry> Create(const ipam::LeaseKey& key, const std::string& value);
+  Result<ipam::LeaseEntry> Update(const ipam::LeaseEntry& seen, const std::string& value);
+  Result<void> Remove(const ipam::LeaseEntry& seen);
+  [[nodiscard]] std::vector<ipam::LeaseEntry> Blocks(const std::string& pool, std::uint64_t from,
+                                                     std::size_t limit) const;
+  [[nodiscard]] std::vector<ipam::LeaseEntry> Nodes(const std::string& after, std::size_t limit) const;
 
   [[nodiscard]] const Records& records() const { return records_; }
   void Restore(Records earlier) { records_ = std::move(earlier); }
@@ -39,14 +39,14 @@ class MemoryCluster {
   bool two_creators = false;
 
  private:
-  [[nodiscard]] bool IsAsSeen(const LeaseEntry& seen) const;
-  LeaseEntry Put(const LeaseKey& key, const std::string& value);
+  [[nodiscard]] bool IsAsSeen(const ipam::LeaseEntry& seen) const;
+  ipam::LeaseEntry Put(const ipam::LeaseKey& key, const std::string& value);
 
   Records records_;
   std::uint64_t revision_ = 0;
 };
 
-class MemoryStore : public ClusterStore {
+class MemoryStore : public ipam::ClusterStore {
  public:
   enum class Fault : std::uint8_t {
     kNone,
@@ -58,13 +58,13 @@ class MemoryStore : public ClusterStore {
 
   explicit MemoryStore(MemoryCluster& cluster) : cluster_(cluster) {}
 
-  Result<std::optional<LeaseEntry>> Get(const LeaseKey& key) override;
-  Result<LeaseEntry> Create(const LeaseKey& key, const std::string& value) override;
-  Result<LeaseEntry> Update(const LeaseEntry& seen, const std::string& value) override;
-  Result<void> Remove(const LeaseEntry& seen) override;
-  Result<std::vector<LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
-                                         std::size_t limit) override;
-  Result<std::vector<LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override;
+  Result<std::optional<ipam::LeaseEntry>> Get(const ipam::LeaseKey& key) override;
+  Result<ipam::LeaseEntry> Create(const ipam::LeaseKey& key, const std::string& value) override;
+  Result<ipam::LeaseEntry> Update(const ipam::LeaseEntry& seen, const std::string& value) override;
+  Result<void> Remove(const ipam::LeaseEntry& seen) override;
+  Result<std::vector<ipam::LeaseEntry>> Blocks(const std::string& pool, std::uint64_t from,
+                                               std::size_t limit) override;
+  Result<std::vector<ipam::LeaseEntry>> Nodes(const std::string& after, std::size_t limit) override;
   [[nodiscard]] std::uint64_t calls() const override { return calls_; }
 
   // Asked before each request.

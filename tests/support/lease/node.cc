@@ -28,16 +28,16 @@ TestNode::TestNode(MemoryCluster& cluster, std::string name, TestPools pools, st
 }
 
 void TestNode::StartDaemon() {
-  LeaseSettings settings{name_, machine_, pools_.times, pools_.low_water, {}};
+  ipam::LeaseSettings settings{name_, machine_, pools_.times, pools_.low_water, {}};
   for (const std::string& subnet : pools_.subnets) {
-    auto layout = PoolLayout::Make(MakePool(subnet, {}, 0).ranges, pools_.block_size);
+    auto layout = ipam::PoolLayout::Make(MakePool(subnet, {}, 0).ranges, pools_.block_size);
     if (!layout) Die(Describe(layout.error()));
     settings.pools.push_back(std::move(*layout));
   }
   leaser_.reset();
   book_ = OpenNodeBook(scratch_.root(), std::chrono::duration_cast<std::chrono::seconds>(pools_.times.rest),
                        clocks());
-  leaser_ = std::make_unique<Leaser>(std::move(settings), store_, *book_, [this] { return random_(); });
+  leaser_ = std::make_unique<ipam::Leaser>(std::move(settings), store_, *book_, [this] { return random_(); });
 }
 
 void TestNode::Reboot() {
@@ -46,10 +46,10 @@ void TestNode::Reboot() {
           kEpoch + static_cast<std::int64_t>(wall_ms_ / 1000)};
 }
 
-Leaser::Outcome TestNode::Settle() {
-  Leaser::Outcome all;
+ipam::Leaser::Outcome TestNode::Settle() {
+  ipam::Leaser::Outcome all;
   for (int i = 0; i < kMostSteps; ++i) {
-    Leaser::Outcome one = Step();
+    ipam::Leaser::Outcome one = Step();
     std::move(one.events.begin(), one.events.end(), std::back_inserter(all.events));
     all.wait = one.wait;
     if (one.problem) all.problem = std::move(one.problem);
@@ -58,28 +58,28 @@ Leaser::Outcome TestNode::Settle() {
   Die("the leaser of " + name_ + " never waits");
 }
 
-Result<AddressRecord> TestNode::Allocate(const std::string& pod, const std::string& subnet) {
-  auto store = RH_TRY(AddressStore::Open(scratch_.root(), clocks()));
-  AddressPool pool = MakePool(subnet, {}, static_cast<int>(pools_.times.rest.count() / 1000));
+Result<ipam::AddressRecord> TestNode::Allocate(const std::string& pod, const std::string& subnet) {
+  auto store = RH_TRY(ipam::AddressStore::Open(scratch_.root(), clocks()));
+  ipam::AddressPool pool = MakePool(subnet, {}, static_cast<int>(pools_.times.rest.count() / 1000));
   pool.leased = true;
   return store.Allocate({"net", pod, "net1"}, pool);
 }
 
 Result<std::size_t> TestNode::Release(const std::string& pod) {
-  auto store = RH_TRY(AddressStore::Open(scratch_.root(), clocks()));
+  auto store = RH_TRY(ipam::AddressStore::Open(scratch_.root(), clocks()));
   return store.Release({"net", pod, "net1"});
 }
 
-std::vector<NodeBlock> TestNode::Blocks() {
-  auto book = OpenNodeBook(scratch_.root(), std::chrono::seconds(0));
+std::vector<ipam::NodeBlock> TestNode::Blocks() {
+  auto book = ipam::OpenNodeBook(scratch_.root(), std::chrono::seconds(0));
   auto state = book->Read();
   if (!state) Die(Describe(state.error()));
   return std::move(state->blocks);
 }
 
-std::vector<NodeBlock> TestNode::BlocksIn(BlockState state) {
-  std::vector<NodeBlock> found;
-  for (NodeBlock& block : Blocks()) {
+std::vector<ipam::NodeBlock> TestNode::BlocksIn(ipam::BlockState state) {
+  std::vector<ipam::NodeBlock> found;
+  for (ipam::NodeBlock& block : Blocks()) {
     if (block.state == state) found.push_back(std::move(block));
   }
   return found;

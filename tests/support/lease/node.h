@@ -22,8 +22,8 @@ struct TestPools {
   std::vector<std::string> subnets = {"10.7.0.0/24"};
   std::uint64_t block_size = 16;
   std::uint64_t low_water = 8;
-  LeaseTimes times{std::chrono::seconds(60), std::chrono::seconds(1800), std::chrono::seconds(3600),
-                   std::chrono::seconds(100)};
+  ipam::LeaseTimes times{std::chrono::seconds(60), std::chrono::seconds(1800), std::chrono::seconds(3600),
+                         std::chrono::seconds(100)};
 };
 
 class TestNode {
@@ -34,9 +34,9 @@ class TestNode {
   void StartDaemon();
   void KillDaemon() { leaser_.reset(); }
   [[nodiscard]] bool running() const { return leaser_ != nullptr; }
-  Leaser& leaser() { return *leaser_; }
+  ipam::Leaser& leaser() { return *leaser_; }
   MemoryStore& store() { return store_; }
-  NodeBook& book() { return *book_; }
+  ipam::NodeBook& book() { return *book_; }
 
   void Reboot();
   void Pass(std::uint64_t ms) {
@@ -49,9 +49,9 @@ class TestNode {
     wall_ms_ += ms;
     now_.wall_seconds = kEpoch + static_cast<std::int64_t>(wall_ms_ / 1000);
   }
-  [[nodiscard]] const ClockReading& now() const { return now_; }
+  [[nodiscard]] const ipam::ClockReading& now() const { return now_; }
   // Of its store, too.
-  [[nodiscard]] ClockSource clocks() const {
+  [[nodiscard]] ipam::ClockSource clocks() const {
     return [this] { return now_; };
   }
   [[nodiscard]] const ScratchRoot& scratch() const { return scratch_; }
@@ -59,13 +59,13 @@ class TestNode {
   void Become(std::string machine) { machine_ = std::move(machine); }
 
   // Steps until the leaser wants to wait; the last outcome, with the events of all.
-  Leaser::Outcome Settle();
-  Leaser::Outcome Step() { return leaser_->Step(now_); }
+  ipam::Leaser::Outcome Settle();
+  ipam::Leaser::Outcome Step() { return leaser_->Step(now_); }
 
-  Result<AddressRecord> Allocate(const std::string& pod, const std::string& subnet);
+  Result<ipam::AddressRecord> Allocate(const std::string& pod, const std::string& subnet);
   Result<std::size_t> Release(const std::string& pod);
-  [[nodiscard]] std::vector<NodeBlock> Blocks();
-  [[nodiscard]] std::vector<NodeBlock> BlocksIn(BlockState state);
+  [[nodiscard]] std::vector<ipam::NodeBlock> Blocks();
+  [[nodiscard]] std::vector<ipam::NodeBlock> BlocksIn(ipam::BlockState state);
 
  private:
   static constexpr std::int64_t kEpoch = 1'700'000'000;
@@ -75,12 +75,12 @@ class TestNode {
   std::string name_;
   std::string machine_;
   TestPools pools_;
-  ClockReading now_;
+  ipam::ClockReading now_;
   std::uint64_t wall_ms_ = 0;
   int boots_ = 0;
   std::mt19937_64 random_;
-  std::unique_ptr<NodeBook> book_;
-  std::unique_ptr<Leaser> leaser_;
+  std::unique_ptr<ipam::NodeBook> book_;
+  std::unique_ptr<ipam::Leaser> leaser_;
 };
 
 }  // namespace railhead::testing

@@ -11,7 +11,7 @@
 namespace railhead::testing {
 
 UniqueFd Connect(const std::string& address) {
-  const auto parsed = ParseHttpAddress(address);
+  const auto parsed = http::ParseHttpAddress(address);
   if (!parsed) return {};
   UniqueFd fd(::socket(parsed->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto* raw = reinterpret_cast<const sockaddr*>(&parsed->address);

@@ -151,7 +151,7 @@ FakeNode MakeGrace(FakeSysfs& sysfs) {
 
 FakeNode MakeRateLimited(FakeSysfs& sysfs) {
   FakeNode node = MakeNextBus(sysfs);
-  for (TopologyFileNic& nic : node.pod.nics) nic.rate_mbps = 100000;
+  for (nccl::TopologyFileNic& nic : node.pod.nics) nic.rate_mbps = 100000;
   return node;
 }
 

@@ -23,7 +23,7 @@ PciAddress AddressOf(const std::string& text);
 // A node and a pod on it.
 struct FakeNode {
   std::vector<std::string> accelerators;
-  TopologyRequest pod;
+  nccl::TopologyRequest pod;
 };
 
 // Each with VFs on all NICs; the pod has one of each PF, unless the name says otherwise.

@@ -120,9 +120,9 @@ class Checker {
     const auto roots = std::count_if(elements_.begin(), elements_.end(),
                                      [](const TopologyElement& element) { return !element.parent; });
     if (roots != 1) broken_.emplace_back("there has to be one <system> around everything else");
-    if (elements_.size() > kMostTopologyElements) {
+    if (elements_.size() > nccl::kMostTopologyElements) {
       broken_.push_back(std::to_string(elements_.size()) + " elements, but NCCL takes " +
-                        std::to_string(kMostTopologyElements));
+                        std::to_string(nccl::kMostTopologyElements));
     }
   }
 
@@ -160,17 +160,18 @@ class Checker {
   }
 
   void CheckSizes(const TopologyElement& element) {
-    if (element.children.size() > kMostTopologyChildren) {
+    if (element.children.size() > nccl::kMostTopologyChildren) {
       Say(element, "has " + std::to_string(element.children.size()) + " children, but NCCL takes " +
-                       std::to_string(kMostTopologyChildren));
+                       std::to_string(nccl::kMostTopologyChildren));
     }
     if (element.name == "net" && element.attributes.size() > kMostNetAttributes) {
       Say(element, "has " + std::to_string(element.attributes.size()) +
                        " attributes, but NCCL has room for " + std::to_string(kMostNetAttributes));
     }
     for (const auto& [name, value] : element.attributes) {
-      if (value.size() <= kMostTopologyValue && name.size() <= kMostTopologyValue) continue;
-      Say(element, "has an attribute of more than " + std::to_string(kMostTopologyValue) + " characters");
+      if (value.size() <= nccl::kMostTopologyValue && name.size() <= nccl::kMostTopologyValue) continue;
+      Say(element,
+          "has an attribute of more than " + std::to_string(nccl::kMostTopologyValue) + " characters");
     }
   }
 

@@ -79,7 +79,7 @@ class PluginFixture : public ::testing::Test {
   TempRoot tree_{TempRoot::Where::kMemory};
   FakeSysfs sysfs_{tree_.directory()};
   FakeKernel kernel_{sysfs_};
-  RailheadPlugin plugin_{sysfs_.root(), kernel_};
+  attachment::RailheadPlugin plugin_{sysfs_.root(), kernel_};
   std::vector<std::vector<std::string>> vfs_;
   std::string pod_;
 };

@@ -73,7 +73,7 @@ void CheckGiven(const DaemonNode& node, Lines* wrong) {
       if ((*record)->resource != given.resource || (*record)->siblings != given.ids)
         wrong->push_back("the record of " + id + " is of another allocation");
       if (IsSlot(id)) continue;
-      const auto info = Parse(DeviceInfoPath(node.root(), given.resource, id));
+      const auto info = Parse(resources::DeviceInfoPath(node.root(), given.resource, id));
       if (!info || (*info)["pci"]["pci-address"] != id)
         wrong->push_back("there is no device-info file of " + id);
       if (!node.IsNamed()) continue;

@@ -6,10 +6,10 @@ namespace railhead::crash {
 
 Result<std::vector<std::string>> HeldAddresses(const Root& root) {
   std::vector<std::string> lines;
-  const auto store = RH_TRY(AddressStore::OpenExisting(root));
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
   if (!store) return lines;
   for (const auto& record : RH_TRY(store->List())) {
-    if (record.state != AddressState::kHeld) continue;
+    if (record.state != ipam::AddressState::kHeld) continue;
     lines.push_back("address " + record.address.ToString() + " held by " + record.owner.container + " " +
                     record.owner.network + "@" + record.owner.ifname);
   }

@@ -154,7 +154,13 @@ attached_and_started() { # ATTEMPT
 }
 attached_often() {
     local round
-    for round in {2..51}; do attached_and_started "$round" || { echo "round $round"; return 1; }; done
+    for round in {2..51}; do attached_and_started "$round" || { echo "round $round"; on_the_node; return 1; }; done
+}
+on_the_node() { # what railheadd could have seen
+    ls -l /run/railhead/devices/ /run/railhead/attachments/*
+    cat /run/railhead/attachments/*/*
+    tail -n 3 /run/railhead/attach.log
+    tail -n 40 "$POD_LOGS"/railheadd-2/*.log
 }
 for number in {1..64}; do
     jq -n --arg number "$number" '{ cdiVersion: "0.5.0", kind: "example.com/other", devices: [ { name: $number, containerEdits: { env: ["N=1"] } } ] }' \

@@ -41,8 +41,9 @@ struct Writer {
 TEST_F(PlantedDaemonTest, FilesOfTheDaemon) {
   const PciAddress pf = *PciAddress::Parse("0000:43:00.0");
   const std::vector<Writer> writers = {
-      {"/run/railhead/health.json", [&] { return WriteHealthState(root(), HealthState{}); }},
-      {"/run/railhead/provision/0000:43:00.0", [&] { return MarkUnderWay(root(), pf, BeforeChange{}); }},
+      {"/run/railhead/health.json", [&] { return WriteHealthState(root(), health::HealthState{}); }},
+      {"/run/railhead/provision/0000:43:00.0",
+       [&] { return MarkUnderWay(root(), pf, provision::BeforeChange{}); }},
       {"/var/lib/railhead/allocations/slot-1.json",
        [&] {
          AllocationRecord record;
@@ -82,11 +83,11 @@ TEST_F(PlantedDaemonTest, FilesOfTheDaemon) {
 
 // The one file that is appended to.
 TEST_F(PlantedDaemonTest, WhatWasObserved) {
-  const HealthRules rules = DefaultHealthRules();
-  const HealthMonitor monitor(rules);
-  HealthRecorder recorder(root());
+  const health::HealthRules rules = health::DefaultHealthRules();
+  const health::HealthMonitor monitor(rules);
+  health::HealthRecorder recorder(root());
   const auto write = [&] {
-    recorder.Begin(HealthTime::Now(), rules, monitor);
+    recorder.Begin(health::HealthTime::Now(), rules, monitor);
     return recorder.End(true);
   };
   const std::string path = Path("/run/railhead/observations.jsonl");
@@ -110,7 +111,7 @@ TEST_F(PlantedDaemonTest, WhatWasObserved) {
 
 TEST_F(PlantedDaemonTest, TheAddressStore) {
   const std::string folder = Path("/var/lib/railhead/ipam");
-  ASSERT_TRUE(AddressStore::Open(root()));
+  ASSERT_TRUE(ipam::AddressStore::Open(root()));
   struct stat status {};
   ASSERT_EQ(::stat((folder + "/store.mdb").c_str(), &status), 0);
   EXPECT_EQ(status.st_mode & 07777U, 0600U);
@@ -118,7 +119,7 @@ TEST_F(PlantedDaemonTest, TheAddressStore) {
     for (const Planted kind : kAllPlanted) {
       Plant(kind, folder + name, outside_);
       const std::string before = outside_.Listing();
-      const auto opened = AddressStore::Open(root());
+      const auto opened = ipam::AddressStore::Open(root());
       ASSERT_FALSE(opened) << name << " " << NameOf(kind);
       EXPECT_NE(opened.error().message.find(folder + name), std::string::npos) << opened.error().message;
       EXPECT_EQ(outside_.Listing(), before) << name << " " << NameOf(kind);
@@ -127,16 +128,16 @@ TEST_F(PlantedDaemonTest, TheAddressStore) {
   }
   for (const Planted kind : kAllPlanted) {
     Plant(kind, folder + "/store.mdb.new", outside_);
-    EXPECT_TRUE(AddressStore::Open(root())) << NameOf(kind);
+    EXPECT_TRUE(ipam::AddressStore::Open(root())) << NameOf(kind);
     EXPECT_EQ(ReadFileAt(outside_.Victim()), "mine: victim") << NameOf(kind);
     fs::remove(folder + "/store.mdb");
   }
   const std::string before = outside_.Listing();
   PlantFolder(folder, outside_);
-  const auto opened = AddressStore::Open(root());
+  const auto opened = ipam::AddressStore::Open(root());
   ASSERT_FALSE(opened);
   EXPECT_NE(opened.error().message.find(folder + " is a symbolic link"), std::string::npos);
-  EXPECT_FALSE(AddressStore::CheckPlace(root())) << "STATUS says so before an ADD fails";
+  EXPECT_FALSE(ipam::AddressStore::CheckPlace(root())) << "STATUS says so before an ADD fails";
   EXPECT_EQ(outside_.Listing(), before);
 }
 
@@ -147,14 +148,14 @@ TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
   PlantFolder(Path("/run/railhead/handoff/gone"), outside_);
   PlantFolder(Path("/run/railhead/attachments/gone"), outside_);
   PlantFolder(Path("/run/railhead/handoff-device/" + device), outside_);
-  const auto report = Reconciler(root(), kernel_, SinglePass()).Run();
+  const auto report = reconcile::Reconciler(root(), kernel_, reconcile::SinglePass()).Run();
   EXPECT_TRUE(report.Failed()) << ReportAsJson(report);
   EXPECT_NE(ReportAsJson(report).find("is a symbolic link"), std::string::npos) << ReportAsJson(report);
   EXPECT_EQ(outside_.Listing(), before);
 
   fs::remove_all(Path("/run/railhead"));
   PlantFolder(Path("/run/railhead/announce"), outside_);
-  const auto none = Reconciler(root(), kernel_, SinglePass()).Run();
+  const auto none = reconcile::Reconciler(root(), kernel_, reconcile::SinglePass()).Run();
   ASSERT_EQ(none.actions.size(), 1U) << ReportAsJson(none);
   EXPECT_EQ(none.actions[0].what, "state-folder");
   EXPECT_EQ(outside_.Listing(), before);
@@ -162,7 +163,7 @@ TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
 
 TEST_F(PlantedDaemonTest, TheSocketForAdd) {
   const auto start = [&] {
-    return BindServer::Start(
+    return late_binding::BindServer::Start(
         root(), [](const BindRequest&) { return Result<Bindings>(Bindings{}); },
         [](const BindRequest&, const Result<Bindings>&) {});
   };

@@ -78,15 +78,15 @@ struct Found {
 
 Result<Found> ReadStore(const Root& root, std::vector<std::string>* findings) {
   Found found;
-  const auto store = RH_TRY(AddressStore::OpenExisting(root));
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
   if (!store) return found;
   for (std::string& finding : RH_TRY(store->Verify())) findings->push_back("store: " + std::move(finding));
   std::set<std::string> all;
   const auto records = RH_TRY(store->List());
-  for (const AddressRecord& record : records) {
+  for (const ipam::AddressRecord& record : records) {
     const std::string address = record.address.ToString();
     if (!all.insert(address).second) findings->push_back(address + " is there twice");
-    if (record.state == AddressState::kHeld) {
+    if (record.state == ipam::AddressState::kHeld) {
       found.held[record.owner.container].insert(address);
     } else {
       found.resting.insert(address);

@@ -7,7 +7,7 @@
 
 #include "cni/nccl/nccl_config.h"
 
-namespace railhead {
+namespace railhead::nccl {
 namespace {
 
 using Table = std::vector<GidEntry>;
@@ -126,4 +126,4 @@ TEST_F(SelectGidsTest, Ipv6Only) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::nccl

@@ -3,7 +3,7 @@
 
 #include "cni/nccl/nccl_config.h"
 
-namespace railhead {
+namespace railhead::nccl {
 namespace {
 
 IpAddress Ip(const char* text) {
@@ -86,4 +86,4 @@ TEST(NcclConfTest, ValuesAreFoundAgain) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::nccl

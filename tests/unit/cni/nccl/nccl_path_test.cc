@@ -13,13 +13,13 @@ using Groups = std::vector<std::vector<std::string>>;
 
 class NcclPathTest : public ::testing::Test {
  protected:
-  static NcclNic Nic(const std::string& name, const std::string& address) {
+  static nccl::NcclNic Nic(const std::string& name, const std::string& address) {
     return {.rdma_device = name, .address = AddressOf(address), .soft_roce = false};
   }
-  [[nodiscard]] NcclView View(const std::vector<NcclNic>& nics) const {
+  [[nodiscard]] nccl::NcclView View(const std::vector<nccl::NcclNic>& nics) const {
     auto view = NcclViewOf(sysfs_.root(), nics);
     EXPECT_TRUE(view) << Describe(view.error());
-    return view.value_or(NcclView{});
+    return view.value_or(nccl::NcclView{});
   }
   // A PF on a switch's port of its own, at the usual depth.
   void AddNic(const std::string& address, const std::string& bus_above) {
@@ -34,13 +34,13 @@ class NcclPathTest : public ::testing::Test {
 TEST_F(NcclPathTest, AVfShowsItsPf) {
   AddNic("0000:1a:00.0", "0000:18");
   sysfs_.AddVfs("0000:1a:00.0", 8, {.offset = 2});
-  const NcclView view = View({Nic("mlx5_2", "0000:1a:00.2")});
+  const nccl::NcclView view = View({Nic("mlx5_2", "0000:1a:00.2")});
   ASSERT_EQ(view.nics.size(), 1U);
   EXPECT_EQ(view.nics[0].merged.path,
             "/sys/devices/pci0000:10/0000:10:01.0/0000:18:00.0/0000:18:04.0/0000:1a:00.0");
   EXPECT_TRUE(view.nics[0].merged.holds);
   EXPECT_EQ(view.nics[0].unmerged.path, view.nics[0].merged.path);
-  EXPECT_EQ(view.merge_vfs, MergeVfs::kDefault);
+  EXPECT_EQ(view.merge_vfs, nccl::MergeVfs::kDefault);
   EXPECT_FALSE(view.NeedsTopologyFile());
   EXPECT_EQ(view.Variables(), Variables());
 }
@@ -49,21 +49,21 @@ TEST_F(NcclPathTest, AVfShowsItsPf) {
 TEST_F(NcclPathTest, WithoutMergingTheFirstFunctionOfTheVfsDeviceCounts) {
   AddNic("0000:1a:00.0", "0000:18");
   sysfs_.AddVfs("0000:1a:00.0", 4, {.offset = 8});
-  const NcclView all = View({Nic("mlx5_4", "0000:1a:01.3")});
+  const nccl::NcclView all = View({Nic("mlx5_4", "0000:1a:01.3")});
   EXPECT_TRUE(all.nics[0].unmerged.holds);
   EXPECT_TRUE(all.nics[0].unmerged.path.ends_with("/0000:1a:01.0"));
   AddNic("0000:2a:00.0", "0000:28");
   sysfs_.AddVfs("0000:2a:00.0", 4, {.offset = 9});
-  const NcclView some = View({Nic("mlx5_4", "0000:2a:01.3")});
+  const nccl::NcclView some = View({Nic("mlx5_4", "0000:2a:01.3")});
   EXPECT_FALSE(some.nics[0].unmerged.holds);
   EXPECT_EQ(some.nics[0].unmerged.why_not, "NCCL takes 0000:2a:01.3 for 0000:2a:01.0, which does not exist");
-  EXPECT_EQ(some.merge_vfs, MergeVfs::kDefault);
+  EXPECT_EQ(some.merge_vfs, nccl::MergeVfs::kDefault);
 }
 
 TEST_F(NcclPathTest, AVfOnTheNextBusNeedsAFile) {
   AddNic("0000:1a:00.0", "0000:18");
   sysfs_.AddVfs("0000:1a:00.0", 2, {.offset = 256 + 4});
-  const NcclView view = View({Nic("mlx5_2", "0000:1b:00.4")});
+  const nccl::NcclView view = View({Nic("mlx5_2", "0000:1b:00.4")});
   EXPECT_EQ(view.nics[0].merged.why_not, "NCCL takes 0000:1b:00.4 for 0000:1b:00.0, which does not exist");
   EXPECT_FALSE(view.nics[0].unmerged.holds);
   EXPECT_TRUE(view.NeedsTopologyFile());
@@ -74,31 +74,32 @@ TEST_F(NcclPathTest, AVfOnTheNextBusNeedsAFile) {
 TEST_F(NcclPathTest, AFullNextBusHolds) {
   AddNic("0000:1a:00.0", "0000:18");
   sysfs_.AddVfs("0000:1a:00.0", 4, {.offset = 256});
-  EXPECT_EQ(View({Nic("mlx5_2", "0000:1b:00.3")}).merge_vfs, MergeVfs::kDefault);
+  EXPECT_EQ(View({Nic("mlx5_2", "0000:1b:00.3")}).merge_vfs, nccl::MergeVfs::kDefault);
 }
 
 // NCCL_IB_MERGE_VFS=0 puts this one right: 1b:01.0 is there, 1b:00.0 is not.
 TEST_F(NcclPathTest, OneValueHasToSuitAll) {
   AddNic("0000:1a:00.0", "0000:18");
   sysfs_.AddVfs("0000:1a:00.0", 4, {.offset = 256 + 8});
-  const NcclNic far = Nic("mlx5_2", "0000:1b:01.3");
-  const NcclView alone = View({far});
-  EXPECT_EQ(alone.merge_vfs, MergeVfs::kOff);
+  const nccl::NcclNic far = Nic("mlx5_2", "0000:1b:01.3");
+  const nccl::NcclView alone = View({far});
+  EXPECT_EQ(alone.merge_vfs, nccl::MergeVfs::kOff);
   EXPECT_EQ(alone.Variables(), (Variables{{"NCCL_IB_MERGE_VFS", "0"}}));
   // This one it would put wrong.
   AddNic("0000:3a:00.0", "0000:38");
   sysfs_.AddVfs("0000:3a:00.0", 4, {.offset = 9});
-  const NcclView both = View({far, Nic("mlx5_8", "0000:3a:01.2")});
+  const nccl::NcclView both = View({far, Nic("mlx5_8", "0000:3a:01.2")});
   EXPECT_TRUE(both.NeedsTopologyFile());
 }
 
 TEST_F(NcclPathTest, AGuestsNicsAreNotItsHostBridge) {
   const FakeNode node = MakeGuest(sysfs_);
-  std::vector<NcclNic> nics;
-  for (const TopologyFileNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
-  const NcclView view = View(nics);
+  std::vector<nccl::NcclNic> nics;
+  for (const nccl::TopologyFileNic& nic : node.pod.nics)
+    nics.push_back({nic.rdma_device, nic.address, false});
+  const nccl::NcclView view = View(nics);
   EXPECT_EQ(view.nics[0].merged.why_not, "NCCL takes 0000:00:07.0 for 0000:00:00.0, which is a bridge");
-  EXPECT_EQ(view.merge_vfs, MergeVfs::kOff);
+  EXPECT_EQ(view.merge_vfs, nccl::MergeVfs::kOff);
   // With it they are two.
   EXPECT_EQ(view.fused, Groups());
 }
@@ -118,9 +119,9 @@ TEST_F(NcclPathTest, AForeignFunctionDoesNotHold) {
 TEST_F(NcclPathTest, SoftRoceHasNoPath) {
   AddNic("0000:1a:00.0", "0000:18");
   sysfs_.AddVfs("0000:1a:00.0", 2);
-  NcclNic soft = Nic("rxe_rail0", "0000:1a:02.0");
+  nccl::NcclNic soft = Nic("rxe_rail0", "0000:1a:02.0");
   soft.soft_roce = true;
-  const NcclView view = View({soft});
+  const nccl::NcclView view = View({soft});
   EXPECT_TRUE(view.NeedsTopologyFile());
   EXPECT_EQ(view.nics[0].merged.path, "");
   EXPECT_NE(view.nics[0].merged.why_not.find("rxe_rail0 is a soft RoCE device"), std::string::npos);
@@ -133,7 +134,7 @@ TEST_F(NcclPathTest, VfsOfOnePfAreMerged) {
   AddNic("0000:2a:00.0", "0000:28");
   sysfs_.AddVfs("0000:1a:00.0", 8);
   sysfs_.AddVfs("0000:2a:00.0", 8);
-  const NcclView view =
+  const nccl::NcclView view =
       View({Nic("mlx5_9", "0000:1a:02.5"), Nic("mlx5_11", "0000:2a:02.1"), Nic("mlx5_3", "0000:1a:02.0")});
   EXPECT_EQ(view.fused, (Groups{{"mlx5_3", "mlx5_9"}}));
   EXPECT_EQ(view.Variables(), kApart);
@@ -141,9 +142,10 @@ TEST_F(NcclPathTest, VfsOfOnePfAreMerged) {
 
 TEST_F(NcclPathTest, PortsOfOneNicAreMerged) {
   const FakeNode node = MakeDualPortNode(sysfs_);
-  std::vector<NcclNic> nics;
-  for (const TopologyFileNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
-  const NcclView view = View(nics);
+  std::vector<nccl::NcclNic> nics;
+  for (const nccl::TopologyFileNic& nic : node.pod.nics)
+    nics.push_back({nic.rdma_device, nic.address, false});
+  const nccl::NcclView view = View(nics);
   EXPECT_EQ(view.fused, (Groups{{"mlx5_00", "mlx5_10"}, {"mlx5_20", "mlx5_30"}}));
   EXPECT_EQ(view.Variables(), kApart);
 }
@@ -152,12 +154,13 @@ TEST_F(NcclPathTest, OneNicOfEachSwitchIsNotMerged) {
   for (auto* make : {MakeA100Pcie, MakeGrace}) {
     FakeSysfs sysfs;
     const FakeNode node = make(sysfs);
-    std::vector<NcclNic> nics;
-    for (const TopologyFileNic& nic : node.pod.nics) nics.push_back({nic.rdma_device, nic.address, false});
+    std::vector<nccl::NcclNic> nics;
+    for (const nccl::TopologyFileNic& nic : node.pod.nics)
+      nics.push_back({nic.rdma_device, nic.address, false});
     const auto view = NcclViewOf(sysfs.root(), nics);
     ASSERT_TRUE(view) << Describe(view.error());
     EXPECT_EQ(view->fused, Groups());
-    EXPECT_EQ(view->merge_vfs, MergeVfs::kDefault);
+    EXPECT_EQ(view->merge_vfs, nccl::MergeVfs::kDefault);
   }
 }
 
@@ -178,14 +181,14 @@ TEST_F(NcclPathTest, SwitchesThatDifferInTheFunctionAreMerged) {
 // What has no place shares the first processor.
 TEST_F(NcclPathTest, NicsWithoutAPlaceAreMerged) {
   const FakeNode node = MakeNextBus(sysfs_);
-  const NcclView view = View({{node.pod.nics[0].rdma_device, node.pod.nics[0].address, false},
-                              {node.pod.nics[3].rdma_device, node.pod.nics[3].address, false}});
+  const nccl::NcclView view = View({{node.pod.nics[0].rdma_device, node.pod.nics[0].address, false},
+                                    {node.pod.nics[3].rdma_device, node.pod.nics[3].address, false}});
   EXPECT_TRUE(view.NeedsTopologyFile());
   EXPECT_EQ(view.fused, (Groups{{"mlx5_00", "mlx5_30"}}));
 }
 
 TEST_F(NcclPathTest, AMissingFunctionIsNamed) {
-  const auto view = NcclViewOf(sysfs_.root(), {Nic("mlx5_4", "0000:1a:00.4")});
+  const auto view = nccl::NcclViewOf(sysfs_.root(), {Nic("mlx5_4", "0000:1a:00.4")});
   ASSERT_FALSE(view);
   EXPECT_EQ(view.error().code, ErrorCode::kNotFound);
   EXPECT_NE(view.error().message.find("mlx5_4"), std::string::npos);

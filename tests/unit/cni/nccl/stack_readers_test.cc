@@ -12,8 +12,8 @@ namespace {
 
 using Environment = std::map<std::string, std::string>;
 
-Handoff TwoNics() {
-  Handoff handoff;
+nccl::Handoff TwoNics() {
+  nccl::Handoff handoff;
   handoff.nics = {{"mlx5_4", *IpAddress::Parse("10.100.0.7"), 3, 106, 5},
                   {"mlx5_9", *IpAddress::Parse("10.101.0.7"), 3, 106, 5}};
   handoff.gids = 3;
@@ -24,7 +24,7 @@ Handoff TwoNics() {
 class UcxReadsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    const auto conf = UcxConf(TwoNics(), [](const HandoffNic&) { return std::vector<GidEntry>(); });
+    const auto conf = UcxConf(TwoNics(), [](const nccl::HandoffNic&) { return std::vector<GidEntry>(); });
     ASSERT_TRUE(conf);
     temp_.Write("/ucx.conf", *conf);
   }

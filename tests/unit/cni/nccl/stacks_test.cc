@@ -3,7 +3,7 @@
 
 #include "cni/nccl/stack_files.h"
 
-namespace railhead {
+namespace railhead::nccl {
 namespace {
 
 IpAddress Ip(const char* text) {
@@ -115,4 +115,4 @@ TEST(SocketsTest, OnlyOnTheClusterNetwork) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::nccl

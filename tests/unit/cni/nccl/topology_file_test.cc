@@ -25,7 +25,7 @@ std::string ReadAll(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-std::string TextOf(const FakeSysfs& sysfs, const TopologyRequest& request) {
+std::string TextOf(const FakeSysfs& sysfs, const nccl::TopologyRequest& request) {
   const auto text = TopologyText(sysfs.root(), request);
   EXPECT_TRUE(text) << Describe(text.error());
   return text.value_or("");
@@ -78,7 +78,7 @@ TEST_P(TopologyOfNodeTest, HasTheNodesGpusAndThePodsNics) {
   auto nets = nccl->Nets();
   std::sort(nets.begin(), nets.end());
   std::vector<std::string> expected;
-  for (const TopologyFileNic& nic : node().pod.nics) expected.push_back(nic.rdma_device);
+  for (const nccl::TopologyFileNic& nic : node().pod.nics) expected.push_back(nic.rdma_device);
   std::sort(expected.begin(), expected.end());
   EXPECT_EQ(nets, expected);
 }
@@ -87,7 +87,7 @@ TEST_P(TopologyOfNodeTest, HasTheNodesGpusAndThePodsNics) {
 TEST_P(TopologyOfNodeTest, IsAsFarApartAsTheDevices) {
   const auto nccl = NcclModel::Load(TextOf(sysfs(), node().pod));
   ASSERT_TRUE(nccl);
-  for (const TopologyFileNic& nic : node().pod.nics) {
+  for (const nccl::TopologyFileNic& nic : node().pod.nics) {
     const auto function = FindPciDevice(sysfs().root(), nic.address);
     ASSERT_TRUE(function && *function);
     for (const std::string& gpu : node().accelerators) {
@@ -114,7 +114,7 @@ TEST_P(TopologyOfNodeTest, NoTwoNicsAreMerged) {
 TEST_P(TopologyOfNodeTest, IsTheSameForEveryRank) {
   const std::string text = TextOf(sysfs(), node().pod);
   EXPECT_EQ(TextOf(sysfs(), node().pod), text);
-  TopologyRequest backwards = node().pod;
+  nccl::TopologyRequest backwards = node().pod;
   std::reverse(backwards.nics.begin(), backwards.nics.end());
   EXPECT_EQ(TextOf(sysfs(), backwards), text);
   backwards.accelerators.emplace();
@@ -151,7 +151,7 @@ TEST_F(TopologyFileTest, AnUnknownNodeHasANumberBesideOthers) {
   sysfs_.AddPf({.address = "0000:22:00.0", .netdev = "rail0"});
   sysfs_.AddAccelerator({.address = "0000:32:00.0", .numa_node = 1});
   Finish(sysfs_, 2, Processor::kXeon);
-  const TopologyRequest request{{{"mlx5_0", AddressOf("0000:22:00.0"), {}}}, {}};
+  const nccl::TopologyRequest request{{{"mlx5_0", AddressOf("0000:22:00.0"), {}}}, {}};
   const std::string text = TextOf(sysfs_, request);
   EXPECT_LT(text.find("<cpu numaid=\"1\" affinity=\"000000f0\""),
             text.find("<cpu numaid=\"2\" affinity=\"\""))
@@ -169,7 +169,7 @@ TEST_F(TopologyFileTest, OnlyEqualRatesAreSaid) {
   EXPECT_EQ(TextOf(sysfs_, node.pod).find(" speed="), std::string::npos);
   node.pod.nics.front().rate_mbps = std::nullopt;
   EXPECT_EQ(TextOf(sysfs_, node.pod).find(" speed="), std::string::npos);
-  for (TopologyFileNic& nic : node.pod.nics) nic.rate_mbps = 0;
+  for (nccl::TopologyFileNic& nic : node.pod.nics) nic.rate_mbps = 0;
   EXPECT_EQ(TextOf(sysfs_, node.pod).find(" speed="), std::string::npos);
 }
 
@@ -282,7 +282,8 @@ TEST_F(TopologyFileTest, LongDomains) {
   sysfs_.AddPf({.address = "10000:01:00.0", .netdev = "rail0", .rdma = "mlx5_0", .numa_node = 0});
   sysfs_.AddAccelerator({.address = "10000:02:00.0", .numa_node = 0});
   Finish(sysfs_, 1, Processor::kXeon);
-  TopologyRequest request{{{"mlx5_0", AddressOf("10000:01:00.0"), std::nullopt}}, std::vector<PciAddress>{}};
+  nccl::TopologyRequest request{{{"mlx5_0", AddressOf("10000:01:00.0"), std::nullopt}},
+                                std::vector<PciAddress>{}};
   EXPECT_NE(TextOf(sysfs_, request).find("<pci busid=\"ffff:fe:01.0\" class=\"0x020000\""),
             std::string::npos);
   request.accelerators = {AddressOf("10000:02:00.0")};
@@ -308,12 +309,12 @@ TEST_F(TopologyFileTest, WhatIsNotThereIsNamed) {
 
 TEST_F(TopologyFileTest, BadRequests) {
   const FakeNode node = MakeGuest(sysfs_);
-  TopologyRequest twice = node.pod;
+  nccl::TopologyRequest twice = node.pod;
   twice.nics[1].rdma_device = twice.nics[0].rdma_device;
   EXPECT_EQ(TopologyText(sysfs_.root(), twice).error().code, ErrorCode::kInvalid);
   twice.nics[1] = {"other", twice.nics[0].address, std::nullopt};
   EXPECT_EQ(TopologyText(sysfs_.root(), twice).error().code, ErrorCode::kInvalid);
-  EXPECT_EQ(TopologyText(sysfs_.root(), {}).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(nccl::TopologyText(sysfs_.root(), {}).error().code, ErrorCode::kInvalid);
 }
 
 // Nothing gets out that NCCL could choke on, and what was there stays.
@@ -338,7 +339,7 @@ TEST_F(TopologyFileTest, TooManyNicsAreRefused) {
   sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "rail0"});
   const auto vfs = sysfs_.AddVfs("0000:43:00.0", 90);
   Finish(sysfs_, 1, Processor::kXeon);
-  TopologyRequest request{{}, std::vector<PciAddress>{}};
+  nccl::TopologyRequest request{{}, std::vector<PciAddress>{}};
   for (const std::string& vf : vfs)
     request.nics.push_back({"mlx5_" + vf.substr(8, 2) + vf.substr(11), AddressOf(vf), {}});
   const auto text = TopologyText(sysfs_.root(), request);

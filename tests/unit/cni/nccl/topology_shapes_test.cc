@@ -35,7 +35,7 @@ class RandomNode {
     Finish(sysfs_, 2, Chance(0, 1) == 0 ? Processor::kXeon : Processor::kGrace);
   }
 
-  [[nodiscard]] const std::vector<TopologyFileNic>& nics() const { return nics_; }
+  [[nodiscard]] const std::vector<nccl::TopologyFileNic>& nics() const { return nics_; }
   [[nodiscard]] const std::vector<std::string>& gpus() const { return gpus_; }
 
  private:
@@ -122,7 +122,7 @@ class RandomNode {
   }
 
   FakeSysfs& sysfs_;
-  std::vector<TopologyFileNic> nics_;
+  std::vector<nccl::TopologyFileNic> nics_;
   std::vector<std::string> gpus_;
   int bus_ = 0;
 };
@@ -137,12 +137,12 @@ TEST(TopologyShapesTest, EveryNodeIsToldAsItIs) {
   ExpectProperty([] {
     FakeSysfs sysfs;
     const RandomNode node(sysfs);
-    const auto text = TopologyText(sysfs.root(), {node.nics(), std::nullopt});
+    const auto text = nccl::TopologyText(sysfs.root(), {node.nics(), std::nullopt});
     if (!text) RC_FAIL(Describe(text.error()));
     RC_ASSERT(TopologyViolations(*text).empty());
     auto nics = node.nics();
     std::reverse(nics.begin(), nics.end());
-    RC_ASSERT(TopologyText(sysfs.root(), {nics, std::nullopt}).value_or("") == *text);
+    RC_ASSERT(nccl::TopologyText(sysfs.root(), {nics, std::nullopt}).value_or("") == *text);
     const auto nccl = NcclModel::Load(*text);
     RC_ASSERT(nccl.has_value());
     auto gpus = nccl->Gpus();
@@ -151,7 +151,7 @@ TEST(TopologyShapesTest, EveryNodeIsToldAsItIs) {
     std::sort(expected_gpus.begin(), expected_gpus.end());
     RC_ASSERT(gpus == expected_gpus);
     RC_ASSERT(nccl->Nets().size() == node.nics().size());
-    for (const TopologyFileNic& nic : node.nics()) {
+    for (const nccl::TopologyFileNic& nic : node.nics()) {
       const PciDevice device = Find(sysfs, nic.address);
       for (const std::string& gpu : node.gpus()) {
         const PciDevice accelerator = Find(sysfs, AddressOf(gpu));
@@ -164,7 +164,7 @@ TEST(TopologyShapesTest, EveryNodeIsToldAsItIs) {
           RC_FAIL("another distance");
         }
       }
-      for (const TopologyFileNic& other : node.nics()) {
+      for (const nccl::TopologyFileNic& other : node.nics()) {
         RC_ASSERT(&other == &nic || !nccl->WouldMerge(nic.rdma_device, other.rdma_device));
       }
     }

@@ -25,7 +25,7 @@ class PluginClaimTest : public RailsFixture {
   // An ADD in another thread.
   class Adding {
    public:
-    Adding(RailheadPlugin& plugin, CniRequest request)
+    Adding(attachment::RailheadPlugin& plugin, CniRequest request)
         : thread_([this, &plugin, request = std::move(request)] {
             result_.emplace(plugin.Add(request));
             done_ = true;
@@ -67,7 +67,7 @@ class PluginClaimTest : public RailsFixture {
   }
 
   LockedKernel locked_{kernel_};
-  RailheadPlugin shared_{sysfs_.root(), locked_};
+  attachment::RailheadPlugin shared_{sysfs_.root(), locked_};
 };
 
 // kubelet hands a VF out before the DEL of its last pod has finished (a peer fails 3 of
@@ -308,7 +308,7 @@ TEST(SandboxLockTest, ItsNameIsTheSameInEveryProgram) {
     std::uint64_t hash = 14695981039346656037U;
     for (const char c : container) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211U;
     numbers.insert(hash % 64);
-    const auto held = LockSandbox(temp.root(), container, 0s);
+    const auto held = attachment::LockSandbox(temp.root(), container, 0s);
     ASSERT_TRUE(held) << Describe(held.error());
     const auto second =
         FileLock::Acquire(paths::Lock(temp.root(), "sandbox-" + std::to_string(hash % 64)), 0s);

@@ -43,16 +43,18 @@ class AddressesInUseTest : public PluginIpamTest {
     fabric.replace(fabric.find("10.100.0.12"), 11, "10.100.0.49");
     WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json", fabric);
   }
-  std::vector<AddressRecord> Quarantined() {
-    const auto store = AddressStore::Open(sysfs_.root());
+  std::vector<ipam::AddressRecord> Quarantined() {
+    const auto store = ipam::AddressStore::Open(sysfs_.root());
     EXPECT_TRUE(store) << Describe(store.error());
-    auto records =
-        store ? store->List().value_or(std::vector<AddressRecord>()) : std::vector<AddressRecord>();
-    std::erase_if(records, [](const AddressRecord& one) { return one.state != AddressState::kQuarantined; });
+    auto records = store ? store->List().value_or(std::vector<ipam::AddressRecord>())
+                         : std::vector<ipam::AddressRecord>();
+    std::erase_if(records, [](const ipam::AddressRecord& one) {
+      return one.state != ipam::AddressState::kQuarantined;
+    });
     return records;
   }
   [[nodiscard]] std::chrono::milliseconds QuarantineOf(const std::string& address) {
-    for (const AddressRecord& one : Quarantined()) {
+    for (const ipam::AddressRecord& one : Quarantined()) {
       if (one.address.ToString() == address) return std::chrono::milliseconds(one.until_ms - one.since_ms);
     }
     return {};
@@ -128,10 +130,10 @@ TEST_F(AddressesInUseTest, OnlyASecondFindingMakesALongQuarantine) {
     std::chrono::seconds quarantine;
   };
   const std::string address = "10.100.0.10";
-  for (const Case& one : {Case{kStranger, std::chrono::seconds(61), kDefaultQuarantine},
-                          Case{kStranger, std::chrono::seconds(30), kFirstQuarantine},
-                          Case{kStranger, std::chrono::seconds(3700), kFirstQuarantine},
-                          Case{"02:cc:00:00:00:98", std::chrono::seconds(61), kFirstQuarantine}}) {
+  for (const Case& one : {Case{kStranger, std::chrono::seconds(61), ipam::kDefaultQuarantine},
+                          Case{kStranger, std::chrono::seconds(30), ipam::kFirstQuarantine},
+                          Case{kStranger, std::chrono::seconds(3700), ipam::kFirstQuarantine},
+                          Case{"02:cc:00:00:00:98", std::chrono::seconds(61), ipam::kFirstQuarantine}}) {
     std::filesystem::remove_all(sysfs_.directory() + "/var/lib/railhead/ipam");
     std::filesystem::remove(sysfs_.directory() + "/run/railhead/attach.log");
     if (kernel_.state().hosts.empty()) kernel_.AddForeignHost("0000:43:00.0", address, kStranger);
@@ -156,7 +158,8 @@ TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
     EXPECT_TRUE(checked) << Describe(checked.error());
     ASSERT_TRUE(Del(call));
   }
-  EXPECT_LE(Quarantined().size(), kMostAddressesOfStation) << "what it claimed before it was known";
+  EXPECT_LE(Quarantined().size(), attachment::kMostAddressesOfStation)
+      << "what it claimed before it was known";
   const auto claimants = ListClaimants(sysfs_.root(), since);
   ASSERT_TRUE(claimants) << Describe(claimants.error());
   ASSERT_EQ(claimants->size(), 1U);

@@ -87,7 +87,7 @@ class NamesNode {
   }
   void Reconcile() {
     const auto host = kernel_.OpenRoute(*kernel_.HostNetns());
-    ReturnFreeNames(sysfs_.root(), **host, {});
+    attachment::ReturnFreeNames(sysfs_.root(), **host, {});
   }
 
   // All pods end, in an order of their own, and what is not Railhead's goes.
@@ -150,7 +150,7 @@ class NamesNode {
   TempRoot tree_{TempRoot::Where::kMemory};
   FakeSysfs sysfs_{tree_.directory()};
   FakeKernel kernel_{sysfs_};
-  RailheadPlugin plugin_{sysfs_.root(), kernel_};
+  attachment::RailheadPlugin plugin_{sysfs_.root(), kernel_};
   std::vector<std::string> nics_;
   std::vector<std::string> names_;  // that pods and strangers use
   std::map<std::string, std::vector<std::string>> first_;

@@ -24,11 +24,11 @@ class PluginRecoverTest : public RailsFixture {
     json["links"][n]["hostMtu"] = "nine thousand";
     Damage(json.dump());
   }
-  Result<Recovery> Recover(bool force) {
+  Result<attachment::Recovery> Recover(bool force) {
     const Journal journal(sysfs_.root());
     const auto scan = journal.Scan();
     EXPECT_EQ(scan->unreadable.size(), 1U);
-    return RecoverAttachment(sysfs_.root(), kernel_, journal, scan->unreadable.at(0), force);
+    return attachment::RecoverAttachment(sysfs_.root(), kernel_, journal, scan->unreadable.at(0), force);
   }
   // What is on the host is as before, names aside: of a device that was reset nobody knows them.
   void ExpectOnHost(const std::string& bdf) {

@@ -29,7 +29,7 @@ struct Model {
   [[nodiscard]] std::set<IpAddress> ClaimedBy(const MacAddress& source, bool v4, milliseconds now) const {
     std::set<IpAddress> claimed;
     for (const RivalClaim& one : log) {
-      const bool counts = one.boottime <= now && now - one.boottime <= kClaimCounts;
+      const bool counts = one.boottime <= now && now - one.boottime <= attachment::kClaimCounts;
       if (counts && one.source == source && one.address.IsV4() == v4) claimed.insert(one.address);
     }
     return claimed;
@@ -37,8 +37,8 @@ struct Model {
   [[nodiscard]] bool Heard(const AddressConflict& one, milliseconds now) const {
     for (const RivalClaim& claim : log) {
       const auto age = now - claim.boottime;
-      if (claim.source == one.source && claim.address == one.claim.address && age >= kClaimConfirms &&
-          age <= kClaimCounts)
+      if (claim.source == one.source && claim.address == one.claim.address &&
+          age >= attachment::kClaimConfirms && age <= attachment::kClaimCounts)
         return true;
     }
     return false;
@@ -60,7 +60,7 @@ TEST(RivalsTest, AsTheRuleSays) {
       found.push_back(
           {{1, MacNumber(200), AddressNumber(static_cast<int>(1 + random() % 9), v4)}, source, source});
     }
-    const auto verdict = JudgeConflicts(found, model.log, now);
+    const auto verdict = attachment::JudgeConflicts(found, model.log, now);
     ASSERT_EQ(verdict.conflicts.size() + verdict.ignored.size(), found.size());
     Model with = model;
     for (const AddressConflict& one : found)

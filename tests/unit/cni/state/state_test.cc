@@ -109,51 +109,51 @@ TEST(CdiSpecTest, RemovedOnce) {
 
 TEST(HandoffTest, WrittenAndRemoved) {
   const TempRoot temp;
-  ASSERT_TRUE(WriteHandoff(temp.root(), "c1", {{kNcclConfName, {}, "A=1\n"}}));
+  ASSERT_TRUE(nccl::WriteHandoff(temp.root(), "c1", {{nccl::kNcclConfName, {}, "A=1\n"}}));
   EXPECT_EQ(temp.Read("/run/railhead/handoff/c1/nccl.conf"), "A=1\n");
-  const auto mode = std::filesystem::status(HandoffPath(temp.root(), "c1")).permissions();
+  const auto mode = std::filesystem::status(nccl::HandoffPath(temp.root(), "c1")).permissions();
   EXPECT_NE(mode & std::filesystem::perms::others_read, std::filesystem::perms::none)
       << "containers do not run as root";
-  ASSERT_TRUE(RemoveHandoff(temp.root(), "c1"));
+  ASSERT_TRUE(nccl::RemoveHandoff(temp.root(), "c1"));
   EXPECT_FALSE(temp.Exists("/run/railhead/handoff/c1"));
-  EXPECT_TRUE(RemoveHandoff(temp.root(), "c1"));
+  EXPECT_TRUE(nccl::RemoveHandoff(temp.root(), "c1"));
 }
 
 TEST(HandoffTest, DeviceFileKeepsItsInode) {
   const TempRoot temp;
-  ASSERT_TRUE(WriteDeviceHandoff(temp.root(), kDevice, "A=1 and a long line\n"));
-  const std::string path = DeviceHandoffPath(temp.root(), kDevice);
+  ASSERT_TRUE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "A=1 and a long line\n"));
+  const std::string path = nccl::DeviceHandoffPath(temp.root(), kDevice);
   // As a bind mount sees it. (A second name would be refused: somebody has planted it.)
   const UniqueFd mounted(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   const std::string alias = "/proc/self/fd/" + std::to_string(mounted.get());
-  ASSERT_TRUE(WriteDeviceHandoff(temp.root(), kDevice, "B=2\n"));
+  ASSERT_TRUE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "B=2\n"));
   EXPECT_EQ(ReadFileAt(alias), "B=2\n");
-  ASSERT_TRUE(ClearDeviceHandoff(temp.root(), kDevice));
+  ASSERT_TRUE(nccl::ClearDeviceHandoff(temp.root(), kDevice));
   EXPECT_EQ(ReadFileAt(alias), "");
 }
 
 TEST(HandoffTest, DirectoryMadeByARuntimeIsReplaced) {
   const TempRoot temp;
-  std::filesystem::create_directories(DeviceHandoffPath(temp.root(), kDevice));
-  ASSERT_TRUE(WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
-  EXPECT_EQ(ReadFileAt(DeviceHandoffPath(temp.root(), kDevice)), "A=1\n");
+  std::filesystem::create_directories(nccl::DeviceHandoffPath(temp.root(), kDevice));
+  ASSERT_TRUE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
+  EXPECT_EQ(ReadFileAt(nccl::DeviceHandoffPath(temp.root(), kDevice)), "A=1\n");
 }
 
 TEST(HandoffTest, DirectoryWithContentIsNotTouched) {
   const TempRoot temp;
-  const std::string inside = DeviceHandoffPath(temp.root(), kDevice) + "/file";
+  const std::string inside = nccl::DeviceHandoffPath(temp.root(), kDevice) + "/file";
   WriteFileAt(inside, "x");
-  EXPECT_FALSE(WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
+  EXPECT_FALSE(nccl::WriteDeviceHandoff(temp.root(), kDevice, "A=1\n"));
   EXPECT_EQ(ReadFileAt(inside), "x");
 }
 
 TEST(HandoffTest, ClearingWhatIsNotThere) {
   const TempRoot temp;
-  EXPECT_TRUE(ClearDeviceHandoff(temp.root(), kDevice));
+  EXPECT_TRUE(nccl::ClearDeviceHandoff(temp.root(), kDevice));
   EXPECT_TRUE(FilesBelow(temp.directory() + "/run").empty());
   // A directory that a runtime made for a device that never got an ADD.
-  std::filesystem::create_directories(DeviceHandoffPath(temp.root(), kDevice));
-  EXPECT_TRUE(ClearDeviceHandoff(temp.root(), kDevice)) << "DEL must not fail over it";
+  std::filesystem::create_directories(nccl::DeviceHandoffPath(temp.root(), kDevice));
+  EXPECT_TRUE(nccl::ClearDeviceHandoff(temp.root(), kDevice)) << "DEL must not fail over it";
 }
 
 }  // namespace

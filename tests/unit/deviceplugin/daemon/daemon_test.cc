@@ -160,7 +160,7 @@ TEST_F(ObservedTest, ManyRequestsForThePageOfNicsDoNotCollectEachTime) {
     collections.insert(ParseMetrics(answer->body, open).Value("railhead_nic_collect_seconds"));
   }
   const auto took = std::chrono::steady_clock::now() - begin;
-  EXPECT_LE(collections.size(), static_cast<std::size_t>(took / CachedNicPage::kMaxAge) + 2);
+  EXPECT_LE(collections.size(), static_cast<std::size_t>(took / nic_metrics::CachedNicPage::kMaxAge) + 2);
 }
 
 TEST_F(ObservedTest, CountsAttachesOutOfTheirLog) {
@@ -224,10 +224,10 @@ TEST_F(ObservedTest, TellsOfAddresses) {
   const auto daemon = RunObserved({"--reconcile-interval", "1"});
   const std::string address = AddressOf(*daemon);
   const std::string subnet = "10.1.0.0/30";
-  const AddressPool pool{subnet, *RangeSet::Make({*IpPrefix::Parse(subnet), {}, {}, {}}),
-                         std::chrono::hours(1)};
+  const ipam::AddressPool pool{subnet, *ipam::RangeSet::Make({*IpPrefix::Parse(subnet), {}, {}, {}}),
+                               std::chrono::hours(1)};
   {
-    auto store = AddressStore::Open(root_);
+    auto store = ipam::AddressStore::Open(root_);
     ASSERT_TRUE(store->Allocate({"blue", "a", "eth1"}, pool));
     ASSERT_TRUE(store->Allocate({"blue", "b", "eth1"}, pool));
     ASSERT_FALSE(store->Allocate({"blue", "c", "eth1"}, pool));

@@ -3,7 +3,7 @@
 
 #include "deviceplugin/daemon/railheadd.h"
 
-namespace railhead {
+namespace railhead::daemon {
 namespace {
 
 using Strings = std::vector<std::string>;
@@ -50,4 +50,4 @@ TEST(GoFlags, OursStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::daemon

@@ -329,9 +329,9 @@ TEST_F(KubeletTest, WatchesTheHealthOfWhatItGivesOut) {
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
   const auto watched = [&] {
     std::set<std::string> ids;
-    const auto state = ReadHealthState(root_);
+    const auto state = health::ReadHealthState(root_);
     if (!state || !*state) return ids;
-    for (const DeviceHealth& device : (*state)->devices) ids.insert(device.id);
+    for (const health::DeviceHealth& device : (*state)->devices) ids.insert(device.id);
     return ids;
   };
   ASSERT_TRUE(Eventually([&] { return !watched().empty(); })) << daemon->err();

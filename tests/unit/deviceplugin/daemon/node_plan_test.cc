@@ -19,7 +19,9 @@ class NodePlanTest : public ::testing::Test {
     (void)kernel_.AddPf({.address = kPf1, .netdev = "pf1", .rdma = "mlx5_1"},
                         {.count = 2, .rdma = "{pf}_rdma{n}"});
   }
-  Result<NodePlan> PlanFor(const ConfigSource& source) { return PlanNode(sysfs_.root(), kernel_, source); }
+  Result<daemon::NodePlan> PlanFor(const resources::ConfigSource& source) {
+    return daemon::PlanNode(sysfs_.root(), kernel_, source);
+  }
 
   FakeSysfs sysfs_;
   FakeKernel kernel_;
@@ -29,7 +31,7 @@ TEST_F(NodePlanTest, ExclusiveModeIsNoReasonToRefuseAConfigJson) {
   sysfs_.Write(kConfig, R"({"resourceList": [
       {"resourceName": "rdma", "selectors": {"pfNames": ["pf0"], "isRdma": true}},
       {"resourceName": "plain", "selectors": {"pfNames": ["pf1"]}}]})");
-  const ConfigSource source{std::nullopt, kConfig, "intel.com"};
+  const resources::ConfigSource source{std::nullopt, kConfig, "intel.com"};
   const auto shared = PlanFor(source);
   ASSERT_TRUE(shared) << Describe(shared.error());
   EXPECT_TRUE(shared->plan.warnings.empty());

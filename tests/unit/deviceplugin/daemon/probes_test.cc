@@ -11,8 +11,8 @@ namespace {
 using Json = nlohmann::json;
 using namespace std::chrono_literals;
 
-std::shared_ptr<ResourceActivity> Resource(const std::string& name, bool registered) {
-  auto resource = std::make_shared<ResourceActivity>(name);
+std::shared_ptr<kubelet::ResourceActivity> Resource(const std::string& name, bool registered) {
+  auto resource = std::make_shared<kubelet::ResourceActivity>(name);
   resource->serving = true;
   resource->registered = registered;
   return resource;
@@ -32,23 +32,23 @@ TEST(HeartbeatTest, IsLateWhenItHasMissedItsWord) {
 
 TEST(ProbesTest, HealthzNamesThePartsThatHang) {
   Heartbeats beats;
-  EXPECT_EQ(HealthzAnswer(beats).status, 200);
+  EXPECT_EQ(daemon::HealthzAnswer(beats).status, 200);
   beats.registrar.Within(-1s);
   beats.binder.Within(-1s);
-  const HttpResponse stuck = HealthzAnswer(beats);
+  const http::HttpResponse stuck = daemon::HealthzAnswer(beats);
   EXPECT_EQ(stuck.status, 503);
   EXPECT_EQ(Json::parse(stuck.body)["parts"], (Json{"registrar", "binder"})) << stuck.body;
   beats.registrar.Within(60s);
   beats.binder.Rest();
   beats.advertiser.Within(-1s);
-  EXPECT_EQ(Json::parse(HealthzAnswer(beats).body)["parts"], Json::array({"advertiser"}));
+  EXPECT_EQ(Json::parse(daemon::HealthzAnswer(beats).body)["parts"], Json::array({"advertiser"}));
   beats.advertiser.Rest();
   beats.reconciler.Within(-1s);
-  EXPECT_EQ(Json::parse(HealthzAnswer(beats).body)["parts"], Json::array({"reconciler"}));
+  EXPECT_EQ(Json::parse(daemon::HealthzAnswer(beats).body)["parts"], Json::array({"reconciler"}));
 }
 
 TEST(ProbesTest, ReadyzNamesWhatIsMissingAndWhy) {
-  Activity activity;
+  daemon::Activity activity;
   EXPECT_FALSE(ReadinessOf(activity, {}).ready()) << "serving has not begun";
   activity.serving = true;
   EXPECT_TRUE(ReadinessOf(activity, {}).ready()) << "a node without NICs has nothing to register";
@@ -56,7 +56,7 @@ TEST(ProbesTest, ReadyzNamesWhatIsMissingAndWhy) {
   const auto good = Resource("a/good", true);
   const auto bad = Resource("a/bad", false);
   bad->set_problem("kubelet said \"no\" \xFF");
-  HttpResponse answer = ReadyzAnswer(ReadinessOf(activity, {good, bad}));
+  http::HttpResponse answer = ReadyzAnswer(ReadinessOf(activity, {good, bad}));
   EXPECT_EQ(answer.status, 503);
   const Json json = Json::parse(answer.body);
   EXPECT_EQ(json["registered"], 1);
@@ -71,11 +71,11 @@ TEST(ProbesTest, ReadyzNamesWhatIsMissingAndWhy) {
 }
 
 TEST(ProbesTest, WhatIsFoundLateIsReadyAndTold) {
-  Activity activity;
+  daemon::Activity activity;
   activity.serving = true;
   EXPECT_FALSE(Json::parse(ReadyzAnswer(ReadinessOf(activity, {})).body).contains("warnings"));
   activity.node.follows_hardware = false;
-  const HttpResponse answer = ReadyzAnswer(ReadinessOf(activity, {}));
+  const http::HttpResponse answer = ReadyzAnswer(ReadinessOf(activity, {}));
   EXPECT_EQ(answer.status, 200);
   ASSERT_EQ(Json::parse(answer.body)["warnings"].size(), 1U) << answer.body;
   EXPECT_NE(answer.body.find("device events cannot be followed"), std::string::npos) << answer.body;
@@ -84,14 +84,14 @@ TEST(ProbesTest, WhatIsFoundLateIsReadyAndTold) {
 TEST(ProbesTest, OnlyAProcessWithoutAnyResourceLeftStandsBy) {
   const auto one = Resource("a/one", true);
   const auto two = Resource("a/two", false);
-  EXPECT_FALSE(StandsBy({}));
+  EXPECT_FALSE(daemon::StandsBy({}));
   two->standing_by = true;
-  EXPECT_FALSE(StandsBy({one, two}));
-  EXPECT_TRUE(StandsBy({two}));
+  EXPECT_FALSE(daemon::StandsBy({one, two}));
+  EXPECT_TRUE(daemon::StandsBy({two}));
 }
 
 TEST(ProbesTest, TheStatusIsOneLineForPeople) {
-  Activity activity;
+  daemon::Activity activity;
   activity.serving = true;
   const auto one = Resource("a/one", true);
   const auto two = Resource("a/two", false);
@@ -103,8 +103,8 @@ TEST(ProbesTest, TheStatusIsOneLineForPeople) {
 }
 
 TEST(ActivityTest, CountsByKind) {
-  Activity activity;
-  ReconcileReport report;
+  daemon::Activity activity;
+  reconcile::ReconcileReport report;
   report.attachments = 3;
   report.actions.push_back({"address", "10.0.0.1", "no pod", std::nullopt});
   report.actions.push_back({"address", "10.0.0.2", "no pod", std::nullopt});
@@ -125,7 +125,7 @@ TEST(ActivityTest, CountsByKind) {
   EXPECT_EQ(activity.not_bound.back().value(), 1U) << "the last code has its place";
   EXPECT_EQ(activity.bind_duration.sum_ns(), 10'020'000U);
 
-  activity.Announced(Repeated::kGone);
+  activity.Announced(attachment::Repeated::kGone);
   activity.Announced(Fail(ErrorCode::kIo, "no"));
   EXPECT_EQ(activity.announced.at(2).value(), 1U);
   EXPECT_EQ(activity.not_announced.value(), 1U);

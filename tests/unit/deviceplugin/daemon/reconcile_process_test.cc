@@ -173,12 +173,12 @@ TEST_F(ReconcileProcessTest, IntervalZeroIsOff) {
 
 TEST_F(ReconcileProcessTest, PluginsSeeThatItTakesTheirAnnouncements) {
   const auto taken = [&] {
-    return !FileLock::Acquire(paths::Lock(root_, kRepeatTaker), std::chrono::milliseconds(0));
+    return !FileLock::Acquire(paths::Lock(root_, attachment::kRepeatTaker), std::chrono::milliseconds(0));
   };
   EXPECT_FALSE(taken());
   const auto daemon = RunDaemon();
   EXPECT_TRUE(Eventually(taken)) << daemon->err();
-  ASSERT_TRUE(WriteRepeatRequest(root_, {"rails", "c1", "net1"}));
+  ASSERT_TRUE(attachment::WriteRepeatRequest(root_, {"rails", "c1", "net1"}));
   EXPECT_TRUE(Eventually([&] { return FilesBelow(paths::Announcements(root_)).empty(); })) << daemon->err();
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   EXPECT_FALSE(taken());

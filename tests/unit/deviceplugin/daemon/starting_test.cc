@@ -30,7 +30,7 @@ class StartingTest : public KubeletTest {
     sysfs_.Write("/etc/railhead/fabric.json", R"({"version": 1, "rails": [
       {"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1"}, {"name": "rail2", "pf": "0000:c3:00.0"}],
       "provision": {"rails": {"rail2": {"vfs": 2}}}})");
-    auto lock = DeviceLocks::Acquire(root_, {kPf2}, std::chrono::seconds(0));
+    auto lock = attachment::DeviceLocks::Acquire(root_, {kPf2}, std::chrono::seconds(0));
     ASSERT_TRUE(lock) << Describe(lock.error());
     lock_ = std::move(*lock);
   }
@@ -74,7 +74,7 @@ class StartingTest : public KubeletTest {
   const std::string socket_ = sysfs_.directory() + "/notify";
   const std::string doing_ = std::string("provisioning PF ") + kPf2;
   NotifySocket manager_{socket_};
-  std::optional<DeviceLocks> lock_;
+  std::optional<attachment::DeviceLocks> lock_;
 };
 
 TEST_F(StartingTest, ProbesHearWhatItDoes) {

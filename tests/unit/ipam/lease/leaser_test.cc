@@ -12,7 +12,7 @@
 #include "tests/support/lease/memory_store.h"
 #include "tests/support/lease/node.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::MemoryCluster;
@@ -400,4 +400,4 @@ TEST_F(LeaserTest, NodesThatDivideTheSubnetDifferentlyDoNotClaim) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

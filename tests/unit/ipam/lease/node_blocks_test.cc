@@ -11,7 +11,7 @@
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::At;
@@ -199,4 +199,4 @@ TEST_F(NodeBlocksTest, ARailWithoutRangesIsLeasedWhereThereIsAClusterStore) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

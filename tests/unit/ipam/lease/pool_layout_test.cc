@@ -9,7 +9,7 @@
 #include "ipam/lease/cluster_store.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::MakePool;
@@ -93,4 +93,4 @@ TEST(ClusterRecords, WhatIsNoneOfOursIsToldByName) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -26,44 +26,46 @@ constexpr double kRoundTripMs = 1;
 constexpr double kStartWithinMs = 60'000;
 constexpr std::uint64_t kBlockSize = 64;
 
-class MemoryBook : public NodeBook {
+class MemoryBook : public ipam::NodeBook {
  public:
-  Result<BookState> Read() override { return state_; }
-  Result<void> Write(const BookChange& change) override {
+  Result<ipam::BookState> Read() override { return state_; }
+  Result<void> Write(const ipam::BookChange& change) override {
     if (change.lease) state_.lease = change.lease;
-    for (const BlockName& name : change.erase) Erase(name);
-    for (const NodeBlock& block : change.put) {
+    for (const ipam::BlockName& name : change.erase) Erase(name);
+    for (const ipam::NodeBlock& block : change.put) {
       Erase(NameOf(block));
       state_.blocks.push_back(block);
     }
     return {};
   }
-  Result<std::vector<std::uint64_t>> Taken(const std::vector<NodeBlock>& blocks) override {
+  Result<std::vector<std::uint64_t>> Taken(const std::vector<ipam::NodeBlock>& blocks) override {
     return std::vector<std::uint64_t>(blocks.size(), 0);
   }
-  Result<std::vector<AddressRecord>> Held(const NodeBlock&) override { return std::vector<AddressRecord>{}; }
-  Result<bool> Retire(const NodeBlock&) override { return false; }
+  Result<std::vector<ipam::AddressRecord>> Held(const ipam::NodeBlock&) override {
+    return std::vector<ipam::AddressRecord>{};
+  }
+  Result<bool> Retire(const ipam::NodeBlock&) override { return false; }
 
-  [[nodiscard]] bool Serves(std::size_t pools, const ClockReading& now) const {
+  [[nodiscard]] bool Serves(std::size_t pools, const ipam::ClockReading& now) const {
     if (!state_.lease || !state_.lease->CheckValid(now)) return false;
-    const auto usable = std::count_if(state_.blocks.begin(), state_.blocks.end(), [](const NodeBlock& block) {
-      return block.state == BlockState::kUsable;
-    });
+    const auto usable =
+        std::count_if(state_.blocks.begin(), state_.blocks.end(),
+                      [](const ipam::NodeBlock& block) { return block.state == ipam::BlockState::kUsable; });
     return static_cast<std::size_t>(usable) >= pools;
   }
 
  private:
-  void Erase(const BlockName& name) {
-    std::erase_if(state_.blocks, [&](const NodeBlock& block) { return NameOf(block) == name; });
+  void Erase(const ipam::BlockName& name) {
+    std::erase_if(state_.blocks, [&](const ipam::NodeBlock& block) { return NameOf(block) == name; });
   }
-  BookState state_;
+  ipam::BookState state_;
 };
 
 struct Node {
   std::string name;
   std::unique_ptr<MemoryStore> store;
   std::unique_ptr<MemoryBook> book;
-  std::unique_ptr<Leaser> leaser;
+  std::unique_ptr<ipam::Leaser> leaser;
   int boot = 0;
   double boot_ms = 0;
   double asked_ms = 0;  // when its last answer came
@@ -112,8 +114,8 @@ class Cluster {
       node.boot_ms = now_ms_ + kStartWithinMs * static_cast<double>(random_() % 1000) / 1000;
       ++node.boot;
       node.serves = false;
-      node.leaser =
-          std::make_unique<Leaser>(SettingsOf(node), *node.store, *node.book, [this] { return random_(); });
+      node.leaser = std::make_unique<ipam::Leaser>(SettingsOf(node), *node.store, *node.book,
+                                                   [this] { return random_(); });
       queue_.push({node.boot_ms, i});
     }
   }
@@ -136,14 +138,14 @@ class Cluster {
   [[nodiscard]] std::size_t BlocksMissing() const {
     std::size_t blocks = 0;
     for (const auto& [key, value] : records_.records())
-      blocks += key.kind == LeaseKey::Kind::kBlock && key.index != kLayoutIndex ? 1 : 0;
+      blocks += key.kind == ipam::LeaseKey::Kind::kBlock && key.index != ipam::kLayoutIndex ? 1 : 0;
     return nodes_.size() * subnets_.size() - std::min(blocks, nodes_.size() * subnets_.size());
   }
   void PrintRecords() const {
     std::map<std::string, std::pair<std::uint64_t, std::uint64_t>> sizes;  // count, bytes
     for (const auto& [key, value] : records_.records()) {
-      const bool block = key.kind == LeaseKey::Kind::kBlock;
-      auto& size = sizes[block ? (key.index == kLayoutIndex ? "layout" : "block") : "node"];
+      const bool block = key.kind == ipam::LeaseKey::Kind::kBlock;
+      auto& size = sizes[block ? (key.index == ipam::kLayoutIndex ? "layout" : "block") : "node"];
       ++size.first;
       size.second += value.text.size();
     }
@@ -155,10 +157,10 @@ class Cluster {
   }
 
  private:
-  [[nodiscard]] LeaseSettings SettingsOf(const Node& node) const {
-    LeaseSettings settings{node.name, "machine of " + node.name, {}, kBlockSize / 2, {}};
+  [[nodiscard]] ipam::LeaseSettings SettingsOf(const Node& node) const {
+    ipam::LeaseSettings settings{node.name, "machine of " + node.name, {}, kBlockSize / 2, {}};
     for (const std::string& subnet : subnets_)
-      settings.pools.push_back(PoolLayout::Make(MakePool(subnet, {}, 0).ranges, kBlockSize).value());
+      settings.pools.push_back(ipam::PoolLayout::Make(MakePool(subnet, {}, 0).ranges, kBlockSize).value());
     return settings;
   }
   void Ask(Node& node) {
@@ -171,8 +173,8 @@ class Cluster {
   void Step(std::size_t index) {
     Node& node = nodes_[index];
     node.asked_ms = now_ms_;
-    const ClockReading now{"boot-" + std::to_string(node.boot),
-                           static_cast<std::uint64_t>(now_ms_ - node.boot_ms) + 1000, 0};
+    const ipam::ClockReading now{"boot-" + std::to_string(node.boot),
+                                 static_cast<std::uint64_t>(now_ms_ - node.boot_ms) + 1000, 0};
     const auto outcome = node.leaser->Step(now);
     if (outcome.problem) std::printf("%s: %s\n", node.name.c_str(), Describe(*outcome.problem).c_str());
     const bool serves = node.book->Serves(subnets_.size(), now);

@@ -41,9 +41,9 @@ class GcTest : public ::testing::Test {
   // "network/container/ifname", sorted.
   std::vector<std::string> Held() {
     std::vector<std::string> held;
-    const auto listed = ListHeld(scratch_.root());
+    const auto listed = ipam::ListHeld(scratch_.root());
     if (!listed) return {Describe(listed.error())};
-    for (const AddressRecord& record : listed->records) {
+    for (const ipam::AddressRecord& record : listed->records) {
       held.push_back(record.owner.network + "/" + record.owner.container + "/" + record.owner.ifname);
     }
     std::sort(held.begin(), held.end());
@@ -73,7 +73,7 @@ TEST_F(GcTest, ReleasesWhatIsNotListed) {
   EXPECT_EQ(Held(), std::vector<std::string>{});
   // Released addresses rest.
   Add("net", "e", "eth0");
-  const auto held = ListHeld(scratch_.root());
+  const auto held = ipam::ListHeld(scratch_.root());
   EXPECT_EQ(held->records.front().address.ToString(), "10.0.0.6");
 }
 

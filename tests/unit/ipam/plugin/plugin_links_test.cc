@@ -57,7 +57,7 @@ class LinksTest : public ::testing::Test {
     return RunIpam(scratch_.path(), {command, container, config.dump(), ifname});
   }
   std::size_t HeldCount() {
-    const auto held = ListHeld(scratch_.root());
+    const auto held = ipam::ListHeld(scratch_.root());
     EXPECT_TRUE(held) << Describe(held.error());
     return held ? held->records.size() : 0;
   }
@@ -141,9 +141,9 @@ TEST_F(LinksTest, DelReleasesAllOfTheAttachmentWhateverTheConfiguration) {
   other["ipam"] = {{"type", "railhead-ipam"}};
   scratch_.Write("/etc/railhead/fabric.json", "{");
   EXPECT_EQ(Run("DEL", "a", other, "eth1").status, 0);
-  const auto held = ListHeld(scratch_.root());
+  const auto held = ipam::ListHeld(scratch_.root());
   ASSERT_EQ(held->records.size(), 2U);
-  for (const AddressRecord& record : held->records) EXPECT_EQ(AttachmentIfname(record.owner), "eth10");
+  for (const ipam::AddressRecord& record : held->records) EXPECT_EQ(AttachmentIfname(record.owner), "eth10");
   EXPECT_EQ(Run("DEL", "a", other, "eth1").status, 0);
   EXPECT_EQ(HeldCount(), 2U);
 }

@@ -48,9 +48,9 @@ TEST_F(RestTest, IsCutShortWhereTheConfigurationAllows) {
   EXPECT_EQ(Run("STATUS", "", One(500)).status, 1);
   EXPECT_EQ(Run("STATUS", "", One(0)).status, 0);
   EXPECT_EQ(Run("ADD", "b", One(0)).Address(), "10.0.0.7/24");
-  const auto store = AddressStore::Open(scratch_.root());
+  const auto store = ipam::AddressStore::Open(scratch_.root());
   const auto counters = store->Counters().value().at("10.0.0.0/24");
-  EXPECT_EQ(counters, (PoolCounters{.given = 2, .released = 1, .rest_shortened = 1, .exhausted = 1}));
+  EXPECT_EQ(counters, (ipam::PoolCounters{.given = 2, .released = 1, .rest_shortened = 1, .exhausted = 1}));
 }
 
 TEST_F(RestTest, TheFabricSaysHowShort) {
@@ -79,9 +79,9 @@ TEST_F(RestTest, TheFirstCallOfABootReleasesWhatEarlierOnesHeld) {
   EXPECT_EQ(Run("ADD", "b", config).Address(), "10.0.0.2/24") << "started again by its id";
   Boot("three");
   EXPECT_EQ(Run("DEL", "c", config).status, 0);
-  const auto records = AddressStore::Open(scratch_.root())->List().value();
+  const auto records = ipam::AddressStore::Open(scratch_.root())->List().value();
   ASSERT_EQ(records.size(), 3U);
-  for (const AddressRecord& record : records) EXPECT_EQ(record.state, AddressState::kResting);
+  for (const ipam::AddressRecord& record : records) EXPECT_EQ(record.state, ipam::AddressState::kResting);
 }
 
 }  // namespace

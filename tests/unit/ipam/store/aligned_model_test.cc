@@ -16,7 +16,7 @@
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::Ip;
@@ -323,4 +323,4 @@ TEST(AlignedCost, IsBoundedWhateverIsTaken) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

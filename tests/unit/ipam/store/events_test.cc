@@ -9,7 +9,7 @@
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::At;
@@ -168,4 +168,4 @@ TEST(EventBytes, AreReadAsTheyWereWritten) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

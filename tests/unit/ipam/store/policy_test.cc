@@ -11,7 +11,7 @@
 #include "ipam/store/range.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::Ip;
@@ -173,4 +173,4 @@ TEST(Policy, AgreesWithWalkingOverAllAddresses) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -10,7 +10,7 @@
 
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::Ip;
@@ -145,4 +145,4 @@ TEST(PreviousAddress, Borrows) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

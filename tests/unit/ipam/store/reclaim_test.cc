@@ -9,7 +9,7 @@
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::MakePool;
@@ -131,4 +131,4 @@ TEST_F(ReclaimTest, ADamagedStoreIsAnError) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -7,7 +7,7 @@
 #include "ipam/store/lmdb.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::At;
@@ -103,4 +103,4 @@ TEST(LinkOwners, BelongToTheirAttachmentOnly) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -10,7 +10,7 @@
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::At;
@@ -280,4 +280,4 @@ TEST_F(ClaimsTest, ANewBootWithThousandsHeld) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

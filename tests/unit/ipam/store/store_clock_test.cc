@@ -20,7 +20,7 @@
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::IsStoreLocked;
@@ -350,4 +350,4 @@ TEST(StoreClock, CountsNoWaitingTwiceBelowThePlugin) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -21,7 +21,7 @@
 #include "tests/support/ipam/store_pages.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 namespace fs = std::filesystem;
@@ -280,4 +280,4 @@ TEST_F(StoreFile, AShortStoreIsExtendedOnceAndTold) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -14,7 +14,7 @@
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::MakePool;
@@ -358,4 +358,4 @@ TEST(StoreModel, LargerPoolKeepsTheRules) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

@@ -18,7 +18,7 @@
 #include "tests/support/ipam/support.h"
 #include "tests/system/crash/tracer.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 using testing::At;
@@ -329,4 +329,4 @@ TEST_P(KilledWithLinks, AddAndDel) {
 INSTANTIATE_TEST_SUITE_P(Links, KilledWithLinks, ::testing::Values(1, 8));
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

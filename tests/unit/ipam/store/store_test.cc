@@ -12,7 +12,7 @@
 #include "ipam/store/lmdb.h"
 #include "tests/support/ipam/support.h"
 
-namespace railhead {
+namespace railhead::ipam {
 namespace {
 
 namespace fs = std::filesystem;
@@ -232,4 +232,4 @@ TEST_F(StoreTest, OnlyRootReadsIt) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::ipam

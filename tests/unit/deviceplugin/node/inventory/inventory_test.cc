@@ -19,14 +19,14 @@ class InventoryTest : public TwoRails {};
 TEST_F(InventoryTest, ListsPfsWithTheirVfsInOrder) {
   const auto inventory = Look();
   std::vector<std::string> ids;
-  for (const NicFunction& function : inventory->functions) ids.push_back(function.id);
+  for (const inventory::NicFunction& function : inventory->functions) ids.push_back(function.id);
   std::vector<std::string> expected = {kPf0};
   expected.insert(expected.end(), vfs0_.begin(), vfs0_.end());
   expected.emplace_back(kPf1);
   expected.insert(expected.end(), vfs1_.begin(), vfs1_.end());
   EXPECT_EQ(ids, expected);
   EXPECT_EQ(inventory->rail_pfs, (std::vector<std::string>{kPf0, kPf1}));
-  const NicFunction* vf = inventory->Find(vfs1_[2]);
+  const inventory::NicFunction* vf = inventory->Find(vfs1_[2]);
   ASSERT_NE(vf, nullptr);
   EXPECT_EQ(vf->vf_index, 2);
   EXPECT_EQ(vf->pf.ToString(), kPf1);
@@ -43,7 +43,7 @@ TEST_F(InventoryTest, AVfInAPodKeepsThePfsKind) {
   sysfs_.MoveToPod(vfs0_[1]);
   sysfs_.Remove("/sys/bus/pci/devices/" + vfs0_[1] + "/infiniband");  // exclusive mode
   const auto inventory = Look();
-  const NicFunction* vf = inventory->Find(vfs0_[1]);
+  const inventory::NicFunction* vf = inventory->Find(vfs0_[1]);
   EXPECT_EQ(vf->link_type, "ether");
   EXPECT_TRUE(vf->is_rdma);
   EXPECT_EQ(vf->rdma_device, "");
@@ -93,7 +93,7 @@ TEST_F(InventoryTest, APfInAPodKeepsWhatWasSeenOfIt) {
   sysfs_.MoveToPod(kPf1);
   sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kPf1 + "/infiniband");  // exclusive mode
   const auto away = Look();
-  const NicFunction* pf = away->Find(kPf1);
+  const inventory::NicFunction* pf = away->Find(kPf1);
   EXPECT_EQ(pf->pf_name, "pf1");
   EXPECT_EQ(pf->link_type, "ether");
   EXPECT_TRUE(pf->is_rdma);
@@ -131,9 +131,9 @@ TEST_F(InventoryTest, WhatWasSeenOfAPfGoesWithItsDriverItsKindAndItself) {
   EXPECT_EQ(Look()->Find(kPf1)->pf_name, "") << "another kind";
   sysfs_.Write("/sys/class/infiniband/mlx5_1/ports/1/link_layer", "Ethernet\n");
   // Gone from the bus for one look.
-  Inventory without = *Look();
+  inventory::Inventory without = *Look();
   std::erase_if(without.functions,
-                [](const NicFunction& function) { return function.pf.ToString() == kPf1; });
+                [](const inventory::NicFunction& function) { return function.pf.ToString() == kPf1; });
   ASSERT_TRUE(RememberPfs(root_, without));
   EXPECT_EQ(Look()->Find(kPf1)->pf_name, "");
 }
@@ -186,11 +186,11 @@ class BrokenFunctionTest : public InventoryTest {
         sysfs_.Remove(path);
         how(sysfs_, path);
         SCOPED_TRACE(path);
-        const auto found = Discover(root_, {});
+        const auto found = inventory::Discover(root_, {});
         EXPECT_TRUE(found) << Describe(found.error());
         if (!found) return broken;
         for (const std::string& id : others) {
-          const NicFunction* function = (*found)->Find(id);
+          const inventory::NicFunction* function = (*found)->Find(id);
           EXPECT_TRUE(function != nullptr && *function == *whole->Find(id)) << id;
         }
         EXPECT_EQ((*found)->rail_pfs, whole->rail_pfs) << "positions mean the same PFs";
@@ -207,7 +207,7 @@ TEST_F(BrokenFunctionTest, AVfCostsOnlyItself) {
   const auto whole = Look();
   for (const std::string& vf : {vfs0_[0], vfs0_[2], vfs1_[3]}) {
     std::vector<std::string> others;
-    for (const NicFunction& function : whole->functions) {
+    for (const inventory::NicFunction& function : whole->functions) {
       if (function.id != vf && function.id != whole->Find(vf)->pf.ToString()) others.push_back(function.id);
     }
     EXPECT_GT(BreakEach(AttributesOf(vf), others), 40) << vf;
@@ -249,7 +249,7 @@ TEST(HostNetwork, IsWhereSomebodyHasSetAnAddressARouteOrARule) {
   ASSERT_TRUE(host);
   const auto route = kernel.OpenRoute(*host);
   ASSERT_TRUE(route);
-  const auto netdevs = [&] { return ReadHostNetwork(**route).value().netdevs; };
+  const auto netdevs = [&] { return inventory::ReadHostNetwork(**route).value().netdevs; };
   const std::set<std::string> only_pf0 = {"pf0"};
   const int pf0 = (*route)->FindLink("pf0").value().value().index;
   // A link-local address of IPv4 is one that somebody gave; of IPv6 every link has one.
@@ -295,11 +295,11 @@ TEST(HostNetwork, DevicesThatVanishMeanwhileAreNobodys) {
   ASSERT_TRUE((*route)->AddAddress(default_route.link, *IpPrefix::Parse("169.254.0.10/16")));
   ASSERT_TRUE((*route)->AddRoute(default_route));
   kernel.FailEvery("ListAddresses", ENODEV);
-  const auto host = ReadHostNetwork(**route);
+  const auto host = inventory::ReadHostNetwork(**route);
   ASSERT_TRUE(host) << Describe(host.error());
   EXPECT_EQ(host->netdevs, (std::set<std::string>{"pf1"})) << "what is needed for its route is seen without";
   kernel.FailEvery("ListAddresses", EPERM);
-  EXPECT_FALSE(ReadHostNetwork(**route)) << "what cannot be told must not be taken for unused";
+  EXPECT_FALSE(inventory::ReadHostNetwork(**route)) << "what cannot be told must not be taken for unused";
 }
 
 }  // namespace

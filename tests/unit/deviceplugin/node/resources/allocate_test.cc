@@ -18,11 +18,11 @@ using Json = nlohmann::json;
 
 class AllocateTest : public TwoRails {
  protected:
-  Allocator allocator_{root_};
+  resources::Allocator allocator_{root_};
 
-  std::shared_ptr<const ResourcePool> SriovdpPool(const std::string& resource) const {
+  std::shared_ptr<const resources::ResourcePool> SriovdpPool(const std::string& resource) const {
     const auto specs =
-        ParseSriovdpConfig(R"({"resourceList": [)" + resource + "]}", "config.json", "intel.com");
+        resources::ParseSriovdpConfig(R"({"resourceList": [)" + resource + "]}", "config.json", "intel.com");
     if (!specs) ADD_FAILURE() << Describe(specs.error());
     return BuildPools(specs.value(), *Look()).front();
   }
@@ -99,7 +99,7 @@ TEST_F(AllocateTest, WritesDeviceInfoForMultus) {
   ASSERT_TRUE(allocator_.Allocate(*Pool(), {vfs0_[1]})) << "the file is there already, and read-only";
   const std::string path =
       root_.Path("/var/run/k8s.cni.cncf.io/devinfo/dp/railhead.io-roce-" + vfs0_[1] + "-device.json");
-  EXPECT_EQ(DeviceInfoPath(root_, "railhead.io/roce", vfs0_[1]), path);
+  EXPECT_EQ(resources::DeviceInfoPath(root_, "railhead.io/roce", vfs0_[1]), path);
   const auto text = ReadFile(path);
   ASSERT_TRUE(text && *text);
   const Json json = Json::parse(**text);
@@ -123,7 +123,7 @@ TEST_F(AllocateTest, MountDeliveryGivesNodesAndTheFirstDevicesFile) {
                                       "/dev/infiniband/rdma_cm"}));
   ASSERT_EQ(answer->mounts.size(), 1U);
   EXPECT_EQ(answer->mounts[0].container_path, "/etc/nccl.conf");
-  EXPECT_EQ(answer->mounts[0].host_path, DeviceHandoffPath(root_, vfs0_[0]));
+  EXPECT_EQ(answer->mounts[0].host_path, nccl::DeviceHandoffPath(root_, vfs0_[0]));
   const auto record = ReadAllocation(root_, vfs0_[0]);
   ASSERT_TRUE(record && *record);
   EXPECT_EQ((*record)->delivery, Delivery::kMount);

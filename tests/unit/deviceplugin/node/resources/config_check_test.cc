@@ -10,22 +10,22 @@ constexpr const char* kPath = "/etc/pcidp/config.json";
 
 class ConfigCheckTest : public TwoRails {
  protected:
-  Result<Plan> PlanFor(const std::string& text) {
+  Result<resources::Plan> PlanFor(const std::string& text) {
     sysfs_.Write(kPath, text);
-    const ConfigSource source = RH_TRY(TellConfig(root_, kPath, "intel.com"));
-    return MakePlan(root_, source, {{"pf0v3"}}, DdpOfKernel(root_));
+    const resources::ConfigSource source = RH_TRY(resources::TellConfig(root_, kPath, "intel.com"));
+    return MakePlan(root_, source, {{"pf0v3"}}, resources::DdpOfKernel(root_));
   }
 };
 
 TEST_F(ConfigCheckTest, TellsBothKindsApartByTheirKeys) {
   sysfs_.Write(kPath, R"({"RESOURCELIST": []})");
-  const auto sriovdp = TellConfig(root_, kPath, "x.io");
+  const auto sriovdp = resources::TellConfig(root_, kPath, "x.io");
   ASSERT_TRUE(sriovdp);
   EXPECT_EQ(sriovdp->sriovdp, kPath);
   EXPECT_EQ(sriovdp->resource_prefix, "x.io");
   EXPECT_FALSE(sriovdp->fabric);
   sysfs_.Write(kPath, TwoRailFabric());
-  const auto fabric = TellConfig(root_, kPath, "x.io");
+  const auto fabric = resources::TellConfig(root_, kPath, "x.io");
   ASSERT_TRUE(fabric);
   EXPECT_EQ(fabric->fabric, kPath);
   EXPECT_FALSE(fabric->sriovdp);
@@ -34,11 +34,11 @@ TEST_F(ConfigCheckTest, TellsBothKindsApartByTheirKeys) {
 TEST_F(ConfigCheckTest, RefusesWhatIsNeither) {
   for (const char* text : {"{}", R"({"configList": []})", "[]", "{", ""}) {
     sysfs_.Write(kPath, text);
-    const auto source = TellConfig(root_, kPath, "intel.com");
+    const auto source = resources::TellConfig(root_, kPath, "intel.com");
     ASSERT_FALSE(source) << text;
     EXPECT_NE(source.error().message.find(kPath), std::string::npos) << source.error().message;
   }
-  EXPECT_EQ(TellConfig(root_, "/nowhere.json", "intel.com").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(resources::TellConfig(root_, "/nowhere.json", "intel.com").error().code, ErrorCode::kNotFound);
 }
 
 TEST_F(ConfigCheckTest, PassesOnTheJsonPointer) {
@@ -99,9 +99,9 @@ TEST_F(ConfigCheckTest, SaysWhyAnAcceleratorIsNotGivenOutWhereAResourceWantsSome
 }
 
 // "/resourceList/0 (intel.com/net): ..."
-std::vector<std::string> NotesOf(const ResourceMigration& migration) {
+std::vector<std::string> NotesOf(const migrate::ResourceMigration& migration) {
   std::vector<std::string> notes;
-  for (const ResourceNote& note : migration.notes) {
+  for (const migrate::ResourceNote& note : migration.notes) {
     notes.push_back("/resourceList/" + std::to_string(note.resource) + " (" +
                     migration.resources.at(note.resource) + "): " + note.text);
   }
@@ -109,7 +109,7 @@ std::vector<std::string> NotesOf(const ResourceMigration& migration) {
 }
 
 TEST_F(ConfigCheckTest, MigratesPfsToRails) {
-  const auto migration = MigrateResources(
+  const auto migration = migrate::MigrateResources(
       R"({"resourceList": [
         {"resourceName": "a", "selectors": {"pfNames": ["pf0#0-1", "pf1"], "vendors": ["15b3"], "isRdma": true}},
         {"resourceName": "b", "selectors": [{"rootDevices": ["0000:C3:00.0"]}, {"pfNames": ["PF0"]}]}]})",
@@ -147,11 +147,11 @@ class MigrateLeavesOut : public ::testing::TestWithParam<LeftOut> {};
 TEST_P(MigrateLeavesOut, WithTheReason) {
   const std::string left_out = GetParam().resource;
   const auto nothing =
-      MigrateResources(R"({"resourceList": [)" + left_out + "]}", "config.json", "intel.com");
+      migrate::MigrateResources(R"({"resourceList": [)" + left_out + "]}", "config.json", "intel.com");
   ASSERT_TRUE(nothing) << Describe(nothing.error());
   EXPECT_EQ(nothing->fabric, "");
   EXPECT_NE(NotesOf(*nothing).at(0).find(GetParam().because), std::string::npos) << NotesOf(*nothing).at(0);
-  const auto others = MigrateResources(
+  const auto others = migrate::MigrateResources(
       R"({"resourceList": [{"resourceName": "ok", "selectors": {"pfNames": ["pf0"]}}, )" + left_out + "]}",
       "config.json", "intel.com");
   ASSERT_TRUE(others) << Describe(others.error());
@@ -179,9 +179,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(Migrate, RefusesNamesThatAFabricCannotHave) {
   const std::string domain = std::string(100, 'a') + "." + std::string(100, 'b');
-  const auto migration =
-      MigrateResources(R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"]}}]})",
-                       "config.json", domain);
+  const auto migration = migrate::MigrateResources(
+      R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"]}}]})", "config.json",
+      domain);
   ASSERT_FALSE(migration);
   EXPECT_EQ(migration.error().code, ErrorCode::kUnsupported);
   EXPECT_NE(migration.error().message.find("/pools/0/resource"), std::string::npos)
@@ -189,7 +189,8 @@ TEST(Migrate, RefusesNamesThatAFabricCannotHave) {
 }
 
 TEST(Migrate, RefusesABrokenConfigWithThePointer) {
-  const auto migration = MigrateResources(R"({"resourceList": [{"selectors": {}}]})", "config.json", "x.io");
+  const auto migration =
+      migrate::MigrateResources(R"({"resourceList": [{"selectors": {}}]})", "config.json", "x.io");
   ASSERT_FALSE(migration);
   EXPECT_NE(migration.error().message.find("/resourceList/0/resourceName"), std::string::npos);
 }

@@ -15,18 +15,18 @@ using Strings = std::vector<std::string>;
 
 class GrantTest : public TwoRails {
  protected:
-  [[nodiscard]] std::shared_ptr<const ResourcePool> PoolFor(const std::string& selectors,
-                                                            const std::string& more = "") const {
-    const auto specs = ParseSriovdpConfig(
+  [[nodiscard]] std::shared_ptr<const resources::ResourcePool> PoolFor(const std::string& selectors,
+                                                                       const std::string& more = "") const {
+    const auto specs = resources::ParseSriovdpConfig(
         R"({"resourceList": [{"resourceName": "net", "selectors": )" + selectors + more + "}]}",
         "config.json", "intel.com");
     if (!specs) {
       ADD_FAILURE() << Describe(specs.error());
-      return std::make_shared<ResourcePool>();
+      return std::make_shared<resources::ResourcePool>();
     }
     return BuildPools(*specs, *Look()).front();
   }
-  AllocateAnswer Given(const ResourcePool& pool, const Strings& ids) {
+  resources::AllocateAnswer Given(const resources::ResourcePool& pool, const Strings& ids) {
     const auto answer = allocator_.Allocate(pool, ids);
     if (!answer) {
       ADD_FAILURE() << Describe(answer.error());
@@ -34,21 +34,21 @@ class GrantTest : public TwoRails {
     }
     return *answer;
   }
-  static Json InfoOf(const AllocateAnswer& answer) {
+  static Json InfoOf(const resources::AllocateAnswer& answer) {
     const auto found = answer.envs.find("PCIDEVICE_INTEL_COM_NET_INFO");
     return found == answer.envs.end() ? Json() : Json::parse(found->second);
   }
   [[nodiscard]] Json DeviceInfo(const std::string& id) const {
-    const auto text = ReadFile(DeviceInfoPath(root_, "intel.com/net", id));
+    const auto text = ReadFile(resources::DeviceInfoPath(root_, "intel.com/net", id));
     return text && *text ? Json::parse(**text) : Json();
   }
 
   [[nodiscard]] Json Spec(const std::string& id) const {
-    const auto text = ReadFile(CdiGrantPath(root_, id));
+    const auto text = ReadFile(resources::CdiGrantPath(root_, id));
     return text && *text ? Json::parse(**text) : Json();
   }
 
-  Allocator allocator_{root_};
+  resources::Allocator allocator_{root_};
 };
 
 TEST_F(GrantTest, VfioGroupsAndTheirControlNodeOnce) {
@@ -69,7 +69,8 @@ TEST_F(GrantTest, VfioWithoutAnIommuHasAnotherNodeOnTheHost) {
   sysfs_.Write("/sys/kernel/iommu_groups/5/name", "vfio-noiommu\n");
   const auto answer = Given(*PoolFor(R"({"drivers": ["vfio-pci"]})"), {vfs0_[0]});
   EXPECT_EQ(answer.device_nodes, Strings{"/dev/vfio/vfio"});
-  EXPECT_EQ(answer.renamed_nodes, (std::vector<DeviceNode>{{"/dev/vfio/noiommu-5", "/dev/vfio/5"}}));
+  EXPECT_EQ(answer.renamed_nodes,
+            (std::vector<resources::DeviceNode>{{"/dev/vfio/noiommu-5", "/dev/vfio/5"}}));
   EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["vfio"]["dev-mount"], "/dev/vfio/5");
 }
 
@@ -175,8 +176,8 @@ TEST_F(GrantTest, SharedNodesAreKnownFromSysfs) {
   sysfs_.Write("/sys/class/misc/vhost-net/dev", "10:238\n");
   const auto pool = PoolFor(R"({"isRdma": true, "needVhostNet": true})");
   auto answer = Given(*pool, {vfs0_[0]});
-  EXPECT_EQ(answer.device_nodes.back(), kRdmaCm);
-  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["rdma"]["rdma_cm"], kRdmaCm);
+  EXPECT_EQ(answer.device_nodes.back(), resources::kRdmaCm);
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["rdma"]["rdma_cm"], resources::kRdmaCm);
   EXPECT_FALSE(InfoOf(answer)[vfs0_[0]].contains("vhost")) << "there is no tun";
   sysfs_.Write("/sys/class/misc/tun/dev", "10:200\n");
   answer = Given(*pool, {vfs0_[0]});
@@ -186,13 +187,13 @@ TEST_F(GrantTest, SharedNodesAreKnownFromSysfs) {
 TEST_F(GrantTest, NamesThatAreNotUtf8DoNotEndTheProgram) {
   sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "odd", .rdma = "mlx5_\xff", .total_vfs = 0});
   const auto pool = PoolFor(R"({"pciAddresses": ["0000:c3:00.0"], "isRdma": true})");
-  EXPECT_TRUE(Allocator(root_).Allocate(*pool, {"0000:c3:00.0"}));
+  EXPECT_TRUE(resources::Allocator(root_).Allocate(*pool, {"0000:c3:00.0"}));
 }
 
 TEST_F(GrantTest, WithCdiTheNodesAreInASpecOfTheDevicesOwn) {
   BindToUserSpace(sysfs_, vfs0_[0], "vfio-pci", "5");
   sysfs_.Write("/sys/kernel/iommu_groups/5/name", "vfio-noiommu\n");
-  ResourcePool pool = *PoolFor(R"([{"drivers": ["vfio-pci"]}, {"isRdma": true}])");
+  resources::ResourcePool pool = *PoolFor(R"([{"drivers": ["vfio-pci"]}, {"isRdma": true}])");
   pool.spec.cdi_nodes = true;
   const auto answer = Given(pool, {vfs0_[1], vfs0_[0]});
   EXPECT_EQ(answer.cdi_devices, (Strings{"intel.com/net-pci=" + vfs0_[0], "intel.com/net-pci=" + vfs0_[1]}));
@@ -209,12 +210,12 @@ TEST_F(GrantTest, WithCdiTheNodesAreInASpecOfTheDevicesOwn) {
 }
 
 TEST_F(GrantTest, AReboot) {
-  ResourcePool pool = *PoolFor(R"({"isRdma": true})");
+  resources::ResourcePool pool = *PoolFor(R"({"isRdma": true})");
   pool.spec.cdi_nodes = true;
   (void)Given(pool, {vfs0_[1]});
   const Json before = Spec(vfs0_[1]);
   sysfs_.Remove("/run/cdi");
-  ASSERT_TRUE(RestoreAllocated(root_, {std::make_shared<ResourcePool>(pool)}));
+  ASSERT_TRUE(resources::RestoreAllocated(root_, {std::make_shared<resources::ResourcePool>(pool)}));
   EXPECT_EQ(Spec(vfs0_[1]), before) << "kubelet's checkpoint still names it";
   EXPECT_TRUE(Spec(vfs0_[2]).is_null());
 }
@@ -223,13 +224,13 @@ TEST_F(GrantTest, DeviceInfoComesBackForAllocatedDevicesOnly) {
   const auto pool = PoolFor("{}");
   (void)Given(*pool, {vfs0_[0]});
   sysfs_.Remove("/var/run");
-  ASSERT_TRUE(RestoreAllocated(root_, {pool}));
+  ASSERT_TRUE(resources::RestoreAllocated(root_, {pool}));
   EXPECT_EQ(DeviceInfo(vfs0_[0])["pci"]["pci-address"], vfs0_[0]);
   EXPECT_TRUE(DeviceInfo(vfs0_[1]).is_null());
   // Outdated: after the reboot the RDMA device is called otherwise.
   sysfs_.Remove("/var/run/k8s.cni.cncf.io/devinfo/dp/intel.com-net-" + vfs0_[0] + "-device.json");
   sysfs_.Write("/var/run/k8s.cni.cncf.io/devinfo/dp/intel.com-net-" + vfs0_[0] + "-device.json", "{}");
-  ASSERT_TRUE(RestoreAllocated(root_, {pool}));
+  ASSERT_TRUE(resources::RestoreAllocated(root_, {pool}));
   EXPECT_EQ(DeviceInfo(vfs0_[0])["type"], "pci");
 }
 
@@ -244,7 +245,7 @@ TEST_F(GrantTest, RestoringGoesOnAfterAnErrorAndPassesOverOtherResources) {
   sysfs_.Write("/var/lib/railhead/allocations/" + vfs0_[3] + ".json", "{damaged");
   sysfs_.Remove("/var/run");
   sysfs_.Remove("/sys/bus/vdpa/devices/vdpa0");
-  EXPECT_FALSE(RestoreAllocated(root_, {pool}));
+  EXPECT_FALSE(resources::RestoreAllocated(root_, {pool}));
   EXPECT_EQ(DeviceInfo(vfs0_[1])["type"], "pci");
   EXPECT_TRUE(DeviceInfo(vfs0_[2]).is_null());
   EXPECT_TRUE(DeviceInfo(vfs0_[3]).is_null());

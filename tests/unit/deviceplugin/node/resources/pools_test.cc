@@ -42,7 +42,7 @@ TEST_F(PoolsTest, AnAbsentRailIsReportedAndSelectsNothing) {
                                   "fabric.json");
   ASSERT_TRUE(fabric) << Describe(fabric.error());
   const auto inventory = Look();
-  const auto resources = ResourcesOfFabric(*fabric, *inventory);
+  const auto resources = resources::ResourcesOfFabric(*fabric, *inventory);
   ASSERT_TRUE(resources);
   EXPECT_EQ(resources->absent_rails, std::vector<std::string>{"gone"});
   const auto pools = BuildPools(resources->specs, *inventory);
@@ -60,7 +60,7 @@ TEST_F(PoolsTest, MountIsRefusedForSoftRoce) {
     EXPECT_NE(fabric.error().message.find("/pools/0"), std::string::npos) << fabric.error().message;
     return;
   }
-  const auto resources = ResourcesOfFabric(*fabric, *Look());
+  const auto resources = resources::ResourcesOfFabric(*fabric, *Look());
   ASSERT_FALSE(resources);
   EXPECT_NE(resources.error().message.find("/pools/0/delivery"), std::string::npos);
 }
@@ -69,7 +69,7 @@ TEST_F(PoolsTest, APfThatTheHostNeedsIsInNoPool) {
   const auto fabric = ParseFabric(TwoRailFabric(), "fabric.json");
   ASSERT_TRUE(fabric);
   const auto inventory = Look({{"pf0v1"}});
-  const auto resources = ResourcesOfFabric(*fabric, *inventory);
+  const auto resources = resources::ResourcesOfFabric(*fabric, *inventory);
   ASSERT_TRUE(resources);
   const auto pools = BuildPools(resources->specs, *inventory);
   EXPECT_EQ(pools[0]->Find(vfs0_[1]), nullptr);
@@ -88,20 +88,21 @@ TEST_F(PfPoolsTest, WholePfsAreGivenOutUnlessTheHostNeedsThemOrTheyHaveVfs) {
   const auto fabric = ParseFabric(text, "fabric.json");
   ASSERT_TRUE(fabric);
   const auto inventory = Look({{"pf0"}});
-  EXPECT_EQ(IdsOf(*BuildPools(ResourcesOfFabric(*fabric, *inventory).value().specs, *inventory).front()),
-            (std::vector<std::string>{kPf1}));
+  EXPECT_EQ(
+      IdsOf(*BuildPools(resources::ResourcesOfFabric(*fabric, *inventory).value().specs, *inventory).front()),
+      (std::vector<std::string>{kPf1}));
   (void)sysfs_.AddVfs(kPf1, 1);
   EXPECT_EQ(IdsOf(*PoolsOf(text).front()), (std::vector<std::string>{kPf0}));
 }
 
 TEST(ResourceName, IsWhatKubernetesTakes) {
   for (const char* good : {"railhead.io/roce", "intel.com/sriov_net-A.1", "a/b"}) {
-    EXPECT_TRUE(CheckResourceName(good)) << good;
+    EXPECT_TRUE(resources::CheckResourceName(good)) << good;
   }
   for (const char* bad :
        {"roce", "/roce", "railhead.io/", "Railhead.io/x", "kubernetes.io/x", "a.kubernetes.io/x",
         "railhead.io/-x", "railhead.io/x_", "railhead..io/x", "railhead.io/a/b", "rail head/x"}) {
-    EXPECT_FALSE(CheckResourceName(bad)) << bad;
+    EXPECT_FALSE(resources::CheckResourceName(bad)) << bad;
   }
 }
 

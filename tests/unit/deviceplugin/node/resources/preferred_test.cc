@@ -12,11 +12,11 @@ namespace railhead::testing {
 namespace {
 
 // rails x vfs devices named rRvVV; rail R is on NUMA node R / 2.
-ResourcePool MakePool(int rails, int vfs) {
-  ResourcePool pool;
+resources::ResourcePool MakePool(int rails, int vfs) {
+  resources::ResourcePool pool;
   for (int rail = 0; rail < rails; ++rail) {
     for (int vf = 0; vf < vfs; ++vf) {
-      PoolMember member;
+      resources::PoolMember member;
       member.function.id = "r" + std::to_string(rail) + "v" + (vf < 10 ? "0" : "") + std::to_string(vf);
       member.function.vf_index = vf;
       member.function.numa_node = rail / 2;
@@ -30,7 +30,7 @@ ResourcePool MakePool(int rails, int vfs) {
 using Ids = std::vector<std::string>;
 
 TEST(Prefer, TakesTheLowestVfOfEachRail) {
-  const ResourcePool pool = MakePool(4, 8);
+  const resources::ResourcePool pool = MakePool(4, 8);
   Ids all = IdsOf(pool);
   std::mt19937 random(1);
   std::shuffle(all.begin(), all.end(), random);
@@ -41,14 +41,14 @@ TEST(Prefer, TakesTheLowestVfOfEachRail) {
 }
 
 TEST(Prefer, SkipsWhatIsTaken) {
-  const ResourcePool pool = MakePool(2, 4);
+  const resources::ResourcePool pool = MakePool(2, 4);
   EXPECT_EQ(Prefer(pool, {"r0v02", "r0v03", "r1v01", "r1v03"}, {}, 2), (Ids{"r0v02", "r1v01"}));
   // One rail is used up: the other gives a second.
   EXPECT_EQ(Prefer(pool, {"r1v01", "r1v03"}, {}, 2), (Ids{"r1v01", "r1v03"}));
 }
 
 TEST(Prefer, StaysOnTheNumaNodeWhereThatIsTheOnlyDifference) {
-  const ResourcePool pool = MakePool(4, 2);
+  const resources::ResourcePool pool = MakePool(4, 2);
   EXPECT_EQ(Prefer(pool, IdsOf(pool), {}, 2), (Ids{"r0v00", "r1v00"}));
   EXPECT_EQ(Prefer(pool, IdsOf(pool), {"r2v01"}, 2), (Ids{"r2v01", "r3v00"}));
   // Two nodes in any case: then the rails' order.
@@ -56,7 +56,7 @@ TEST(Prefer, StaysOnTheNumaNodeWhereThatIsTheOnlyDifference) {
 }
 
 TEST(Prefer, AlwaysAnswers) {
-  const ResourcePool pool = MakePool(2, 2);
+  const resources::ResourcePool pool = MakePool(2, 2);
   EXPECT_EQ(Prefer(pool, {}, {}, 3), Ids{});
   EXPECT_EQ(Prefer(pool, {"stranger", "r1v01"}, {}, 1), Ids{"r1v01"});
   EXPECT_EQ(Prefer(pool, {"stranger"}, {}, 1), Ids{"stranger"});
@@ -70,7 +70,7 @@ TEST(Prefer, Properties) {
   std::mt19937 random(20240711);
   for (int round = 0; round < 2000; ++round) {
     const int rails = 1 + static_cast<int>(random() % 5);
-    const ResourcePool pool = MakePool(rails, 1 + static_cast<int>(random() % 5));
+    const resources::ResourcePool pool = MakePool(rails, 1 + static_cast<int>(random() % 5));
     Ids available = IdsOf(pool);
     std::shuffle(available.begin(), available.end(), random);
     available.resize(random() % (available.size() + 1));
@@ -94,7 +94,7 @@ TEST(Prefer, Properties) {
       const int rail = pool.Find(id)->rail;
       for (const std::string& other : chosen) {
         if (std::find(must.begin(), must.end(), other) != must.end()) continue;
-        const PoolMember* member = pool.Find(other);
+        const resources::PoolMember* member = pool.Find(other);
         // Left out although a fuller rail gave a device of our choice: not spread.
         ASSERT_LE(on_rail[member->rail], on_rail[rail] + 1) << id << " left out for " << other;
         // Left out although it has a lower index than one chosen on its rail.
@@ -113,15 +113,15 @@ PciAddress PfOf(int rail) {
   return *PciAddress::Parse("0000:" + std::to_string(10 + rail) + ":00.0");
 }
 
-ResourcePool PoolWithPfs(int rails, int vfs) {
-  ResourcePool pool = MakePool(rails, vfs);
-  for (PoolMember& member : pool.members) member.function.pf = PfOf(member.rail);
+resources::ResourcePool PoolWithPfs(int rails, int vfs) {
+  resources::ResourcePool pool = MakePool(rails, vfs);
+  for (resources::PoolMember& member : pool.members) member.function.pf = PfOf(member.rail);
   return pool;
 }
 
 // Two GPUs and two NICs on each switch, two switches.
-PreferHints OnTwoSwitches(const std::vector<int>& gpus) {
-  PreferHints hints;
+resources::PreferHints OnTwoSwitches(const std::vector<int>& gpus) {
+  resources::PreferHints hints;
   for (int rail = 0; rail < 4; ++rail) {
     for (const int gpu : gpus)
       hints.paths[PfOf(rail)].push_back(gpu / 2 == rail / 2 ? PciPath::kPix : PciPath::kSys);
@@ -130,7 +130,7 @@ PreferHints OnTwoSwitches(const std::vector<int>& gpus) {
 }
 
 TEST(Prefer, NearTheAccelerators) {
-  const ResourcePool pool = PoolWithPfs(4, 2);
+  const resources::ResourcePool pool = PoolWithPfs(4, 2);
   const Ids all = IdsOf(pool);
   EXPECT_EQ(Prefer(pool, all, {}, 1, OnTwoSwitches({3})), Ids{"r2v00"});
   EXPECT_EQ(Prefer(pool, all, {}, 2, OnTwoSwitches({2, 3})), (Ids{"r2v00", "r3v00"}));
@@ -142,9 +142,9 @@ TEST(Prefer, NearTheAccelerators) {
 }
 
 TEST(Prefer, WhatIsAtHomeBeforeWhatIsAway) {
-  const ResourcePool pool = PoolWithPfs(4, 2);
+  const resources::ResourcePool pool = PoolWithPfs(4, 2);
   const Ids all = IdsOf(pool);
-  PreferHints hints;
+  resources::PreferHints hints;
   hints.away = {"r0v00"};
   EXPECT_EQ(Prefer(pool, all, {}, 4, hints), (Ids{"r0v01", "r1v00", "r2v00", "r3v00"}));
   hints.away = {"r0v00", "r0v01"};
@@ -158,7 +158,8 @@ TEST(Prefer, WhatIsAtHomeBeforeWhatIsAway) {
 
 // The contract's order of importance, written down once more and without any cleverness.
 using TotalCost = std::tuple<int, int, int, int, std::size_t, int, int>;
-TotalCost CostOf(const ResourcePool& pool, const Ids& chosen, const PreferHints& hints, std::size_t gpus) {
+TotalCost CostOf(const resources::ResourcePool& pool, const Ids& chosen, const resources::PreferHints& hints,
+                 std::size_t gpus) {
   std::map<int, int> on_rail;
   std::set<int> nodes;
   int away = 0;
@@ -167,7 +168,7 @@ TotalCost CostOf(const ResourcePool& pool, const Ids& chosen, const PreferHints&
   int indices = 0;
   std::vector<int> nearest(gpus, 5);
   for (const std::string& id : chosen) {
-    const PoolMember& member = *pool.Find(id);
+    const resources::PoolMember& member = *pool.Find(id);
     ++on_rail[member.rail];
     nodes.insert(*member.function.numa_node);
     away += static_cast<int>(hints.away.count(id));
@@ -194,12 +195,12 @@ TEST(Prefer, IsTheBestOfAll) {
   int choices = 0;
   for (int round = 0; round < 600; ++round) {
     const int rails = 1 + static_cast<int>(random() % 5);
-    const ResourcePool pool = PoolWithPfs(rails, 1 + static_cast<int>(random() % 3));
+    const resources::ResourcePool pool = PoolWithPfs(rails, 1 + static_cast<int>(random() % 3));
     Ids available = IdsOf(pool);
     std::shuffle(available.begin(), available.end(), random);
     available.resize(std::min<std::size_t>(1 + random() % available.size(), 11));
     const Ids must(available.begin(), available.begin() + static_cast<std::ptrdiff_t>(random() % 2));
-    PreferHints hints;
+    resources::PreferHints hints;
     for (const std::string& id : available) {
       if (random() % 4 == 0) hints.away.insert(id);
     }

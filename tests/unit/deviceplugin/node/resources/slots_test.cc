@@ -12,12 +12,15 @@ namespace {
 
 class SlotsTest : public TwoRails {
  protected:
-  [[nodiscard]] std::shared_ptr<const ResourcePool> Devices() const { return Pool(R"(, "binding": "late")"); }
+  [[nodiscard]] std::shared_ptr<const resources::ResourcePool> Devices() const {
+    return Pool(R"(, "binding": "late")");
+  }
 
   // NUMA node -> slots that are not bound.
-  static std::map<int, int> FreePerNode(const ResourcePool& slots, const BoundSlots& bound) {
+  static std::map<int, int> FreePerNode(const resources::ResourcePool& slots,
+                                        const resources::BoundSlots& bound) {
     std::map<int, int> free;
-    for (const PoolMember& member : slots.members) {
+    for (const resources::PoolMember& member : slots.members) {
       if (!bound.contains(member.function.id)) ++free[member.function.numa_node.value_or(-1)];
     }
     return free;
@@ -30,7 +33,7 @@ TEST_F(SlotsTest, OneForEachDeviceOnItsNode) {
   const auto slots = SlotPool(*devices, {});
   ASSERT_EQ(slots->members.size(), 8U);
   std::set<std::string> ids;
-  for (const PoolMember& member : slots->members) {
+  for (const resources::PoolMember& member : slots->members) {
     EXPECT_LE(member.function.id.size(), 63U) << "what kubelet takes";
     const std::string node = "-n" + std::to_string(*member.function.numa_node) + "-";
     EXPECT_NE(member.function.id.find(node), std::string::npos) << member.function.id;
@@ -63,7 +66,7 @@ TEST_F(SlotsTest, NamesOfTwoResourcesDiffer) {
 TEST_F(SlotsTest, FreeSlotsPerNodeAreFreeDevicesPerNode) {
   const auto devices = Devices();
   const std::string slot = SlotPool(*devices, {})->members.front().function.id;
-  const BoundSlots bound = {{slot, vfs1_[2]}};
+  const resources::BoundSlots bound = {{slot, vfs1_[2]}};
   const auto slots = SlotPool(*devices, bound);
   ASSERT_EQ(slots->members.size(), 8U);
   EXPECT_EQ(slots->Find(slot)->function.address.ToString(), vfs1_[2]);
@@ -87,7 +90,7 @@ TEST_F(SlotsTest, ABoundSlotThatThePoolWouldNotNameNow) {
   const auto pools = PoolsOf(TwoRailFabric(
       R"(, "pools": [{"resource": "railhead.io/roce", "rails": ["rail1"], "binding": "late"}])"));
   ASSERT_EQ(pools.at(0)->spec.resource, both->spec.resource);
-  const BoundSlots bound = {{slot, vfs1_[0]}};
+  const resources::BoundSlots bound = {{slot, vfs1_[0]}};
   const auto slots = SlotPool(*pools[0], bound);
   ASSERT_EQ(slots->members.size(), 4U);
   ASSERT_NE(slots->Find(slot), nullptr);
@@ -104,7 +107,7 @@ TEST_F(SlotsTest, Properties) {
   for (int round = 0; round < 500; ++round) {
     auto order = IdsOf(*devices);
     std::shuffle(order.begin(), order.end(), random);
-    BoundSlots bound;
+    resources::BoundSlots bound;
     const std::size_t count = random() % (names.size() + 1);
     auto shuffled = names;
     std::shuffle(shuffled.begin(), shuffled.end(), random);
@@ -116,7 +119,8 @@ TEST_F(SlotsTest, Properties) {
       ++free_devices[*devices->Find(order[i])->function.numa_node];
     ASSERT_EQ(FreePerNode(*slots, bound), free_devices);
     std::set<std::string> paired;
-    for (const PoolMember& member : slots->members) paired.insert(member.function.address.ToString());
+    for (const resources::PoolMember& member : slots->members)
+      paired.insert(member.function.address.ToString());
     ASSERT_EQ(paired.size(), names.size()) << "no device twice";
     for (const auto& [slot, device] : bound)
       ASSERT_EQ(slots->Find(slot)->function.address.ToString(), device);

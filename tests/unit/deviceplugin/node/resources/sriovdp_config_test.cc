@@ -5,8 +5,8 @@
 namespace railhead::testing {
 namespace {
 
-Result<std::vector<ResourceSpec>> Parse(const std::string& text) {
-  return ParseSriovdpConfig(text, "config.json", "intel.com");
+Result<std::vector<resources::ResourceSpec>> Parse(const std::string& text) {
+  return resources::ParseSriovdpConfig(text, "config.json", "intel.com");
 }
 
 std::string WithSelectors(const std::string& selectors) {
@@ -35,16 +35,16 @@ TEST_F(SriovdpConfigTest, ReadsAnExampleWithKeysOfEveryCase) {
     ]})");
   ASSERT_TRUE(specs) << Describe(specs.error());
   ASSERT_EQ(specs->size(), 2U);
-  const ResourceSpec& first = (*specs)[0];
+  const resources::ResourceSpec& first = (*specs)[0];
   EXPECT_EQ(first.resource, "nvidia.com/mlnx_rdma");
   EXPECT_TRUE(first.exclude_topology);
   EXPECT_EQ(first.handoff, HandoffPolicy::kOff);
   EXPECT_EQ(first.delivery, Delivery::kMount);
-  EXPECT_EQ(first.rdma_nodes, RdmaNodes::kAll);
+  EXPECT_EQ(first.rdma_nodes, resources::RdmaNodes::kAll);
   EXPECT_EQ(first.additional_info.at("0000:43:02.0").at("token"), "b");
-  const ResourceSpec& second = (*specs)[1];
+  const resources::ResourceSpec& second = (*specs)[1];
   EXPECT_EQ(second.resource, "intel.com/second");
-  EXPECT_EQ(second.rdma_nodes, RdmaNodes::kNone);
+  EXPECT_EQ(second.rdma_nodes, resources::RdmaNodes::kNone);
   EXPECT_EQ(second.selectors.size(), 2U);
 }
 

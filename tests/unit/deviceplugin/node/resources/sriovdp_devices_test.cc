@@ -12,21 +12,21 @@ using Ids = std::vector<std::string>;
 
 class SriovdpDevicesTest : public TwoRails {
  protected:
-  using Pools = std::vector<std::shared_ptr<const ResourcePool>>;
+  using Pools = std::vector<std::shared_ptr<const resources::ResourcePool>>;
 
   // Of resources "{...}, {...}".
-  Pools PoolsFor(const std::string& resources, const HostNetwork& host = {}) {
+  Pools PoolsFor(const std::string& resources, const inventory::HostNetwork& host = {}) {
     const auto specs =
-        ParseSriovdpConfig(R"({"resourceList": [)" + resources + "]}", "config.json", "intel.com");
+        resources::ParseSriovdpConfig(R"({"resourceList": [)" + resources + "]}", "config.json", "intel.com");
     if (!specs) {
       ADD_FAILURE() << Describe(specs.error());
-      return {std::make_shared<ResourcePool>()};
+      return {std::make_shared<resources::ResourcePool>()};
     }
     inventory_ = Look(host);
     return BuildPools(*specs, *inventory_);
   }
   Ids Selected(const std::string& selectors, const std::string& type = "netDevice",
-               const HostNetwork& host = {}) {
+               const inventory::HostNetwork& host = {}) {
     return IdsOf(*PoolsFor(Resource("net", selectors, type), host).front());
   }
   static std::string Resource(const std::string& name, const std::string& selectors,
@@ -35,11 +35,11 @@ class SriovdpDevicesTest : public TwoRails {
            selectors + "}";
   }
   [[nodiscard]] std::string Why(const Pools& pools, const std::string& id) const {
-    const NicFunction* function = inventory_->Find(id);
+    const inventory::NicFunction* function = inventory_->Find(id);
     return function == nullptr ? "no such function" : WhyInNoPool(pools, *inventory_, *function);
   }
 
-  std::shared_ptr<const Inventory> inventory_;
+  std::shared_ptr<const inventory::Inventory> inventory_;
 };
 
 TEST_F(SriovdpDevicesTest, UserSpaceDriversHaveToBeNamed) {
@@ -182,9 +182,9 @@ TEST_F(SriovdpDevicesTest, APfWithSelectedSubfunctionsStays) {
 
 TEST_F(SriovdpDevicesTest, DdpProfilesAreAskedOfThePfsAndOnlyWhereTheyMatter) {
   std::vector<std::string> asked;
-  const DdpLookup lookup = [&](const std::string& pf) {
+  const resources::DdpLookup lookup = [&](const std::string& pf) {
     asked.push_back(pf);
-    return DdpAnswer{pf == kPf1 ? "ICE COMMS Package" : "", std::nullopt};
+    return resources::DdpAnswer{pf == kPf1 ? "ICE COMMS Package" : "", std::nullopt};
   };
   const auto pools_of = [&](const std::string& selectors) {
     sysfs_.Write("/etc/pcidp/config.json", R"({"resourceList": [)" + Resource("a", selectors) + "]}");
@@ -202,11 +202,12 @@ TEST_F(SriovdpDevicesTest, DdpProfilesAreAskedOfThePfsAndOnlyWhereTheyMatter) {
 TEST_F(SriovdpDevicesTest, ADdpProfileStaysWhileTheDriverDoesNotAnswer) {
   int asked = 0;
   std::optional<Error> trouble;
-  DdpMemory::Clock::time_point now{};
-  DdpMemory memory(
+  resources::DdpMemory::Clock::time_point now{};
+  resources::DdpMemory memory(
       [&](const std::string&) {
         ++asked;
-        return trouble ? DdpAnswer{"", trouble} : DdpAnswer{"ICE COMMS Package", std::nullopt};
+        return trouble ? resources::DdpAnswer{"", trouble}
+                       : resources::DdpAnswer{"ICE COMMS Package", std::nullopt};
       },
       [&] { return now; });
   sysfs_.Write("/etc/pcidp/config.json",
@@ -214,8 +215,8 @@ TEST_F(SriovdpDevicesTest, ADdpProfileStaysWhileTheDriverDoesNotAnswer) {
   // How many devices the resource has, and how many PFs were asked for it.
   const auto look = [&] {
     asked = 0;
-    const auto plan = MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {},
-                               [&](const std::string& pf) { return memory.Ask(pf); });
+    const auto plan = resources::MakePlan(root_, {std::nullopt, "/etc/pcidp/config.json", "intel.com"}, {},
+                                          [&](const std::string& pf) { return memory.Ask(pf); });
     EXPECT_TRUE(plan);
     EXPECT_EQ(plan->warnings.size(), trouble ? 2U : 0U) << "one for each PF";
     memory.KeepOnly(*plan->inventory);
@@ -225,22 +226,22 @@ TEST_F(SriovdpDevicesTest, ADdpProfileStaysWhileTheDriverDoesNotAnswer) {
   EXPECT_EQ(look(), std::pair(all, 2));
   trouble = Error{ErrorCode::kIo, "busy", "", 0};
   EXPECT_EQ(look(), std::pair(all, 2));
-  now += DdpMemory::kFirstPause - std::chrono::milliseconds(1);
+  now += resources::DdpMemory::kFirstPause - std::chrono::milliseconds(1);
   EXPECT_EQ(look(), std::pair(all, 0)) << "not asked all the time";
   now += std::chrono::milliseconds(1);
   EXPECT_EQ(look(), std::pair(all, 2));
-  now += DdpMemory::kFirstPause;
+  now += resources::DdpMemory::kFirstPause;
   EXPECT_EQ(look(), std::pair(all, 0)) << "the pauses grow";
-  now += DdpMemory::kFirstPause;
+  now += resources::DdpMemory::kFirstPause;
   EXPECT_EQ(look(), std::pair(all, 2));
   for (int round = 0; round < 10; ++round) {
-    now += DdpMemory::kLongestPause;
+    now += resources::DdpMemory::kLongestPause;
     EXPECT_EQ(look(), std::pair(all, 2)) << "and have an end";
   }
-  memory.KeepOnly(Inventory());
+  memory.KeepOnly(inventory::Inventory());
   EXPECT_EQ(look(), std::pair(std::size_t{0}, 2)) << "what is gone is forgotten";
   trouble.reset();
-  now += DdpMemory::kFirstPause;
+  now += resources::DdpMemory::kFirstPause;
   EXPECT_EQ(look(), std::pair(all, 2));
   EXPECT_EQ(look(), std::pair(all, 2)) << "one that answers may have another one by now";
 }

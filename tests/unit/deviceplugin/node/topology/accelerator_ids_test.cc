@@ -24,11 +24,12 @@ class AcceleratorIdsTest : public ::testing::Test {
   AcceleratorIdsTest() : machine_(MakeDgxH100(sysfs_)) {}
 
   // What `id` means; "" for nothing.
-  [[nodiscard]] std::string Find(const std::string& id, AcceleratorIds::UuidLookup beyond_proc = {},
-                                 const std::string& resource = "nvidia.com/gpu",
-                                 AcceleratorIds::Effort effort = AcceleratorIds::Effort::kLibrary) const {
+  [[nodiscard]] std::string Find(
+      const std::string& id, topology::AcceleratorIds::UuidLookup beyond_proc = {},
+      const std::string& resource = "nvidia.com/gpu",
+      topology::AcceleratorIds::Effort effort = topology::AcceleratorIds::Effort::kLibrary) const {
     const auto accelerators = ListAccelerators(sysfs_.root(), DefaultAcceleratorKinds());
-    const AcceleratorIds ids(sysfs_.root(), *accelerators, table_, std::move(beyond_proc));
+    const topology::AcceleratorIds ids(sysfs_.root(), *accelerators, table_, std::move(beyond_proc));
     const auto found = ids.Find(id, resource, effort);
     return found ? found->ToString() : "";
   }
@@ -105,12 +106,12 @@ TEST_F(AcceleratorIdsTest, PositionsOfOtherThingsMeanNothing) {
 
 TEST_F(AcceleratorIdsTest, TheLibraryIsNotAskedWhereSomebodyWaits) {
   int asked = 0;
-  const auto lookup = Remembering([&](const std::string&) {
+  const auto lookup = topology::Remembering([&](const std::string&) {
     ++asked;
     return std::optional<PciAddress>(At("0000:1b:00.0"));
   });
   const std::string mig = "MIG-11111111-0000-0000-0000-000000000000";
-  EXPECT_EQ(Find(mig, lookup, "nvidia.com/gpu", AcceleratorIds::Effort::kFiles), "");
+  EXPECT_EQ(Find(mig, lookup, "nvidia.com/gpu", topology::AcceleratorIds::Effort::kFiles), "");
   EXPECT_EQ(asked, 0);
   EXPECT_EQ(Find(mig, lookup), "0000:1b:00.0");
   EXPECT_EQ(Find(mig, lookup), "0000:1b:00.0");
@@ -119,7 +120,7 @@ TEST_F(AcceleratorIdsTest, TheLibraryIsNotAskedWhereSomebodyWaits) {
 
 TEST_F(AcceleratorIdsTest, WhatIsNotFoundIsAskedForAgain) {
   int asked = 0;
-  const auto lookup = Remembering([&](const std::string&) {
+  const auto lookup = topology::Remembering([&](const std::string&) {
     ++asked;
     return std::optional<PciAddress>();
   });
@@ -159,12 +160,12 @@ TEST_F(AcceleratorIdsTest, WithoutNvidiasDriverThereAreNoUuids) {
   sysfs_.Remove("/proc/driver/nvidia");
   EXPECT_EQ(Find("GPU-00000000-0000-0000-0000-000000000003"), "");
   EXPECT_EQ(Find("nvidia0"), "");
-  const AcceleratorIds ids(sysfs_.root(), {}, {});
+  const topology::AcceleratorIds ids(sysfs_.root(), {}, {});
   EXPECT_EQ(ids.UuidOf(At("0000:1b:00.0")), "");
 }
 
 TEST_F(AcceleratorIdsTest, UuidOf) {
-  const AcceleratorIds ids(sysfs_.root(), {}, {});
+  const topology::AcceleratorIds ids(sysfs_.root(), {}, {});
   EXPECT_EQ(ids.UuidOf(At("0000:1b:00.0")), "GPU-00000000-0000-0000-0000-000000000000");
   sysfs_.Write("/proc/driver/nvidia/gpus/0000:1b:00.0/information", Uninitialised());
   EXPECT_EQ(ids.UuidOf(At("0000:1b:00.0")), "");

@@ -7,10 +7,10 @@ namespace railhead::testing {
 namespace {
 
 TEST(TopologyConfigTest, Whole) {
-  const auto config = ParseTopologyConfig(R"({
+  const auto config = topology::ParseTopologyConfig(R"({
     "paths": [{"nic": "0000:43:00.0", "accelerator": "0000:1B:00.0", "path": "pix"}],
     "accelerators": {"vendors": ["10de", "8086:0380"], "ids": {"a/b": "00000000:1b:00.0"}}})",
-                                          "topology.json");
+                                                    "topology.json");
   ASSERT_TRUE(config) << Describe(config.error());
   ASSERT_EQ(config->paths.size(), 1U);
   EXPECT_EQ(config->paths[0].nic, PciAddress::Parse("0000:43:00.0"));
@@ -23,12 +23,12 @@ TEST(TopologyConfigTest, Whole) {
 
 TEST(TopologyConfigTest, EverythingIsOptional) {
   for (const char* text : {"{}", R"({"paths": [], "accelerators": {}})"}) {
-    const auto config = ParseTopologyConfig(text, "topology.json");
+    const auto config = topology::ParseTopologyConfig(text, "topology.json");
     ASSERT_TRUE(config) << Describe(config.error());
     EXPECT_TRUE(config->paths.empty());
     EXPECT_EQ(config->accelerators.kinds, DefaultAcceleratorKinds());
   }
-  const auto none = ParseTopologyConfig(R"({"accelerators": {"vendors": []}})", "topology.json");
+  const auto none = topology::ParseTopologyConfig(R"({"accelerators": {"vendors": []}})", "topology.json");
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->accelerators.kinds.empty());
 }
@@ -41,7 +41,7 @@ struct Bad {
 class BadTopologyConfigTest : public ::testing::TestWithParam<Bad> {};
 
 TEST_P(BadTopologyConfigTest, SaysWhere) {
-  const auto config = ParseTopologyConfig(GetParam().text, "topology.json");
+  const auto config = topology::ParseTopologyConfig(GetParam().text, "topology.json");
   ASSERT_FALSE(config);
   EXPECT_NE(config.error().message.find(GetParam().message), std::string::npos) << config.error().message;
 }
@@ -70,17 +70,18 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(TopologyConfigTest, TheFileMayBeAbsent) {
   FakeSysfs files;
-  const auto absent = ReadTopologyConfig(files.root());
+  const auto absent = topology::ReadTopologyConfig(files.root());
   ASSERT_TRUE(absent);
   EXPECT_EQ(absent->accelerators.kinds, DefaultAcceleratorKinds());
-  files.Write(kTopologyPath, R"({"accelerators": {"vendors": ["1002"]}})");
-  const auto there = ReadTopologyConfig(files.root());
+  files.Write(topology::kTopologyPath, R"({"accelerators": {"vendors": ["1002"]}})");
+  const auto there = topology::ReadTopologyConfig(files.root());
   ASSERT_TRUE(there);
   EXPECT_EQ(there->accelerators.kinds, (std::vector<AcceleratorKind>{{0x1002, std::nullopt}}));
-  files.Write(kTopologyPath, "{");
-  const auto broken = ReadTopologyConfig(files.root());
+  files.Write(topology::kTopologyPath, "{");
+  const auto broken = topology::ReadTopologyConfig(files.root());
   ASSERT_FALSE(broken);
-  EXPECT_NE(broken.error().message.find(kTopologyPath), std::string::npos) << broken.error().message;
+  EXPECT_NE(broken.error().message.find(topology::kTopologyPath), std::string::npos)
+      << broken.error().message;
 }
 
 }  // namespace

@@ -74,11 +74,11 @@ TEST_P(HwlocTest, SeesTheSame) {
   FakeSysfs sysfs;
   const FakeMachine machine = GetParam().make(sysfs);
   AddProcessors(sysfs, machine.numa_nodes);
-  const auto inventory = Discover(sysfs.root(), {});
+  const auto inventory = inventory::Discover(sysfs.root(), {});
   ASSERT_TRUE(inventory);
-  const auto read = Topology::Read(sysfs.root(), **inventory, {});
+  const auto read = topology::Topology::Read(sysfs.root(), **inventory, {});
   ASSERT_TRUE(read);
-  const Topology& topology = **read;
+  const topology::Topology& topology = **read;
   const Hwloc hwloc(sysfs.directory());
   const auto& nics = topology.nics();
   const auto& accelerators = topology.accelerators();

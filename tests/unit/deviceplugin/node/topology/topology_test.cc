@@ -13,13 +13,14 @@ PciAddress At(const std::string& text) {
   return *PciAddress::Parse(text);
 }
 
-std::shared_ptr<const Topology> Read(const FakeSysfs& sysfs, const TopologyConfig& config = {}) {
-  const auto inventory = Discover(sysfs.root(), {});
+std::shared_ptr<const topology::Topology> Read(const FakeSysfs& sysfs,
+                                               const topology::TopologyConfig& config = {}) {
+  const auto inventory = inventory::Discover(sysfs.root(), {});
   if (!inventory) {
     ADD_FAILURE() << Describe(inventory.error());
     return nullptr;
   }
-  const auto topology = Topology::Read(sysfs.root(), **inventory, config);
+  const auto topology = topology::Topology::Read(sysfs.root(), **inventory, config);
   if (!topology) {
     ADD_FAILURE() << Describe(topology.error());
     return nullptr;
@@ -28,7 +29,7 @@ std::shared_ptr<const Topology> Read(const FakeSysfs& sysfs, const TopologyConfi
 }
 
 // A line per NIC: its path to each accelerator.
-std::vector<std::string> Lines(const Topology& topology) {
+std::vector<std::string> Lines(const topology::Topology& topology) {
   std::vector<std::string> lines;
   for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
     std::vector<std::string> words;
@@ -123,7 +124,7 @@ TEST(TopologyTest, VfsAreWhereTheirPfIs) {
 TEST(TopologyTest, TheOverrideWins) {
   FakeSysfs sysfs;
   const FakeMachine machine = MakeVirtualMachine(sysfs);
-  TopologyConfig config;
+  topology::TopologyConfig config;
   config.paths = {{At("0000:00:07.0"), At("0000:00:05.0"), PciPath::kPix},
                   {At("0000:00:08.0"), At("0000:00:05.0"), PciPath::kSys}};
   const auto topology = Read(sysfs, config);
@@ -139,7 +140,7 @@ TEST(TopologyTest, WhatANodeDoesNotHaveIsNoted) {
   FakeSysfs sysfs;
   const FakeMachine machine = MakeBlueField3(sysfs);
   const auto vfs = sysfs.AddVfs(machine.nics[0], 1);
-  TopologyConfig config;
+  topology::TopologyConfig config;
   config.paths = {{At("0000:43:00.0"), At("0000:1b:00.0"), PciPath::kPix},
                   {At("0000:1a:00.0"), At("0000:1c:00.0"), PciPath::kPix},
                   {At(vfs[0]), At("0000:1b:00.0"), PciPath::kPix}};
@@ -158,11 +159,11 @@ TEST(TopologyTest, WhatANodeDoesNotHaveIsNoted) {
 TEST(TopologyTest, IdsComeFromTheConfiguration) {
   FakeSysfs sysfs;
   MakeVirtualMachine(sysfs);
-  TopologyConfig config;
+  topology::TopologyConfig config;
   config.accelerators.ids = {{"partition-1", At("0000:00:06.0")}};
   const auto topology = Read(sysfs, config);
   ASSERT_NE(topology, nullptr);
-  const AcceleratorIds ids = IdsOf(sysfs.root(), *topology, config);
+  const topology::AcceleratorIds ids = IdsOf(sysfs.root(), *topology, config);
   EXPECT_EQ(ids.Find("partition-1", "nvidia.com/gpu"), At("0000:00:06.0"));
   EXPECT_EQ(ids.Find("GPU-00000000-0000-0000-0000-000000000000", "nvidia.com/gpu"), At("0000:00:05.0"));
 }

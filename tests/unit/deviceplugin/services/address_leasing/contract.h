@@ -19,7 +19,7 @@ class StoreService {
   StoreService(const StoreService&) = delete;
   StoreService& operator=(const StoreService&) = delete;
   virtual ~StoreService() = default;
-  virtual std::unique_ptr<ClusterStore> Client() = 0;
+  virtual std::unique_ptr<ipam::ClusterStore> Client() = 0;
 };
 
 struct StoreMaker {

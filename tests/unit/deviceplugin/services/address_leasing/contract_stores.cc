@@ -17,8 +17,8 @@ class EtcdService : public StoreService {
  public:
   EtcdService() : prefix_("/railhead/test" + std::to_string(++Shared().tests)) {}
 
-  std::unique_ptr<ClusterStore> Client() override {
-    EtcdConfig config = Shared().cluster.Config();
+  std::unique_ptr<ipam::ClusterStore> Client() override {
+    address_leasing::EtcdConfig config = Shared().cluster.Config();
     config.prefix = prefix_;
     config.timeout = std::chrono::seconds(60);
     return MakeEtcdStore(Root(), config);
@@ -43,8 +43,8 @@ template <KubeServer::Kind kind>
 class KubeService : public StoreService {
  public:
   KubeService() { Shared().Clear(); }
-  std::unique_ptr<ClusterStore> Client() override {
-    return MakeKubeStore(Shared().Access(), std::chrono::seconds(60));
+  std::unique_ptr<ipam::ClusterStore> Client() override {
+    return address_leasing::MakeKubeStore(Shared().Access(), std::chrono::seconds(60));
   }
 
  private:
@@ -57,7 +57,7 @@ class KubeService : public StoreService {
 // The one that leasing's own tests use: for one thread, and it takes any name.
 class MemoryService : public StoreService {
  public:
-  std::unique_ptr<ClusterStore> Client() override { return std::make_unique<MemoryStore>(cluster_); }
+  std::unique_ptr<ipam::ClusterStore> Client() override { return std::make_unique<MemoryStore>(cluster_); }
 
  private:
   MemoryCluster cluster_;

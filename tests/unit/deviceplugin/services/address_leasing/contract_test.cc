@@ -15,24 +15,24 @@ constexpr const char* kPool = "10.100.0.0/16";
 class ContractTest : public ::testing::TestWithParam<StoreMaker> {
  protected:
   std::unique_ptr<StoreService> service_ = GetParam().make();
-  std::unique_ptr<ClusterStore> store_ = service_->Client();
-  std::unique_ptr<ClusterStore> other_ = service_->Client();
+  std::unique_ptr<ipam::ClusterStore> store_ = service_->Client();
+  std::unique_ptr<ipam::ClusterStore> other_ = service_->Client();
 
-  LeaseEntry Made(const LeaseKey& key, const std::string& value = R"({"node":"a"})") {
+  ipam::LeaseEntry Made(const ipam::LeaseKey& key, const std::string& value = R"({"node":"a"})") {
     auto made = store_->Create(key, value);
     if (!made) throw std::runtime_error(Describe(made.error()));
     return *made;
   }
-  static std::vector<std::uint64_t> Indices(const Result<std::vector<LeaseEntry>>& entries) {
+  static std::vector<std::uint64_t> Indices(const Result<std::vector<ipam::LeaseEntry>>& entries) {
     if (!entries) throw std::runtime_error(Describe(entries.error()));
     std::vector<std::uint64_t> indices;
-    for (const LeaseEntry& entry : *entries) indices.push_back(entry.key.index);
+    for (const ipam::LeaseEntry& entry : *entries) indices.push_back(entry.key.index);
     return indices;
   }
-  static std::vector<std::string> Names(const Result<std::vector<LeaseEntry>>& entries) {
+  static std::vector<std::string> Names(const Result<std::vector<ipam::LeaseEntry>>& entries) {
     if (!entries) throw std::runtime_error(Describe(entries.error()));
     std::vector<std::string> names;
-    for (const LeaseEntry& entry : *entries) names.push_back(entry.key.node);
+    for (const ipam::LeaseEntry& entry : *entries) names.push_back(entry.key.node);
     return names;
   }
 };
@@ -49,7 +49,7 @@ using Indexes = std::vector<std::uint64_t>;
 using NodeNames = std::vector<std::string>;
 
 TEST_P(ContractTest, WhatIsNotThereIsNoError) {
-  for (const LeaseKey& key : {LeaseKey::Block(kPool, 7), LeaseKey::Node("node0")}) {
+  for (const ipam::LeaseKey& key : {ipam::LeaseKey::Block(kPool, 7), ipam::LeaseKey::Node("node0")}) {
     auto got = store_->Get(key);
     ASSERT_TRUE(got) << Describe(got.error());
     EXPECT_EQ(*got, std::nullopt);
@@ -59,9 +59,9 @@ TEST_P(ContractTest, WhatIsNotThereIsNoError) {
 }
 
 TEST_P(ContractTest, OthersSeeWhatWasCreated) {
-  for (const LeaseKey& key :
-       {LeaseKey::Block(kPool, 7), LeaseKey::Block("fd00:1::/64", 1), LeaseKey::Node("node0.example")}) {
-    const LeaseEntry made = Made(key, R"({"a":[1,true,"x"],"n":9007199254740993,"s":"\"ä\\"})");
+  for (const ipam::LeaseKey& key : {ipam::LeaseKey::Block(kPool, 7), ipam::LeaseKey::Block("fd00:1::/64", 1),
+                                    ipam::LeaseKey::Node("node0.example")}) {
+    const ipam::LeaseEntry made = Made(key, R"({"a":[1,true,"x"],"n":9007199254740993,"s":"\"ä\\"})");
     EXPECT_EQ(made.key, key);
     EXPECT_FALSE(made.revision.empty());
     auto got = other_->Get(key);
@@ -72,8 +72,8 @@ TEST_P(ContractTest, OthersSeeWhatWasCreated) {
 }
 
 TEST_P(ContractTest, TheNameIsTheClaim) {
-  const LeaseKey key = LeaseKey::Block(kPool, 7);
-  const LeaseEntry made = Made(key, R"({"node":"a"})");
+  const ipam::LeaseKey key = ipam::LeaseKey::Block(kPool, 7);
+  const ipam::LeaseEntry made = Made(key, R"({"node":"a"})");
   auto second = other_->Create(key, R"({"node":"b"})");
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kConflict) << Describe(second.error());
@@ -81,7 +81,7 @@ TEST_P(ContractTest, TheNameIsTheClaim) {
 }
 
 TEST_P(ContractTest, OnlyTheLatestStateIsReplaced) {
-  const LeaseEntry first = Made(LeaseKey::Node("node0"), R"({"n":1})");
+  const ipam::LeaseEntry first = Made(ipam::LeaseKey::Node("node0"), R"({"n":1})");
   auto second = other_->Update(first, R"({"n":2})");
   ASSERT_TRUE(second) << Describe(second.error());
   EXPECT_EQ(second->key, first.key);
@@ -99,7 +99,7 @@ TEST_P(ContractTest, OnlyTheLatestStateIsReplaced) {
 
 TEST_P(ContractTest, TheSameContentIsAChange) {
   // A sign of life that says the same as before still has to be one's own.
-  const LeaseEntry first = Made(LeaseKey::Node("node0"), R"({"n":1})");
+  const ipam::LeaseEntry first = Made(ipam::LeaseKey::Node("node0"), R"({"n":1})");
   auto second = store_->Update(first, R"({"n":2})");
   ASSERT_TRUE(second);
   auto third = store_->Update(*second, R"({"n":1})");
@@ -111,7 +111,7 @@ TEST_P(ContractTest, TheSameContentIsAChange) {
 }
 
 TEST_P(ContractTest, WhatIsGoneIsAConflict) {
-  const LeaseEntry gone = Made(LeaseKey::Block(kPool, 3));
+  const ipam::LeaseEntry gone = Made(ipam::LeaseKey::Block(kPool, 3));
   ASSERT_TRUE(other_->Remove(gone));
   auto update = store_->Update(gone, "{}");
   ASSERT_FALSE(update);
@@ -122,7 +122,7 @@ TEST_P(ContractTest, WhatIsGoneIsAConflict) {
 }
 
 TEST_P(ContractTest, AnotherRecordOfTheNameIsNotTheOneSeen) {
-  const LeaseEntry first = Made(LeaseKey::Block(kPool, 3));
+  const ipam::LeaseEntry first = Made(ipam::LeaseKey::Block(kPool, 3));
   ASSERT_TRUE(other_->Remove(first));
   auto second = other_->Create(first.key, first.value);
   ASSERT_TRUE(second) << Describe(second.error());
@@ -136,10 +136,11 @@ TEST_P(ContractTest, AnotherRecordOfTheNameIsNotTheOneSeen) {
 }
 
 TEST_P(ContractTest, BlocksComeInTheOrderOfNumbers) {
-  for (const std::uint64_t index : {300, 2, 10, 255, 256, 9, 65535}) Made(LeaseKey::Block(kPool, index));
-  Made(LeaseKey::Block("10.100.0.0/17", 4));
-  Made(LeaseKey::Block("10.101.0.0/16", 4));
-  Made(LeaseKey::Node("node0"));
+  for (const std::uint64_t index : {300, 2, 10, 255, 256, 9, 65535})
+    Made(ipam::LeaseKey::Block(kPool, index));
+  Made(ipam::LeaseKey::Block("10.100.0.0/17", 4));
+  Made(ipam::LeaseKey::Block("10.101.0.0/16", 4));
+  Made(ipam::LeaseKey::Node("node0"));
   EXPECT_EQ(Indices(store_->Blocks(kPool, 0, 100)), (Indexes{2, 9, 10, 255, 256, 300, 65535}));
   EXPECT_EQ(Indices(store_->Blocks(kPool, 9, 100)), (Indexes{9, 10, 255, 256, 300, 65535}));
   EXPECT_EQ(Indices(store_->Blocks(kPool, 10, 3)), (Indexes{10, 255, 256}));
@@ -149,33 +150,33 @@ TEST_P(ContractTest, BlocksComeInTheOrderOfNumbers) {
   EXPECT_EQ(Indices(store_->Blocks(kPool, 65536, 2)), Indexes{});
   EXPECT_EQ(Indices(store_->Blocks(kPool, 0, 0)), Indexes{});
   const auto listed = store_->Blocks(kPool, 300, 1);
-  EXPECT_EQ(listed->at(0), **store_->Get(LeaseKey::Block(kPool, 300)));
+  EXPECT_EQ(listed->at(0), **store_->Get(ipam::LeaseKey::Block(kPool, 300)));
 }
 
 TEST_P(ContractTest, BlocksOfLargePools) {
   const std::string pool = "fd00:2::/64";
   const Indexes far = {0, 255, 256, 65536, 16777216, 4294967296, 1ULL << 56U, (1ULL << 60U) + 5};
-  for (const std::uint64_t index : far) Made(LeaseKey::Block(pool, index));
+  for (const std::uint64_t index : far) Made(ipam::LeaseKey::Block(pool, index));
   EXPECT_EQ(Indices(store_->Blocks(pool, 0, 100)), far);
   EXPECT_EQ(Indices(store_->Blocks(pool, 257, 2)), (Indexes{65536, 16777216}));
   EXPECT_EQ(Indices(store_->Blocks(pool, (1ULL << 56U) + 1, 2)), (Indexes{(1ULL << 60U) + 5}));
 }
 
 TEST_P(ContractTest, NodesComeByName) {
-  for (const char* name : {"node-b", "node-a", "node-a.x", "node-c"}) Made(LeaseKey::Node(name));
-  Made(LeaseKey::Block(kPool, 1));
+  for (const char* name : {"node-b", "node-a", "node-a.x", "node-c"}) Made(ipam::LeaseKey::Node(name));
+  Made(ipam::LeaseKey::Block(kPool, 1));
   EXPECT_EQ(Names(store_->Nodes("", 10)), (NodeNames{"node-a", "node-a.x", "node-b", "node-c"}));
   EXPECT_EQ(Names(store_->Nodes("", 2)), (NodeNames{"node-a", "node-a.x"}));
   EXPECT_EQ(Names(store_->Nodes("node-a", 2)), (NodeNames{"node-a.x", "node-b"}));
   EXPECT_EQ(Names(store_->Nodes("node-aa", 10)), (NodeNames{"node-b", "node-c"}));
   EXPECT_EQ(Names(store_->Nodes("node-c", 10)), NodeNames{});
-  EXPECT_EQ(store_->Nodes("node-b", 1)->at(0), **store_->Get(LeaseKey::Node("node-c")));
+  EXPECT_EQ(store_->Nodes("node-b", 1)->at(0), **store_->Get(ipam::LeaseKey::Node("node-c")));
 }
 
 TEST_P(ContractTest, LongLists) {
   Indexes all;
   for (std::uint64_t i = 0; i < 300; ++i) {
-    Made(LeaseKey::Block(kPool, i * 3));
+    Made(ipam::LeaseKey::Block(kPool, i * 3));
     all.push_back(i * 3);
   }
   EXPECT_EQ(Indices(store_->Blocks(kPool, 0, 1000)), all);
@@ -184,16 +185,17 @@ TEST_P(ContractTest, LongLists) {
 
 TEST_P(ContractTest, CallsAreCounted) {
   const std::uint64_t before = store_->calls();
-  Made(LeaseKey::Node("node0"));
+  Made(ipam::LeaseKey::Node("node0"));
   const std::uint64_t after = store_->calls();
   EXPECT_GT(after, before);
-  ASSERT_TRUE(store_->Get(LeaseKey::Node("node0")));
+  ASSERT_TRUE(store_->Get(ipam::LeaseKey::Node("node0")));
   EXPECT_EQ(store_->calls(), after + 1);
 }
 
 TEST_P(ServiceTest, ImpossibleNamesAreRefused) {
-  for (const LeaseKey& key : {LeaseKey::Block("no subnet", 1), LeaseKey::Block("10.0.0.1/8", 1),
-                              LeaseKey::Node(""), LeaseKey::Node("a/b")}) {
+  for (const ipam::LeaseKey& key :
+       {ipam::LeaseKey::Block("no subnet", 1), ipam::LeaseKey::Block("10.0.0.1/8", 1),
+        ipam::LeaseKey::Node(""), ipam::LeaseKey::Node("a/b")}) {
     auto made = store_->Create(key, "{}");
     ASSERT_FALSE(made);
     EXPECT_EQ(made.error().code, ErrorCode::kInvalid) << Describe(made.error());
@@ -204,14 +206,14 @@ TEST_P(ServiceTest, OfManyAtOnceOneWins) {
   constexpr int kThreads = 8;
   constexpr int kRounds = 10;
   std::vector<std::vector<int>> won(kThreads);
-  std::vector<std::unique_ptr<ClusterStore>> clients;
+  std::vector<std::unique_ptr<ipam::ClusterStore>> clients;
   for (int i = 0; i < kThreads; ++i) clients.push_back(service_->Client());
   std::vector<std::thread> threads;
   for (int i = 0; i < kThreads; ++i) {
     threads.emplace_back([&, i] {
       auto& client = *clients[static_cast<std::size_t>(i)];
       for (int round = 0; round < kRounds; ++round) {
-        const auto key = LeaseKey::Block(kPool, static_cast<std::uint64_t>(round));
+        const auto key = ipam::LeaseKey::Block(kPool, static_cast<std::uint64_t>(round));
         auto made = client.Create(key, "{\"node\":\"" + std::to_string(i) + "\"}");
         if (made) won[static_cast<std::size_t>(i)].push_back(round);
       }
@@ -222,7 +224,7 @@ TEST_P(ServiceTest, OfManyAtOnceOneWins) {
   for (int i = 0; i < kThreads; ++i) {
     for (const int round : won[static_cast<std::size_t>(i)]) {
       rounds.insert(round);
-      const auto entry = store_->Get(LeaseKey::Block(kPool, static_cast<std::uint64_t>(round)));
+      const auto entry = store_->Get(ipam::LeaseKey::Block(kPool, static_cast<std::uint64_t>(round)));
       EXPECT_EQ((*entry)->value, "{\"node\":\"" + std::to_string(i) + "\"}");
     }
   }

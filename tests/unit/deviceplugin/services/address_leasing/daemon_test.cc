@@ -18,7 +18,7 @@ namespace {
 class LeasingDaemonTest : public KubeletTest {
  protected:
   LeasingDaemonTest() {
-    const HttpEndpoint endpoint = etcd_.Config().endpoints.front();
+    const http::HttpEndpoint endpoint = etcd_.Config().endpoints.front();
     const nlohmann::json store = {
         {"type", "etcd"},
         {"blockSize", 8},

@@ -25,11 +25,12 @@ class EtcdTest : public ::testing::Test {
     return certificates;
   }
   EtcdOptions Secure() const { return {1, true, true, Pems().directory(), {}, {}}; }
-  static Error ErrorOf(const EtcdConfig& config) {
-    auto got = MakeEtcdStore(Root(), config)->Get(LeaseKey::Node("node0"));
+  static Error ErrorOf(const address_leasing::EtcdConfig& config) {
+    auto got = MakeEtcdStore(Root(), config)->Get(ipam::LeaseKey::Node("node0"));
     return got ? Error{} : got.error();
   }
-  static void ExpectRefusal(const EtcdConfig& config, ErrorCode code, const std::string& word) {
+  static void ExpectRefusal(const address_leasing::EtcdConfig& config, ErrorCode code,
+                            const std::string& word) {
     const Error error = ErrorOf(config);
     EXPECT_EQ(error.code, code) << Describe(error);
     EXPECT_NE(Describe(error).find(word), std::string::npos) << Describe(error);
@@ -41,10 +42,10 @@ class EtcdTest : public ::testing::Test {
 
 TEST_F(EtcdTest, WhoIsNotWhoItShouldBeIsRefused) {
   EtcdCluster cluster(files_.directory(), Secure());
-  const EtcdConfig good = cluster.Config();
+  const address_leasing::EtcdConfig good = cluster.Config();
   ASSERT_EQ(ErrorOf(good).message, "");
 
-  EtcdConfig config = good;
+  address_leasing::EtcdConfig config = good;
   config.ca_file = Pems().Path("other-ca.pem");
   ExpectRefusal(config, ErrorCode::kPermission, "certificate is not trusted");
   config = good;
@@ -82,7 +83,7 @@ TEST_F(EtcdTest, WhoIsNotWhoItShouldBeIsRefused) {
 TEST_F(EtcdTest, ACertificateForAnotherNameIsRefused) {
   // The same server, asked for by a name that its certificate does not have.
   EtcdCluster cluster(files_.directory(), Secure());
-  EtcdConfig config = cluster.Config();
+  address_leasing::EtcdConfig config = cluster.Config();
   config.endpoints[0].host = "127.0.0.2";
   const Error elsewhere = ErrorOf(config);
   // etcd listens on 127.0.0.1 only, so nobody is there.
@@ -96,7 +97,7 @@ TEST_F(EtcdTest, ACertificateForAnotherNameIsRefused) {
 TEST_F(EtcdTest, AnUnknownTokenIsAskedForAnew) {
   EtcdCluster cluster(files_.directory(), Secure());
   auto store = MakeEtcdStore(Root(), cluster.Config());
-  auto made = store->Create(LeaseKey::Block(kPool, 1), "{}");
+  auto made = store->Create(ipam::LeaseKey::Block(kPool, 1), "{}");
   ASSERT_TRUE(made) << Describe(made.error());
   // Tokens are older than the latest change of users.
   cluster.Call("/v3/auth/user/add", R"({"name":"somebody","password":"else"})");
@@ -116,7 +117,7 @@ TEST_F(EtcdTest, AnUnknownTokenIsAskedForAnew) {
 
 TEST_F(EtcdTest, UsersThatEtcdDoesNotHave) {
   EtcdCluster cluster(files_.directory(), {});
-  EtcdConfig config = cluster.Config();
+  address_leasing::EtcdConfig config = cluster.Config();
   config.user_file = files_.directory() + "/user";
   config.password_file = files_.directory() + "/password";
   ExpectRefusal(config, ErrorCode::kInvalid, "authentication is not enabled");
@@ -124,10 +125,10 @@ TEST_F(EtcdTest, UsersThatEtcdDoesNotHave) {
 
 TEST_F(EtcdTest, OneOfThreeMayBeAway) {
   EtcdCluster cluster(files_.directory(), {3, false, false, "", {}, {}});
-  EtcdConfig config = cluster.Config();
+  address_leasing::EtcdConfig config = cluster.Config();
   config.timeout = std::chrono::seconds(2);
   auto store = MakeEtcdStore(Root(), config);
-  auto entry = store->Create(LeaseKey::Node("node0"), R"({"n":0})");
+  auto entry = store->Create(ipam::LeaseKey::Node("node0"), R"({"n":0})");
   ASSERT_TRUE(entry) << Describe(entry.error());
   int number = 0;
   // Till one change is certain; each that is open is looked after as leasing does.
@@ -162,10 +163,10 @@ TEST_F(EtcdTest, OneOfThreeMayBeAway) {
 
 TEST_F(EtcdTest, WithoutAMajorityNothingIsAnswered) {
   EtcdCluster cluster(files_.directory(), {3, false, false, "", {}, {}});
-  EtcdConfig config = cluster.Config();
+  address_leasing::EtcdConfig config = cluster.Config();
   config.timeout = std::chrono::seconds(2);
   auto store = MakeEtcdStore(Root(), config);
-  auto made = store->Create(LeaseKey::Node("node0"), "{}");
+  auto made = store->Create(ipam::LeaseKey::Node("node0"), "{}");
   ASSERT_TRUE(made) << Describe(made.error());
   cluster.Kill(0);
   cluster.Kill(1);
@@ -192,10 +193,10 @@ class EtcdAnswerTest : public ::testing::TestWithParam<EtcdAnswer> {};
 TEST_P(EtcdAnswerTest, IsAnErrorOfItsKind) {
   const std::string answer = ScriptedServer::Answer(GetParam().status, GetParam().body);
   ScriptedServer server({{answer}, {answer}, {answer}, {answer}});
-  EtcdConfig config;
-  config.endpoints = {*ParseHttpEndpoint(server.url())};
+  address_leasing::EtcdConfig config;
+  config.endpoints = {*http::ParseHttpEndpoint(server.url())};
   auto store = MakeEtcdStore(Root(), config);
-  const LeaseEntry seen{LeaseKey::Node("node0"), "{}", "5"};
+  const ipam::LeaseEntry seen{ipam::LeaseKey::Node("node0"), "{}", "5"};
   for (const Error& error : {store->Get(seen.key).error(), store->Update(seen, "{}").error(),
                              store->Remove(seen).error(), store->Blocks(kPool, 0, 1).error()}) {
     EXPECT_EQ(error.code, GetParam().code) << Describe(error);
@@ -231,18 +232,18 @@ TEST(EtcdEntriesTest, ForeignKeysAreNotTakenForOurs) {
         R"({"key":"!","value":"e30=","mod_revision":"5"})", R"({"key":"L290aGVy","value":"e30="})"}) {
     ScriptedServer server(
         {{ScriptedServer::Answer(200, R"({"header":{"revision":"9"},"kvs":[)" + std::string(kv) + "]}")}});
-    EtcdConfig config;
-    config.endpoints = {*ParseHttpEndpoint(server.url())};
+    address_leasing::EtcdConfig config;
+    config.endpoints = {*http::ParseHttpEndpoint(server.url())};
     auto listed = MakeEtcdStore(Root(), config)->Blocks(kPool, 0, 10);
     ASSERT_FALSE(listed) << kv;
     EXPECT_EQ(listed.error().code, ErrorCode::kMalformed) << Describe(listed.error());
   }
 }
 
-Result<EtcdConfig> Parse(const std::string& text) {
+Result<address_leasing::EtcdConfig> Parse(const std::string& text) {
   auto document = RH_TRY(JsonDocument::Parse(text, "etcd"));
   JsonReader reader = document.Root();
-  EtcdConfig config = ReadEtcdConfig(reader);
+  address_leasing::EtcdConfig config = address_leasing::ReadEtcdConfig(reader);
   RH_TRY(reader.status());
   return config;
 }

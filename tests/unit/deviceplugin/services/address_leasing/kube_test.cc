@@ -37,12 +37,12 @@ class KubeServerTest : public ::testing::TestWithParam<KubeServer::Kind> {
  protected:
   KubeServerTest() { server_.Clear(); }
   static Error ErrorOf(const KubeAccess& access) {
-    auto got = MakeKubeStore(access, kTimeout)->Get(LeaseKey::Node("node0"));
+    auto got = address_leasing::MakeKubeStore(access, kTimeout)->Get(ipam::LeaseKey::Node("node0"));
     return got ? Error{} : got.error();
   }
 
   KubeServer& server_ = Shared(GetParam());
-  std::unique_ptr<ClusterStore> store_ = MakeKubeStore(server_.Access(), kTimeout);
+  std::unique_ptr<ipam::ClusterStore> store_ = address_leasing::MakeKubeStore(server_.Access(), kTimeout);
 };
 
 TEST_P(KubeServerTest, WhoIsUnknownOrMayNotIsRefused) {
@@ -64,7 +64,7 @@ TEST_P(KubeServerTest, ATokenIsReadAgain) {
   WriteFileAt(path, "made-up");
   KubeAccess access = server_.Access();
   access.token_file = path;
-  auto store = MakeKubeStore(access, kTimeout);
+  auto store = address_leasing::MakeKubeStore(access, kTimeout);
   EXPECT_EQ(store->Nodes("", 1).error().code, ErrorCode::kPermission);
   WriteFileAt(path, ReadFileAt(server_.files().directory() + "/token"));
   auto listed = store->Nodes("", 1);
@@ -74,8 +74,8 @@ TEST_P(KubeServerTest, ATokenIsReadAgain) {
 }
 
 TEST_P(KubeServerTest, ObjectsAreWhatPeopleExpect) {
-  ASSERT_TRUE(store_->Create(LeaseKey::Block(kPool, 42), R"({"node":"n1","state":"leased"})"));
-  const HttpAnswer answer =
+  ASSERT_TRUE(store_->Create(ipam::LeaseKey::Block(kPool, 42), R"({"node":"n1","state":"leased"})"));
+  const http::HttpAnswer answer =
       server_.Admin("GET", std::string(kBlockPath) + "?labelSelector=railhead.io%2Fpool%3Dv4-10-100-0-0-16");
   const Json list = Json::parse(answer.body);
   ASSERT_EQ(list.at("items").size(), 1U);
@@ -86,8 +86,8 @@ TEST_P(KubeServerTest, ObjectsAreWhatPeopleExpect) {
 }
 
 TEST_P(KubeServerTest, AListIsOneRequest) {
-  for (std::uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(store_->Create(LeaseKey::Block(kPool, i), "{}"));
-  ASSERT_TRUE(store_->Create(LeaseKey::Block("10.200.0.0/16", 1), "{}"));
+  for (std::uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(store_->Create(ipam::LeaseKey::Block(kPool, i), "{}"));
+  ASSERT_TRUE(store_->Create(ipam::LeaseKey::Block("10.200.0.0/16", 1), "{}"));
   const std::uint64_t before = store_->calls();
   EXPECT_EQ(store_->Blocks(kPool, 5, 10)->size(), 10U);
   EXPECT_EQ(store_->Blocks(kPool, 19, 10)->size(), 1U);
@@ -95,14 +95,14 @@ TEST_P(KubeServerTest, AListIsOneRequest) {
 }
 
 TEST_P(KubeServerTest, ChangesAreWatched) {
-  const HttpAnswer empty = server_.Admin("GET", kBlockPath);
+  const http::HttpAnswer empty = server_.Admin("GET", kBlockPath);
   const std::string version = Json::parse(empty.body).at("metadata").at("resourceVersion");
-  auto made = store_->Create(LeaseKey::Block(kPool, 1), R"({"n":1})");
+  auto made = store_->Create(ipam::LeaseKey::Block(kPool, 1), R"({"n":1})");
   ASSERT_TRUE(made);
   auto changed = store_->Update(*made, R"({"n":2})");
   ASSERT_TRUE(changed);
   ASSERT_TRUE(store_->Remove(*changed));
-  const HttpAnswer events =
+  const http::HttpAnswer events =
       server_.Admin("GET", std::string(kBlockPath) + "?watch=1&timeoutSeconds=1&resourceVersion=" + version);
   std::vector<std::string> seen;
   std::istringstream lines(events.body);
@@ -117,19 +117,19 @@ TEST_P(KubeServerTest, AnUnknownResourceIsNoEmptyList) {
   // A path that the server does not know, as it does not before the manifest is applied.
   KubeAccess access = server_.AdminAccess();
   access.endpoint.path = "/apis/nobody.example/v1";
-  auto store = MakeKubeStore(access, kTimeout);
-  ExpectError(store->Get(LeaseKey::Node("node0")).error(), ErrorCode::kInvalid,
+  auto store = address_leasing::MakeKubeStore(access, kTimeout);
+  ExpectError(store->Get(ipam::LeaseKey::Node("node0")).error(), ErrorCode::kInvalid,
               "manifests/components/kubernetes-store");
   ExpectError(store->Nodes("", 1).error(), ErrorCode::kInvalid, "manifests/components/kubernetes-store");
 }
 
 TEST_P(KubeServerTest, TheSchemasTakeOurRecords) {
-  const BlockRecord block{"node0", "instance", "nonce", true};
-  const NodeRecord node{"i", "p", "s", "m", "b", 7, {{kPool, {0, kLayoutIndex - 1}}}, "node1"};
-  const std::vector<std::pair<LeaseKey, std::string>> records = {
-      {LeaseKey::Block(kPool, 0), Encode(block)},
-      {LeaseKey::Block("fd00:1::/64", kLayoutIndex), EncodeLayout(64)},
-      {LeaseKey::Node("node0.example"), Encode(node)}};
+  const ipam::BlockRecord block{"node0", "instance", "nonce", true};
+  const ipam::NodeRecord node{"i", "p", "s", "m", "b", 7, {{kPool, {0, ipam::kLayoutIndex - 1}}}, "node1"};
+  const std::vector<std::pair<ipam::LeaseKey, std::string>> records = {
+      {ipam::LeaseKey::Block(kPool, 0), Encode(block)},
+      {ipam::LeaseKey::Block("fd00:1::/64", ipam::kLayoutIndex), ipam::EncodeLayout(64)},
+      {ipam::LeaseKey::Node("node0.example"), Encode(node)}};
   for (const auto& [key, value] : records) {
     auto made = store_->Create(key, value);
     EXPECT_TRUE(made) << Describe(made.error());
@@ -138,7 +138,7 @@ TEST_P(KubeServerTest, TheSchemasTakeOurRecords) {
 
 // A list ends at what it cannot read.
 TEST_P(KubeServerTest, TheSchemasRefuseWhatNobodyCanRead) {
-  auto made = store_->Create(LeaseKey::Block(kPool, 1), R"({"node":"n1","state":"leased"})");
+  auto made = store_->Create(ipam::LeaseKey::Block(kPool, 1), R"({"node":"n1","state":"leased"})");
   ASSERT_TRUE(made) << Describe(made.error());
   for (const char* value : {R"({"node":"n1","state":"lost"})", R"({"node":1})",
                             R"({"node":"n1","blockSize":64})", R"({"blockSize":0})"}) {
@@ -146,7 +146,7 @@ TEST_P(KubeServerTest, TheSchemasRefuseWhatNobodyCanRead) {
     ASSERT_FALSE(changed) << value;
     EXPECT_EQ(changed.error().code, ErrorCode::kInvalid) << Describe(changed.error());
   }
-  EXPECT_FALSE(store_->Create(LeaseKey::Node("node0"), R"({"blocks":{"10.100.0.0/16":["1"]}})"));
+  EXPECT_FALSE(store_->Create(ipam::LeaseKey::Node("node0"), R"({"blocks":{"10.100.0.0/16":["1"]}})"));
   const Json foreign = {{"apiVersion", "railhead.io/v1alpha1"},
                         {"kind", "AddressBlock"},
                         {"metadata", {{"name", "mine"}}},
@@ -168,8 +168,8 @@ INSTANTIATE_TEST_SUITE_P(Servers, KubeServerTest, ::testing::ValuesIn(Kinds()), 
 TEST(KubeStandInTest, WatchesAndListsExpire) {
   KubeServer& server = Shared(KubeServer::Kind::kStandIn);
   server.Clear();
-  auto store = MakeKubeStore(server.Access(), kTimeout);
-  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(store->Create(LeaseKey::Block(kPool, i), "{}"));
+  auto store = address_leasing::MakeKubeStore(server.Access(), kTimeout);
+  for (std::uint64_t i = 0; i < 3; ++i) ASSERT_TRUE(store->Create(ipam::LeaseKey::Block(kPool, i), "{}"));
   const Json page =
       Json::parse(server.Admin("GET", std::string(kBlockPath) + "?limit=1").body).at("metadata");
   const std::string token = page.at("continue");
@@ -178,7 +178,7 @@ TEST(KubeStandInTest, WatchesAndListsExpire) {
   EXPECT_THROW(server.Admin("GET", std::string(kBlockPath) + "?limit=1&continue=" + token),
                std::runtime_error);
   const std::string version = page.at("resourceVersion");
-  const HttpAnswer events =
+  const http::HttpAnswer events =
       server.Admin("GET", std::string(kBlockPath) + "?watch=1&resourceVersion=" + version);
   EXPECT_EQ(Json::parse(events.body).at("object").at("code"), 410);
   // A list from a block on asks for the latest state, which does not expire.
@@ -195,8 +195,8 @@ TEST(KubeStandInTest, AServerMayAnswerInPieces) {
   };
   ScriptedServer server({{page("a", "next token")}, {page("b", "")}});
   KubeAccess access;
-  access.endpoint = *ParseHttpEndpoint(server.url());
-  auto listed = MakeKubeStore(access, kTimeout)->Nodes("", 3);
+  access.endpoint = *http::ParseHttpEndpoint(server.url());
+  auto listed = address_leasing::MakeKubeStore(access, kTimeout)->Nodes("", 3);
   ASSERT_TRUE(listed) << Describe(listed.error());
   EXPECT_EQ(listed->size(), 2U);
   EXPECT_NE(server.last().find("?limit=2&continue=next%20token "), std::string::npos) << server.last();
@@ -219,8 +219,8 @@ class KubeAnswerTest : public ::testing::TestWithParam<BadAnswer> {};
 TEST_P(KubeAnswerTest, IsAnErrorOfItsKind) {
   KubeServer& server = Shared(KubeServer::Kind::kStandIn);
   server.Clear();
-  auto store = MakeKubeStore(server.Access(), kTimeout);
-  auto seen = store->Create(LeaseKey::Node("node0"), "{}");
+  auto store = address_leasing::MakeKubeStore(server.Access(), kTimeout);
+  auto seen = store->Create(ipam::LeaseKey::Node("node0"), "{}");
   ASSERT_TRUE(seen) << Describe(seen.error());
   const Json answer = {{"status", GetParam().status},
                        {"headers", {{"Retry-After", "7"}}},
@@ -235,7 +235,7 @@ TEST_P(KubeAnswerTest, IsAnErrorOfItsKind) {
     ExpectError(result.error(), GetParam().code, GetParam().word);
   };
   expect([&] { return store->Get(seen->key); });
-  expect([&] { return store->Create(LeaseKey::Node("node1"), "{}"); });
+  expect([&] { return store->Create(ipam::LeaseKey::Node("node1"), "{}"); });
   expect([&] { return store->Update(*seen, R"({"a":1})"); });
   expect([&] { return store->Nodes("", 5); });
   EXPECT_EQ(**store->Get(seen->key), *seen);
@@ -263,9 +263,9 @@ TEST(KubeAnswersTest, WhatTheServerDropsIsAnError) {
   ScriptedServer server({{ScriptedServer::Answer(
       201, R"({"metadata":{"name":"node0","uid":"u","resourceVersion":"1"},"spec":{"counter":1}})")}});
   KubeAccess access;
-  access.endpoint = *ParseHttpEndpoint(server.url());
-  auto made =
-      MakeKubeStore(access, kTimeout)->Create(LeaseKey::Node("node0"), R"({"counter":1,"session":"s"})");
+  access.endpoint = *http::ParseHttpEndpoint(server.url());
+  auto made = address_leasing::MakeKubeStore(access, kTimeout)
+                  ->Create(ipam::LeaseKey::Node("node0"), R"({"counter":1,"session":"s"})");
   ASSERT_FALSE(made);
   ExpectError(made.error(), ErrorCode::kMalformed, "something else than was sent");
 }
@@ -274,8 +274,9 @@ TEST(KubeAnswersTest, WhatAFinalizerKeepsIsNotRemoved) {
   ScriptedServer server({{ScriptedServer::Answer(
       200, R"({"kind":"NodeAddresses","metadata":{"name":"node0","finalizers":["x/y"]},"spec":{}})")}});
   KubeAccess access;
-  access.endpoint = *ParseHttpEndpoint(server.url());
-  auto removed = MakeKubeStore(access, kTimeout)->Remove({LeaseKey::Node("node0"), "{}", "u/1"});
+  access.endpoint = *http::ParseHttpEndpoint(server.url());
+  auto removed =
+      address_leasing::MakeKubeStore(access, kTimeout)->Remove({ipam::LeaseKey::Node("node0"), "{}", "u/1"});
   ASSERT_FALSE(removed);
   ExpectError(removed.error(), ErrorCode::kUnavailable, "finalizers");
   EXPECT_NE(server.last().find(R"("preconditions":{"resourceVersion":"1","uid":"u"})"), std::string::npos)
@@ -283,16 +284,17 @@ TEST(KubeAnswersTest, WhatAFinalizerKeepsIsNotRemoved) {
 }
 
 TEST(KubeNamesTest, ThereAndBack) {
-  const std::vector<std::pair<LeaseKey, std::string>> names = {
-      {LeaseKey::Block("10.100.0.0/16", 42), "v4-10-100-0-0-16-000000000000002a"},
-      {LeaseKey::Block("0.0.0.0/0", 0), "v4-0-0-0-0-0-0000000000000000"},
-      {LeaseKey::Block("fd00:1::/64", UINT64_MAX), "v6-fd000001000000000000000000000000-64-ffffffffffffffff"},
-      {LeaseKey::Node("node-0.rack1"), "node-0.rack1"}};
+  const std::vector<std::pair<ipam::LeaseKey, std::string>> names = {
+      {ipam::LeaseKey::Block("10.100.0.0/16", 42), "v4-10-100-0-0-16-000000000000002a"},
+      {ipam::LeaseKey::Block("0.0.0.0/0", 0), "v4-0-0-0-0-0-0000000000000000"},
+      {ipam::LeaseKey::Block("fd00:1::/64", UINT64_MAX),
+       "v6-fd000001000000000000000000000000-64-ffffffffffffffff"},
+      {ipam::LeaseKey::Node("node-0.rack1"), "node-0.rack1"}};
   for (const auto& [key, name] : names) {
-    auto made = KubeNameOf(key);
+    auto made = address_leasing::KubeNameOf(key);
     ASSERT_TRUE(made) << Describe(made.error());
     EXPECT_EQ(*made, name);
-    EXPECT_EQ(ParseKubeName(key.kind, name), key);
+    EXPECT_EQ(address_leasing::ParseKubeName(key.kind, name), key);
     EXPECT_LE(name.size(), 63U);
   }
 }
@@ -303,11 +305,11 @@ TEST(KubeNamesTest, OthersAreNotOurs) {
         "v4-10-100-0-1-16-000000000000002a", "v4-010-100-0-0-16-000000000000002a",
         "v5-10-100-0-0-16-000000000000002a", "v4-10-100-0-0-16-00000000000000zz",
         "v6-FD000001000000000000000000000000-64-0000000000000000"}) {
-    EXPECT_EQ(ParseKubeName(LeaseKey::Kind::kBlock, name), std::nullopt) << name;
+    EXPECT_EQ(address_leasing::ParseKubeName(ipam::LeaseKey::Kind::kBlock, name), std::nullopt) << name;
   }
   for (const char* name : {"", "A", "-a", "a-", "a/b", "a b"}) {
-    EXPECT_EQ(ParseKubeName(LeaseKey::Kind::kNode, name), std::nullopt) << name;
-    EXPECT_FALSE(KubeNameOf(LeaseKey::Node(name))) << name;
+    EXPECT_EQ(address_leasing::ParseKubeName(ipam::LeaseKey::Kind::kNode, name), std::nullopt) << name;
+    EXPECT_FALSE(address_leasing::KubeNameOf(ipam::LeaseKey::Node(name))) << name;
   }
 }
 

@@ -16,7 +16,7 @@
 #include "tests/support/ipam/support.h"
 #include "tests/support/lease/memory_store.h"
 
-namespace railhead {
+namespace railhead::address_leasing {
 namespace {
 
 using testing::Eventually;
@@ -30,18 +30,19 @@ constexpr const char* kSubnet = "10.7.0.0/24";
 class LeasingLoopTest : public ::testing::Test {
  protected:
   std::unique_ptr<LeasingLoop> Run(MemoryCluster& cluster) {
-    LeaseSettings settings{"node", "machine", {}, 8, {}};
+    ipam::LeaseSettings settings{"node", "machine", {}, 8, {}};
     settings.times.renew = std::chrono::milliseconds(50);
     settings.times.rest = std::chrono::seconds(0);
-    settings.pools.push_back(PoolLayout::Make(MakePool(kSubnet, {}, 0).ranges, 16).value());
-    auto loop = LeasingLoop::Start(scratch_.root(), std::move(settings),
-                                   std::make_unique<MemoryStore>(cluster), [](const Leaser::Outcome&) {});
+    settings.pools.push_back(ipam::PoolLayout::Make(MakePool(kSubnet, {}, 0).ranges, 16).value());
+    auto loop =
+        LeasingLoop::Start(scratch_.root(), std::move(settings), std::make_unique<MemoryStore>(cluster),
+                           [](const ipam::Leaser::Outcome&) {});
     EXPECT_TRUE(loop);
     return loop ? std::move(*loop) : nullptr;
   }
-  Result<AddressRecord> Allocate(const std::string& pod) {
-    auto store = RH_TRY(AddressStore::Open(scratch_.root()));
-    AddressPool pool = MakePool(kSubnet, {}, 0);
+  Result<ipam::AddressRecord> Allocate(const std::string& pod) {
+    auto store = RH_TRY(ipam::AddressStore::Open(scratch_.root()));
+    ipam::AddressPool pool = MakePool(kSubnet, {}, 0);
     pool.leased = true;
     return store.Allocate({"net", pod, "net1"}, pool);
   }
@@ -57,10 +58,10 @@ TEST_F(LeasingLoopTest, LeasesAndTellsWhatItHas) {
   MemoryCluster cluster;
   const auto loop = Run(cluster);
   ASSERT_TRUE(loop);
-  ASSERT_TRUE(Eventually([&] { return loop->Events(LeaseEvent::Kind::kUsable) == 1; }));
+  ASSERT_TRUE(Eventually([&] { return loop->Events(ipam::LeaseEvent::Kind::kUsable) == 1; }));
   ASSERT_TRUE(Eventually([&] { return Free(*loop) >= 14; }));
   const auto status = loop->Status();
-  EXPECT_EQ(status->blocks.at({kSubnet, BlockState::kUsable}), 1U);
+  EXPECT_EQ(status->blocks.at({kSubnet, ipam::BlockState::kUsable}), 1U);
   EXPECT_FALSE(status->fenced);
   EXPECT_GT(status->store_calls, 3U);
   EXPECT_EQ(status->failed_steps, 0U);
@@ -73,7 +74,7 @@ TEST_F(LeasingLoopTest, NoticesThatAddressesWereGiven) {
   ASSERT_TRUE(loop);
   ASSERT_TRUE(Eventually([&] { return Free(*loop) >= 14; }));
   for (int i = 0; i < 12; ++i) ASSERT_TRUE(Allocate("pod" + std::to_string(i)));
-  EXPECT_TRUE(Eventually([&] { return loop->Events(LeaseEvent::Kind::kUsable) == 2; }));
+  EXPECT_TRUE(Eventually([&] { return loop->Events(ipam::LeaseEvent::Kind::kUsable) == 2; }));
 }
 
 TEST_F(LeasingLoopTest, OneRailheaddLeasesAtATime) {
@@ -113,7 +114,7 @@ TEST(LeasePlan, IsMadeOfTheRailsWithoutRangesOfTheirOwn) {
   EXPECT_EQ((*plan)->settings.times.rest, std::chrono::seconds(300));
   EXPECT_EQ((*plan)->store.etcd, R"({"endpoints":["x"]})");
   ASSERT_EQ((*plan)->settings.pools.size(), 1U);
-  const PoolLayout& pool = (*plan)->settings.pools.front();
+  const ipam::PoolLayout& pool = (*plan)->settings.pools.front();
   EXPECT_EQ(pool.pool(), "10.7.0.0/24");
   EXPECT_EQ(pool.Count(), 16U);
   EXPECT_EQ(pool.AddressesOf(0), 14U);
@@ -126,7 +127,7 @@ TEST(LeasePlan, IsMadeOfTheRailsWithoutRangesOfTheirOwn) {
 
 TEST(LeasePlan, MistakesAreToldWithTheirPlace) {
   const auto error_of = [](const std::string& store) {
-    const auto parsed = ParseLeaseSettings(store, "fabric.json: /addresses/store", 600);
+    const auto parsed = ipam::ParseLeaseSettings(store, "fabric.json: /addresses/store", 600);
     return parsed ? std::string("none") : parsed.error().message;
   };
   const std::vector<std::pair<std::string, std::string>> cases = {
@@ -147,4 +148,4 @@ TEST(LeasePlan, MistakesAreToldWithTheirPlace) {
 }
 
 }  // namespace
-}  // namespace railhead
+}  // namespace railhead::address_leasing

@@ -21,12 +21,13 @@ class CommandTest : public ::testing::Test {
     return nlohmann::json::parse(Run(arguments).out, nullptr, false);
   }
   void Save(bool well) {
-    const HealthReason link{HealthRule::kLink, kPf, "", "PF pf0 (0000:43:00.0) has no carrier", At(10).wall};
-    HealthState state;
+    const health::HealthReason link{health::HealthRule::kLink, kPf, "",
+                                    "PF pf0 (0000:43:00.0) has no carrier", At(10).wall};
+    health::HealthState state;
     state.devices = {{kPf, false, kPf, "pf0", true, At(0).wall, {}},
                      {kVf, true, kPf, "pf0", true, At(0).wall, {}}};
     if (!well) {
-      for (DeviceHealth& device : state.devices) {
+      for (health::DeviceHealth& device : state.devices) {
         device.healthy = false;
         device.since = At(10).wall;
         device.reasons = {link};

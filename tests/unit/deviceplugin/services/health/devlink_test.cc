@@ -156,7 +156,7 @@ TEST(DevlinkHealthTest, TheRunningKernel) {
 }
 
 TEST(KernelDriverSourceTest, SaysNothingOfWhatIsNotThere) {
-  const auto source = MakeKernelDriverSource();
+  const auto source = health::MakeKernelDriverSource();
   for (int round = 0; round < 2; ++round) {
     const auto failed = source->FailedReporters("ffff:ff:1f.7", {"fw_fatal"});
     ASSERT_TRUE(failed) << Describe(failed.error());

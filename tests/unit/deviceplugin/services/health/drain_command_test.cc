@@ -26,15 +26,17 @@ class DrainCommandTest : public ::testing::Test {
   }
   std::vector<std::string> Drained() {
     std::vector<std::string> devices;
-    const auto drains = ReadDrains(sysfs_.root());
-    for (const Drain& drain : drains.value()) devices.push_back(drain.device);
+    const auto drains = health::ReadDrains(sysfs_.root());
+    for (const health::Drain& drain : drains.value()) devices.push_back(drain.device);
     return devices;
   }
   // As railheadd would have seen it: with a reason against a VF, or none.
   void Seen(bool well) {
-    HealthState state;
-    const HealthReason drained{HealthRule::kDrained, kPf, "", "PF pf0 is drained", At(10).wall};
-    const HealthReason unbound{HealthRule::kUnbound, kVf, "", "VF is bound to no driver", At(10).wall};
+    health::HealthState state;
+    const health::HealthReason drained{health::HealthRule::kDrained, kPf, "", "PF pf0 is drained",
+                                       At(10).wall};
+    const health::HealthReason unbound{health::HealthRule::kUnbound, kVf, "", "VF is bound to no driver",
+                                       At(10).wall};
     state.devices = {{kPf, false, kPf, "pf0", false, At(10).wall, {drained}},
                      {kVf, true, kPf, "pf0", false, At(10).wall, {drained}}};
     if (!well) state.devices[1].reasons.push_back(unbound);

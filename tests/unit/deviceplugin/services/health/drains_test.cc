@@ -12,24 +12,24 @@
 namespace railhead::testing {
 namespace {
 
-Drain OfPf() {
+health::Drain OfPf() {
   return {kPf, "rail0", "cable swap", At(100).wall};
 }
 
 TEST(DrainsTest, AreKeptAndRemoved) {
   const TempRoot temp;
-  EXPECT_EQ(ReadDrains(temp.root()).value(), std::vector<Drain>());
+  EXPECT_EQ(health::ReadDrains(temp.root()).value(), std::vector<health::Drain>());
   EXPECT_EQ(AddDrain(temp.root(), OfPf()), true);
-  const Drain vf{kVf, kVf, "", At(200).wall};
+  const health::Drain vf{kVf, kVf, "", At(200).wall};
   EXPECT_EQ(AddDrain(temp.root(), vf), true);
-  EXPECT_EQ(ReadDrains(temp.root()).value(), (std::vector<Drain>{OfPf(), vf}));
-  Drain again = OfPf();
+  EXPECT_EQ(health::ReadDrains(temp.root()).value(), (std::vector<health::Drain>{OfPf(), vf}));
+  health::Drain again = OfPf();
   again.reason = "another";
   EXPECT_EQ(AddDrain(temp.root(), again), false);
-  EXPECT_EQ(ReadDrains(temp.root()).value().front(), OfPf()) << "as it was";
-  EXPECT_EQ(RemoveDrain(temp.root(), kPf), true);
-  EXPECT_EQ(RemoveDrain(temp.root(), kPf), false);
-  EXPECT_EQ(ReadDrains(temp.root()).value(), std::vector<Drain>{vf});
+  EXPECT_EQ(health::ReadDrains(temp.root()).value().front(), OfPf()) << "as it was";
+  EXPECT_EQ(health::RemoveDrain(temp.root(), kPf), true);
+  EXPECT_EQ(health::RemoveDrain(temp.root(), kPf), false);
+  EXPECT_EQ(health::ReadDrains(temp.root()).value(), std::vector<health::Drain>{vf});
 }
 
 TEST(DrainsTest, SeveralAtOnceLoseNothing) {
@@ -37,11 +37,12 @@ TEST(DrainsTest, SeveralAtOnceLoseNothing) {
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i) {
     threads.emplace_back([&temp, i] {
-      EXPECT_EQ(AddDrain(temp.root(), {"0000:43:00." + std::to_string(i), "x", "", At(i).wall}), true);
+      EXPECT_EQ(health::AddDrain(temp.root(), {"0000:43:00." + std::to_string(i), "x", "", At(i).wall}),
+                true);
     });
   }
   for (auto& thread : threads) thread.join();
-  EXPECT_EQ(ReadDrains(temp.root()).value().size(), 8U);
+  EXPECT_EQ(health::ReadDrains(temp.root()).value().size(), 8U);
 }
 
 constexpr const char* kNoneOfOurs[] = {
@@ -56,23 +57,23 @@ TEST(DrainsTest, WhatIsNoneOfOursIsRefusedAndStays) {
   const TempRoot temp;
   for (const char* text : kNoneOfOurs) {
     temp.Write("/var/lib/railhead/drains.json", text);
-    EXPECT_FALSE(ReadDrains(temp.root())) << text;
+    EXPECT_FALSE(health::ReadDrains(temp.root())) << text;
     EXPECT_FALSE(AddDrain(temp.root(), OfPf())) << text;
     EXPECT_EQ(temp.Read("/var/lib/railhead/drains.json"), text);
   }
 }
 
 TEST_F(WatchTest, DrainedFunctionsThemselvesAndWithTheirPf) {
-  EXPECT_EQ(DrainedAmong(sysfs_.root(), functions_), std::set<std::string>{});
-  ASSERT_TRUE(AddDrain(sysfs_.root(), {kVf2, kVf2, "", At(0).wall}));
-  EXPECT_EQ(DrainedAmong(sysfs_.root(), functions_), std::set<std::string>{kVf2});
+  EXPECT_EQ(health::DrainedAmong(sysfs_.root(), functions_), std::set<std::string>{});
+  ASSERT_TRUE(health::AddDrain(sysfs_.root(), {kVf2, kVf2, "", At(0).wall}));
+  EXPECT_EQ(health::DrainedAmong(sysfs_.root(), functions_), std::set<std::string>{kVf2});
   ASSERT_TRUE(AddDrain(sysfs_.root(), OfPf()));
-  EXPECT_EQ(DrainedAmong(sysfs_.root(), functions_), (std::set<std::string>{kPf, kVf, kVf2}));
+  EXPECT_EQ(health::DrainedAmong(sysfs_.root(), functions_), (std::set<std::string>{kPf, kVf, kVf2}));
 }
 
 TEST(DrainListTest, SeesChangesAndKeepsWhatItHasAfterAnError) {
   const TempRoot temp;
-  DrainList list(temp.root());
+  health::DrainList list(temp.root());
   EXPECT_EQ(list.Refresh(), false);
   ASSERT_TRUE(AddDrain(temp.root(), OfPf()));
   EXPECT_EQ(list.Refresh(), true);
@@ -90,7 +91,7 @@ TEST(DrainListTest, SeesChangesAndKeepsWhatItHasAfterAnError) {
 }
 
 TEST_F(WatchTest, ADrainedPfAndItsVfsAreUnhealthyAtOnceAndBackAtOnce) {
-  Restart(ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+  Restart(health::ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
   in_use_ = {kVf2};
   sysfs_.MoveToPod(kVf2);
   ASSERT_TRUE(Run(0, 5).empty());
@@ -98,19 +99,19 @@ TEST_F(WatchTest, ADrainedPfAndItsVfsAreUnhealthyAtOnceAndBackAtOnce) {
   EXPECT_EQ(Run(10, 10).size(), 3U);
   const auto reasons = watch_->Reasons(kVf2);
   ASSERT_EQ(reasons.size(), 1U);
-  EXPECT_EQ(reasons[0].rule, HealthRule::kDrained);
+  EXPECT_EQ(reasons[0].rule, health::HealthRule::kDrained);
   EXPECT_EQ(reasons[0].text, "PF pf0 (0000:43:00.0) is drained: cable swap (railctl return rail0)");
   Restart();
   EXPECT_FALSE(watch_->IsHealthy(kVf)) << "a restart changes nothing";
   EXPECT_TRUE(Run(15, 15).empty());
-  ASSERT_TRUE(RemoveDrain(sysfs_.root(), kPf));
+  ASSERT_TRUE(health::RemoveDrain(sysfs_.root(), kPf));
   EXPECT_EQ(Run(20, 20).size(), 3U);
   for (const char* id : {kPf, kVf, kVf2}) EXPECT_TRUE(watch_->IsHealthy(id));
 }
 
 TEST_F(WatchTest, ADrainedVfIsSeenBetweenTwoLooksAtVfsAndItsSiblingsAreWell) {
   ASSERT_TRUE(Run(0, 10).empty());
-  ASSERT_TRUE(AddDrain(sysfs_.root(), {kVf, kVf, "", At(12).wall}));
+  ASSERT_TRUE(health::AddDrain(sysfs_.root(), {kVf, kVf, "", At(12).wall}));
   const auto changes = Run(15, 15);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].device, kVf);
@@ -121,7 +122,7 @@ TEST_F(WatchTest, ADrainedVfIsSeenBetweenTwoLooksAtVfsAndItsSiblingsAreWell) {
 }
 
 TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
-  Restart(ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+  Restart(health::ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
   sysfs_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
   ASSERT_TRUE(Run(0, 5).empty());
   sysfs_.Write("/run/railhead/attachments/c1/rails@net1.json", "{");
@@ -129,7 +130,7 @@ TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
   const auto changes = Run(10, 10);
   ASSERT_EQ(changes.size(), 1U) << "its siblings and its PF are well";
   EXPECT_EQ(changes[0].device, kVf);
-  EXPECT_EQ(changes[0].reasons.at(0).rule, HealthRule::kNotReady);
+  EXPECT_EQ(changes[0].reasons.at(0).rule, health::HealthRule::kNotReady);
   EXPECT_NE(changes[0].reasons.at(0).text.find("c1/rails@net1"), std::string::npos);
   EXPECT_NE(changes[0].reasons.at(0).text.find("railctl journal restore"), std::string::npos);
   sysfs_.Remove("/run/railhead/attachments/c1");
@@ -144,29 +145,29 @@ TEST_F(WatchTest, NoDeviceIsWellWhileTheDrainsCannotBeRead) {
   for (const bool at_start : {true, false}) {
     for (const char* text : kNoneOfOurs) {
       SCOPED_TRACE(std::string(at_start ? "at a start: " : "later: ") + text);
-      ASSERT_TRUE(AddDrain(sysfs_.root(), {kVf2, kVf2, "", At(now).wall}));
+      ASSERT_TRUE(health::AddDrain(sysfs_.root(), {kVf2, kVf2, "", At(now).wall}));
       if (!at_start) (void)Tick(now);
       const std::string drained = ReadFileAt(sysfs_.directory() + "/var/lib/railhead/drains.json");
       sysfs_.Write("/var/lib/railhead/drains.json", text);
       if (at_start) {
         sysfs_.Remove("/run/railhead/health.json");
-        Restart(ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
+        Restart(health::ParseHealthRules("false", "fabric.json").value());  // all that can be switched off is
       }
-      EXPECT_FALSE(DrainedAmong(sysfs_.root(), functions_)) << "before the first look";
-      const HealthTick tick = Tick(now += 5);
+      EXPECT_FALSE(health::DrainedAmong(sysfs_.root(), functions_)) << "before the first look";
+      const health::HealthTick tick = Tick(now += 5);
       EXPECT_EQ(tick.problems.size(), 1U);
       for (const char* id : {kPf, kVf, kVf2}) {
         EXPECT_FALSE(watch_->IsHealthy(id)) << id;
         const auto reasons = watch_->Reasons(id);
         ASSERT_FALSE(reasons.empty()) << id;
-        EXPECT_EQ(reasons.back().rule, HealthRule::kNotReady);
+        EXPECT_EQ(reasons.back().rule, health::HealthRule::kNotReady);
         EXPECT_NE(reasons.back().text.find("drains.json"), std::string::npos) << reasons.back().text;
       }
       sysfs_.Write("/var/lib/railhead/drains.json", drained);
       EXPECT_TRUE(Tick(now += 5).problems.empty());
       for (const char* id : {kPf, kVf}) EXPECT_TRUE(watch_->IsHealthy(id)) << id;
       EXPECT_FALSE(watch_->IsHealthy(kVf2));
-      ASSERT_TRUE(RemoveDrain(sysfs_.root(), kVf2));
+      ASSERT_TRUE(health::RemoveDrain(sysfs_.root(), kVf2));
       (void)Tick(now += 5);
       EXPECT_TRUE(watch_->IsHealthy(kVf2));
     }

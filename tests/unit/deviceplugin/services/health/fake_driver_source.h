@@ -11,7 +11,7 @@
 
 namespace railhead::testing {
 
-class FakeDriverSource final : public DriverSource {
+class FakeDriverSource final : public health::DriverSource {
  public:
   Result<std::vector<std::string>> FailedReporters(const std::string& address,
                                                    const std::vector<std::string>& reporters) override {

@@ -41,7 +41,7 @@ TEST_F(LostTest, VfsThatWereRemovedAreTroubleUntilTheyAreMadeAgain) {
   ASSERT_EQ(watch_->Reasons(kVf).size(), 1U);
   EXPECT_EQ(watch_->Reasons(kVf2)[0].text,
             "PF pf0 (0000:43:00.0) has no VFs any more: sriov_numvfs is 0, was 2");
-  HealthState state = State();
+  health::HealthState state = State();
   ASSERT_EQ(state.history.size(), 1U) << "however many they are";
   EXPECT_EQ(state.history[0].vfs, 2U);
   EXPECT_FALSE(state.history[0].itself);
@@ -96,7 +96,7 @@ TEST_F(LostTest, OneVfOfSeveral) {
   const auto changes = Run(1, 6);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].device, kVf2);
-  EXPECT_EQ(changes[0].reasons.at(0).rule, HealthRule::kGone);
+  EXPECT_EQ(changes[0].reasons.at(0).rule, health::HealthRule::kGone);
   EXPECT_TRUE(watch_->IsHealthy(kVf));
 }
 
@@ -108,7 +108,7 @@ TEST_F(LostTest, APfThatFellOffTheBus) {
   functions_.clear();
   EXPECT_EQ(Run(1, 6).size(), 3U);
   EXPECT_EQ(watch_->Reasons(kVf).at(0).text, "there is no PCI function 0000:43:00.0 any more");
-  const HealthState state = State();
+  const health::HealthState state = State();
   ASSERT_EQ(state.history.size(), 1U);
   EXPECT_TRUE(state.history[0].itself);
   EXPECT_EQ(state.history[0].vfs, 2U);
@@ -132,14 +132,14 @@ TEST_F(LostTest, ForgottenAfterADay) {
 }
 
 TEST_F(LostTest, OnlyWhereARuleTells) {
-  HealthRules rules = DefaultHealthRules();
-  rules.Of(HealthRule::kVfCount).enabled = false;
+  health::HealthRules rules = health::DefaultHealthRules();
+  rules.Of(health::HealthRule::kVfCount).enabled = false;
   Restart(rules);
   Run(0, 0);
   RemoveVfs();
   Run(1, 6);
-  EXPECT_EQ(watch_->Reasons(kVf).at(0).rule, HealthRule::kGone);
-  rules.Of(HealthRule::kGone).enabled = false;
+  EXPECT_EQ(watch_->Reasons(kVf).at(0).rule, health::HealthRule::kGone);
+  rules.Of(health::HealthRule::kGone).enabled = false;
   watch_->SetRules(rules);
   Run(11, 11);
   EXPECT_EQ(watch_->All().size(), 1U);

@@ -7,19 +7,20 @@
 namespace railhead::testing {
 namespace {
 
-HealthReason Reason(HealthRule rule, const std::string& device, int since, const std::string& counter = {}) {
+health::HealthReason Reason(health::HealthRule rule, const std::string& device, int since,
+                            const std::string& counter = {}) {
   return {rule, device, counter, "what it was", At(since).wall};
 }
 
-DeviceHealth Saved(const HealthSubject& subject, std::vector<HealthReason> reasons) {
+health::DeviceHealth Saved(const health::HealthSubject& subject, std::vector<health::HealthReason> reasons) {
   const bool healthy = reasons.empty();
   return {subject.id, subject.is_vf, subject.pf_id,     subject.pf_name,
           healthy,    At(-100).wall, std::move(reasons)};
 }
 
 TEST(MonitorRestartTest, UnhealthyStaysUntilItIsKnownToBeGood) {
-  HealthMonitor monitor(DefaultHealthRules());
-  const auto reason = Reason(HealthRule::kLink, kPf, -100);
+  health::HealthMonitor monitor(health::DefaultHealthRules());
+  const auto reason = Reason(health::HealthRule::kLink, kPf, -100);
   monitor.Restore({Saved(Pf(), {reason}), Saved(Vf(), {reason})}, At(0));
   EXPECT_FALSE(monitor.Find(kPf)->healthy);
   EXPECT_FALSE(monitor.Find(kVf)->healthy);
@@ -36,7 +37,7 @@ TEST(MonitorRestartTest, UnhealthyStaysUntilItIsKnownToBeGood) {
 }
 
 TEST(MonitorRestartTest, HealthyStaysUntilItIsKnownToBeBad) {
-  HealthMonitor monitor(DefaultHealthRules());
+  health::HealthMonitor monitor(health::DefaultHealthRules());
   monitor.Restore({Saved(Pf(), {}), Saved(Vf(), {})}, At(0));
   EXPECT_TRUE(monitor.Observe(Pf(), NoCarrier(GoodPf()), At(1)).empty());
   EXPECT_TRUE(monitor.Observe(Vf(), GoodVf(), At(1)).empty());
@@ -45,9 +46,9 @@ TEST(MonitorRestartTest, HealthyStaysUntilItIsKnownToBeBad) {
 }
 
 TEST(MonitorRestartTest, WhatIsStillBadIsNoChange) {
-  HealthMonitor monitor(DefaultHealthRules());
-  monitor.Restore({Saved(Pf(), {Reason(HealthRule::kLink, kPf, -100)})}, At(0));
-  HealthRules link = Only(HealthRule::kLink);
+  health::HealthMonitor monitor(health::DefaultHealthRules());
+  monitor.Restore({Saved(Pf(), {Reason(health::HealthRule::kLink, kPf, -100)})}, At(0));
+  health::HealthRules link = Only(health::HealthRule::kLink);
   monitor.SetRules(link);
   for (int second = 1; second < 100; second += 5) {
     EXPECT_TRUE(monitor.Observe(Pf(), NoCarrier(GoodPf()), At(second)).empty());
@@ -58,10 +59,10 @@ TEST(MonitorRestartTest, WhatIsStillBadIsNoChange) {
 // The hour without errors that a port has to show does not end by a restart, nor does it
 // begin anew.
 TEST(MonitorRestartTest, AWindowGoesOn) {
-  HealthMonitor monitor(DefaultHealthRules());
-  monitor.Restore({Saved(Pf(), {Reason(HealthRule::kErrorRate, kPf, -3000, "symbol_error")})}, At(0));
+  health::HealthMonitor monitor(health::DefaultHealthRules());
+  monitor.Restore({Saved(Pf(), {Reason(health::HealthRule::kErrorRate, kPf, -3000, "symbol_error")})}, At(0));
   const auto see = [&](int second) {
-    return monitor.Observe(Pf(), WithCounter(GoodPf(), HealthRule::kErrorRate, "symbol_error", 500),
+    return monitor.Observe(Pf(), WithCounter(GoodPf(), health::HealthRule::kErrorRate, "symbol_error", 500),
                            At(second));
   };
   EXPECT_TRUE(see(1).empty());
@@ -72,17 +73,18 @@ TEST(MonitorRestartTest, AWindowGoesOn) {
 }
 
 TEST(MonitorRestartTest, AClockThatWasSetBackEndsNothingEarly) {
-  HealthMonitor monitor(DefaultHealthRules());
-  monitor.Restore({Saved(Pf(), {Reason(HealthRule::kPauseStorm, kPf, 5000, "tx_pause_storm_error_events")})},
-                  At(0));
+  health::HealthMonitor monitor(health::DefaultHealthRules());
+  monitor.Restore(
+      {Saved(Pf(), {Reason(health::HealthRule::kPauseStorm, kPf, 5000, "tx_pause_storm_error_events")})},
+      At(0));
   EXPECT_TRUE(monitor.Observe(Pf(), GoodPf(), At(599)).empty());
   EXPECT_TRUE(monitor.Observe(Pf(), GoodPf(), At(600)).empty());
   EXPECT_EQ(monitor.Observe(Pf(), GoodPf(), At(660)).size(), 1U);
 }
 
 TEST(MonitorRestartTest, ARuleThatIsOffNowLetsGoAtOnce) {
-  HealthMonitor monitor(Only(HealthRule::kGone));
-  monitor.Restore({Saved(Pf(), {Reason(HealthRule::kLink, kPf, -100)})}, At(0));
+  health::HealthMonitor monitor(Only(health::HealthRule::kGone));
+  monitor.Restore({Saved(Pf(), {Reason(health::HealthRule::kLink, kPf, -100)})}, At(0));
   EXPECT_FALSE(monitor.Find(kPf)->healthy);
   const auto changes = monitor.Observe(Pf(), NoCarrier(GoodPf()), At(1));
   ASSERT_EQ(changes.size(), 1U);
@@ -91,8 +93,8 @@ TEST(MonitorRestartTest, ARuleThatIsOffNowLetsGoAtOnce) {
 
 // Reasons that could not be read (a later version's rules) hold nobody for ever.
 TEST(MonitorRestartTest, UnhealthyWithoutReason) {
-  HealthMonitor monitor(DefaultHealthRules());
-  DeviceHealth saved = Saved(Pf(), {});
+  health::HealthMonitor monitor(health::DefaultHealthRules());
+  health::DeviceHealth saved = Saved(Pf(), {});
   saved.healthy = false;
   monitor.Restore({saved}, At(0));
   EXPECT_FALSE(monitor.Find(kPf)->healthy);

@@ -10,63 +10,65 @@ namespace {
 // A PF, a VF of it, and the monitor that sees them.
 class MonitorTest : public ::testing::Test {
  protected:
-  void Use(HealthRules rules) { monitor_ = HealthMonitor(std::move(rules)); }
+  void Use(health::HealthRules rules) { monitor_ = health::HealthMonitor(std::move(rules)); }
 
-  std::vector<HealthChange> See(const HealthSubject& subject, const Observation& seen, int second) {
+  std::vector<health::HealthChange> See(const health::HealthSubject& subject, const health::Observation& seen,
+                                        int second) {
     return monitor_.Observe(subject, seen, At(second));
   }
   // The devices that became Healthy or Unhealthy.
-  std::vector<std::string> Flips(const HealthSubject& subject, const Observation& seen, int second) {
+  std::vector<std::string> Flips(const health::HealthSubject& subject, const health::Observation& seen,
+                                 int second) {
     std::vector<std::string> flips;
-    for (const HealthChange& change : See(subject, seen, second)) {
+    for (const health::HealthChange& change : See(subject, seen, second)) {
       if (change.flipped) flips.push_back((change.healthy ? "+" : "-") + change.device);
     }
     return flips;
   }
   bool IsHealthy(const std::string& id) { return monitor_.Find(id)->healthy; }
 
-  HealthMonitor monitor_{DefaultHealthRules()};
+  health::HealthMonitor monitor_{health::DefaultHealthRules()};
 };
 
 // How a rule is made to fire, and what is seen when all is well again.
 struct Case {
-  HealthRule rule;
-  HealthSubject subject;
-  std::vector<Observation> before;  // seen once each, first
-  Observation bad;
-  Observation good;
+  health::HealthRule rule;
+  health::HealthSubject subject;
+  std::vector<health::Observation> before;  // seen once each, first
+  health::Observation bad;
+  health::Observation good;
 };
 
-Observation Unbound() {
-  Observation seen;
+health::Observation Unbound() {
+  health::Observation seen;
   seen.bound = false;
   return seen;
 }
 
-Observation Gone() {
-  Observation seen = Unbound();
+health::Observation Gone() {
+  health::Observation seen = Unbound();
   seen.present = false;
   return seen;
 }
 
-Observation InitPort() {
-  Observation seen = GoodPf();
+health::Observation InitPort() {
+  health::Observation seen = GoodPf();
   seen.port->state = PortState::kInit;
   return seen;
 }
 
-Observation Failed() {
-  Observation seen = GoodPf();
+health::Observation Failed() {
+  health::Observation seen = GoodPf();
   seen.failed_reporters = {"fw_fatal"};
   return seen;
 }
 
-Observation Count(HealthRule rule, const std::string& name, std::uint64_t value) {
+health::Observation Count(health::HealthRule rule, const std::string& name, std::uint64_t value) {
   return WithCounter(GoodPf(), rule, name, value);
 }
 
 std::vector<Case> Cases() {
-  using R = HealthRule;
+  using R = health::HealthRule;
   const auto rising = [](R rule, const std::string& name, std::uint64_t to) {
     return Case{rule, Pf(), {Count(rule, name, 7)}, Count(rule, name, to), Count(rule, name, to)};
   };
@@ -91,12 +93,13 @@ std::vector<Case> Cases() {
 
 TEST_F(MonitorTest, EachRuleFiresAndRecovers) {
   for (const Case& one : Cases()) {
-    const HealthRules rules = Only(one.rule);
+    const health::HealthRules rules = Only(one.rule);
     Use(rules);
-    const RuleSettings& settings = rules.Of(one.rule);
+    const health::RuleSettings& settings = rules.Of(one.rule);
     const std::string name = std::string(NameOf(one.rule)) + " of " + one.subject.id;
     int second = 0;
-    for (const Observation& seen : one.before) EXPECT_TRUE(See(one.subject, seen, second++).empty()) << name;
+    for (const health::Observation& seen : one.before)
+      EXPECT_TRUE(See(one.subject, seen, second++).empty()) << name;
     EXPECT_EQ(Flips(one.subject, one.bad, second).empty(), settings.down_after.count() > 0) << name;
     second += static_cast<int>(settings.down_after.count());
     (void)See(one.subject, one.bad, second);
@@ -115,14 +118,14 @@ TEST_F(MonitorTest, EachRuleFiresAndRecovers) {
 
 TEST_F(MonitorTest, ARuleThatIsOffSaysNothing) {
   for (const Case& one : Cases()) {
-    HealthRules rules = DefaultHealthRules();
-    for (RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
-    for (const HealthRule rule : AllHealthRules()) rules.Of(rule).enabled = rule != one.rule;
+    health::HealthRules rules = health::DefaultHealthRules();
+    for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
+    for (const health::HealthRule rule : health::AllHealthRules()) rules.Of(rule).enabled = rule != one.rule;
     // No carrier is told by the port, too.
-    if (one.rule == HealthRule::kLink) rules.Of(HealthRule::kRdmaPort).enabled = false;
+    if (one.rule == health::HealthRule::kLink) rules.Of(health::HealthRule::kRdmaPort).enabled = false;
     Use(rules);
     int second = 0;
-    for (const Observation& seen : one.before) (void)See(one.subject, seen, second++);
+    for (const health::Observation& seen : one.before) (void)See(one.subject, seen, second++);
     EXPECT_TRUE(See(one.subject, one.bad, second).empty()) << NameOf(one.rule);
     EXPECT_TRUE(IsHealthy(one.subject.id)) << NameOf(one.rule);
   }
@@ -154,7 +157,7 @@ TEST_F(MonitorTest, AFlappingLinkStaysUnhealthyUntilItIsQuiet) {
 // Too short each time for the link rule, which is why carrier_down_count is watched.
 TEST_F(MonitorTest, FlapsBetweenObservationsAreCounted) {
   const auto flapped = [](std::uint64_t times) {
-    return Count(HealthRule::kErrorRate, "carrier_down_count", times);
+    return Count(health::HealthRule::kErrorRate, "carrier_down_count", times);
   };
   EXPECT_TRUE(See(Pf(), flapped(1), 0).empty());
   EXPECT_TRUE(See(Pf(), flapped(3), 30).empty());
@@ -162,18 +165,18 @@ TEST_F(MonitorTest, FlapsBetweenObservationsAreCounted) {
 }
 
 TEST_F(MonitorTest, APfsTroubleReachesItsVfs) {
-  HealthSubject stranger = Vf("0000:83:02.0");
+  health::HealthSubject stranger = Vf("0000:83:02.0");
   stranger.pf_id = "0000:83:00.0";
   (void)See(Pf(), NoCarrier(GoodPf()), 0);
   (void)See(Vf(), GoodVf(), 0);
-  (void)See(Vf(kVf2, true), Observation{}, 0);
+  (void)See(Vf(kVf2, true), health::Observation{}, 0);
   (void)See(stranger, GoodVf(), 0);
   EXPECT_EQ(
       Flips(Pf(), NoCarrier(GoodPf()), 10),
       (std::vector<std::string>{std::string("-") + kPf, std::string("-") + kVf, std::string("-") + kVf2}))
       << "one in a pod, too";
   EXPECT_TRUE(IsHealthy(stranger.id));
-  const HealthReason& reason = monitor_.Find(kVf)->reasons.at(0);
+  const health::HealthReason& reason = monitor_.Find(kVf)->reasons.at(0);
   EXPECT_EQ(reason.device, kPf);
   EXPECT_EQ(reason.text, "PF pf0 (0000:43:00.0) has no carrier");
   EXPECT_TRUE(monitor_.IsSettled(kVf)) << "the trouble is not its own";
@@ -195,13 +198,13 @@ TEST_F(MonitorTest, AVfsTroubleStaysItsOwn) {
 }
 
 TEST_F(MonitorTest, VfCountIsTheVfsTrouble) {
-  Observation none = GoodPf();
+  health::Observation none = GoodPf();
   none.vf_count = 0;
   (void)See(Pf(), none, 0);
   (void)See(Vf(), GoodVf(), 0);
   EXPECT_EQ(Flips(Pf(), none, 2), std::vector<std::string>{std::string("-") + kVf});
   EXPECT_TRUE(IsHealthy(kPf));
-  EXPECT_EQ(monitor_.Find(kVf)->reasons.at(0).rule, HealthRule::kVfCount);
+  EXPECT_EQ(monitor_.Find(kVf)->reasons.at(0).rule, health::HealthRule::kVfCount);
   EXPECT_EQ(Flips(Pf(), GoodPf(), 10), std::vector<std::string>{std::string("+") + kVf}) << "they are new";
 }
 
@@ -210,12 +213,13 @@ TEST_F(MonitorTest, InAPod) {
   (void)See(Vf(), GoodVf(), 0);
   // The host sees neither its network device nor anything wrong.
   for (int second = 5; second < 300; second += 5)
-    EXPECT_TRUE(See(Vf(kVf, true), Observation{}, second).empty());
+    EXPECT_TRUE(See(Vf(kVf, true), health::Observation{}, second).empty());
   // What was bad before is void at once.
   (void)See(Vf(), NoCarrier(GoodVf()), 300);
   (void)See(Vf(), NoCarrier(GoodVf()), 310);
   ASSERT_FALSE(IsHealthy(kVf));
-  EXPECT_EQ(Flips(Vf(kVf, true), Observation{}, 311), std::vector<std::string>{std::string("+") + kVf});
+  EXPECT_EQ(Flips(Vf(kVf, true), health::Observation{}, 311),
+            std::vector<std::string>{std::string("+") + kVf});
   // The driver unbound while a pod has it.
   (void)See(Vf(kVf, true), Unbound(), 320);
   EXPECT_EQ(Flips(Vf(kVf, true), Unbound(), 325), std::vector<std::string>{std::string("-") + kVf});
@@ -240,11 +244,11 @@ TEST_F(MonitorTest, WhatCannotBeJudgedStandsAndItsTimesBeginAnew) {
 }
 
 TEST_F(MonitorTest, SeveralReasons) {
-  Use(Only(HealthRule::kLink));
-  HealthRules rules = Only(HealthRule::kLink);
-  rules.Of(HealthRule::kDevlink).enabled = true;
+  Use(Only(health::HealthRule::kLink));
+  health::HealthRules rules = Only(health::HealthRule::kLink);
+  rules.Of(health::HealthRule::kDevlink).enabled = true;
   monitor_.SetRules(rules);
-  Observation both = NoCarrier(GoodPf());
+  health::Observation both = NoCarrier(GoodPf());
   both.failed_reporters = {"fw_fatal"};
   (void)See(Pf(), both, 0);
   auto changes = See(Pf(), both, 5);
@@ -254,20 +258,20 @@ TEST_F(MonitorTest, SeveralReasons) {
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_FALSE(changes[0].flipped) << "one more reason is told, the state is the same";
   ASSERT_EQ(changes[0].started.size(), 1U);
-  EXPECT_EQ(changes[0].started[0].rule, HealthRule::kLink);
+  EXPECT_EQ(changes[0].started[0].rule, health::HealthRule::kLink);
   EXPECT_EQ(changes[0].reasons.size(), 2U);
-  EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kLink) << "in the order of the rules";
+  EXPECT_EQ(changes[0].reasons[0].rule, health::HealthRule::kLink) << "in the order of the rules";
   EXPECT_EQ(monitor_.Find(kPf)->since, At(5).wall);
   (void)See(Pf(), NoCarrier(GoodPf()), 20);
   changes = See(Pf(), NoCarrier(GoodPf()), 80);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_FALSE(changes[0].healthy);
   ASSERT_EQ(changes[0].ended.size(), 1U);
-  EXPECT_EQ(changes[0].ended[0].rule, HealthRule::kDevlink);
+  EXPECT_EQ(changes[0].ended[0].rule, health::HealthRule::kDevlink);
 }
 
 TEST_F(MonitorTest, ACounterThatBeginsAnewIsNoRise) {
-  using R = HealthRule;
+  using R = health::HealthRule;
   Use(Only(R::kAer));
   EXPECT_TRUE(See(Pf(), Count(R::kAer, "aer_dev_fatal", 40), 0).empty());
   EXPECT_TRUE(See(Pf(), Count(R::kAer, "aer_dev_fatal", 0), 30).empty()) << "the driver was bound anew";
@@ -277,7 +281,7 @@ TEST_F(MonitorTest, ACounterThatBeginsAnewIsNoRise) {
 }
 
 TEST_F(MonitorTest, SlowRisesAreNoTrouble) {
-  using R = HealthRule;
+  using R = health::HealthRule;
   Use(Only(R::kErrorRate));
   // 100 an hour, below 120.
   for (int hour = 0; hour < 6; ++hour) {
@@ -292,9 +296,9 @@ TEST_F(MonitorTest, RulesChangeWhileRunning) {
   (void)See(Pf(), NoCarrier(GoodPf()), 0);
   (void)See(Pf(), NoCarrier(GoodPf()), 10);
   ASSERT_FALSE(IsHealthy(kPf));
-  HealthRules off = DefaultHealthRules();
-  off.Of(HealthRule::kLink).enabled = false;
-  off.Of(HealthRule::kRdmaPort).enabled = false;
+  health::HealthRules off = health::DefaultHealthRules();
+  off.Of(health::HealthRule::kLink).enabled = false;
+  off.Of(health::HealthRule::kRdmaPort).enabled = false;
   monitor_.SetRules(off);
   EXPECT_FALSE(IsHealthy(kPf)) << "until it is observed";
   EXPECT_EQ(Flips(Pf(), NoCarrier(GoodPf()), 15), std::vector<std::string>{std::string("+") + kPf});
@@ -313,7 +317,7 @@ TEST_F(MonitorTest, ForgottenDevicesBeginAnew) {
 
 // The clock that people set does not end or begin anything.
 TEST_F(MonitorTest, OnlySteadyTimeCounts) {
-  HealthTime now = At(0);
+  health::HealthTime now = At(0);
   (void)monitor_.Observe(Pf(), NoCarrier(GoodPf()), now);
   now.wall += std::chrono::hours(24);
   EXPECT_TRUE(monitor_.Observe(Pf(), NoCarrier(GoodPf()), now).empty());

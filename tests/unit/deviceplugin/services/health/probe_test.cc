@@ -20,10 +20,10 @@ class ProbeTest : public ::testing::Test {
     ASSERT_EQ(vfs, (std::vector<std::string>{kVf, kVf2}));
   }
 
-  Observation Read(const HealthSubject& subject, bool counters = false) {
+  health::Observation Read(const health::HealthSubject& subject, bool counters = false) {
     auto seen = probe_.Read(subject, rules_, counters, &problems_, &problems_);
     EXPECT_TRUE(seen) << (seen ? "" : Describe(seen.error()));
-    return seen ? *std::move(seen) : Observation{};
+    return seen ? *std::move(seen) : health::Observation{};
   }
   void SetLink(const std::string& netdev, const std::string& carrier, const std::string& flags = "0x1003") {
     sysfs_.Write("/sys/class/net/" + netdev + "/carrier", carrier + "\n");
@@ -32,14 +32,14 @@ class ProbeTest : public ::testing::Test {
 
   FakeSysfs sysfs_;
   FakeDriverSource source_;
-  HealthRules rules_ = DefaultHealthRules();
-  HealthProbe probe_{sysfs_.root(), &source_};
+  health::HealthRules rules_ = health::DefaultHealthRules();
+  health::HealthProbe probe_{sysfs_.root(), &source_};
   std::vector<Error> problems_;
 };
 
 TEST_F(ProbeTest, APf) {
   sysfs_.Write("/sys/class/net/pf0/operstate", "up\n");
-  const Observation seen = Read(Pf());
+  const health::Observation seen = Read(Pf());
   EXPECT_TRUE(seen.present && seen.bound);
   ASSERT_TRUE(seen.link);
   EXPECT_EQ(seen.link->netdev, "pf0");
@@ -76,7 +76,7 @@ TEST_F(ProbeTest, RenamedDevicesAreFound) {
   sysfs_.Remove("/sys/class/infiniband/mlx5_0");
   sysfs_.Write(device + "/infiniband/rocep67/ports/1/state", "1: DOWN\n");
   sysfs_.Link("/sys/class/infiniband/rocep67", device + "/infiniband/rocep67");
-  const Observation seen = Read(Pf());
+  const health::Observation seen = Read(Pf());
   ASSERT_TRUE(seen.link && seen.port);
   EXPECT_EQ(seen.link->netdev, "rail0");
   EXPECT_EQ(seen.port->ibdev, "rocep67");
@@ -94,7 +94,7 @@ TEST_F(ProbeTest, RepresentorsAreNotThePf) {
 
 TEST_F(ProbeTest, InAPod) {
   sysfs_.MoveToPod(kVf);
-  Observation seen = Read(Vf(kVf, true));
+  health::Observation seen = Read(Vf(kVf, true));
   EXPECT_TRUE(seen.present && seen.bound);
   EXPECT_FALSE(seen.link || seen.port);
   // Not in use yet or any more: on its way.
@@ -107,13 +107,13 @@ TEST_F(ProbeTest, UnboundAndGone) {
   ASSERT_TRUE(Read(Vf()).link);
   sysfs_.Unbind(kVf);
   for (const bool in_use : {false, true}) {
-    const Observation seen = Read(Vf(kVf, in_use));
+    const health::Observation seen = Read(Vf(kVf, in_use));
     EXPECT_TRUE(seen.present);
     EXPECT_FALSE(seen.bound || seen.link);
   }
   sysfs_.Remove(std::string("/sys/bus/pci/devices/") + kVf);
   for (const bool in_use : {false, true}) {
-    const Observation seen = Read(Vf(kVf, in_use));
+    const health::Observation seen = Read(Vf(kVf, in_use));
     EXPECT_FALSE(seen.present || seen.bound);
   }
 }
@@ -125,7 +125,7 @@ TEST_F(ProbeTest, Subfunctions) {
   sysfs_.Write("/sys/bus/auxiliary/drivers/mlx5_core.sf/bind", "");
   sysfs_.Link(device + "/driver", "/sys/bus/auxiliary/drivers/mlx5_core.sf");
   sysfs_.Link("/sys/bus/auxiliary/devices/mlx5_core.sf.2", device);
-  Observation seen = Read(Vf("mlx5_core.sf.2"));
+  health::Observation seen = Read(Vf("mlx5_core.sf.2"));
   EXPECT_TRUE(seen.present && seen.bound);
   ASSERT_TRUE(seen.link);
   EXPECT_EQ(seen.link->netdev, "sf2");
@@ -142,36 +142,36 @@ TEST_F(ProbeTest, Counters) {
   sysfs_.Write(std::string(kCounters) + "link_downed", "N/A (no PMA)\n");
   sysfs_.Write("/sys/class/net/pf0/carrier_down_count", "3\n");
   source_.statistics["pf0"] = {{"tx_pause_storm_error_events", 9}, {"rx_packets", 1}};
-  const Observation seen = Read(Pf(), true);
+  const health::Observation seen = Read(Pf(), true);
   ASSERT_EQ(seen.counters.size(), 4U);
-  const auto is = [&](std::size_t i, HealthRule rule, const std::string& name, std::uint64_t value) {
+  const auto is = [&](std::size_t i, health::HealthRule rule, const std::string& name, std::uint64_t value) {
     return seen.counters[i].rule == rule && seen.counters[i].name == name && seen.counters[i].value == value;
   };
-  EXPECT_TRUE(is(0, HealthRule::kAer, "aer_dev_fatal", 2));
-  EXPECT_TRUE(is(1, HealthRule::kErrorRate, "symbol_error", 41));
-  EXPECT_TRUE(is(2, HealthRule::kErrorRate, "carrier_down_count", 3));
-  EXPECT_TRUE(is(3, HealthRule::kPauseStorm, "tx_pause_storm_error_events", 9));
+  EXPECT_TRUE(is(0, health::HealthRule::kAer, "aer_dev_fatal", 2));
+  EXPECT_TRUE(is(1, health::HealthRule::kErrorRate, "symbol_error", 41));
+  EXPECT_TRUE(is(2, health::HealthRule::kErrorRate, "carrier_down_count", 3));
+  EXPECT_TRUE(is(3, health::HealthRule::kPauseStorm, "tx_pause_storm_error_events", 9));
   EXPECT_TRUE(problems_.empty());
 }
 
 TEST_F(ProbeTest, CountersByConfiguration) {
-  rules_.Of(HealthRule::kErrorRate).counters = {{"rnr_nak_retry_err", 0, std::chrono::seconds(60)},
-                                                {"rx_crc_errors", 0, std::chrono::seconds(60)}};
+  rules_.Of(health::HealthRule::kErrorRate).counters = {{"rnr_nak_retry_err", 0, std::chrono::seconds(60)},
+                                                        {"rx_crc_errors", 0, std::chrono::seconds(60)}};
   sysfs_.Write("/sys/class/infiniband/mlx5_0/ports/1/hw_counters/rnr_nak_retry_err", "5\n");
   sysfs_.Write("/sys/class/net/pf0/statistics/rx_crc_errors", "6\n");
-  const Observation seen = Read(Pf(), true);
+  const health::Observation seen = Read(Pf(), true);
   ASSERT_EQ(seen.counters.size(), 2U);
   EXPECT_EQ(seen.counters[0].value, 5U);
   EXPECT_EQ(seen.counters[1].value, 6U);
 }
 
 TEST_F(ProbeTest, WhatIsOffIsNotRead) {
-  for (RuleSettings& settings : rules_.rules) settings.enabled = false;
+  for (health::RuleSettings& settings : rules_.rules) settings.enabled = false;
   sysfs_.Write(std::string(kPfPath) + "/aer_dev_fatal", "TOTAL_ERR_FATAL 2\n");
   sysfs_.Write(std::string(kCounters) + "symbol_error", "41\n");
   source_.statistics["pf0"] = {{"tx_pause_storm_error_events", 9}};
   source_.failed[kPf] = {"fw_fatal"};
-  const Observation seen = Read(Pf(), true);
+  const health::Observation seen = Read(Pf(), true);
   EXPECT_TRUE(seen.counters.empty() && seen.failed_reporters.empty());
   EXPECT_FALSE(seen.vf_count || seen.port);
   EXPECT_EQ(source_.calls, 0);
@@ -187,7 +187,7 @@ TEST_F(ProbeTest, Reporters) {
 TEST_F(ProbeTest, ProblemsOfDriversAreTold) {
   source_.error = Error{ErrorCode::kPermission, "not allowed", "", 0};
   SetLink("pf0", "0");
-  const Observation seen = Read(Pf(), true);
+  const health::Observation seen = Read(Pf(), true);
   EXPECT_FALSE(seen.link->carrier);
   ASSERT_EQ(problems_.size(), 2U);
   EXPECT_EQ(problems_[0].message, "reading devlink health of 0000:43:00.0: not allowed");
@@ -195,7 +195,7 @@ TEST_F(ProbeTest, ProblemsOfDriversAreTold) {
 }
 
 TEST_F(ProbeTest, WithoutSource) {
-  HealthProbe probe(sysfs_.root(), nullptr);
+  health::HealthProbe probe(sysfs_.root(), nullptr);
   EXPECT_TRUE(probe.Read(Pf(), rules_, true, &problems_, &problems_));
   EXPECT_TRUE(problems_.empty());
 }

@@ -10,12 +10,12 @@ namespace {
 
 using std::chrono::seconds;
 
-RateWindow::Time T(int second) {
+health::RateWindow::Time T(int second) {
   return At(second).steady;
 }
 
 TEST(RateWindowTest, WhatWasThereBeforeIsNoRise) {
-  RateWindow window(seconds(60));
+  health::RateWindow window(seconds(60));
   window.Read(1000, T(0));
   EXPECT_EQ(window.Sum(T(0)), 0U);
   window.Read(1000, T(5));
@@ -23,7 +23,7 @@ TEST(RateWindowTest, WhatWasThereBeforeIsNoRise) {
 }
 
 TEST(RateWindowTest, RisesLeaveTheWindow) {
-  RateWindow window(seconds(60));
+  health::RateWindow window(seconds(60));
   window.Read(0, T(0));
   window.Read(3, T(10));
   window.Read(7, T(40));
@@ -34,7 +34,7 @@ TEST(RateWindowTest, RisesLeaveTheWindow) {
 }
 
 TEST(RateWindowTest, ACounterThatBeginsAnewDidNotRise) {
-  RateWindow window(seconds(60));
+  health::RateWindow window(seconds(60));
   window.Read(500, T(0));
   window.Read(2, T(5));
   EXPECT_EQ(window.Sum(T(5)), 0U);
@@ -44,7 +44,7 @@ TEST(RateWindowTest, ACounterThatBeginsAnewDidNotRise) {
 
 TEST(RateWindowTest, SumsDoNotOverflow) {
   constexpr auto kMost = std::numeric_limits<std::uint64_t>::max();
-  RateWindow window(seconds(60));
+  health::RateWindow window(seconds(60));
   for (int second = 0; second < 40; second += 10) {
     window.Read(0, T(second));
     window.Read(kMost, T(second));
@@ -54,7 +54,7 @@ TEST(RateWindowTest, SumsDoNotOverflow) {
 
 // Exact to a thirtieth of the window, however often is read.
 TEST(RateWindowTest, ManyReadings) {
-  RateWindow window(seconds(3600));
+  health::RateWindow window(seconds(3600));
   for (int second = 0; second <= 7200; ++second) window.Read(static_cast<std::uint64_t>(second), T(second));
   const std::uint64_t sum = window.Sum(T(7200));
   EXPECT_LE(sum, 3600U);
@@ -62,7 +62,7 @@ TEST(RateWindowTest, ManyReadings) {
 }
 
 TEST(RateWindowTest, RisesOfAnEarlierProcess) {
-  RateWindow window(seconds(60));
+  health::RateWindow window(seconds(60));
   window.Add(5, T(-50));
   EXPECT_EQ(window.Sum(T(0)), 5U);
   EXPECT_EQ(window.Sum(T(10)), 0U);

@@ -9,10 +9,10 @@ namespace {
 
 using std::chrono::seconds;
 
-Result<HealthRules> Parse(const std::string& text) {
+Result<health::HealthRules> Parse(const std::string& text) {
   const auto document = RH_TRY(JsonDocument::Parse(text, "config"));
   JsonReader reader = document.Root();
-  HealthRules rules = ReadHealthRules(reader, "health");
+  health::HealthRules rules = health::ReadHealthRules(reader, "health");
   reader.Close();
   RH_TRY(reader.status());
   return rules;
@@ -23,25 +23,25 @@ std::string ErrorOf(const std::string& text) {
   return rules ? "accepted" : Describe(rules.error());
 }
 
-const CounterLimit* Find(const RuleSettings& settings, const std::string& name) {
-  for (const CounterLimit& limit : settings.counters) {
+const health::CounterLimit* Find(const health::RuleSettings& settings, const std::string& name) {
+  for (const health::CounterLimit& limit : settings.counters) {
     if (limit.counter == name) return &limit;
   }
   return nullptr;
 }
 
 TEST(HealthRulesTest, NothingSaidIsTheDefault) {
-  EXPECT_EQ(Parse("{}").value(), DefaultHealthRules());
-  EXPECT_EQ(Parse(R"({"health": {}})").value(), DefaultHealthRules());
-  EXPECT_EQ(Parse(R"({"health": true})").value(), DefaultHealthRules());
-  for (const HealthRule rule : AllHealthRules())
-    EXPECT_EQ(DefaultHealthRules().Of(rule).enabled,
-              rule != HealthRule::kUnreachable && rule != HealthRule::kImpaired)
+  EXPECT_EQ(Parse("{}").value(), health::DefaultHealthRules());
+  EXPECT_EQ(Parse(R"({"health": {}})").value(), health::DefaultHealthRules());
+  EXPECT_EQ(Parse(R"({"health": true})").value(), health::DefaultHealthRules());
+  for (const health::HealthRule rule : health::AllHealthRules())
+    EXPECT_EQ(health::DefaultHealthRules().Of(rule).enabled,
+              rule != health::HealthRule::kUnreachable && rule != health::HealthRule::kImpaired)
         << NameOf(rule);
 }
 
 TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
-  for (const HealthRule rule : AllHealthRules()) {
+  for (const health::HealthRule rule : health::AllHealthRules()) {
     if (IsAlwaysOn(rule)) continue;
     const std::string name(NameOf(rule));
     for (const std::string& off : {std::string("false"), std::string(R"({"enabled": false})")}) {
@@ -49,25 +49,26 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
       text.append(name).append("\": ").append(off).append("}}");
       const auto rules = Parse(text);
       ASSERT_TRUE(rules) << Describe(rules.error());
-      HealthRules wanted = DefaultHealthRules();
+      health::HealthRules wanted = health::DefaultHealthRules();
       wanted.Of(rule).enabled = false;
       EXPECT_EQ(*rules, wanted) << name;
     }
-    EXPECT_EQ(HealthRuleNamed(name), rule);
+    EXPECT_EQ(health::HealthRuleNamed(name), rule);
   }
   const auto none = Parse(R"({"health": false})").value();
-  for (const HealthRule rule : AllHealthRules())
+  for (const health::HealthRule rule : health::AllHealthRules())
     EXPECT_EQ(none.Of(rule).enabled, IsAlwaysOn(rule)) << "what is on record is no setting";
-  EXPECT_TRUE(Parse(R"({"health": {"unreachable": true}})").value().Of(HealthRule::kUnreachable).enabled);
-  EXPECT_TRUE(Parse(R"({"health": {"impaired": true}})").value().Of(HealthRule::kImpaired).enabled);
+  EXPECT_TRUE(
+      Parse(R"({"health": {"unreachable": true}})").value().Of(health::HealthRule::kUnreachable).enabled);
+  EXPECT_TRUE(Parse(R"({"health": {"impaired": true}})").value().Of(health::HealthRule::kImpaired).enabled);
   EXPECT_FALSE(Parse(R"({"health": {"drained": false}})"));
-  EXPECT_EQ(HealthRuleNamed("Link"), std::nullopt);
+  EXPECT_EQ(health::HealthRuleNamed("Link"), std::nullopt);
 }
 
 TEST(HealthRulesTest, NamesAreDistinct) {
   std::set<std::string_view> names;
-  for (const HealthRule rule : AllHealthRules()) names.insert(NameOf(rule));
-  EXPECT_EQ(names.size(), kHealthRuleCount);
+  for (const health::HealthRule rule : health::AllHealthRules()) names.insert(NameOf(rule));
+  EXPECT_EQ(names.size(), health::kHealthRuleCount);
 }
 
 TEST(HealthRulesTest, SettingsAreRead) {
@@ -79,7 +80,7 @@ TEST(HealthRulesTest, SettingsAreRead) {
   EXPECT_EQ(rules->interval, seconds(2));
   EXPECT_EQ(rules->vf_interval, seconds(20));
   EXPECT_EQ(rules->counter_interval, seconds(40));
-  EXPECT_EQ(rules->Of(HealthRule::kLink), (RuleSettings{true, seconds(3), seconds(4), {}}));
+  EXPECT_EQ(rules->Of(health::HealthRule::kLink), (health::RuleSettings{true, seconds(3), seconds(4), {}}));
   EXPECT_EQ(rules->reporters, (std::vector<std::string>{"fw", "fw_fatal"}));
 }
 
@@ -88,13 +89,14 @@ TEST(HealthRulesTest, CountersAreTunedAddedAndRemoved) {
     "symbol_error": {"limit": 7}, "link_downed": false,
     "rnr_nak_retry_err": {"limit": 0, "seconds": 600}}}}})");
   ASSERT_TRUE(rules) << Describe(rules.error());
-  const RuleSettings& rate = rules->Of(HealthRule::kErrorRate);
+  const health::RuleSettings& rate = rules->Of(health::HealthRule::kErrorRate);
   const auto* symbol = Find(rate, "symbol_error");
   ASSERT_NE(symbol, nullptr);
-  EXPECT_EQ(*symbol, (CounterLimit{"symbol_error", 7, seconds(3600)})) << "the window is the default's";
+  EXPECT_EQ(*symbol, (health::CounterLimit{"symbol_error", 7, seconds(3600)}))
+      << "the window is the default's";
   EXPECT_EQ(Find(rate, "link_downed"), nullptr);
   ASSERT_NE(Find(rate, "rnr_nak_retry_err"), nullptr);
-  EXPECT_EQ(*Find(rate, "rnr_nak_retry_err"), (CounterLimit{"rnr_nak_retry_err", 0, seconds(600)}));
+  EXPECT_EQ(*Find(rate, "rnr_nak_retry_err"), (health::CounterLimit{"rnr_nak_retry_err", 0, seconds(600)}));
   EXPECT_NE(Find(rate, "port_xmit_discards"), nullptr) << "the others stay";
 }
 

@@ -14,27 +14,29 @@ namespace {
 
 constexpr const char* kPath = "/run/railhead/health.json";
 
-HealthReason Reason(HealthRule rule = HealthRule::kLink, const std::string& counter = {}) {
+health::HealthReason Reason(health::HealthRule rule = health::HealthRule::kLink,
+                            const std::string& counter = {}) {
   return {rule, kPf, counter, "PF \"pf0\" \xff has no carrier", At(3).wall};
 }
 
-HealthState State() {
-  HealthState state;
+health::HealthState State() {
+  health::HealthState state;
   state.devices = {{kPf, false, kPf, "pf0", false, At(3).wall, {Reason()}},
                    {kVf, true, kPf, "pf0", true, At(0).wall, {}}};
-  state.history = {{At(3).wall, kPf, true, 2, false, {Reason()}, {}},
-                   {At(9).wall, kVf, true, 0, true, {}, {Reason(HealthRule::kErrorRate, "symbol_error")}}};
+  state.history = {
+      {At(3).wall, kPf, true, 2, false, {Reason()}, {}},
+      {At(9).wall, kVf, true, 0, true, {}, {Reason(health::HealthRule::kErrorRate, "symbol_error")}}};
   return state;
 }
 
-HealthChange Change(const std::string& device, bool healthy, const std::string& whose, int second) {
-  HealthChange change;
+health::HealthChange Change(const std::string& device, bool healthy, const std::string& whose, int second) {
+  health::HealthChange change;
   change.device = device;
   change.is_vf = device != kPf;
   change.pf = kPf;
   change.healthy = healthy;
   change.flipped = true;
-  HealthReason reason = Reason();
+  health::HealthReason reason = Reason();
   reason.device = whose;
   (healthy ? change.ended : change.started) = {reason};
   change.time = At(second).wall;
@@ -45,7 +47,7 @@ class StateFileTest : public ::testing::Test {
  protected:
   std::string ErrorOf(const std::string& text) {
     temp_.Write(kPath, text);
-    const auto state = ReadHealthState(temp_.root());
+    const auto state = health::ReadHealthState(temp_.root());
     return state ? "accepted" : Describe(state.error());
   }
   TempRoot temp_;
@@ -53,19 +55,19 @@ class StateFileTest : public ::testing::Test {
 
 TEST_F(StateFileTest, WhatIsWrittenIsRead) {
   ASSERT_TRUE(WriteHealthState(temp_.root(), State()));
-  const auto state = ReadHealthState(temp_.root());
+  const auto state = health::ReadHealthState(temp_.root());
   ASSERT_TRUE(state && *state) << Describe(state.error());
-  HealthState wanted = State();
+  health::HealthState wanted = State();
   // What is no UTF-8 is replaced.
-  for (HealthReason* reason : {&wanted.devices[0].reasons.front(), &wanted.history[0].started.front(),
-                               &wanted.history[1].ended.front()}) {
+  for (health::HealthReason* reason : {&wanted.devices[0].reasons.front(), &wanted.history[0].started.front(),
+                                       &wanted.history[1].ended.front()}) {
     reason->text = "PF \"pf0\" \xef\xbf\xbd has no carrier";
   }
   EXPECT_EQ(**state, wanted);
 }
 
 TEST_F(StateFileTest, AbsenceIsAValue) {
-  const auto state = ReadHealthState(temp_.root());
+  const auto state = health::ReadHealthState(temp_.root());
   ASSERT_TRUE(state);
   EXPECT_EQ(*state, std::nullopt);
 }
@@ -73,7 +75,7 @@ TEST_F(StateFileTest, AbsenceIsAValue) {
 TEST_F(StateFileTest, EveryoneMayReadIt) {
   ASSERT_TRUE(WriteHealthState(temp_.root(), State()));
   struct stat info {};
-  ASSERT_EQ(::stat(HealthStatePath(temp_.root()).c_str(), &info), 0);
+  ASSERT_EQ(::stat(health::HealthStatePath(temp_.root()).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
   EXPECT_FALSE(temp_.Exists(std::string(kPath) + std::string(kTemporarySuffix)));
 }
@@ -104,7 +106,7 @@ TEST_F(StateFileTest, RulesOfALaterVersionArePassedOver) {
   json["devices"][0]["reasons"].push_back({{"rule", "temperature"}, {"device", kPf}});
   json["extra"] = 1;
   temp_.Write(kPath, json.dump());
-  const auto state = ReadHealthState(temp_.root());
+  const auto state = health::ReadHealthState(temp_.root());
   ASSERT_TRUE(state && *state);
   EXPECT_EQ((*state)->devices[0].reasons.size(), 1U);
 }
@@ -118,7 +120,7 @@ TEST_F(StateFileTest, WhatCannotBeWrittenIsToldWithThePath) {
 }
 
 TEST(HealthHistoryTest, APfAndItsVfsAreOneEntry) {
-  std::vector<HealthRecord> history;
+  std::vector<health::HealthRecord> history;
   AppendHistory({Change(kPf, false, kPf, 1), Change(kVf, false, kPf, 1), Change(kVf2, false, kPf, 1)},
                 &history);
   ASSERT_EQ(history.size(), 1U);
@@ -138,24 +140,24 @@ TEST(HealthHistoryTest, APfAndItsVfsAreOneEntry) {
 }
 
 TEST(HealthHistoryTest, TheNewestStay) {
-  std::vector<HealthRecord> history;
+  std::vector<health::HealthRecord> history;
   for (int i = 0; i < 300; ++i) AppendHistory({Change(kVf, i % 2 == 0, kVf, i)}, &history);
-  ASSERT_EQ(history.size(), kHealthHistory);
+  ASSERT_EQ(history.size(), health::kHealthHistory);
   EXPECT_EQ(history.back().time, At(299).wall);
   EXPECT_EQ(history.front().time, At(44).wall);
 }
 
 TEST(HealthTimeTest, Rfc3339) {
   const auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1772366400999));
-  EXPECT_EQ(FormatTime(time), "2026-03-01T12:00:00Z");
-  EXPECT_EQ(ParseTime("2026-03-01T12:00:00Z"), std::chrono::floor<std::chrono::seconds>(time));
-  EXPECT_EQ(ParseTime("2026-03-01T12:00:00"), std::nullopt);
-  EXPECT_EQ(ParseTime("2026-03-01T12:00:00Zx"), std::nullopt);
-  EXPECT_EQ(ParseTime("2026-13-01T12:00:00Z"), std::nullopt);
+  EXPECT_EQ(health::FormatTime(time), "2026-03-01T12:00:00Z");
+  EXPECT_EQ(health::ParseTime("2026-03-01T12:00:00Z"), std::chrono::floor<std::chrono::seconds>(time));
+  EXPECT_EQ(health::ParseTime("2026-03-01T12:00:00"), std::nullopt);
+  EXPECT_EQ(health::ParseTime("2026-03-01T12:00:00Zx"), std::nullopt);
+  EXPECT_EQ(health::ParseTime("2026-13-01T12:00:00Z"), std::nullopt);
   // Found by the fuzzer: beyond what the clock counts to.
-  EXPECT_EQ(ParseTime("3578-03-01T12:00:00Z"), std::nullopt);
-  EXPECT_EQ(ParseTime("1000-03-01T12:00:00Z"), std::nullopt);
-  EXPECT_TRUE(ParseTime("2262-01-01T00:00:00Z"));
+  EXPECT_EQ(health::ParseTime("3578-03-01T12:00:00Z"), std::nullopt);
+  EXPECT_EQ(health::ParseTime("1000-03-01T12:00:00Z"), std::nullopt);
+  EXPECT_TRUE(health::ParseTime("2262-01-01T00:00:00Z"));
 }
 
 }  // namespace

@@ -15,8 +15,8 @@
 
 namespace railhead::testing {
 
-inline NicFunction Function(const std::string& id, int vf_index = -1) {
-  NicFunction function;
+inline inventory::NicFunction Function(const std::string& id, int vf_index = -1) {
+  inventory::NicFunction function;
   function.id = id;
   function.address = PciAddress::Parse(id).value_or(PciAddress{});
   function.is_vf = vf_index >= 0;
@@ -35,22 +35,22 @@ class WatchTest : public ::testing::Test {
     sysfs_.AddVfs(kPf, 2);
     Restart();
   }
-  void Restart(const HealthRules& rules = DefaultHealthRules()) {
+  void Restart(const health::HealthRules& rules = health::DefaultHealthRules()) {
     watch_.reset();
     auto source = std::make_unique<FakeDriverSource>();
     source_ = source.get();
-    watch_ = std::make_unique<HealthWatch>(sysfs_.root(), rules, std::move(source));
+    watch_ = std::make_unique<health::HealthWatch>(sysfs_.root(), rules, std::move(source));
   }
-  HealthTick Tick(int second) {
-    HealthTick tick = watch_->Tick(
+  health::HealthTick Tick(int second) {
+    health::HealthTick tick = watch_->Tick(
         functions_, [this](const std::string& id) { return in_use_.contains(id); }, At(second));
     return tick;
   }
   // Ticks every interval from `from` to `to`; the changes.
-  std::vector<HealthChange> Run(int from, int to) {
-    std::vector<HealthChange> all;
+  std::vector<health::HealthChange> Run(int from, int to) {
+    std::vector<health::HealthChange> all;
     for (int second = from; second <= to; second += 5) {
-      const HealthTick tick = Tick(second);
+      const health::HealthTick tick = Tick(second);
       EXPECT_TRUE(tick.problems.empty()) << Describe(tick.problems.front());
       all.insert(all.end(), tick.changes.begin(), tick.changes.end());
     }
@@ -62,16 +62,16 @@ class WatchTest : public ::testing::Test {
     sysfs_.Write("/sys/class/net/pf0/carrier", carrier + "\n");
     sysfs_.Write("/sys/class/infiniband/mlx5_0/ports/1/state", port + "\n");
   }
-  HealthState State() {
-    auto state = ReadHealthState(sysfs_.root());
+  health::HealthState State() {
+    auto state = health::ReadHealthState(sysfs_.root());
     EXPECT_TRUE(state && *state);
-    return state && *state ? **state : HealthState{};
+    return state && *state ? **state : health::HealthState{};
   }
 
   FakeSysfs sysfs_;
   FakeDriverSource* source_ = nullptr;
-  std::unique_ptr<HealthWatch> watch_;
-  std::vector<NicFunction> functions_ = {Function(kPf), Function(kVf, 0), Function(kVf2, 1)};
+  std::unique_ptr<health::HealthWatch> watch_;
+  std::vector<inventory::NicFunction> functions_ = {Function(kPf), Function(kVf, 0), Function(kVf2, 1)};
   std::set<std::string> in_use_;
 };
 

@@ -18,7 +18,7 @@ TEST_F(WatchTest, WellIsQuiet) {
   EXPECT_TRUE(Run(0, 120).empty());
   for (const char* id : {kPf, kVf, kVf2}) EXPECT_TRUE(watch_->IsHealthy(id));
   EXPECT_TRUE(watch_->IsHealthy("0000:99:00.0")) << "never heard of";
-  const HealthState state = State();
+  const health::HealthState state = State();
   EXPECT_EQ(state.devices.size(), 3U);
   EXPECT_TRUE(state.history.empty());
 }
@@ -33,12 +33,12 @@ TEST_F(WatchTest, ACutCableAndItsRepair) {
   const auto reasons = watch_->Reasons(kVf);
   ASSERT_EQ(reasons.size(), 2U);
   EXPECT_EQ(reasons[0].text, "PF pf0 (0000:43:00.0) has no carrier");
-  EXPECT_EQ(reasons[1].rule, HealthRule::kRdmaPort);
+  EXPECT_EQ(reasons[1].rule, health::HealthRule::kRdmaPort);
   RestorePf();
   EXPECT_TRUE(Run(25, 80).empty());
   EXPECT_EQ(Run(85, 85).size(), 3U);
   EXPECT_TRUE(watch_->IsHealthy(kVf2));
-  const HealthState state = State();
+  const health::HealthState state = State();
   ASSERT_EQ(state.history.size(), 2U);
   EXPECT_EQ(state.history[0].vfs, 2U);
   EXPECT_FALSE(state.history[0].healthy);
@@ -46,17 +46,17 @@ TEST_F(WatchTest, ACutCableAndItsRepair) {
 }
 
 TEST_F(WatchTest, ADeadRailIsOutUntilProbesHaveBeenWellForLong) {
-  using State = ObservedRail::State;
+  using State = health::ObservedRail::State;
   State state = State::kAlive;
-  const auto rails = [&state](const std::string& pf) -> std::optional<ObservedRail> {
+  const auto rails = [&state](const std::string& pf) -> std::optional<health::ObservedRail> {
     EXPECT_EQ(pf, kPf);
-    return ObservedRail{state, state == State::kDead ? "silent: node1" : ""};
+    return health::ObservedRail{state, state == State::kDead ? "silent: node1" : ""};
   };
-  HealthRules rules = DefaultHealthRules();
+  health::HealthRules rules = health::DefaultHealthRules();
   watch_->SetRails(rails);
   state = State::kDead;
   EXPECT_TRUE(Run(0, 60).empty()) << "off by default";
-  rules.Of(HealthRule::kUnreachable).enabled = true;
+  rules.Of(health::HealthRule::kUnreachable).enabled = true;
   Restart(rules);
   watch_->SetRails(rails);
   EXPECT_EQ(Run(65, 70).size(), 3U) << "its VFs go with the PF";
@@ -76,7 +76,7 @@ TEST_F(WatchTest, ADeadRailIsOutUntilProbesHaveBeenWellForLong) {
 TEST_F(WatchTest, TheStateIsTakenUpAgain) {
   CutPf();
   Run(0, 10);
-  const HealthState before = State();
+  const health::HealthState before = State();
   Restart();
   EXPECT_FALSE(watch_->IsHealthy(kVf)) << "before the first tick";
   EXPECT_EQ(watch_->Reasons(kVf).size(), 2U);
@@ -89,7 +89,7 @@ TEST_F(WatchTest, TheStateIsTakenUpAgain) {
 TEST_F(WatchTest, ADamagedStateIsToldAndWrittenAnew) {
   sysfs_.Write(kStatePath, "{");
   Restart();
-  HealthTick tick = Tick(0);
+  health::HealthTick tick = Tick(0);
   ASSERT_EQ(tick.problems.size(), 1U);
   EXPECT_NE(tick.problems[0].message.find("taking up the health of an earlier process"), std::string::npos);
   EXPECT_TRUE(Tick(5).problems.empty());
@@ -119,7 +119,7 @@ TEST_F(WatchTest, AProblemThatLastsIsNotToldWheneverItIsMetAgain) {
 
 TEST_F(WatchTest, AStateThatCannotBeSavedIsToldAndTriedAgain) {
   sysfs_.Write("/run/railhead", "a file");
-  const HealthTick tick = Tick(0);
+  const health::HealthTick tick = Tick(0);
   ASSERT_EQ(tick.problems.size(), 2U);
   EXPECT_NE(tick.problems[0].message.find("saving health"), std::string::npos);
   EXPECT_NE(tick.problems[1].message.find("keeping what was observed"), std::string::npos);
@@ -148,7 +148,7 @@ TEST_F(WatchTest, CadenceOfVfs) {
   const auto changes = Run(65, 65);
   ASSERT_EQ(changes.size(), 1U);
   EXPECT_EQ(changes[0].device, kVf);
-  EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kUnbound);
+  EXPECT_EQ(changes[0].reasons[0].rule, health::HealthRule::kUnbound);
 }
 
 TEST_F(WatchTest, HurryReadsAll) {
@@ -180,7 +180,7 @@ TEST_F(WatchTest, DevlinkReporters) {
   Run(0, 0);
   source_->failed[kPf] = {"fw_fatal"};
   EXPECT_EQ(Run(5, 10).size(), 3U);
-  EXPECT_EQ(watch_->Reasons(kVf2).at(0).rule, HealthRule::kDevlink);
+  EXPECT_EQ(watch_->Reasons(kVf2).at(0).rule, health::HealthRule::kDevlink);
 }
 
 TEST_F(WatchTest, VfsWithoutTheirPfInTheInventory) {
@@ -193,7 +193,7 @@ TEST_F(WatchTest, VfsWithoutTheirPfInTheInventory) {
   sysfs_.Write("/sys/bus/pci/devices/0000:43:00.0/sriov_numvfs", "0\n");
   const auto changes = Run(85, 90);
   ASSERT_EQ(changes.size(), 2U);
-  EXPECT_EQ(changes[0].reasons[0].rule, HealthRule::kVfCount);
+  EXPECT_EQ(changes[0].reasons[0].rule, health::HealthRule::kVfCount);
 }
 
 TEST_F(WatchTest, WhatTheInventoryDropsIsForgotten) {
@@ -206,8 +206,8 @@ TEST_F(WatchTest, WhatTheInventoryDropsIsForgotten) {
 
 // A driver that is away for a moment is no news; one that stays away is, and by its name.
 TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
-  HealthRules rules = DefaultHealthRules();
-  for (RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
+  health::HealthRules rules = health::DefaultHealthRules();
+  for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
   Restart(rules);
   Run(0, 5);
   const std::string device = sysfs_.directory() + "/sys/bus/pci/devices/" + kVf;
@@ -240,8 +240,9 @@ TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
   EXPECT_FALSE(watch_->IsHealthy(kVf));
   const auto reasons = watch_->Reasons(kVf);
   ASSERT_FALSE(reasons.empty());
-  EXPECT_TRUE(std::any_of(reasons.begin(), reasons.end(), [](const HealthReason& reason) {
-    return reason.rule == HealthRule::kNotReady && reason.text.find("is being reset") != std::string::npos;
+  EXPECT_TRUE(std::any_of(reasons.begin(), reasons.end(), [](const health::HealthReason& reason) {
+    return reason.rule == health::HealthRule::kNotReady &&
+           reason.text.find("is being reset") != std::string::npos;
   }));
   end();
   Run(225, 600);
@@ -262,8 +263,8 @@ TEST_F(WatchTest, NewRules) {
   CutPf();
   Run(0, 10);
   ASSERT_FALSE(watch_->IsHealthy(kVf));
-  HealthRules rules = DefaultHealthRules();
-  rules.Of(HealthRule::kLink).enabled = rules.Of(HealthRule::kRdmaPort).enabled = false;
+  health::HealthRules rules = health::DefaultHealthRules();
+  rules.Of(health::HealthRule::kLink).enabled = rules.Of(health::HealthRule::kRdmaPort).enabled = false;
   watch_->SetRules(rules);
   EXPECT_EQ(Run(15, 15).size(), 3U);
   EXPECT_TRUE(watch_->IsHealthy(kVf));

@@ -20,28 +20,28 @@ class WatchedFunctionsTest : public TwoRails {
     sysfs_.AddPf({.address = kStorage, .netdev = "eno2", .numa_node = 1});
     storage_vf_ = sysfs_.AddVfs(kStorage, 1).front();
   }
-  Plan PlanOf(const ConfigSource& source) {
-    auto plan = MakePlan(root_, source, HostNetwork{}, DdpOfKernel(root_));
+  resources::Plan PlanOf(const resources::ConfigSource& source) {
+    auto plan = MakePlan(root_, source, inventory::HostNetwork{}, resources::DdpOfKernel(root_));
     EXPECT_TRUE(plan) << Describe(plan.error());
-    return plan ? *std::move(plan) : Plan{};
+    return plan ? *std::move(plan) : resources::Plan{};
   }
-  Plan PlanOfFabric() {
+  resources::Plan PlanOfFabric() {
     sysfs_.Write("/etc/railhead/fabric.json", TwoRailFabric());
     return PlanOf({});
   }
   // sriov-network-device-plugin's, which has no rails.
-  Plan PlanOfStorage() {
+  resources::Plan PlanOfStorage() {
     sysfs_.Write("/config.json", R"({"resourceList": [{"resourceName": "any",
                                      "selectors": [{"pfNames": ["eno2"]}]}]})");
     return PlanOf({std::nullopt, "/config.json", "a.io"});
   }
-  static Ids Watched(const Plan& plan, const std::vector<DeviceHealth>& known = {}) {
+  static Ids Watched(const resources::Plan& plan, const std::vector<health::DeviceHealth>& known = {}) {
     Ids ids;
-    for (const NicFunction& function : WatchedFunctions(plan, known)) ids.insert(function.id);
+    for (const inventory::NicFunction& function : WatchedFunctions(plan, known)) ids.insert(function.id);
     return ids;
   }
-  [[nodiscard]] DeviceHealth Known(const std::string& id, bool healthy) const {
-    DeviceHealth device;
+  [[nodiscard]] health::DeviceHealth Known(const std::string& id, bool healthy) const {
+    health::DeviceHealth device;
     device.id = id;
     device.is_vf = id == storage_vf_;
     device.pf = kStorage;
@@ -68,7 +68,7 @@ TEST_F(WatchedFunctionsTest, WhatMayBeGivenOutWithItsPf) {
 // Of a PF whose only VF it is: nothing else of it is in a pool.
 TEST_F(WatchedFunctionsTest, AVfThatHasLostItsDriver) {
   sysfs_.Unbind(storage_vf_);
-  const Plan plan = PlanOfStorage();
+  const resources::Plan plan = PlanOfStorage();
   EXPECT_EQ(Watched(plan), Ids{}) << "nobody has ever given it out";
   EXPECT_EQ(Watched(plan, {Known(storage_vf_, true)}), (Ids{kStorage, storage_vf_}))
       << "health has not looked yet";

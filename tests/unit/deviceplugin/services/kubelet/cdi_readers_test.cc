@@ -92,7 +92,7 @@ class CdiReadersTest : public TwoRails {
       WriteSpec(id);
       const std::string path = paths::CdiSpec(root_, id);
       if (awaited) {
-        EXPECT_EQ(AwaitCdiReader(root_, {id}, milliseconds(60'000)), true);
+        EXPECT_EQ(kubelet::AwaitCdiReader(root_, {id}, milliseconds(60'000)), true);
       }
       const std::string known = runtime.SpecOf(std::filesystem::path(path).filename());
       refused += known == ReadFile(path).value().value() ? 0 : 1;
@@ -107,9 +107,9 @@ class CdiReadersTest : public TwoRails {
     v1beta1::PreStartContainerRequest request;
     for (const std::string& id : ids) request.add_device_ids(id);
     std::optional<bool> unread;
-    const auto answered = AnswerPreStart(
+    const auto answered = kubelet::AnswerPreStart(
         root_, *Pool(R"(, "handoff": "off")" + more), request,
-        [&](const ContainerCall& call) { unread = call.cdi_unread; }, milliseconds(50));
+        [&](const kubelet::ContainerCall& call) { unread = call.cdi_unread; }, milliseconds(50));
     EXPECT_TRUE(answered) << Describe(answered.error());
     return unread;
   }
@@ -128,7 +128,7 @@ TEST_F(CdiReadersTest, AllDevicesOfAContainerAtOnce) {
   RuntimeStandIn runtime(Directory(), milliseconds(20));
   for (int round = 0; round < 20; ++round) {
     for (const std::string& id : vfs0_) WriteSpec(id);
-    ASSERT_EQ(AwaitCdiReader(root_, vfs0_, milliseconds(60'000)), true);
+    ASSERT_EQ(kubelet::AwaitCdiReader(root_, vfs0_, milliseconds(60'000)), true);
     for (const std::string& id : vfs0_) {
       const std::string path = paths::CdiSpec(root_, id);
       EXPECT_EQ(runtime.SpecOf(std::filesystem::path(path).filename()), ReadFile(path).value().value());
@@ -140,7 +140,7 @@ TEST_F(CdiReadersTest, ARuntimeThatReadsNoneIsReportedAndNotWaitedForAnyLonger) 
   WriteSpec(vfs0_[0]);
   EXPECT_EQ(PreStart(R"(, "delivery": "cdi")", {vfs0_[0]}), true);
   RuntimeStandIn runtime(Directory(), milliseconds(0));
-  EXPECT_EQ(AwaitCdiReader(root_, {vfs0_[0]}, milliseconds(60'000)), true);
+  EXPECT_EQ(kubelet::AwaitCdiReader(root_, {vfs0_[0]}, milliseconds(60'000)), true);
 }
 
 // Of another delivery, without a spec, without the directory.

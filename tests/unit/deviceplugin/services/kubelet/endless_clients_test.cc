@@ -114,7 +114,7 @@ TEST_F(EndlessClientsTest, ALineOnTheSocketForAdd) {
 }
 
 TEST_F(EndlessClientsTest, Http) {
-  const auto address = ParseHttpAddress(HttpAddress());
+  const auto address = http::ParseHttpAddress(HttpAddress());
   ASSERT_TRUE(address);
   const auto connect = [&] {
     return ConnectTo(reinterpret_cast<const sockaddr*>(&address->address), address->length);

@@ -10,7 +10,7 @@ namespace {
 class GateTest : public TwoRails {
  protected:
   void Allocate(const std::vector<std::string>& ids) {
-    const auto done = Allocator(root_).Allocate(*Pool(), ids);
+    const auto done = resources::Allocator(root_).Allocate(*Pool(), ids);
     ASSERT_TRUE(done) << Describe(done.error());
   }
   void Attach(const std::string& id, const std::string& container, Phase phase = Phase::kDone) {
@@ -28,7 +28,7 @@ class GateTest : public TwoRails {
   }
   // The refusal's text; "" when it passes.
   std::string Check(const std::vector<std::string>& ids, const std::string& more = "") const {
-    const auto passed = CheckAttached(root_, *Pool(more), ids);
+    const auto passed = kubelet::CheckAttached(root_, *Pool(more), ids);
     return passed ? "" : Describe(passed.error());
   }
 };

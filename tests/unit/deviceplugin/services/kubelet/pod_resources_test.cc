@@ -56,7 +56,7 @@ class PodResourcesTest : public ::testing::Test {
   void Serve() {
     server_.reset();
     grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + root_.root().Path(kPodResourcesSocket),
+    builder.AddListeningPort("unix:" + root_.root().Path(kubelet::kPodResourcesSocket),
                              grpc::InsecureServerCredentials());
     builder.RegisterService(&lister_);
     server_ = builder.BuildAndStart();
@@ -66,7 +66,7 @@ class PodResourcesTest : public ::testing::Test {
   TempRoot root_;
   Lister lister_;
   std::unique_ptr<grpc::Server> server_;
-  PodResources client_{root_.root()};
+  kubelet::PodResources client_{root_.root()};
 };
 
 TEST_F(PodResourcesTest, DevicesOfPluginsAndOfDraDrivers) {

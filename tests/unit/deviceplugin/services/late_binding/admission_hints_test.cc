@@ -25,10 +25,10 @@ class AdmissionHintsTest : public ::testing::Test {
     const auto fabric = ParseFabric(
         R"({"version":1,"rails":[)" + rails + R"(],"pools":[{"resource":"a.io/roce"}]})", "fabric.json");
     EXPECT_TRUE(fabric) << Describe(fabric.error());
-    const auto inventory = *Discover(sysfs_.root(), {});
-    pool_ = BuildPools(ResourcesOfFabric(*fabric, *inventory)->specs, *inventory).front();
-    topology_ = *Topology::Read(sysfs_.root(), *inventory, {});
-    ids_ = std::make_shared<const AcceleratorIds>(IdsOf(sysfs_.root(), *topology_, {}));
+    const auto inventory = *inventory::Discover(sysfs_.root(), {});
+    pool_ = BuildPools(resources::ResourcesOfFabric(*fabric, *inventory)->specs, *inventory).front();
+    topology_ = *topology::Topology::Read(sysfs_.root(), *inventory, {});
+    ids_ = std::make_shared<const topology::AcceleratorIds>(IdsOf(sysfs_.root(), *topology_, {}));
   }
 
   void Gives(const std::string& pod, const std::string& resource, std::vector<std::string> ids) {
@@ -40,7 +40,7 @@ class AdmissionHintsTest : public ::testing::Test {
   void Look() { hints_.Update(topology_, ids_, now_); }
   // What a pod that asks for one device would get of all.
   std::string Preferred() {
-    PreferHints hints;
+    resources::PreferHints hints;
     hints.paths = hints_.For(*pool_, now_);
     hinted_ = !hints.paths.empty();
     return Prefer(*pool_, vfs_, {}, 1, hints).front();
@@ -49,19 +49,19 @@ class AdmissionHintsTest : public ::testing::Test {
   FakeSysfs sysfs_;
   FakeMachine machine_;
   std::vector<std::string> vfs_;  // by switch
-  std::shared_ptr<const ResourcePool> pool_;
-  std::shared_ptr<const Topology> topology_;
-  std::shared_ptr<const AcceleratorIds> ids_;
-  std::vector<GivenDevices> given_;
+  std::shared_ptr<const resources::ResourcePool> pool_;
+  std::shared_ptr<const topology::Topology> topology_;
+  std::shared_ptr<const topology::AcceleratorIds> ids_;
+  std::vector<kubelet::GivenDevices> given_;
   bool fails_ = false;
   int asked_ = 0;
   bool hinted_ = false;
-  AdmissionHints hints_{[this]() -> Result<std::vector<GivenDevices>> {
+  late_binding::AdmissionHints hints_{[this]() -> Result<std::vector<kubelet::GivenDevices>> {
     ++asked_;
     if (fails_) return Fail(ErrorCode::kTimeout, "kubelet is busy");
     return given_;
   }};
-  AdmissionHints::Clock::time_point now_ = AdmissionHints::Clock::now();
+  late_binding::AdmissionHints::Clock::time_point now_ = late_binding::AdmissionHints::Clock::now();
 };
 
 TEST_F(AdmissionHintsTest, TheGpuOfThePodWhicheverItIs) {
@@ -135,7 +135,7 @@ TEST_F(AdmissionHintsTest, KubeletIsNotAskedWhereNothingDependsOnIt) {
   EXPECT_EQ(Preferred(), vfs_[0]) << "before the first look";
   hints_.Update(topology_, nullptr, now_);
   EXPECT_EQ(Preferred(), vfs_[0]);
-  ResourcePool one = *pool_;
+  resources::ResourcePool one = *pool_;
   one.members.resize(1);
   Look();
   const int before = asked_;

@@ -45,18 +45,18 @@ class BinderTest : public ::testing::Test {
                                         R"({"resource":"a.io/pf","device":"pf"}]})",
                                     "fabric.json");
     EXPECT_TRUE(fabric) << Describe(fabric.error());
-    inventory_ = *Discover(root_, {});
-    pools_ = BuildPools(ResourcesOfFabric(*fabric, *inventory_)->specs, *inventory_);
+    inventory_ = *inventory::Discover(root_, {});
+    pools_ = BuildPools(resources::ResourcesOfFabric(*fabric, *inventory_)->specs, *inventory_);
     const auto slots = SlotPool(*pools_[0], {});
-    for (const PoolMember& slot : slots->members) slots_.push_back(slot.function.id);
+    for (const resources::PoolMember& slot : slots->members) slots_.push_back(slot.function.id);
     Refresh();
   }
 
   void Refresh(std::set<std::string> unhealthy = {}) {
-    const TopologyConfig config;
-    const auto topology = *Topology::Read(root_, *inventory_, config);
+    const topology::TopologyConfig config;
+    const auto topology = *topology::Topology::Read(root_, *inventory_, config);
     binder_.Update({pools_, std::move(unhealthy), topology,
-                    std::make_shared<const AcceleratorIds>(IdsOf(root_, *topology, config))});
+                    std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))});
   }
   // What kubelet has done by the time of ADD.
   void Give(const std::string& pod, const std::vector<std::string>& slots,
@@ -113,14 +113,14 @@ class BinderTest : public ::testing::Test {
   Root root_ = sysfs_.root();
   FakeMachine machine_;
   std::vector<std::vector<std::string>> vfs_;  // by rail
-  std::shared_ptr<const Inventory> inventory_;
-  std::vector<std::shared_ptr<const ResourcePool>> pools_;
+  std::shared_ptr<const inventory::Inventory> inventory_;
+  std::vector<std::shared_ptr<const resources::ResourcePool>> pools_;
   std::vector<std::string> slots_;
   std::string entries_;
   // What the pod-resources API says.
-  std::vector<GivenDevices> listed_;
-  Binder binder_{root_, [this] { return Result<std::vector<GivenDevices>>(listed_); }};
-  Binder::Clock::time_point now_ = Binder::Clock::now();
+  std::vector<kubelet::GivenDevices> listed_;
+  late_binding::Binder binder_{root_, [this] { return Result<std::vector<kubelet::GivenDevices>>(listed_); }};
+  late_binding::Binder::Clock::time_point now_ = late_binding::Binder::Clock::now();
 };
 
 // An entry that cannot be read costs its own device, not the pool.
@@ -292,7 +292,7 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   std::condition_variable changed;
   bool asked = false;
   bool updated = false;
-  Binder binder(root_, [&]() -> Result<std::vector<GivenDevices>> {
+  late_binding::Binder binder(root_, [&]() -> Result<std::vector<kubelet::GivenDevices>> {
     const std::lock_guard one_at_a_time(kubelet);
     std::unique_lock lock(mutex);
     asked = true;
@@ -300,16 +300,17 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
     EXPECT_TRUE(changed.wait_for(lock, kGenerous, [&] { return updated; })) << "the change of health waits";
     std::condition_variable never;
     never.wait_for(lock, std::chrono::milliseconds(500), [] { return false; });
-    return std::vector<GivenDevices>{};
+    return std::vector<kubelet::GivenDevices>{};
   });
-  const TopologyConfig config;
-  const auto topology = *Topology::Read(root_, *inventory_, config);
+  const topology::TopologyConfig config;
+  const auto topology = *topology::Topology::Read(root_, *inventory_, config);
   const auto view = [&](std::set<std::string> unhealthy) {
-    return BindingView{pools_, std::move(unhealthy), topology,
-                       std::make_shared<const AcceleratorIds>(IdsOf(root_, *topology, config))};
+    return late_binding::BindingView{
+        pools_, std::move(unhealthy), topology,
+        std::make_shared<const topology::AcceleratorIds>(IdsOf(root_, *topology, config))};
   };
   binder.Update(view({}));
-  auto server = BindServer::Start(
+  auto server = late_binding::BindServer::Start(
       root_, [&](const BindRequest& request) { return binder.Bind(request); },
       [](const BindRequest&, const Result<Bindings>&) {});
   ASSERT_TRUE(server) << Describe(server.error());
@@ -327,7 +328,7 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   for (std::size_t i = 0; i < kPods; ++i) {
     adds.emplace_back([&, i] {
       const std::string pod = "p" + std::to_string(i);
-      bound[i] = BindSlots(root_, {pod, pod, {slots_[i]}, "ns/" + pod});
+      bound[i] = attachment::BindSlots(root_, {pod, pod, {slots_[i]}, "ns/" + pod});
     });
   }
   for (auto& add : adds) add.join();
@@ -345,12 +346,12 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
 TEST(SharedAnswerTest, IsNeverOlderThanTheQuestionAndSharedByAll) {
   std::atomic<int> begun{0};
   std::atomic<int> at_once{0};
-  SharedAnswer shared([&]() -> SharedAnswer::Answer {
+  late_binding::SharedAnswer shared([&]() -> late_binding::SharedAnswer::Answer {
     EXPECT_EQ(++at_once, 1);
     const int number = ++begun;
     for (int i = 0; i < 1000; ++i) std::this_thread::yield();
     --at_once;
-    return std::vector<GivenDevices>{{std::to_string(number), "", "", {}}};
+    return std::vector<kubelet::GivenDevices>{{std::to_string(number), "", "", {}}};
   });
   constexpr int kThreads = 16;
   constexpr int kQuestions = 50;
@@ -387,7 +388,7 @@ TEST_F(BinderTest, UnhealthyDevicesAreLeftOut) {
 // Between the start of the daemon and its first look: kubelet tries again.
 TEST_F(BinderTest, BeforeTheFirstLook) {
   Give("p", {slots_[0]}, {});
-  Binder young(root_);
+  late_binding::Binder young(root_);
   const auto bound = young.Bind({"p", "c1", {slots_[0]}});
   ASSERT_FALSE(bound);
   EXPECT_EQ(bound.error().code, ErrorCode::kBusy) << Describe(bound.error());
@@ -408,31 +409,32 @@ TEST_F(BinderTest, SlotsThatAreNone) {
 }
 
 TEST_F(BinderTest, OverItsSocket) {
-  EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy) << "nobody there";
+  EXPECT_EQ(attachment::BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy)
+      << "nobody there";
   Give("p", {slots_[0]}, {machine_.accelerators[2]});
   int reports = 0;
   {
-    auto server = BindServer::Start(
+    auto server = late_binding::BindServer::Start(
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [&](const BindRequest&, const Result<Bindings>&) { ++reports; });
     ASSERT_TRUE(server) << Describe(server.error());
-    const auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
+    const auto bound = attachment::BindSlots(root_, {"p", "c1", {slots_[0]}});
     ASSERT_TRUE(bound) << Describe(bound.error());
     EXPECT_EQ(*bound, (Bindings{{slots_[0], vfs_[1][0]}}));
-    const auto refused = BindSlots(root_, {"p", "c1", {"slot-other"}});
+    const auto refused = attachment::BindSlots(root_, {"p", "c1", {"slot-other"}});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
     EXPECT_NE(refused.error().message.find("slot-other"), std::string::npos) << refused.error().message;
     EXPECT_FALSE(refused.error().hint.empty());
     // A second daemon takes over; a dead one's socket is no obstacle.
-    auto later = BindServer::Start(
+    auto later = late_binding::BindServer::Start(
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [](const BindRequest&, const Result<Bindings>&) {});
     ASSERT_TRUE(later) << Describe(later.error());
-    EXPECT_TRUE(BindSlots(root_, {"p", "c2", {slots_[0]}}));
+    EXPECT_TRUE(attachment::BindSlots(root_, {"p", "c2", {slots_[0]}}));
   }
   EXPECT_GE(reports, 2);
-  EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(attachment::BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
 }
 
 // An update's new daemon ends, however it does: the old one, which has the resource again, has
@@ -441,7 +443,7 @@ TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
   Give("p", {slots_[0]}, {});
   std::atomic<int> earlier_served{0};
   const auto start = [&](std::atomic<int>* served) {
-    return BindServer::Start(
+    return late_binding::BindServer::Start(
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [served](const BindRequest&, const Result<Bindings>&) { ++*served; });
   };
@@ -453,17 +455,17 @@ TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
       std::atomic<int> later_served{0};
       const auto later = start(&later_served);
       ASSERT_TRUE(later) << Describe(later.error());
-      EXPECT_TRUE(BindSlots(root_, {"p", "c1", {slots_[0]}}));
+      EXPECT_TRUE(attachment::BindSlots(root_, {"p", "c1", {slots_[0]}}));
       EXPECT_EQ(earlier_served, 0) << "two daemons must not answer in turns";
     }
     if (removed) {
       ASSERT_TRUE(RemoveFile(path));
     }
     const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
+    auto bound = attachment::BindSlots(root_, {"p", "c1", {slots_[0]}});
     while (!bound && std::chrono::steady_clock::now() < patience) {
       std::this_thread::yield();
-      bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
+      bound = attachment::BindSlots(root_, {"p", "c1", {slots_[0]}});
     }
     ASSERT_TRUE(bound) << Describe(bound.error());
     while (earlier_served == 0 && std::chrono::steady_clock::now() < patience) std::this_thread::yield();

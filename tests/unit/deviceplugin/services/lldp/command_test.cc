@@ -19,23 +19,24 @@ class LeavesCommandTest : public ::testing::Test {
     arguments.insert(arguments.begin(), RAILCTL);
     return RunProcess(arguments, {{"RAILHEAD_ROOT", temp_.directory()}}, input);
   }
-  static LeafReport Report(const std::string& node, const std::string& leaf0, const std::string& leaf1) {
-    LeafReport report{node, Wall::now(), {RailOn("rail0", leaf0), RailOn("rail1", leaf1)}};
-    for (RailLeaf& rail : report.rails) {
+  static lldp::LeafReport Report(const std::string& node, const std::string& leaf0,
+                                 const std::string& leaf1) {
+    lldp::LeafReport report{node, Wall::now(), {RailOn("rail0", leaf0), RailOn("rail1", leaf1)}};
+    for (lldp::RailLeaf& rail : report.rails) {
       if (!rail.neighbour) continue;
       rail.neighbour->heard = Wall::now() - seconds(600);
-      rail.cabling = Cabling::kUnchecked;
+      rail.cabling = lldp::Cabling::kUnchecked;
     }
     return report;
   }
-  void Save(const LeafReport& report) { ASSERT_TRUE(WriteLeafReport(temp_.root(), report)); }
+  void Save(const lldp::LeafReport& report) { ASSERT_TRUE(WriteLeafReport(temp_.root(), report)); }
 
   TempRoot temp_;
 };
 
 TEST_F(LeavesCommandTest, ATable) {
-  LeafReport report = Report("n", "leaf0", "leaf1.dc");
-  report.rails[0].cabling = Cabling::kRight;
+  lldp::LeafReport report = Report("n", "leaf0", "leaf1.dc");
+  report.rails[0].cabling = lldp::Cabling::kRight;
   report.rails[1].carrier = false;
   report.rails.push_back(RailOn("rail2", ""));
   report.rails[2].pf = "";
@@ -52,8 +53,8 @@ TEST_F(LeavesCommandTest, ATable) {
 }
 
 TEST_F(LeavesCommandTest, WrongIsStatusOne) {
-  LeafReport report = Report("n", "leaf1", "leaf0");
-  report.rails[0].cabling = Cabling::kWrong;
+  lldp::LeafReport report = Report("n", "leaf1", "leaf0");
+  report.rails[0].cabling = lldp::Cabling::kWrong;
   report.rails[0].because = "swapped with rail1";
   report.rails[0].others = {"stranger swp3"};
   Save(report);
@@ -70,7 +71,7 @@ TEST_F(LeavesCommandTest, WithoutRailheadd) {
   auto output = Run({"leaves"});
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.err.find("is it running?"), std::string::npos) << output.err;
-  LeafReport report = Report("n", "leaf0", "leaf1");
+  lldp::LeafReport report = Report("n", "leaf0", "leaf1");
   report.time = Wall::now() - seconds(3600);
   Save(report);
   output = Run({"leaves"});

@@ -11,10 +11,11 @@
 namespace railhead::testing {
 namespace {
 
-LeafReport Whole() {
-  LeafReport report{"gpu-001", Wall(7), {RailOn("rail0", "leaf0", {"leaf0*", "x"}), RailOn("rail1", "")}};
-  RailLeaf& rail = report.rails[0];
-  rail.cabling = Cabling::kWrong;
+lldp::LeafReport Whole() {
+  lldp::LeafReport report{
+      "gpu-001", Wall(7), {RailOn("rail0", "leaf0", {"leaf0*", "x"}), RailOn("rail1", "")}};
+  lldp::RailLeaf& rail = report.rails[0];
+  rail.cabling = lldp::Cabling::kWrong;
   rail.because = "swapped with rail1";
   rail.others = {"stranger swp9"};
   LldpNeighbour& neighbour = rail.neighbour->neighbour;
@@ -27,13 +28,13 @@ LeafReport Whole() {
   return report;
 }
 
-std::string TextOf(const LeafReport& report) {
+std::string TextOf(const lldp::LeafReport& report) {
   return LeafReportAsJson(report).dump();
 }
 
 TEST(LeafReportTest, IsReadAsItWasWritten) {
-  const LeafReport report = Whole();
-  const auto read = ParseLeafReport(TextOf(report), "f");
+  const lldp::LeafReport report = Whole();
+  const auto read = lldp::ParseLeafReport(TextOf(report), "f");
   ASSERT_TRUE(read) << Describe(read.error());
   EXPECT_EQ(read->node, "gpu-001");
   EXPECT_EQ(read->time, Wall(7));
@@ -51,8 +52,8 @@ TEST(LeafReportTest, SaysTheLeafInPlainWords) {
 }
 
 TEST(LeafReportTest, WhenItWasHeardIsNoDifference) {
-  const LeafReport report = Whole();
-  LeafReport later = report;
+  const lldp::LeafReport report = Whole();
+  lldp::LeafReport later = report;
   later.time = Wall(100);
   later.rails[0].neighbour->heard = Wall(99);
   EXPECT_TRUE(SaysTheSame(report, later));
@@ -65,25 +66,25 @@ TEST(LeafReportTest, WhenItWasHeardIsNoDifference) {
 
 TEST(LeafReportTest, AsAFile) {
   const TempRoot temp;
-  const auto none = ReadLeafReport(temp.root());
+  const auto none = lldp::ReadLeafReport(temp.root());
   ASSERT_TRUE(none);
   EXPECT_FALSE(*none);
-  LeafReport report = Whole();
+  lldp::LeafReport report = Whole();
   report.rails[0].pf = "pf\xff";  // names of interfaces are any bytes
   ASSERT_TRUE(WriteLeafReport(temp.root(), report));
   struct stat info {};
-  ASSERT_EQ(::stat(LeafReportPath(temp.root()).c_str(), &info), 0);
+  ASSERT_EQ(::stat(lldp::LeafReportPath(temp.root()).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
-  const auto read = ReadLeafReport(temp.root());
+  const auto read = lldp::ReadLeafReport(temp.root());
   ASSERT_TRUE(read && *read);
   EXPECT_EQ((*read)->rails.size(), 2U);
   temp.Write("/run/railhead/leaves.json", "{}");
-  EXPECT_FALSE(ReadLeafReport(temp.root()));
+  EXPECT_FALSE(lldp::ReadLeafReport(temp.root()));
 }
 
 TEST(LeafReportTest, RefusalsHaveAPointer) {
   const auto error_of = [](const std::string& text) {
-    const auto report = ParseLeafReport(text, "f");
+    const auto report = lldp::ParseLeafReport(text, "f");
     return report ? "" : Describe(report.error());
   };
   const std::string head = R"({"version":1,"node":"n","rails":[)";

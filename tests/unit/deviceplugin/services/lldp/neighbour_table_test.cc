@@ -10,8 +10,8 @@ namespace {
 constexpr const char* kPf = "0000:43:00.0";
 constexpr const char* kPf1 = "0000:83:00.0";
 
-NeighbourTable::Time At(int seconds) {
-  return {NeighbourTable::Clock::time_point(std::chrono::seconds(1000 + seconds)), Wall(seconds)};
+lldp::NeighbourTable::Time At(int seconds) {
+  return {lldp::NeighbourTable::Clock::time_point(std::chrono::seconds(1000 + seconds)), Wall(seconds)};
 }
 
 class NeighbourTableTest : public ::testing::Test {
@@ -19,14 +19,14 @@ class NeighbourTableTest : public ::testing::Test {
   // The leaf and its port of each that is known, the neighbour first.
   std::string Known(const char* device = kPf) {
     std::string text;
-    for (const HeardNeighbour& heard : table_.Of(device))
+    for (const lldp::HeardNeighbour& heard : table_.Of(device))
       text += (text.empty() ? "" : ",") + heard.neighbour.Leaf() + "/" + heard.neighbour.Port();
     return text;
   }
   void Hear(const std::string& leaf, int seconds, int ttl = 120) {
     table_.Hear(kPf, Neighbour(leaf, "swp1", ttl), At(seconds));
   }
-  NeighbourTable table_;
+  lldp::NeighbourTable table_;
 };
 
 TEST_F(NeighbourTableTest, HoldsForItsTimeToLive) {
@@ -76,7 +76,7 @@ TEST_F(NeighbourTableTest, TheFirstStaysAndOthersAreListed) {
   Hear("stranger", 1, 65535);
   EXPECT_EQ(Known(), "leaf0/swp1,stranger/swp1");
   for (int i = 0; i < 10; ++i) Hear("more" + std::to_string(i), 2);
-  EXPECT_EQ(table_.Of(kPf).size(), NeighbourTable::kMost);
+  EXPECT_EQ(table_.Of(kPf).size(), lldp::NeighbourTable::kMost);
   Hear("leaf0", 100);
   table_.Tend(kPf, true, At(130));
   EXPECT_EQ(Known(), "leaf0/swp1,stranger/swp1");

@@ -26,12 +26,13 @@ bool IsName(const std::string& text) {
 }
 
 TEST(LabelTextTest, WhatFitsIsLeftAlone) {
-  for (const char* text : {"leaf3", "su1-leaf3.dc_1", "A", "", "0"}) EXPECT_EQ(KubernetesLabel(text), text);
-  EXPECT_EQ(KubernetesLabel(std::string(63, 'x')), std::string(63, 'x'));
+  for (const char* text : {"leaf3", "su1-leaf3.dc_1", "A", "", "0"})
+    EXPECT_EQ(lldp::KubernetesLabel(text), text);
+  EXPECT_EQ(lldp::KubernetesLabel(std::string(63, 'x')), std::string(63, 'x'));
 }
 
 TEST(LabelTextTest, WhatDoesNotFitIsMadeFitAndStaysDifferent) {
-  EXPECT_EQ(KubernetesLabel("leaf 3"), "leaf-3-4bafe914") << "as in every release: schedulers match it";
+  EXPECT_EQ(lldp::KubernetesLabel("leaf 3"), "leaf-3-4bafe914") << "as in every release: schedulers match it";
   std::set<std::string> made;
   const std::vector<std::string> texts = {"leaf 3",
                                           "leaf/3",
@@ -47,22 +48,22 @@ TEST(LabelTextTest, WhatDoesNotFitIsMadeFitAndStaysDifferent) {
                                           std::string(300, 'x'),
                                           std::string(64, '-')};
   for (const std::string& text : texts) {
-    const std::string label = KubernetesLabel(text);
+    const std::string label = lldp::KubernetesLabel(text);
     EXPECT_TRUE(IsValue(label)) << text << " -> " << label;
     EXPECT_FALSE(label.empty());
     EXPECT_TRUE(made.insert(label).second) << text << " -> " << label;
-    EXPECT_EQ(KubernetesLabel(label), label) << "once is enough";
-    EXPECT_LE(KubernetesLabel(text, 20).size(), 20U);
+    EXPECT_EQ(lldp::KubernetesLabel(label), label) << "once is enough";
+    EXPECT_LE(lldp::KubernetesLabel(text, 20).size(), 20U);
   }
 }
 
 class NodeLabelsTest : public ::testing::Test {
  protected:
-  NodeLabels Labels(const std::string& fabric) {
+  lldp::NodeLabels Labels(const std::string& fabric) {
     sysfs_.Write("/etc/railhead/fabric.json", fabric);
-    auto labels = ReadNodeLabels(sysfs_.root());
+    auto labels = lldp::ReadNodeLabels(sysfs_.root());
     EXPECT_TRUE(labels) << Describe(labels.error());
-    return labels.value_or(NodeLabels{});
+    return labels.value_or(lldp::NodeLabels{});
   }
   static std::string Fabric(int rails, const std::string& more = "") {
     std::string text = R"({"version":1,"rails":[)";
@@ -78,21 +79,21 @@ class NodeLabelsTest : public ::testing::Test {
 TEST_F(NodeLabelsTest, AWholeNode) {
   const FakeMachine machine = MakePcieA100(sysfs_);
   sysfs_.AddVfs(machine.nics[0], 4);
-  LeafReport leaves{"n", Wall(0), {RailOn("rail0", "leaf 0", {"leaf*"}), RailOn("rail1", "")}};
-  leaves.rails[0].cabling = Cabling::kRight;
+  lldp::LeafReport leaves{"n", Wall(0), {RailOn("rail0", "leaf 0", {"leaf*"}), RailOn("rail1", "")}};
+  leaves.rails[0].cabling = lldp::Cabling::kRight;
   ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
-  const NodeLabels labels = Labels(Fabric(4));
-  const NodeLabels expected = {{"railhead.io/network", "roce"},
-                               {"railhead.io/rails", "4"},
-                               {"railhead.io/rails-complete", "true"},
-                               {"railhead.io/cabling", "unknown"},
-                               {"railhead.io/gpus", "8"},
-                               {"railhead.io/gpu-nic-path", "PIX"},
-                               {"railhead.io/rail0.vfs", "4"},
-                               {"railhead.io/rail0.leaf", KubernetesLabel("leaf 0")},
-                               {"railhead.io/rail1.vfs", "0"},
-                               {"railhead.io/rail2.vfs", "0"},
-                               {"railhead.io/rail3.vfs", "0"}};
+  const lldp::NodeLabels labels = Labels(Fabric(4));
+  const lldp::NodeLabels expected = {{"railhead.io/network", "roce"},
+                                     {"railhead.io/rails", "4"},
+                                     {"railhead.io/rails-complete", "true"},
+                                     {"railhead.io/cabling", "unknown"},
+                                     {"railhead.io/gpus", "8"},
+                                     {"railhead.io/gpu-nic-path", "PIX"},
+                                     {"railhead.io/rail0.vfs", "4"},
+                                     {"railhead.io/rail0.leaf", lldp::KubernetesLabel("leaf 0")},
+                                     {"railhead.io/rail1.vfs", "0"},
+                                     {"railhead.io/rail2.vfs", "0"},
+                                     {"railhead.io/rail3.vfs", "0"}};
   EXPECT_EQ(labels, expected);
 }
 
@@ -104,7 +105,7 @@ TEST_F(NodeLabelsTest, TheFarthestGpuCounts) {
 
 TEST_F(NodeLabelsTest, WhatIsMissing) {
   sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "rail0", .rdma = ""});
-  const NodeLabels labels = Labels(Fabric(2));
+  const lldp::NodeLabels labels = Labels(Fabric(2));
   EXPECT_EQ(labels.at("railhead.io/rails"), "1");
   EXPECT_EQ(labels.at("railhead.io/rails-complete"), "false");
   EXPECT_EQ(labels.at("railhead.io/network"), "ethernet");
@@ -118,10 +119,10 @@ TEST_F(NodeLabelsTest, WhatIsMissing) {
 TEST_F(NodeLabelsTest, KubernetesTakesWhateverRailsAndLeavesAreCalled) {
   sysfs_.AddPf({.address = "0000:43:00.0", .netdev = "pf0", .rdma = "mlx5_0"});
   const std::string odd = "r:" + std::string(80, 'x');
-  LeafReport leaves{"n", Wall(0), {RailOn(odd, "\x01\xff=,\n")}};
+  lldp::LeafReport leaves{"n", Wall(0), {RailOn(odd, "\x01\xff=,\n")}};
   leaves.rails[0].rail = odd;
   ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
-  const NodeLabels labels = Labels(R"({"version":1,"rails":[{"name":")" + odd + R"(","pf":"pf0"}]})");
+  const lldp::NodeLabels labels = Labels(R"({"version":1,"rails":[{"name":")" + odd + R"(","pf":"pf0"}]})");
   EXPECT_EQ(labels.size(), 7U);
   for (const auto& [name, value] : labels) {
     EXPECT_TRUE(IsName(name)) << name;
@@ -130,13 +131,13 @@ TEST_F(NodeLabelsTest, KubernetesTakesWhateverRailsAndLeavesAreCalled) {
 }
 
 TEST_F(NodeLabelsTest, WithoutAFabricThereAreNone) {
-  const auto labels = ReadNodeLabels(sysfs_.root());
+  const auto labels = lldp::ReadNodeLabels(sysfs_.root());
   ASSERT_FALSE(labels);
   EXPECT_EQ(labels.error().code, ErrorCode::kNotFound);
 }
 
 TEST(FeatureFileTest, IsInNfdsFormat) {
-  EXPECT_EQ(FeatureFile({{"railhead.io/rails", "8"}, {"railhead.io/network", "roce"}}, Wall(5)),
+  EXPECT_EQ(lldp::FeatureFile({{"railhead.io/rails", "8"}, {"railhead.io/network", "roce"}}, Wall(5)),
             "# by railheadd, which writes it again before this is over:\n"
             "# +expiry-time=2027-01-15T08:00:05Z\n"
             "railhead.io/network=roce\n"
@@ -148,14 +149,14 @@ TEST(FeatureFileTest, LeavesNothingBesideIt) {
   temp.Write("/features.d/other", "x");
   const std::string directory = temp.directory() + "/features.d";
   for (const char* text : {"one\n", "two\n"}) {
-    ASSERT_TRUE(WriteFeatureFile(directory + "/railhead", text));
+    ASSERT_TRUE(lldp::WriteFeatureFile(directory + "/railhead", text));
     EXPECT_EQ(temp.Read("/features.d/railhead"), text);
   }
   EXPECT_EQ(ListDirectory(directory)->value(), (std::vector<std::string>{"other", "railhead"}));
   struct stat info {};
   ASSERT_EQ(::stat((directory + "/railhead").c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
-  const auto refused = WriteFeatureFile(directory + "/none/railhead", "x");
+  const auto refused = lldp::WriteFeatureFile(directory + "/none/railhead", "x");
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find(directory + "/none/railhead"), std::string::npos);
 }

@@ -23,15 +23,15 @@ inline std::chrono::system_clock::time_point Wall(int seconds) {
 }
 
 // On a leaf; "": nothing is heard.
-inline RailLeaf RailOn(const std::string& rail, const std::string& leaf,
-                       std::vector<std::string> expected = {}) {
-  RailLeaf one;
+inline lldp::RailLeaf RailOn(const std::string& rail, const std::string& leaf,
+                             std::vector<std::string> expected = {}) {
+  lldp::RailLeaf one;
   one.rail = rail;
   one.device = "0000:" + std::to_string(40 + rail.back() - '0') + ":00.0";
   one.pf = "pf" + rail.substr(rail.size() - 1);
   one.carrier = true;
   one.expected = std::move(expected);
-  if (!leaf.empty()) one.neighbour = HeardNeighbour{Neighbour(leaf), Wall(0)};
+  if (!leaf.empty()) one.neighbour = lldp::HeardNeighbour{Neighbour(leaf), Wall(0)};
   return one;
 }
 

@@ -18,10 +18,10 @@ using namespace std::chrono_literals;
 class CachedNicPageTest : public ::testing::Test {
  protected:
   // Each collection is told apart by the problems that it has.
-  NicPageSources Collect() {
+  nic_metrics::NicPageSources Collect() {
     const int before = collecting_.fetch_add(1);
     EXPECT_EQ(before, 0) << "two collections at once";
-    NicPageSources sources;
+    nic_metrics::NicPageSources sources;
     sources.report.problems.resize(static_cast<std::size_t>(++collections_));
     now_ += takes_;
     collecting_.fetch_sub(1);
@@ -38,8 +38,8 @@ class CachedNicPageTest : public ::testing::Test {
   std::chrono::milliseconds takes_{0};
   std::atomic<int> collecting_{0};
   int collections_ = 0;
-  CachedNicPage page_{[this] { return Collect(); },
-                      [this] { return CachedNicPage::Clock::time_point(now_); }};
+  nic_metrics::CachedNicPage page_{[this] { return Collect(); },
+                                   [this] { return nic_metrics::CachedNicPage::Clock::time_point(now_); }};
 };
 
 // Random requests in both formats: no page is older than allowed, and collections are as far apart as that.
@@ -55,11 +55,11 @@ TEST_F(CachedNicPageTest, CollectsNoMoreOftenThanItsAgeAllows) {
     ASSERT_EQ(collection, collections_) << "the page is of the last collection";
     if (collections_ != known) {
       if (known > 0) {
-        ASSERT_GE(asked - ended[known], CachedNicPage::kMaxAge);
+        ASSERT_GE(asked - ended[known], nic_metrics::CachedNicPage::kMaxAge);
       }
       ended[collections_] = now_;
     } else {
-      ASSERT_LT(now_ - ended[collection], CachedNicPage::kMaxAge);
+      ASSERT_LT(now_ - ended[collection], nic_metrics::CachedNicPage::kMaxAge);
     }
     now_ += std::chrono::milliseconds(random() % 500);
   }

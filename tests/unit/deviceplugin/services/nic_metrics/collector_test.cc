@@ -20,7 +20,7 @@ struct Wire {
   std::vector<std::string> opened;  // namespaces
 };
 
-class FakeCounters final : public CounterSource {
+class FakeCounters final : public nic_metrics::CounterSource {
  public:
   explicit FakeCounters(Wire& wire) : wire_(wire) {}
 
@@ -62,21 +62,21 @@ class CollectorTest : public ReconcilerFixture {
     for (const char* pf : {"pf0", "pf1", "pf2"}) wire_.links[pf] = Counted(1000);
   }
 
-  std::vector<std::shared_ptr<const ResourcePool>> Pools() {
+  std::vector<std::shared_ptr<const resources::ResourcePool>> Pools() {
     const auto fabric = ReadFabric(sysfs_.root());
     EXPECT_TRUE(fabric && *fabric);
-    const auto inventory = Discover(sysfs_.root(), HostNetwork{});
+    const auto inventory = Discover(sysfs_.root(), inventory::HostNetwork{});
     EXPECT_TRUE(inventory) << Describe(inventory.error());
-    const auto resources = ResourcesOfFabric(**fabric, **inventory);
+    const auto resources = resources::ResourcesOfFabric(**fabric, **inventory);
     EXPECT_TRUE(resources) << Describe(resources.error());
     return BuildPools(resources->specs, **inventory);
   }
-  NicReport Collect() { return collector_.Collect(offer_); }
+  nic_metrics::NicReport Collect() { return collector_.Collect(offer_); }
   // The failure of a test when it is not there.
-  static const NicSample& Find(const NicReport& report, const std::string& device) {
-    static const NicSample kNone;
+  static const nic_metrics::NicSample& Find(const nic_metrics::NicReport& report, const std::string& device) {
+    static const nic_metrics::NicSample kNone;
     const auto found = std::find_if(report.nics.begin(), report.nics.end(),
-                                    [&](const NicSample& nic) { return nic.device == device; });
+                                    [&](const nic_metrics::NicSample& nic) { return nic.device == device; });
     if (found != report.nics.end()) return *found;
     ADD_FAILURE() << device << " is not told of";
     return kNone;
@@ -89,19 +89,19 @@ class CollectorTest : public ReconcilerFixture {
   }
 
   Wire wire_;
-  Offer offer_;
-  NicCollector collector_{sysfs_.root(), kernel_,
-                          [this](const NetNs& ns) -> Result<std::unique_ptr<CounterSource>> {
-                            wire_.opened.push_back(ns.path());
-                            return std::make_unique<FakeCounters>(wire_);
-                          }};
+  kubelet::Offer offer_;
+  nic_metrics::NicCollector collector_{
+      sysfs_.root(), kernel_, [this](const NetNs& ns) -> Result<std::unique_ptr<nic_metrics::CounterSource>> {
+        wire_.opened.push_back(ns.path());
+        return std::make_unique<FakeCounters>(wire_);
+      }};
 };
 
 TEST_F(CollectorTest, ThePortsOfPoolsAndNothingThatNoPodHas) {
-  const NicReport report = Collect();
+  const nic_metrics::NicReport report = Collect();
   EXPECT_TRUE(report.problems.empty());
   ASSERT_EQ(report.nics.size(), 3U);
-  const NicSample& port = Find(report, "0000:83:00.0");
+  const nic_metrics::NicSample& port = Find(report, "0000:83:00.0");
   EXPECT_EQ(port.pf, "pf1");
   EXPECT_EQ(port.rail, "rail1");
   EXPECT_EQ(port.vf, std::nullopt);
@@ -120,10 +120,10 @@ TEST_F(CollectorTest, WhatAPodHasIsSaidToBeThePods) {
   wire_.links["rail0"] = Counted(11);
   wire_.links["rail1"] = Counted(22);
   wire_.links["rail2"] = Counted(33, false);
-  const NicReport report = Collect();
+  const nic_metrics::NicReport report = Collect();
   EXPECT_TRUE(report.problems.empty());
   EXPECT_EQ(report.nics.size(), 6U);
-  const NicSample& vf = Find(report, Bdf(1));
+  const nic_metrics::NicSample& vf = Find(report, Bdf(1));
   ASSERT_TRUE(vf.owner);
   EXPECT_EQ(vf.owner->pod_namespace, "jobs");
   EXPECT_EQ(vf.owner->pod, "worker-3");
@@ -145,7 +145,7 @@ TEST_F(CollectorTest, WhatThePfCountsForItsVfs) {
   wire_.links["pf1"].vfs.resize(3);
   for (int i = 0; i < 3; ++i) wire_.links["pf1"].vfs[static_cast<std::size_t>(i)].vf = i;
   wire_.links["pf1"].vfs[2].traffic.tx_packets = 5;  // another VF is busy: this driver counts
-  const NicReport report = Collect();
+  const nic_metrics::NicReport report = Collect();
   ASSERT_TRUE(Find(report, Bdf(1)).by_pf);
   EXPECT_EQ(Find(report, Bdf(1)).by_pf->tx_packets, 0U);
   EXPECT_EQ(Find(report, Bdf(0)).by_pf, std::nullopt);
@@ -163,7 +163,7 @@ TEST_F(CollectorTest, RdmaCountersOfThePodAlsoInExclusiveMode) {
     const FakeRdma* device = kernel_.state().Rdma("mlx5_pf1v0");
     ASSERT_NE(device, nullptr);
     wire_.rdma[device->index] = {{"out_of_sequence", 17}};
-    const NicSample vf = Find(Collect(), Bdf(1));
+    const nic_metrics::NicSample vf = Find(Collect(), Bdf(1));
     EXPECT_EQ(vf.rdma_device, "mlx5_pf1v0");
     EXPECT_TRUE(vf.rdma_seen);
     EXPECT_TRUE(vf.rdma_active);
@@ -175,7 +175,7 @@ TEST_F(CollectorTest, WhatCannotBeReadIsAProblemAndTheRestIsThere) {
   Attach();
   wire_.links["rail0"] = Counted(11);
   wire_.broken = {"pf0"};
-  NicReport report = Collect();
+  nic_metrics::NicReport report = Collect();
   ASSERT_EQ(report.problems.size(), 1U);
   EXPECT_NE(report.problems[0].message.find("pf0"), std::string::npos) << report.problems[0].message;
   EXPECT_EQ(Find(report, "0000:43:00.0").traffic, std::nullopt);
@@ -186,7 +186,7 @@ TEST_F(CollectorTest, WhatCannotBeReadIsAProblemAndTheRestIsThere) {
 TEST_F(CollectorTest, APodWhoseNamespaceIsGoneIsNoProblem) {
   Attach();
   kernel_.RemoveNamespace(pod_);
-  const NicReport report = Collect();
+  const nic_metrics::NicReport report = Collect();
   EXPECT_TRUE(report.problems.empty()) << Describe(report.problems.front());
   EXPECT_EQ(Find(report, Bdf(1)).traffic, std::nullopt);
 }
@@ -194,7 +194,7 @@ TEST_F(CollectorTest, APodWhoseNamespaceIsGoneIsNoProblem) {
 TEST_F(CollectorTest, ADamagedJournalLeavesThePorts) {
   Attach();
   WriteFileAt(Path(EntryOf(AllRails())), "{");
-  const NicReport report = Collect();
+  const nic_metrics::NicReport report = Collect();
   EXPECT_EQ(report.problems.size(), 1U);
   EXPECT_EQ(report.nics.size(), 3U);
 }

@@ -9,8 +9,8 @@
 namespace railhead::testing {
 namespace {
 
-NicSample Port() {
-  NicSample port;
+nic_metrics::NicSample Port() {
+  nic_metrics::NicSample port;
   port.device = "0000:43:00.0";
   port.pf = "pf0";
   port.rail = "rail0";
@@ -20,19 +20,19 @@ NicSample Port() {
   port.traffic->rx_dropped = 3;
   port.carrier = true;
   port.speed = 50'000'000'000;
-  port.priorities = {{PriorityCounter::kPauseFrames, false, 3, 7},
-                     {PriorityCounter::kPauseMicroseconds, true, 3, 1'500'000},
-                     {PriorityCounter::kPauseFrames, true, std::nullopt, 4}};
+  port.priorities = {{nic_metrics::PriorityCounter::kPauseFrames, false, 3, 7},
+                     {nic_metrics::PriorityCounter::kPauseMicroseconds, true, 3, 1'500'000},
+                     {nic_metrics::PriorityCounter::kPauseFrames, true, std::nullopt, 4}};
   return port;
 }
 
-NicSample VfInPod() {
-  NicSample vf;
+nic_metrics::NicSample VfInPod() {
+  nic_metrics::NicSample vf;
   vf.device = "0000:43:10.0";
   vf.pf = "pf0";
   vf.vf = 0;
   vf.rail = "rail0";
-  vf.owner = NicOwner{{"rails", "c1", "net1"}, "worker-3", "jobs", "net1", true};
+  vf.owner = nic_metrics::NicOwner{{"rails", "c1", "net1"}, "worker-3", "jobs", "net1", true};
   vf.traffic.emplace().tx_packets = 12;
   vf.by_pf.emplace().tx_bytes = 99;
   vf.rdma_device = "mlx5_4";
@@ -42,8 +42,8 @@ NicSample VfInPod() {
   return vf;
 }
 
-NicPageSources Sources() {
-  NicPageSources sources;
+nic_metrics::NicPageSources Sources() {
+  nic_metrics::NicPageSources sources;
   sources.report.nics = {Port(), VfInPod()};
   sources.took = std::chrono::milliseconds(250);
   return sources;
@@ -90,13 +90,13 @@ TEST(NicPageTest, TwoCountersThatShareANameAreOne) {
 }
 
 TEST(NicPageTest, HealthAndDrift) {
-  NicPageSources sources = Sources();
-  DeviceHealth ill;
+  nic_metrics::NicPageSources sources = Sources();
+  health::DeviceHealth ill;
   ill.id = "0000:43:00.0";
   ill.healthy = false;
-  ill.reasons = {{HealthRule::kLink, ill.id, "", "no carrier", {}},
-                 {HealthRule::kAer, ill.id, "a", "", {}},
-                 {HealthRule::kAer, ill.id, "b", "", {}}};
+  ill.reasons = {{health::HealthRule::kLink, ill.id, "", "no carrier", {}},
+                 {health::HealthRule::kAer, ill.id, "a", "", {}},
+                 {health::HealthRule::kAer, ill.id, "b", "", {}}};
   sources.health = {ill};
   sources.drifted = {{"rails", "c1", "net1"}};
   MetricsText page = ParseMetrics(NicPage(sources, ExpositionFormat::kText), false);
@@ -111,8 +111,8 @@ TEST(NicPageTest, HealthAndDrift) {
 }
 
 TEST(NicPageTest, EveryMetricIsDocumentedAndEveryDocumentedOneIsThere) {
-  NicPageSources sources = Sources();
-  for (NicSample& nic : sources.report.nics) {
+  nic_metrics::NicPageSources sources = Sources();
+  for (nic_metrics::NicSample& nic : sources.report.nics) {
     for (auto* traffic : {&nic.traffic, &nic.by_pf}) {
       if (!*traffic) continue;
       (*traffic)->rx_broadcast = (*traffic)->rx_dropped = (*traffic)->tx_dropped = 0;

@@ -11,15 +11,15 @@ namespace {
 
 TEST(PauseCountersTest, OfEveryKnownDriverNamesAreDistinctAndHavePriorities) {
   for (const char* driver : {"mlx5_core", "bnxt_en", "ice", "i40e", "ixgbe"}) {
-    const auto& names = PriorityCounterNames(driver);
+    const auto& names = nic_metrics::PriorityCounterNames(driver);
     EXPECT_EQ(std::set<std::string>(names.begin(), names.end()).size(), names.size()) << driver;
     std::map<std::string, std::uint64_t> statistics;
     for (const std::string& name : names) statistics[name] = 1;
-    const auto counts = PriorityCountsOf(driver, statistics);
+    const auto counts = nic_metrics::PriorityCountsOf(driver, statistics);
     EXPECT_EQ(counts.size(), names.size()) << driver;
     std::set<int> paused;
-    for (const PriorityCount& count : counts) {
-      if (count.counter == PriorityCounter::kPauseFrames && !count.transmit && count.priority)
+    for (const nic_metrics::PriorityCount& count : counts) {
+      if (count.counter == nic_metrics::PriorityCounter::kPauseFrames && !count.transmit && count.priority)
         paused.insert(*count.priority);
     }
     EXPECT_EQ(paused.size(), 8U) << driver;
@@ -27,24 +27,24 @@ TEST(PauseCountersTest, OfEveryKnownDriverNamesAreDistinctAndHavePriorities) {
 }
 
 TEST(PauseCountersTest, WhatMlx5Says) {
-  const auto counts = PriorityCountsOf("mlx5_core", {{"rx_prio3_pause", 7},
-                                                     {"tx_prio5_pause_duration", 1'500'000},
-                                                     {"rx_prio0_discards", 2},
-                                                     {"tx_global_pause", 4},
-                                                     {"rx_out_of_buffer", 9}});
-  const auto has = [&](const PriorityCount& wanted) {
+  const auto counts = nic_metrics::PriorityCountsOf("mlx5_core", {{"rx_prio3_pause", 7},
+                                                                  {"tx_prio5_pause_duration", 1'500'000},
+                                                                  {"rx_prio0_discards", 2},
+                                                                  {"tx_global_pause", 4},
+                                                                  {"rx_out_of_buffer", 9}});
+  const auto has = [&](const nic_metrics::PriorityCount& wanted) {
     return std::find(counts.begin(), counts.end(), wanted) != counts.end();
   };
   EXPECT_EQ(counts.size(), 4U);
-  EXPECT_TRUE(has({PriorityCounter::kPauseFrames, false, 3, 7}));
-  EXPECT_TRUE(has({PriorityCounter::kPauseMicroseconds, true, 5, 1'500'000}));
-  EXPECT_TRUE(has({PriorityCounter::kDiscards, false, 0, 2}));
-  EXPECT_TRUE(has({PriorityCounter::kPauseFrames, true, std::nullopt, 4}));
+  EXPECT_TRUE(has({nic_metrics::PriorityCounter::kPauseFrames, false, 3, 7}));
+  EXPECT_TRUE(has({nic_metrics::PriorityCounter::kPauseMicroseconds, true, 5, 1'500'000}));
+  EXPECT_TRUE(has({nic_metrics::PriorityCounter::kDiscards, false, 0, 2}));
+  EXPECT_TRUE(has({nic_metrics::PriorityCounter::kPauseFrames, true, std::nullopt, 4}));
 }
 
 TEST(PauseCountersTest, OfAnotherDriverNothing) {
-  EXPECT_TRUE(PriorityCounterNames("veth").empty());
-  EXPECT_TRUE(PriorityCountsOf("veth", {{"rx_prio3_pause", 7}}).empty());
+  EXPECT_TRUE(nic_metrics::PriorityCounterNames("veth").empty());
+  EXPECT_TRUE(nic_metrics::PriorityCountsOf("veth", {{"rx_prio3_pause", 7}}).empty());
 }
 
 }  // namespace

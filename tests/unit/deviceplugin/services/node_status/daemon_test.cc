@@ -49,16 +49,16 @@ TEST_F(IsolationDaemonTest, ADrainedRailIsSeenInTheCluster) {
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
   ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsWhole"; })) << daemon->err();
-  EXPECT_FALSE(HasRailsTaint(Node()["spec"].value("taints", Json())));
-  ASSERT_TRUE(AddDrain(root_, {kPf0, "rail0", "cable", std::chrono::system_clock::now()}));
+  EXPECT_FALSE(node_status::HasRailsTaint(Node()["spec"].value("taints", Json())));
+  ASSERT_TRUE(health::AddDrain(root_, {kPf0, "rail0", "cable", std::chrono::system_clock::now()}));
   ASSERT_TRUE(Eventually([&] { return ConditionReason() == "RailsDrained"; })) << daemon->err();
-  EXPECT_TRUE(HasRailsTaint(Node()["spec"].value("taints", Json())));
+  EXPECT_TRUE(node_status::HasRailsTaint(Node()["spec"].value("taints", Json())));
   ASSERT_TRUE(Eventually([&] {
     return server_.Admin("GET", "/api/v1/events").body.find("is drained: cable") != std::string::npos;
   })) << daemon->err();
-  ASSERT_TRUE(RemoveDrain(root_, kPf0));
+  ASSERT_TRUE(health::RemoveDrain(root_, kPf0));
   ASSERT_TRUE(Eventually([&] { return ConditionReason() == "AllRailsWhole"; })) << daemon->err();
-  EXPECT_FALSE(HasRailsTaint(Node()["spec"].value("taints", Json())));
+  EXPECT_FALSE(node_status::HasRailsTaint(Node()["spec"].value("taints", Json())));
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
 }
 
@@ -68,12 +68,12 @@ TEST_F(IsolationDaemonTest, FollowsTheFabric) {
   ASSERT_TRUE(kubelet_.Start());
   const auto daemon = RunDaemon();
   ASSERT_TRUE(kubelet_.Devices(kResource, 8, Soon())) << daemon->err();
-  ASSERT_TRUE(AddDrain(root_, {kPf0, "rail0", "cable", std::chrono::system_clock::now()}));
+  ASSERT_TRUE(health::AddDrain(root_, {kPf0, "rail0", "cable", std::chrono::system_clock::now()}));
   SetFabric(R"({"nodeCondition": true})");
   ASSERT_TRUE(Eventually([&] { return ConditionReason() == "RailsDrained"; })) << daemon->err();
-  EXPECT_FALSE(HasRailsTaint(Node()["spec"].value("taints", Json())));
+  EXPECT_FALSE(node_status::HasRailsTaint(Node()["spec"].value("taints", Json())));
   SetFabric(R"({"nodeCondition": true, "taint": true})");
-  const auto is_tainted = [&] { return HasRailsTaint(Node()["spec"].value("taints", Json())); };
+  const auto is_tainted = [&] { return node_status::HasRailsTaint(Node()["spec"].value("taints", Json())); };
   ASSERT_TRUE(Eventually(is_tainted)) << daemon->err();
   SetFabric(R"({"taint": {"whenRailsBelow": 3}})");
   ASSERT_TRUE(Eventually([&] { return daemon->err().find("has only 2 rails") != std::string::npos; }))

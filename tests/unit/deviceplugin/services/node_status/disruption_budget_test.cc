@@ -24,7 +24,7 @@ class DisruptionBudgetTest : public ::testing::Test {
   struct Node {
     std::string name;
     std::unique_ptr<MemoryStore> store;
-    std::unique_ptr<DisruptionBudget> budget;
+    std::unique_ptr<node_status::DisruptionBudget> budget;
     bool out = false;  // it was told that it has a place, and has not given it back
   };
 
@@ -42,12 +42,12 @@ class DisruptionBudgetTest : public ::testing::Test {
   }
   // railheadd anew: it knows nothing of a place.
   void Restart(Node& node) {
-    node.budget = std::make_unique<DisruptionBudget>(
+    node.budget = std::make_unique<node_status::DisruptionBudget>(
         *node.store, node.name, [this](std::uint64_t below) { return random_() % below; });
     node.out = false;
   }
-  void Sign(const Node& node) { (void)cluster_.Create(LeaseKey::Node(node.name), "{}"); }
-  bool Take(Node& node, const MaxUnavailable& limit) {
+  void Sign(const Node& node) { (void)cluster_.Create(ipam::LeaseKey::Node(node.name), "{}"); }
+  bool Take(Node& node, const node_status::MaxUnavailable& limit) {
     const auto taken = node.budget->Take(limit, 0);
     if (taken) node.out = *taken;
     return taken.value_or(false);
@@ -64,10 +64,10 @@ class DisruptionBudgetTest : public ::testing::Test {
 };
 
 TEST(MaxUnavailableTest, IsAtLeastOneNode) {
-  EXPECT_EQ((MaxUnavailable{3, 0}).Of(100), 3U);
-  EXPECT_EQ((MaxUnavailable{0, 10}).Of(100), 10U);
-  EXPECT_EQ((MaxUnavailable{0, 10}).Of(9), 1U);
-  EXPECT_EQ((MaxUnavailable{0, 100}).Of(0), 1U);
+  EXPECT_EQ((node_status::MaxUnavailable{3, 0}).Of(100), 3U);
+  EXPECT_EQ((node_status::MaxUnavailable{0, 10}).Of(100), 10U);
+  EXPECT_EQ((node_status::MaxUnavailable{0, 10}).Of(9), 1U);
+  EXPECT_EQ((node_status::MaxUnavailable{0, 100}).Of(0), 1U);
 }
 
 // The attack: all rails of all nodes seem dead at once.
@@ -102,7 +102,7 @@ TEST_F(DisruptionBudgetTest, ThePlaceOfANodeThatIsGoneIsFreeAgain) {
   Make(12);
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(Take(nodes_[static_cast<std::size_t>(i)], {3, 0}));
   EXPECT_FALSE(Take(nodes_[5], {3, 0}));
-  const auto record = cluster_.Get(LeaseKey::Node(nodes_[1].name));
+  const auto record = cluster_.Get(ipam::LeaseKey::Node(nodes_[1].name));
   ASSERT_TRUE(cluster_.Remove(**record));
   EXPECT_TRUE(Take(nodes_[5], {3, 0}));
   EXPECT_FALSE(Take(nodes_[6], {3, 0}));
@@ -121,7 +121,7 @@ TEST_F(DisruptionBudgetTest, ALowerLimitCountsThePlacesOfTheHigherOne) {
 TEST_F(DisruptionBudgetTest, FieldsOfANewerVersionChangeNothing) {
   Make(2);
   ASSERT_TRUE(Take(nodes_[0], {2, 0}));
-  const LeaseEntry own = cluster_.Blocks("0.0.0.0/32", 0, 10).front();
+  const ipam::LeaseEntry own = cluster_.Blocks("0.0.0.0/32", 0, 10).front();
   ASSERT_TRUE(cluster_.Update(own, R"({"node": "node0", "since": 7})"));
   EXPECT_TRUE(Take(nodes_[0], {2, 0}));
   EXPECT_EQ(nodes_[0].budget->usage()->used, 1U);
@@ -157,7 +157,7 @@ TEST_F(DisruptionBudgetTest, WhateverGetsLostTheLimitHolds) {
     }
     std::set<std::string> holders;
     const auto places = cluster_.Blocks("0.0.0.0/32", 0, 100);
-    for (const LeaseEntry& entry : places)
+    for (const ipam::LeaseEntry& entry : places)
       holders.insert(nlohmann::json::parse(entry.value)["node"].get<std::string>());
     ASSERT_LE(places.size(), kLimit) << "step " << step;
     ASSERT_LE(Out(), kLimit) << "step " << step;

@@ -9,10 +9,10 @@
 namespace railhead::testing {
 namespace {
 
-Situation Now(std::vector<DeviceHealth> devices) {
-  Situation now;
+node_status::Situation Now(std::vector<health::DeviceHealth> devices) {
+  node_status::Situation now;
   now.devices = std::move(devices);
-  PodDevice pod;
+  node_status::PodDevice pod;
   pod.pod_namespace = "team";
   pod.pod = "train-0";
   pod.uid = "u1";
@@ -23,9 +23,9 @@ Situation Now(std::vector<DeviceHealth> devices) {
 }
 
 TEST(EventsTest, OfThePodThatHasTheDeviceAndOfTheNode) {
-  const std::vector<DeviceHealth> well = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
-  const std::vector<DeviceHealth> ill = {PfHealth(kPfA, "pf0", {NoCarrier()}),
-                                         VfHealth(kVfA, kPfA, {NoCarrier()})};
+  const std::vector<health::DeviceHealth> well = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
+  const std::vector<health::DeviceHealth> ill = {PfHealth(kPfA, "pf0", {NoCarrier()}),
+                                                 VfHealth(kVfA, kPfA, {NoCarrier()})};
   const auto events = EventsBetween(well, Now(ill));
   ASSERT_EQ(events.size(), 2U) << "the VF's trouble is the PF's: one event of the node";
   EXPECT_EQ(events[0].message, "PF pf0 (0000:43:00.0) is unhealthy: PF pf0 (0000:43:00.0) has no carrier");
@@ -34,7 +34,7 @@ TEST(EventsTest, OfThePodThatHasTheDeviceAndOfTheNode) {
   EXPECT_EQ(events[1].uid, "u1");
   EXPECT_EQ(events[1].message,
             "device 0000:43:02.0 (net1, rail0) is unhealthy: PF pf0 (0000:43:00.0) has no carrier");
-  for (const HealthEvent& event : events) {
+  for (const node_status::HealthEvent& event : events) {
     EXPECT_TRUE(event.warning);
     EXPECT_EQ(event.reason, "RailDeviceUnhealthy");
   }
@@ -45,24 +45,25 @@ TEST(EventsTest, OfThePodThatHasTheDeviceAndOfTheNode) {
 }
 
 TEST(EventsTest, AVfsOwnTroubleIsTheNodesToo) {
-  const HealthReason unbound = Because(HealthRule::kUnbound, kVfA, "VF is bound to no driver");
+  const health::HealthReason unbound =
+      Because(health::HealthRule::kUnbound, kVfA, "VF is bound to no driver");
   const auto events = EventsBetween({VfHealth(kVfA, kPfA)}, Now({VfHealth(kVfA, kPfA, {unbound})}));
   ASSERT_EQ(events.size(), 2U);
   EXPECT_EQ(events[1].message, "VF 0000:43:02.0 is unhealthy: VF is bound to no driver");
 }
 
 TEST(EventsTest, NothingOfWhatIsNewGoneOrTheSame) {
-  const DeviceHealth ill = PfHealth(kPfA, "pf0", {NoCarrier()});
+  const health::DeviceHealth ill = PfHealth(kPfA, "pf0", {NoCarrier()});
   EXPECT_TRUE(EventsBetween({}, Now({ill})).empty());
   EXPECT_TRUE(EventsBetween({ill}, Now({})).empty());
   EXPECT_TRUE(EventsBetween({ill}, Now({ill})).empty());
 }
 
 TEST(EventGateTest, TheSameOnceInTenMinutes) {
-  EventGate gate;
-  HealthEvent event;
+  node_status::EventGate gate;
+  node_status::HealthEvent event;
   event.message = "a";
-  const EventGate::Clock::time_point start{std::chrono::hours(1)};
+  const node_status::EventGate::Clock::time_point start{std::chrono::hours(1)};
   EXPECT_TRUE(gate.Take(event, start));
   EXPECT_FALSE(gate.Take(event, start + std::chrono::minutes(9)));
   event.message = "b";
@@ -72,28 +73,28 @@ TEST(EventGateTest, TheSameOnceInTenMinutes) {
 }
 
 TEST(EventGateTest, ABurstAndThenOneInHalfAMinute) {
-  EventGate gate;
-  const EventGate::Clock::time_point start{std::chrono::hours(1)};
+  node_status::EventGate gate;
+  const node_status::EventGate::Clock::time_point start{std::chrono::hours(1)};
   int told = 0;
   int at_once = 0;
   // A link of every device flaps each second, for an hour.
   for (int second = 0; second < 3600; ++second) {
     for (int device = 0; device < 8; ++device) {
-      HealthEvent event;
+      node_status::HealthEvent event;
       event.message = std::to_string(second) + "/" + std::to_string(device);
       told += gate.Take(event, start + std::chrono::seconds(second)) ? 1 : 0;
     }
     if (second == 10) at_once = told;
   }
-  EXPECT_EQ(at_once, EventGate::kBurst);
-  EXPECT_EQ(told, EventGate::kBurst + 119) << "3599 s / 30 s";
-  HealthEvent later;
+  EXPECT_EQ(at_once, node_status::EventGate::kBurst);
+  EXPECT_EQ(told, node_status::EventGate::kBurst + 119) << "3599 s / 30 s";
+  node_status::HealthEvent later;
   later.message = "later";
   EXPECT_TRUE(gate.Take(later, start + std::chrono::hours(24)));
 }
 
 TEST(EventObjectTest, IsOfThePodsNamespaceOrOfDefault) {
-  HealthEvent event;
+  node_status::HealthEvent event;
   event.warning = true;
   event.message = "m\xff";
   const auto time = std::chrono::system_clock::from_time_t(1772366410);

@@ -35,17 +35,22 @@ class IsolatorTest : public ::testing::Test {
     Server().Admin("POST", "/api/v1/nodes", node.dump());
     events_before_ = Events().size();
   }
-  static IsolationSettings All() {
-    IsolationSettings settings;
+  static node_status::IsolationSettings All() {
+    node_status::IsolationSettings settings;
     settings.node_condition = settings.events = true;
     settings.taint.emplace();
     return settings;
   }
-  std::unique_ptr<Isolator> Make(const IsolationSettings& settings, const KubeAccess& access) {
-    return std::make_unique<Isolator>(settings, std::make_unique<NodeApi>(access, kTimeout, "gpu-001"), 1);
+  std::unique_ptr<node_status::Isolator> Make(const node_status::IsolationSettings& settings,
+                                              const KubeAccess& access) {
+    return std::make_unique<node_status::Isolator>(
+        settings, std::make_unique<node_status::NodeApi>(access, kTimeout, "gpu-001"), 1);
   }
-  void Begin(const IsolationSettings& settings = All()) { isolator_ = Make(settings, Server().Access()); }
-  IsolationOutcome Step(int second, std::vector<RailState> rails = {Whole("rail0"), Whole("rail1")}) {
+  void Begin(const node_status::IsolationSettings& settings = All()) {
+    isolator_ = Make(settings, Server().Access());
+  }
+  node_status::IsolationOutcome Step(int second, std::vector<node_status::RailState> rails = {
+                                                     Whole("rail0"), Whole("rail1")}) {
     situation_.rails = std::move(rails);
     return isolator_->Step(situation_,
                            std::chrono::steady_clock::time_point(std::chrono::seconds(100000 + second)),
@@ -53,7 +58,7 @@ class IsolatorTest : public ::testing::Test {
   }
   static Json Node() { return Json::parse(Server().Admin("GET", kNode).body); }
   static Json Taints() { return Node()["spec"].value("taints", Json::array()); }
-  static Json Condition(const std::string& type = kRailsReady) {
+  static Json Condition(const std::string& type = node_status::kRailsReady) {
     const Json node = Node();
     for (const Json& condition : node["status"]["conditions"])
       if (condition["type"] == type) return condition;
@@ -67,8 +72,8 @@ class IsolatorTest : public ::testing::Test {
   }
 
   const Json other_ = {{"key", "theirs"}, {"effect", "NoSchedule"}};
-  std::unique_ptr<Isolator> isolator_;
-  Situation situation_;
+  std::unique_ptr<node_status::Isolator> isolator_;
+  node_status::Situation situation_;
   std::size_t events_before_ = 0;
 };
 
@@ -78,12 +83,12 @@ TEST_F(IsolatorTest, TheTaintWaitsForAPlaceInTheBudget) {
   situation_.may_taint = false;
   EXPECT_FALSE(Step(0, {Whole("rail0"), Broken("rail1")}).problem);
   EXPECT_EQ(Condition()["status"], "False") << "people are told all the same";
-  EXPECT_FALSE(HasRailsTaint(Taints()));
+  EXPECT_FALSE(node_status::HasRailsTaint(Taints()));
   situation_.may_taint = true;
   EXPECT_EQ(Step(1, {Whole("rail0"), Broken("rail1")}).tainted, true);
   situation_.may_taint = false;
   EXPECT_FALSE(Step(400, {Whole("rail0"), Broken("rail1")}).problem);
-  EXPECT_TRUE(HasRailsTaint(Taints()));
+  EXPECT_TRUE(node_status::HasRailsTaint(Taints()));
   EXPECT_EQ(Step(401).tainted, false);
 }
 
@@ -101,7 +106,7 @@ TEST_F(IsolatorTest, ABrokenRailIsSeenAndIsNoLonger) {
   EXPECT_EQ(Condition()["status"], "False");
   EXPECT_EQ(Condition()["reason"], "RailsNotWhole");
   EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:10Z");
-  EXPECT_EQ(Taints(), Json::array({other_, {{"key", kRailsTaint}, {"effect", "NoSchedule"}}}));
+  EXPECT_EQ(Taints(), Json::array({other_, {{"key", node_status::kRailsTaint}, {"effect", "NoSchedule"}}}));
 
   outcome = Step(20, {Broken("rail0"), Broken("rail1")});
   EXPECT_EQ(Condition()["lastTransitionTime"], "2026-03-01T12:00:10Z") << "False before";
@@ -127,7 +132,7 @@ TEST_F(IsolatorTest, NothingIsSentBetweenHeartbeatsWhenNothingChanges) {
 }
 
 TEST_F(IsolatorTest, WhatIsAskedForIsDoneAndNoMore) {
-  IsolationSettings settings;
+  node_status::IsolationSettings settings;
   settings.node_condition = true;
   Begin(settings);
   EXPECT_FALSE(Step(0, {Broken("rail0")}).problem);
@@ -176,7 +181,7 @@ TEST_F(IsolatorTest, AConflictIsReadAgain) {
 }
 
 TEST_F(IsolatorTest, WhatFailsIsTriedAgainEverSlower) {
-  IsolationSettings settings;
+  node_status::IsolationSettings settings;
   settings.node_condition = true;
   Begin(settings);
   Script(503, "", 6);
@@ -198,7 +203,7 @@ TEST_F(IsolatorTest, WhatFailsIsTriedAgainEverSlower) {
 TEST_F(IsolatorTest, EventsOfTheNodeAndOfPods) {
   Begin();
   situation_.devices = {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA)};
-  PodDevice pod;
+  node_status::PodDevice pod;
   pod.pod_namespace = "team";
   pod.pod = "train-0";
   situation_.in_pods[kVfA] = pod;
@@ -221,17 +226,17 @@ TEST_F(IsolatorTest, EventsOfTheNodeAndOfPods) {
 }
 
 TEST_F(IsolatorTest, AnEventWaitsForTheServerButNotForANamespaceThatIsGone) {
-  IsolationSettings settings;
+  node_status::IsolationSettings settings;
   settings.events = true;
   Begin(settings);
   situation_.devices = {VfHealth(kVfA, kPfA)};
-  PodDevice pod;
+  node_status::PodDevice pod;
   pod.pod_namespace = "gone";
   pod.pod = "train-0";
   situation_.in_pods[kVfA] = pod;
   Step(0);
   situation_.devices = {
-      VfHealth(kVfA, kPfA, {Because(HealthRule::kUnbound, kVfA, "VF is bound to no driver")})};
+      VfHealth(kVfA, kPfA, {Because(health::HealthRule::kUnbound, kVfA, "VF is bound to no driver")})};
   Script(503);
   EXPECT_TRUE(Step(10).problem);
   EXPECT_EQ(Events().size(), events_before_);
@@ -249,8 +254,8 @@ TEST_F(IsolatorTest, WhoMayNotIsToldWhatToApply) {
 }
 
 TEST_F(IsolatorTest, ANodeThatIsNotThere) {
-  isolator_ = std::make_unique<Isolator>(
-      All(), std::make_unique<NodeApi>(Server().Access(), kTimeout, "elsewhere"), 1);
+  isolator_ = std::make_unique<node_status::Isolator>(
+      All(), std::make_unique<node_status::NodeApi>(Server().Access(), kTimeout, "elsewhere"), 1);
   const auto outcome = Step(0);
   ASSERT_TRUE(outcome.problem);
   EXPECT_EQ(outcome.problem->code, ErrorCode::kNotFound);
@@ -258,14 +263,14 @@ TEST_F(IsolatorTest, ANodeThatIsNotThere) {
 
 TEST_F(IsolatorTest, TheLoopTellsWhenItIsWokenAndEndsAtOnce) {
   std::mutex mutex;
-  std::optional<IsolationTurn> turn;
-  IsolationLoop loop(
+  std::optional<node_status::IsolationTurn> turn;
+  node_status::IsolationLoop loop(
       [&] {
         const std::lock_guard lock(mutex);
         return turn;
       },
-      [](const IsolationOutcome&) {});
-  const auto say = [&](const std::shared_ptr<Isolator>& isolator, RailState rail) {
+      [](const node_status::IsolationOutcome&) {});
+  const auto say = [&](const std::shared_ptr<node_status::Isolator>& isolator, node_status::RailState rail) {
     {
       const std::lock_guard lock(mutex);
       turn.emplace();
@@ -274,7 +279,7 @@ TEST_F(IsolatorTest, TheLoopTellsWhenItIsWokenAndEndsAtOnce) {
     }
     loop.Wake();
   };
-  const std::shared_ptr<Isolator> first = Make(All(), Server().Access());
+  const std::shared_ptr<node_status::Isolator> first = Make(All(), Server().Access());
   EXPECT_TRUE(Condition().is_null());
   say(first, Whole("rail0"));
   EXPECT_TRUE(Eventually([] { return !Condition().is_null() && Condition()["status"] == "True"; }));

@@ -6,10 +6,10 @@
 namespace railhead::testing {
 namespace {
 
-IsolationSettings Parsed(const std::string& text) {
-  const auto settings = ParseIsolation(text, "fabric.json", 8);
+node_status::IsolationSettings Parsed(const std::string& text) {
+  const auto settings = node_status::ParseIsolation(text, "fabric.json", 8);
   EXPECT_TRUE(settings) << text << ": " << settings.error().message;
-  return settings.value_or(IsolationSettings{});
+  return settings.value_or(node_status::IsolationSettings{});
 }
 
 TEST(IsolationSettingsTest, NothingIsSpokenOfUnlessAsked) {
@@ -23,7 +23,7 @@ TEST(IsolationSettingsTest, NothingIsSpokenOfUnlessAsked) {
 }
 
 TEST(IsolationSettingsTest, TheTaint) {
-  EXPECT_EQ(Parsed(R"({"taint": true})").taint, TaintSettings{});
+  EXPECT_EQ(Parsed(R"({"taint": true})").taint, node_status::TaintSettings{});
   const auto settings = Parsed(R"({"taint": {"effect": "PreferNoSchedule", "whenRailsBelow": 7}})");
   ASSERT_TRUE(settings.taint);
   EXPECT_EQ(settings.taint->effect, "PreferNoSchedule");
@@ -36,9 +36,9 @@ TEST(IsolationSettingsTest, TheTaint) {
 }
 
 TEST(IsolationSettingsTest, HowManyNodesMayBeOut) {
-  EXPECT_EQ(Parsed("{}").max_unavailable, (MaxUnavailable{0, 10}));
-  EXPECT_EQ(Parsed(R"({"maxUnavailable": 5})").max_unavailable, (MaxUnavailable{5, 0}));
-  EXPECT_EQ(Parsed(R"({"maxUnavailable": "25%"})").max_unavailable, (MaxUnavailable{0, 25}));
+  EXPECT_EQ(Parsed("{}").max_unavailable, (node_status::MaxUnavailable{0, 10}));
+  EXPECT_EQ(Parsed(R"({"maxUnavailable": 5})").max_unavailable, (node_status::MaxUnavailable{5, 0}));
+  EXPECT_EQ(Parsed(R"({"maxUnavailable": "25%"})").max_unavailable, (node_status::MaxUnavailable{0, 25}));
 }
 
 TEST(IsolationSettingsTest, MistakesAreToldWithTheirPlace) {
@@ -58,7 +58,7 @@ TEST(IsolationSettingsTest, MistakesAreToldWithTheirPlace) {
   };
   for (const auto& [text, word] : cases) {
     std::vector<Error> all;
-    const auto settings = ParseIsolation(text, "fabric.json", 8, &all);
+    const auto settings = node_status::ParseIsolation(text, "fabric.json", 8, &all);
     ASSERT_FALSE(settings) << text;
     ASSERT_EQ(all.size(), 1U) << text;
     EXPECT_NE(all[0].message.find(word), std::string::npos) << all[0].message;

@@ -8,8 +8,9 @@
 
 namespace railhead::testing {
 
-inline HealthReason Because(HealthRule rule, const std::string& device, const std::string& text) {
-  HealthReason reason;
+inline health::HealthReason Because(health::HealthRule rule, const std::string& device,
+                                    const std::string& text) {
+  health::HealthReason reason;
   reason.rule = rule;
   reason.device = device;
   reason.text = text;
@@ -17,9 +18,9 @@ inline HealthReason Because(HealthRule rule, const std::string& device, const st
 }
 
 // A PF is well without reasons.
-inline DeviceHealth PfHealth(const std::string& id, const std::string& name,
-                             std::vector<HealthReason> reasons = {}) {
-  DeviceHealth device;
+inline health::DeviceHealth PfHealth(const std::string& id, const std::string& name,
+                                     std::vector<health::HealthReason> reasons = {}) {
+  health::DeviceHealth device;
   device.id = device.pf = id;
   device.pf_name = name;
   device.healthy = reasons.empty();
@@ -27,9 +28,9 @@ inline DeviceHealth PfHealth(const std::string& id, const std::string& name,
   return device;
 }
 
-inline DeviceHealth VfHealth(const std::string& id, const std::string& pf,
-                             std::vector<HealthReason> reasons = {}) {
-  DeviceHealth device = PfHealth(id, "", std::move(reasons));
+inline health::DeviceHealth VfHealth(const std::string& id, const std::string& pf,
+                                     std::vector<health::HealthReason> reasons = {}) {
+  health::DeviceHealth device = PfHealth(id, "", std::move(reasons));
   device.is_vf = true;
   device.pf = pf;
   return device;
@@ -39,20 +40,21 @@ inline constexpr const char* kPfA = "0000:43:00.0";
 inline constexpr const char* kPfB = "0000:83:00.0";
 inline constexpr const char* kVfA = "0000:43:02.0";
 
-inline HealthReason NoCarrier() {
-  return Because(HealthRule::kLink, kPfA, "PF pf0 (0000:43:00.0) has no carrier");
+inline health::HealthReason NoCarrier() {
+  return Because(health::HealthRule::kLink, kPfA, "PF pf0 (0000:43:00.0) has no carrier");
 }
 
-inline RailState Whole(const std::string& rail) {
-  RailState state;
+inline node_status::RailState Whole(const std::string& rail) {
+  node_status::RailState state;
   state.rail = rail;
   state.pf = "pf-of-" + rail;
   state.whole = true;
   return state;
 }
 
-inline RailState Broken(const std::string& rail, HealthRule rule = HealthRule::kLink) {
-  RailState state = Whole(rail);
+inline node_status::RailState Broken(const std::string& rail,
+                                     health::HealthRule rule = health::HealthRule::kLink) {
+  node_status::RailState state = Whole(rail);
   state.whole = false;
   state.reasons = {Because(rule, rail, "PF of " + rail + " is bad")};
   return state;

@@ -18,32 +18,34 @@ const Json kOther = {
     {"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}, {"timeAdded", "t"}};
 
 TEST(TaintsTest, OursComesAndGoesAndOthersStay) {
-  const Json ours = Taint(kRailsTaint, "NoSchedule");
-  EXPECT_EQ(ChangedTaints(nullptr, "NoSchedule"), Json::array({ours}));
-  EXPECT_EQ(ChangedTaints(Json::array({kOther}), "NoSchedule"), Json::array({kOther, ours}));
-  EXPECT_EQ(ChangedTaints(Json::array({ours, kOther}), ""), Json::array({kOther}));
-  EXPECT_EQ(ChangedTaints(Json::array({ours}), ""), Json::array());
+  const Json ours = Taint(node_status::kRailsTaint, "NoSchedule");
+  EXPECT_EQ(node_status::ChangedTaints(nullptr, "NoSchedule"), Json::array({ours}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({kOther}), "NoSchedule"), Json::array({kOther, ours}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({ours, kOther}), ""), Json::array({kOther}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({ours}), ""), Json::array());
 }
 
 TEST(TaintsTest, NothingIsWrittenWhenItIsSo) {
-  const Json ours = Taint(kRailsTaint, "NoSchedule");
-  EXPECT_EQ(ChangedTaints(nullptr, ""), std::nullopt);
-  EXPECT_EQ(ChangedTaints(Json::array({kOther}), ""), std::nullopt);
-  EXPECT_EQ(ChangedTaints(Json::array({kOther, ours}), "NoSchedule"), std::nullopt);
+  const Json ours = Taint(node_status::kRailsTaint, "NoSchedule");
+  EXPECT_EQ(node_status::ChangedTaints(nullptr, ""), std::nullopt);
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({kOther}), ""), std::nullopt);
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({kOther, ours}), "NoSchedule"), std::nullopt);
 }
 
 TEST(TaintsTest, AnotherEffectIsChangedAndTwoBecomeOne) {
-  const Json soft = Taint(kRailsTaint, "PreferNoSchedule");
-  const Json hard = Taint(kRailsTaint, "NoSchedule");
-  EXPECT_EQ(ChangedTaints(Json::array({soft, kOther}), "NoSchedule"), Json::array({kOther, hard}));
-  EXPECT_EQ(ChangedTaints(Json::array({soft, hard}), "NoSchedule"), Json::array({hard}));
-  EXPECT_EQ(ChangedTaints(Json::array({soft, hard}), ""), Json::array());
+  const Json soft = Taint(node_status::kRailsTaint, "PreferNoSchedule");
+  const Json hard = Taint(node_status::kRailsTaint, "NoSchedule");
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({soft, kOther}), "NoSchedule"),
+            Json::array({kOther, hard}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({soft, hard}), "NoSchedule"), Json::array({hard}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({soft, hard}), ""), Json::array());
 }
 
 // Whatever is there: the result has ours exactly as wanted, all others in their order, and wants no more.
 TEST(TaintsTest, OnceIsEnough) {
-  const std::vector<Json> some = {kOther, Taint(kRailsTaint, "NoSchedule"), Taint(kRailsTaint, "NoExecute"),
-                                  Taint("a", "NoExecute"), Json("no taint")};
+  const std::vector<Json> some = {kOther, Taint(node_status::kRailsTaint, "NoSchedule"),
+                                  Taint(node_status::kRailsTaint, "NoExecute"), Taint("a", "NoExecute"),
+                                  Json("no taint")};
   for (unsigned mask = 0; mask < 1U << some.size(); ++mask) {
     Json taints = Json::array();
     Json others = Json::array();
@@ -53,10 +55,10 @@ TEST(TaintsTest, OnceIsEnough) {
       if (i != 1 && i != 2) others.push_back(some[i]);
     }
     for (const std::string effect : {"", "NoSchedule", "NoExecute"}) {
-      Json now = ChangedTaints(taints, effect).value_or(taints);
-      EXPECT_EQ(HasRailsTaint(now), !effect.empty());
-      EXPECT_EQ(ChangedTaints(now, effect), std::nullopt) << now;
-      const auto left = ChangedTaints(now, "").value_or(now);
+      Json now = node_status::ChangedTaints(taints, effect).value_or(taints);
+      EXPECT_EQ(node_status::HasRailsTaint(now), !effect.empty());
+      EXPECT_EQ(node_status::ChangedTaints(now, effect), std::nullopt) << now;
+      const auto left = node_status::ChangedTaints(now, "").value_or(now);
       EXPECT_EQ(left, others);
     }
   }

@@ -15,7 +15,7 @@ class ApplyTest : public ProvisionFixture {
   static constexpr const char* kFour = R"({"vfs": 4, "mtu": 9000, "mac": "derived"})";
 
   std::string Derived(const std::string& pf, int vf) {
-    return DerivedVfMac(NetdevOf(pf)->link.permanent_mac, vf).ToString();
+    return provision::DerivedVfMac(NetdevOf(pf)->link.permanent_mac, vf).ToString();
   }
   // What apply did, without the PF's address.
   std::string Log() {
@@ -33,12 +33,12 @@ class ApplyTest : public ProvisionFixture {
 };
 
 TEST_F(ApplyTest, MakesThemBothRails) {
-  const VfsPlan plan = Plan(kFour);
+  const provision::VfsPlan plan = Plan(kFour);
   ASSERT_EQ(plan.pfs.size(), 2U);
   EXPECT_FALSE(plan.NothingToDo());
   EXPECT_FALSE(plan.Refused());
   EXPECT_TRUE(control_.log().empty()) << "a plan touches nothing";
-  const VfsOutcome outcome = Apply(kFour);
+  const provision::VfsOutcome outcome = Apply(kFour);
   EXPECT_FALSE(outcome.Failed()) << OutcomeAsText(outcome);
   for (const char* pf : {kPf0, kPf1}) {
     const auto vfs = VfsOf(pf);
@@ -60,9 +60,9 @@ TEST_F(ApplyTest, AgainChangesNothing) {
   const std::string before = kernel_.Snapshot();
   const std::size_t calls = control_.log().size();
   EXPECT_TRUE(Plan(kFour).NothingToDo());
-  const VfsOutcome again = Apply(kFour);
+  const provision::VfsOutcome again = Apply(kFour);
   EXPECT_FALSE(again.Failed());
-  for (const PfOutcome& pf : again.pfs) EXPECT_FALSE(pf.Changed());
+  for (const provision::PfOutcome& pf : again.pfs) EXPECT_FALSE(pf.Changed());
   EXPECT_EQ(kernel_.Snapshot(), before);
   EXPECT_EQ(control_.log().size(), calls);
 }
@@ -77,7 +77,7 @@ TEST_F(ApplyTest, DriversAreKeptAwayAndComeInOrder) {
 
 TEST_F(ApplyTest, AnotherCountGoesByZero) {
   ASSERT_FALSE(Apply0(R"({"vfs": 3})").error);
-  const PfOutcome outcome = Apply0(R"({"vfs": 2})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 2})");
   EXPECT_FALSE(outcome.error);
   EXPECT_EQ(Join(StepsOf(outcome.plan), "; "), "remove its 3 VFs; make 2 VFs");
   EXPECT_EQ(VfsOf(kPf0).size(), 2U);
@@ -99,7 +99,7 @@ TEST_F(ApplyTest, AUserSpaceDriver) {
   EXPECT_EQ(AdminMac(kPf0, 1), Derived(kPf0, 1)) << "the PF alone can tell";
   EXPECT_EQ(Apply0(settings).Changed(), false);
   // And back.
-  const PfOutcome back = Apply0(R"({"driver": "mlx5_core", "mac": "derived", "mtu": 9000})");
+  const provision::PfOutcome back = Apply0(R"({"driver": "mlx5_core", "mac": "derived", "mtu": 9000})");
   EXPECT_FALSE(back.error) << Describe(*back.error);
   EXPECT_FALSE(back.plan.make) << "the VFs stay";
   for (const std::string& vf : VfsOf(kPf0)) {
@@ -118,7 +118,7 @@ TEST_F(ApplyTest, WithoutAutoprobeAndDriverTheyStayUnbound) {
 
 TEST_F(ApplyTest, MacsOfVfsThatAreThere) {
   ASSERT_FALSE(Apply0(R"({"vfs": 2, "mtu": 9000})").error);
-  const PfOutcome outcome = Apply0(R"({"mac": "derived", "mtu": 9000})");
+  const provision::PfOutcome outcome = Apply0(R"({"mac": "derived", "mtu": 9000})");
   EXPECT_FALSE(outcome.error) << Describe(*outcome.error);
   EXPECT_FALSE(outcome.plan.make);
   for (int vf = 0; vf < 2; ++vf) {
@@ -148,7 +148,7 @@ TEST_F(ApplyTest, APfThatIsDownComesUp) {
 
 TEST_F(ApplyTest, NetdevsMayComeLater) {
   control_.PutOff();
-  const PfOutcome outcome = Apply0(kFour);
+  const provision::PfOutcome outcome = Apply0(kFour);
   EXPECT_FALSE(outcome.error) << Describe(*outcome.error);
   EXPECT_EQ(NetdevOf(VfsOf(kPf0)[3])->link.mac.ToString(), Derived(kPf0, 3));
 }
@@ -160,7 +160,7 @@ TEST_F(ApplyTest, FailureAtAnyStepBeforeTheDriversTakesAllBack) {
   for (const auto& [call, text] : steps) {
     SCOPED_TRACE(std::string(call) + text);
     control_.Fail(call, EIO, text);
-    const PfOutcome outcome = Apply0(kFour);
+    const provision::PfOutcome outcome = Apply0(kFour);
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->sys_errno, EIO) << Describe(*outcome.error);
     ExpectUntouched(before);
@@ -200,7 +200,7 @@ TEST_F(ApplyTest, EveryCallToTheKernelThatFailsLeavesAllOrNothing) {
 
 TEST_F(ApplyTest, FewerThanAskedForAreNone) {
   control_.MakeAtMost(2);
-  const PfOutcome outcome = Apply0(R"({"vfs": 4})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 4})");
   ASSERT_TRUE(outcome.error);
   EXPECT_EQ(outcome.error->code, ErrorCode::kExhausted);
   EXPECT_NE(outcome.error->message.find("made 2 VFs instead of 4"), std::string::npos);
@@ -211,7 +211,7 @@ TEST_F(ApplyTest, WhatWasThereComesBack) {
   ASSERT_FALSE(Apply0(R"({"vfs": 2, "mac": "derived", "driver": "vfio-pci"})").error);
   const std::string mac = AdminMac(kPf0, 1);
   control_.MakeAtMost(2);
-  const PfOutcome outcome = Apply0(R"({"vfs": 4, "mac": "derived", "driver": "mlx5_core"})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 4, "mac": "derived", "driver": "mlx5_core"})");
   ASSERT_TRUE(outcome.error);
   ASSERT_EQ(VfsOf(kPf0).size(), 2U);
   EXPECT_EQ(AdminMac(kPf0, 1), mac);
@@ -222,7 +222,7 @@ TEST_F(ApplyTest, WhatWasThereComesBack) {
 TEST_F(ApplyTest, UndoThatFailsIsTold) {
   control_.MakeAtMost(2);
   control_.Fail("SetVfCount", EIO, " 0", 9);
-  const PfOutcome outcome = Apply0(R"({"vfs": 4})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 4})");
   ASSERT_TRUE(outcome.error);
   EXPECT_NE(outcome.error->message.find("undoing"), std::string::npos) << Describe(*outcome.error);
   EXPECT_NE(outcome.error->hint.find("by hand"), std::string::npos);
@@ -230,7 +230,7 @@ TEST_F(ApplyTest, UndoThatFailsIsTold) {
 
 TEST_F(ApplyTest, ADriverThatDoesNotTakeOneLeavesTheOthers) {
   control_.Refuse(1);
-  const PfOutcome outcome = Apply0(R"({"vfs": 3})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 3})");
   ASSERT_TRUE(outcome.error);
   EXPECT_NE(outcome.error->message.find("VF 1"), std::string::npos) << Describe(*outcome.error);
   const auto vfs = VfsOf(kPf0);
@@ -243,7 +243,7 @@ TEST_F(ApplyTest, MacsAreTakenBackTooWhereVfsStay) {
   ASSERT_FALSE(Apply0(R"({"vfs": 3})").error);
   const std::string mac = NetdevOf(VfsOf(kPf0)[0])->link.name;
   kernel_.FailEvery("SetVf", EPERM, "vf 2");
-  const PfOutcome outcome = Apply0(R"({"mac": "derived"})");
+  const provision::PfOutcome outcome = Apply0(R"({"mac": "derived"})");
   kernel_.StopFailing();
   ASSERT_TRUE(outcome.error) << kernel_.Log();
   for (int vf = 0; vf < 3; ++vf) {
@@ -264,7 +264,7 @@ TEST_F(ApplyTest, AnInterruptedRunIsBegunAgain) {
   EXPECT_TRUE(killed);
   sysfs_.Write(std::string("/run/railhead/provision/") + kPf0, "1\n");
   control_.AddPf(kPf0, false);
-  const VfsPlan plan = Plan(kFour);
+  const provision::VfsPlan plan = Plan(kFour);
   EXPECT_FALSE(plan.NothingToDo());
   EXPECT_NE(PlanAsText(plan).find("begin again"), std::string::npos);
   ASSERT_FALSE(Apply0(kFour).error);
@@ -275,7 +275,7 @@ TEST_F(ApplyTest, AnInterruptedRunIsBegunAgain) {
 
 TEST_F(ApplyTest, OnePfsTroubleIsNotTheOthers) {
   control_.Fail("SetVfCount", EIO, kPf0);
-  const VfsOutcome outcome = Apply(kFour);
+  const provision::VfsOutcome outcome = Apply(kFour);
   ASSERT_EQ(outcome.pfs.size(), 2U);
   EXPECT_TRUE(outcome.pfs[0].error);
   EXPECT_FALSE(outcome.pfs[1].error);

@@ -21,7 +21,7 @@
 
 namespace railhead::testing {
 
-class FakeControl final : public VfControl {
+class FakeControl final : public provision::VfControl {
  public:
   FakeControl(FakeSysfs& sysfs, FakeKernel& kernel) : sysfs_(sysfs), kernel_(kernel) {}
 

@@ -18,30 +18,30 @@ void ProvisionFixture::SetUp() {
   control_.AddDriver("vfio-pci");
 }
 
-Provision ProvisionFixture::Of(const std::string& provision) {
+provision::Provision ProvisionFixture::Of(const std::string& provision) {
   auto fabric = ParseFabric(R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0"},
                                 {"name": "rail1", "pf": ")" +
                                 std::string(kPf1) + R"(", "mtu": 4200}], "provision": )" + provision + "}",
                             "fabric.json");
   EXPECT_TRUE(fabric) << Describe(fabric.error());
-  auto settings = ReadProvisionSettings(*fabric, "fabric.json");
+  auto settings = provision::ReadProvisionSettings(*fabric, "fabric.json");
   EXPECT_TRUE(settings && *settings) << provision;
   return {*std::move(fabric), **std::move(settings)};
 }
 
-VfsPlan ProvisionFixture::Plan(const std::string& provision) {
+provision::VfsPlan ProvisionFixture::Plan(const std::string& provision) {
   auto plan = PlanVfs(root_, kernel_, Of(provision));
   EXPECT_TRUE(plan) << Describe(plan.error());
-  return plan.value_or(VfsPlan{});
+  return plan.value_or(provision::VfsPlan{});
 }
 
-VfsOutcome ProvisionFixture::Apply(const std::string& provision) {
+provision::VfsOutcome ProvisionFixture::Apply(const std::string& provision) {
   auto outcome = ApplyVfs(root_, kernel_, control_, Of(provision));
   EXPECT_TRUE(outcome) << Describe(outcome.error());
-  return outcome.value_or(VfsOutcome{});
+  return outcome.value_or(provision::VfsOutcome{});
 }
 
-PfOutcome ProvisionFixture::Apply0(const std::string& provision) {
+provision::PfOutcome ProvisionFixture::Apply0(const std::string& provision) {
   auto outcome = ApplyVfs(root_, kernel_, control_, Of(provision), "rail0");
   EXPECT_TRUE(outcome) << Describe(outcome.error());
   EXPECT_EQ(outcome->pfs.size(), 1U);

@@ -22,12 +22,12 @@ class ProvisionFixture : public ::testing::Test {
   void SetUp() override;
 
   // fabric.json with this object; both rails, rail1 with MTU 4200.
-  [[nodiscard]] static Provision Of(const std::string& provision);
-  VfsPlan Plan(const std::string& provision);
+  [[nodiscard]] static provision::Provision Of(const std::string& provision);
+  provision::VfsPlan Plan(const std::string& provision);
   // Waits for nothing: FakeControl has no time.
-  VfsOutcome Apply(const std::string& provision);
+  provision::VfsOutcome Apply(const std::string& provision);
   // The outcome for rail0 alone.
-  PfOutcome Apply0(const std::string& provision);
+  provision::PfOutcome Apply0(const std::string& provision);
 
   [[nodiscard]] std::vector<std::string> VfsOf(const std::string& pf) const;
   // What the PF and the VF's netdev on the host say; "" when there is no netdev.

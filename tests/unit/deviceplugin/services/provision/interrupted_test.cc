@@ -20,10 +20,11 @@ class InterruptedTest : public ProvisionFixture {
     control_.AddPf(kPf0, false);
   }
 
-  VfsOutcome ApplyUntil(const std::string& provision, const ApplyWatch& watch) {
-    auto outcome = ApplyVfs(root_, kernel_, control_, Of(provision), std::nullopt, kProvisionLimit, watch);
+  provision::VfsOutcome ApplyUntil(const std::string& provision, const provision::ApplyWatch& watch) {
+    auto outcome =
+        ApplyVfs(root_, kernel_, control_, Of(provision), std::nullopt, provision::kProvisionLimit, watch);
     EXPECT_TRUE(outcome) << Describe(outcome.error());
-    return outcome.value_or(VfsOutcome{});
+    return outcome.value_or(provision::VfsOutcome{});
   }
 };
 
@@ -40,7 +41,7 @@ TEST_F(InterruptedTest, TheMarkHasTheNumberOfBefore) {
 
 TEST_F(InterruptedTest, WithoutANumberStatedItIsTheOneOfBefore) {
   KilledWithoutVfs(3);
-  const VfsPlan plan = Plan("{}");
+  const provision::VfsPlan plan = Plan("{}");
   EXPECT_NE(PlanAsText(plan).find("make 3 VFs"), std::string::npos) << PlanAsText(plan);
   std::string mark;
   control_.before = [&](const std::string& call) {
@@ -73,7 +74,7 @@ TEST_F(InterruptedTest, AMarkWithoutNumberOrWithAWrongOneLeavesWhatIsThere) {
     SCOPED_TRACE(mark);
     ASSERT_FALSE(Apply0(R"({"vfs": 2})").error);
     sysfs_.Write(mark_, mark);
-    const PfOutcome outcome = Apply0("{}");
+    const provision::PfOutcome outcome = Apply0("{}");
     EXPECT_FALSE(outcome.error) << Describe(*outcome.error);
     EXPECT_TRUE(outcome.plan.make);
     EXPECT_EQ(VfsOf(kPf0).size(), 2U);
@@ -86,7 +87,7 @@ TEST_F(InterruptedTest, AStopBetweenTwoVfsLeavesTheMarkForTheNextRun) {
   control_.before = [&](const std::string& call) {
     if (call.rfind("Probe", 0) == 0) stop = true;
   };
-  const VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", {nullptr, &stop});
+  const provision::VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", {nullptr, &stop});
   ASSERT_EQ(outcome.pfs.size(), 1U) << "the second PF is not begun";
   ASSERT_TRUE(outcome.pfs[0].error);
   EXPECT_EQ(outcome.pfs[0].error->code, ErrorCode::kUnavailable) << Describe(*outcome.pfs[0].error);
@@ -111,7 +112,7 @@ TEST_F(InterruptedTest, AStopAfterTheLastVfLeavesNoMark) {
   control_.before = [&](const std::string& call) {
     if (call.rfind("Probe", 0) == 0 && ++probed == 3) stop = true;
   };
-  const VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", {nullptr, &stop});
+  const provision::VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", {nullptr, &stop});
   ASSERT_EQ(outcome.pfs.size(), 1U);
   EXPECT_FALSE(outcome.pfs[0].error) << Describe(*outcome.pfs[0].error);
   EXPECT_EQ(File(mark_), "(none)");
@@ -125,7 +126,7 @@ TEST_F(InterruptedTest, AStopDoesNotCutAnUndoShort) {
     if (call.rfind("SetVfCount", 0) == 0) stop = true;
   };
   control_.Fail("SetVfCount", EIO, " 3");
-  const VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", {nullptr, &stop});
+  const provision::VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", {nullptr, &stop});
   ASSERT_EQ(outcome.pfs.size(), 1U);
   EXPECT_EQ(outcome.pfs[0].error->sys_errno, EIO) << Describe(*outcome.pfs[0].error);
   const auto vfs = VfsOf(kPf0);
@@ -137,22 +138,22 @@ TEST_F(InterruptedTest, AStopDoesNotCutAnUndoShort) {
 TEST_F(InterruptedTest, AStopIsHeardWhileLocksAreWaitedFor) {
   std::atomic<bool> stop{false};
   std::vector<std::string> said;
-  const ApplyWatch watch{[&](const std::string& what) {
-                           said.push_back(what);
-                           if (what.find("provisioning") != std::string::npos) stop = true;
-                         },
-                         &stop};
+  const provision::ApplyWatch watch{[&](const std::string& what) {
+                                      said.push_back(what);
+                                      if (what.find("provisioning") != std::string::npos) stop = true;
+                                    },
+                                    &stop};
   {
-    const auto device = DeviceLocks::Acquire(root_, {kPf0}, std::chrono::seconds(0));
+    const auto device = attachment::DeviceLocks::Acquire(root_, {kPf0}, std::chrono::seconds(0));
     ASSERT_TRUE(device);
-    const VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", watch);
+    const provision::VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", watch);
     ASSERT_EQ(outcome.pfs.size(), 1U);
     EXPECT_EQ(outcome.pfs[0].error->code, ErrorCode::kUnavailable) << Describe(*outcome.pfs[0].error);
     EXPECT_EQ(said.back(), std::string("provisioning PF pf0 (") + kPf0 + ")");
   }
   const auto other = FileLock::Acquire(paths::Lock(root_, "provision"), std::chrono::seconds(0));
   ASSERT_TRUE(other);
-  const VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", watch);
+  const provision::VfsOutcome outcome = ApplyUntil(R"({"vfs": 3})", watch);
   EXPECT_TRUE(outcome.pfs.empty());
   EXPECT_NE(said.back().find("waiting for another"), std::string::npos) << said.back();
   EXPECT_TRUE(control_.log().empty());

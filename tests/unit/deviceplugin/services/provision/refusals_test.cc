@@ -23,10 +23,10 @@ class RefusalsTest : public ProvisionFixture {
     SCOPED_TRACE(provision);
     const std::string before = kernel_.Snapshot();
     const std::size_t calls = control_.log().size();
-    const VfsPlan plan = Plan(provision);
+    const provision::VfsPlan plan = Plan(provision);
     ASSERT_FALSE(plan.pfs.empty());
     ASSERT_TRUE(plan.pfs[0].refused) << PlanAsText(plan);
-    const PfOutcome outcome = Apply0(provision);
+    const provision::PfOutcome outcome = Apply0(provision);
     ASSERT_TRUE(outcome.error);
     EXPECT_EQ(outcome.error->code, code) << Describe(*outcome.error);
     EXPECT_FALSE(outcome.error->hint.empty());
@@ -38,7 +38,7 @@ class RefusalsTest : public ProvisionFixture {
     EXPECT_EQ(control_.log().size(), calls);
   }
   void Accepted(const std::string& provision) {
-    const PfOutcome outcome = Apply0(provision);
+    const provision::PfOutcome outcome = Apply0(provision);
     EXPECT_FALSE(outcome.error) << Describe(outcome.error.value_or(Error{}));
     EXPECT_TRUE(outcome.Changed());
   }
@@ -59,7 +59,7 @@ TEST_F(RefusalsTest, AVfInAPod) {
 TEST_F(RefusalsTest, AVfInAPodIsNoTroubleWhereNothingIsToBeDone) {
   TwoVfs();
   Attach(vfs_[1], "train-0");
-  const VfsPlan plan = Plan(R"({"vfs": 2})");
+  const provision::VfsPlan plan = Plan(R"({"vfs": 2})");
   EXPECT_FALSE(plan.pfs[0].refused);
   EXPECT_TRUE(plan.pfs[0].NothingToDo());
 }
@@ -174,7 +174,7 @@ TEST_F(RefusalsTest, APortOfABondGetsNoVfsUnlessItIsAllowed) {
   kernel_.AddVeth(kHost, "above", kHost, "peer");
   FakeNetdev* above = kernel_.state().Find(kHost, "above");
   const auto refused = [&](const std::string& more) {
-    const VfsPlan plan = Plan(R"({"vfs": 4)" + more + "}");
+    const provision::VfsPlan plan = Plan(R"({"vfs": 4)" + more + "}");
     return plan.pfs[0].refused.has_value();
   };
   for (const char* kind : {"bond", "bridge", "vrf"}) {
@@ -202,12 +202,12 @@ TEST_F(RefusalsTest, APfInAPodIsNotGivenVfs) {
   Attach(kPf0, "whole-pf");
   ASSERT_EQ(kernel_.state().Move(*kernel_.state().OfFunction(kPf0), pod, "net1", std::nullopt), 0);
   kernel_.Sync();
-  Provision provision = Of(R"({"vfs": 0, "mtu": 9000, "mac": "derived"})");
+  provision::Provision provision = Of(R"({"vfs": 0, "mtu": 9000, "mac": "derived"})");
   provision.fabric.rails[0].pfs = {kPf0};
   const auto none = PlanVfs(root_, kernel_, provision, "rail0");
   ASSERT_TRUE(none);
   EXPECT_TRUE(none->NothingToDo()) << "what is right needs nothing";
-  provision.settings.all = PfSettings{.vfs = 2};
+  provision.settings.all = provision::PfSettings{.vfs = 2};
   const auto plan = PlanVfs(root_, kernel_, provision, "rail0");
   ASSERT_TRUE(plan);
   ASSERT_TRUE(plan->Refused());
@@ -234,7 +234,7 @@ TEST_F(RefusalsTest, APfWithoutSriov) {
 TEST_F(RefusalsTest, APfWithoutItsDriver) {
   kernel_.state().Unbind(*kernel_.state().Function(kPf1));
   kernel_.Sync();
-  const VfsPlan plan = Plan(R"({"rails": {"rail1": {"vfs": 1}}})");
+  const provision::VfsPlan plan = Plan(R"({"rails": {"rail1": {"vfs": 1}}})");
   ASSERT_EQ(plan.pfs.size(), 2U);
   ASSERT_TRUE(plan.pfs[1].refused);
   EXPECT_NE(plan.pfs[1].refused->message.find("no driver"), std::string::npos)
@@ -257,7 +257,7 @@ TEST_F(RefusalsTest, MoreDerivedMacsThanThereAre) {
 }
 
 TEST_F(RefusalsTest, ARailThatTheNodeHasNoPfFor) {
-  Provision provision = Of(R"({"vfs": 2})");
+  provision::Provision provision = Of(R"({"vfs": 2})");
   provision.fabric.rails[0].pfs = {"pf7"};
   const auto plan = PlanVfs(root_, kernel_, provision);
   ASSERT_TRUE(plan);
@@ -268,7 +268,7 @@ TEST_F(RefusalsTest, ARailThatTheNodeHasNoPfFor) {
 }
 
 TEST_F(RefusalsTest, ARailMeansTheFirstOfItsPfsOnly) {
-  Provision provision = Of(R"({"vfs": 2})");
+  provision::Provision provision = Of(R"({"vfs": 2})");
   provision.fabric.rails[0].pfs = {"pf9", "pf0", "pf1"};
   const auto plan = PlanVfs(root_, kernel_, provision);
   ASSERT_TRUE(plan);
@@ -293,7 +293,7 @@ TEST_F(RefusalsTest, ARailThatIsNone) {
 // Somebody takes a VF between plan and apply: it is seen under the locks.
 TEST_F(RefusalsTest, AVfThatIsTakenMeanwhile) {
   TwoVfs();
-  const Provision provision = Of(R"({"vfs": 4})");
+  const provision::Provision provision = Of(R"({"vfs": 4})");
   ASSERT_FALSE(PlanVfs(root_, kernel_, provision)->Refused());
   Attach(vfs_[0], "train-1");
   const auto outcome = ApplyVfs(root_, kernel_, control_, provision, "rail0");
@@ -309,13 +309,13 @@ TEST_F(RefusalsTest, TheDevicesAreLockedWhileTheyAreMade) {
     if (call.rfind("Probe", 0) != 0) return;
     tried = true;
     for (const std::string& device : {std::string(kPf0), VfsOf(kPf0)[3], vfs_[0]}) {
-      const auto lock = DeviceLocks::Acquire(root_, {device}, std::chrono::milliseconds(0));
+      const auto lock = attachment::DeviceLocks::Acquire(root_, {device}, std::chrono::milliseconds(0));
       EXPECT_FALSE(lock) << device;
     }
   };
   Accepted(R"({"vfs": 4})");
   EXPECT_TRUE(tried);
-  EXPECT_TRUE(DeviceLocks::Acquire(root_, {kPf0, vfs_[0]}, std::chrono::milliseconds(0)));
+  EXPECT_TRUE(attachment::DeviceLocks::Acquire(root_, {kPf0, vfs_[0]}, std::chrono::milliseconds(0)));
 }
 
 TEST_F(RefusalsTest, JsonSaysTheSame) {

@@ -6,12 +6,12 @@
 namespace railhead::testing {
 namespace {
 
-Result<std::optional<ProvisionSettings>> Read(const std::string& provision) {
+Result<std::optional<provision::ProvisionSettings>> Read(const std::string& provision) {
   const std::string text =
       R"({"version": 1, "rails": [{"name": "rail0", "pf": "pf0"}, {"name": "rail1", "pf": "pf1"}])" +
       (provision.empty() ? std::string() : R"(, "provision": )" + provision) + "}";
   auto fabric = RH_TRY(ParseFabric(text, "fabric.json"));
-  return ReadProvisionSettings(fabric, "fabric.json");
+  return provision::ReadProvisionSettings(fabric, "fabric.json");
 }
 
 TEST(ProvisionSettings, WithoutTheObjectThereAreNone) {
@@ -23,7 +23,7 @@ TEST(ProvisionSettings, AnEmptyObjectChangesNothingAtStart) {
   const auto settings = Read("{}").value();
   ASSERT_TRUE(settings);
   EXPECT_TRUE(settings->at_start);
-  EXPECT_EQ(settings->Of("rail0"), PfSettings{});
+  EXPECT_EQ(settings->Of("rail0"), provision::PfSettings{});
 }
 
 TEST(ProvisionSettings, ARailOverridesWhatItNames) {
@@ -34,15 +34,17 @@ TEST(ProvisionSettings, ARailOverridesWhatItNames) {
   ASSERT_TRUE(settings);
   EXPECT_FALSE(settings->at_start);
   EXPECT_EQ(settings->Of("rail0"),
-            (PfSettings{.vfs = 8, .mtu = 9000, .mac = MacPolicy::kDerived, .driver = "mlx5_core"}));
-  EXPECT_EQ(settings->Of("rail1"), (PfSettings{.all_vfs = true, .mtu = 9000, .mac = MacPolicy::kDerived}));
+            (provision::PfSettings{
+                .vfs = 8, .mtu = 9000, .mac = provision::MacPolicy::kDerived, .driver = "mlx5_core"}));
+  EXPECT_EQ(settings->Of("rail1"),
+            (provision::PfSettings{.all_vfs = true, .mtu = 9000, .mac = provision::MacPolicy::kDerived}));
 }
 
 TEST(ProvisionSettings, ARailsNumberTakesTheWordsPlace) {
   const auto settings = Read(R"({"vfs": "max", "rails": {"rail0": {"vfs": 0, "mac": "keep"}}})").value();
   ASSERT_TRUE(settings);
-  EXPECT_EQ(settings->Of("rail0"), PfSettings{.vfs = 0});
-  EXPECT_EQ(settings->Of("rail1"), PfSettings{.all_vfs = true});
+  EXPECT_EQ(settings->Of("rail0"), provision::PfSettings{.vfs = 0});
+  EXPECT_EQ(settings->Of("rail1"), provision::PfSettings{.all_vfs = true});
 }
 
 TEST(ProvisionSettings, WhatIsWrongIsNamedByItsPointer) {

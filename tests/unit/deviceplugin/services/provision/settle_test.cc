@@ -27,14 +27,14 @@ class SettleTest : public ProvisionFixture {
 TEST_F(SettleTest, AVfThatNoDriverTakesIsNotWaitedForLong) {
   control_.Refuse(1);
   const auto begin = std::chrono::steady_clock::now();
-  const PfOutcome outcome = Apply0(R"({"vfs": 2, "driver": "mlx5_core"})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 2, "driver": "mlx5_core"})");
   ASSERT_TRUE(outcome.error);
   const std::string said = Describe(*outcome.error);
   EXPECT_NE(said.find("VF 1"), std::string::npos) << said;
   EXPECT_NE(said.find(VfsOf(kPf0)[1]), std::string::npos) << said;
   EXPECT_NE(said.find("mlx5_core did not take it"), std::string::npos) << said;
   EXPECT_NE(said.find("modprobe"), std::string::npos) << said;
-  EXPECT_LT(control_.latest_deadline(), begin + kProvisionLimit / 2) << "the kernel has said no";
+  EXPECT_LT(control_.latest_deadline(), begin + provision::kProvisionLimit / 2) << "the kernel has said no";
 }
 
 TEST_F(SettleTest, AnInterfaceThatComesLateIsWaitedFor) {
@@ -48,14 +48,14 @@ TEST_F(SettleTest, AnInterfaceThatComesLateIsWaitedFor) {
 TEST_F(SettleTest, WithoutAutoprobeADriverComesBackByItsName) {
   ASSERT_FALSE(Apply0(R"({"vfs": 2})").error);
   control_.AddPf(kPf0, false);
-  const PfOutcome outcome = Apply0(R"({"mac": "derived"})");
+  const provision::PfOutcome outcome = Apply0(R"({"mac": "derived"})");
   EXPECT_FALSE(outcome.error) << Describe(*outcome.error);
   for (const std::string& vf : VfsOf(kPf0)) EXPECT_EQ(DriverOf(vf), "mlx5_core");
 }
 
 TEST_F(SettleTest, AVfThatIsRenamedBetweenTwoLooksGetsItsMtu) {
   RenameAt("FindLink host: pf0v1", "pf0v1", "ens1f0v1");
-  const PfOutcome outcome = Apply0(R"({"vfs": 2, "mtu": 9000})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 2, "mtu": 9000})");
   EXPECT_EQ(renamed_, 1);
   EXPECT_FALSE(outcome.error) << Describe(*outcome.error);
   const FakeNetdev* netdev = NetdevOf(VfsOf(kPf0)[1]);
@@ -73,7 +73,7 @@ TEST_F(SettleTest, AVfWhoseInterfaceIsMadeAgainGetsItsMtu) {
     netdev->link.index += 1000;
     kernel_.Sync();
   };
-  const PfOutcome outcome = Apply0(R"({"vfs": 1, "mtu": 9000})");
+  const provision::PfOutcome outcome = Apply0(R"({"vfs": 1, "mtu": 9000})");
   EXPECT_GT(made_again, 0);
   EXPECT_FALSE(outcome.error) << Describe(*outcome.error);
   EXPECT_EQ(NetdevOf(VfsOf(kPf0)[0])->link.mtu, 9000);
@@ -83,7 +83,7 @@ TEST_F(SettleTest, AVfWhoseInterfaceIsMadeAgainGetsItsMtu) {
 TEST_F(SettleTest, APfThatIsRenamedAfterTheDumpIsFound) {
   ASSERT_FALSE(Apply0(R"({"vfs": 1, "driver": "vfio-pci"})").error);
   RenameAt("GetVf", "pf1", "ens9f1");
-  const VfsPlan plan = Plan(R"({"vfs": 1, "driver": "vfio-pci", "mac": "derived"})");
+  const provision::VfsPlan plan = Plan(R"({"vfs": 1, "driver": "vfio-pci", "mac": "derived"})");
   EXPECT_EQ(renamed_, 1);
   ASSERT_EQ(plan.pfs.size(), 2U);
   EXPECT_FALSE(plan.pfs[1].refused) << Describe(*plan.pfs[1].refused);

@@ -27,10 +27,10 @@ MacAddress Plus(MacAddress mac, std::uint32_t more) {
 
 // Computed once by another program from the definition: they must never change.
 TEST(DerivedVfMac, IsWhatItAlwaysWas) {
-  EXPECT_EQ(DerivedVfMac(Mac("b8:ce:f6:01:02:03"), 0).ToString(), "72:7e:01:02:03:00");
-  EXPECT_EQ(DerivedVfMac(Mac("b8:ce:f6:01:02:03"), 255).ToString(), "72:7e:01:02:03:ff");
-  EXPECT_EQ(DerivedVfMac(Mac("52:54:00:12:34:56"), 7).ToString(), "02:50:12:34:56:07");
-  EXPECT_EQ(DerivedVfMac(Mac("00:00:00:00:00:00"), 0).ToString(), "c2:f2:00:00:00:00");
+  EXPECT_EQ(provision::DerivedVfMac(Mac("b8:ce:f6:01:02:03"), 0).ToString(), "72:7e:01:02:03:00");
+  EXPECT_EQ(provision::DerivedVfMac(Mac("b8:ce:f6:01:02:03"), 255).ToString(), "72:7e:01:02:03:ff");
+  EXPECT_EQ(provision::DerivedVfMac(Mac("52:54:00:12:34:56"), 7).ToString(), "02:50:12:34:56:07");
+  EXPECT_EQ(provision::DerivedVfMac(Mac("00:00:00:00:00:00"), 0).ToString(), "c2:f2:00:00:00:00");
 }
 
 TEST(DerivedVfMac, IsLocalUnicastAndAdministrativelyAssigned) {
@@ -38,7 +38,8 @@ TEST(DerivedVfMac, IsLocalUnicastAndAdministrativelyAssigned) {
   for (int i = 0; i < 20'000; ++i) {
     MacAddress pf;
     for (auto& byte : pf.bytes) byte = static_cast<std::uint8_t>(random());
-    const MacAddress mac = DerivedVfMac(pf, static_cast<int>(random() % kDerivedVfMacs));
+    const MacAddress mac =
+        provision::DerivedVfMac(pf, static_cast<int>(random() % provision::kDerivedVfMacs));
     EXPECT_EQ(mac.bytes[0] & 0x0fU, 0x02U) << mac.ToString();
     EXPECT_FALSE(mac.IsMulticast());
     EXPECT_FALSE(mac.IsZero());
@@ -51,9 +52,10 @@ TEST(DerivedVfMac, PfsOfConsecutiveMacsShareNone) {
        {"b8:ce:f6:01:02:00", "b8:ce:f6:00:00:f8", "b8:ce:f6:00:ff:f8", "b8:ce:f6:ff:ff:f8"}) {
     std::set<MacAddress> seen;
     for (std::uint32_t pf = 0; pf < 16; ++pf) {
-      for (int vf = 0; vf < kDerivedVfMacs; ++vf) seen.insert(DerivedVfMac(Plus(Mac(first), pf), vf));
+      for (int vf = 0; vf < provision::kDerivedVfMacs; ++vf)
+        seen.insert(provision::DerivedVfMac(Plus(Mac(first), pf), vf));
     }
-    EXPECT_EQ(seen.size(), 16U * kDerivedVfMacs) << first;
+    EXPECT_EQ(seen.size(), 16U * provision::kDerivedVfMacs) << first;
   }
 }
 
@@ -64,8 +66,8 @@ TEST(DerivedVfMac, PfsOfOneOuiShareNone) {
   while (pfs.size() < 500) pfs.insert(Plus(Mac("b8:ce:f6:00:00:00"), random() & 0xffffffU));
   std::set<MacAddress> seen;
   for (const MacAddress& pf : pfs) {
-    for (int vf = 0; vf < kDerivedVfMacs; ++vf) {
-      const MacAddress mac = DerivedVfMac(pf, vf);
+    for (int vf = 0; vf < provision::kDerivedVfMacs; ++vf) {
+      const MacAddress mac = provision::DerivedVfMac(pf, vf);
       EXPECT_TRUE(seen.insert(mac).second) << mac.ToString();
       EXPECT_TRUE(mac.bytes[2] == pf.bytes[3] && mac.bytes[3] == pf.bytes[4] && mac.bytes[4] == pf.bytes[5]);
       EXPECT_EQ(mac.bytes[5], vf);
@@ -82,7 +84,7 @@ TEST(DerivedVfMac, OuisOfOneVendorAreApart) {
                               "b8:3f:d2", "b8:59:9f", "b8:ce:f6", "b8:e9:24", "e0:9d:73", "e4:1d:2d",
                               "e8:eb:d3", "ec:0d:9a", "f4:52:14", "fc:6a:1c"};
   for (const char* oui : ouis) {
-    EXPECT_TRUE(seen.insert(DerivedVfMac(Mac(std::string(oui) + ":01:02:03"), 0)).second) << oui;
+    EXPECT_TRUE(seen.insert(provision::DerivedVfMac(Mac(std::string(oui) + ":01:02:03"), 0)).second) << oui;
   }
 }
 

@@ -14,7 +14,7 @@
 namespace railhead::testing {
 namespace {
 
-using Clock = AnswerLimits::Clock;
+using Clock = reachability::AnswerLimits::Clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
@@ -66,10 +66,10 @@ rc::Gen<int> Anyhow() {
 TEST(AnswerLimitsTest, NoPeerIsLimitedByAnotherSender) {
   EXPECT_TRUE(rc::check([] {
     const auto events = Events(Anyhow(), true);
-    AnswerLimits limits(kOfPeer, kOfOthers);
-    std::map<std::uint32_t, AnswerLimits> alone;
+    reachability::AnswerLimits limits(kOfPeer, kOfOthers);
+    std::map<std::uint32_t, reachability::AnswerLimits> alone;
     for (std::uint32_t peer = 0; peer < kMayBePeers; ++peer)
-      alone.emplace(peer, AnswerLimits(kOfPeer, kOfOthers));
+      alone.emplace(peer, reachability::AnswerLimits(kOfPeer, kOfOthers));
     for (const Event& event : events) {
       if (event.peers) {
         limits.SetPeers(*event.peers);
@@ -87,7 +87,7 @@ TEST(AnswerLimitsTest, NoPeerIsLimitedByAnotherSender) {
 TEST(AnswerLimitsTest, NobodyGetsMoreThanHisShare) {
   EXPECT_TRUE(rc::check([] {
     const auto events = Events(Forward(), false);
-    AnswerLimits limits(kOfPeer, kOfOthers);
+    reachability::AnswerLimits limits(kOfPeer, kOfOthers);
     std::vector<std::pair<Clock::time_point, std::uint32_t>> to_peers;
     std::vector<std::pair<Clock::time_point, std::uint32_t>> to_others;
     for (const Event& event : events) {
@@ -104,10 +104,10 @@ TEST(AnswerLimitsTest, NobodyGetsMoreThanHisShare) {
       for (std::size_t i = first; i < to_others.size(); ++i) {
         const auto passed = to_others[i].first - to_others[first].first;
         if (passed < seconds(1)) ++in_second;
-        if (passed < AnswerLimits::kOthersTime) others.insert(to_others[i].second);
+        if (passed < reachability::AnswerLimits::kOthersTime) others.insert(to_others[i].second);
       }
       RC_ASSERT(in_second <= 2 * kOfOthers);
-      RC_ASSERT(others.size() <= 2 * AnswerLimits::kOthers);
+      RC_ASSERT(others.size() <= 2 * reachability::AnswerLimits::kOthers);
     }
     for (std::size_t first = 0; first < to_peers.size(); ++first) {
       const auto same = [&](const auto& one) {
@@ -120,14 +120,15 @@ TEST(AnswerLimitsTest, NobodyGetsMoreThanHisShare) {
 }
 
 TEST(AnswerLimitsTest, WhoKeepsToHisShareIsAnswered) {
-  AnswerLimits limits(kOfPeer, kOfOthers);
+  reachability::AnswerLimits limits(kOfPeer, kOfOthers);
   limits.SetPeers({Sender(0)});
   Clock::time_point now;
   int others = 0;
   for (int second = 0; second < 20; ++second) {
     for (int i = 0; i < kOfPeer; ++i) EXPECT_TRUE(limits.May(Sender(0), now));
     EXPECT_FALSE(limits.May(Sender(0), now));
-    for (std::uint32_t i = 1; i <= AnswerLimits::kOthers; ++i) others += limits.May(Sender(i), now) ? 1 : 0;
+    for (std::uint32_t i = 1; i <= reachability::AnswerLimits::kOthers; ++i)
+      others += limits.May(Sender(i), now) ? 1 : 0;
     now += seconds(1);
   }
   EXPECT_EQ(others, 20 * kOfOthers);

@@ -8,7 +8,7 @@
 namespace railhead::testing {
 namespace {
 
-using Wall = PeerTable::Wall;
+using Wall = reachability::PeerTable::Wall;
 
 constexpr std::size_t kPaths = 8;
 
@@ -23,73 +23,74 @@ class PeerTableTest : public ::testing::Test {
  protected:
   void Begin(int nodes) { table_.SetPeers(Nodes(nodes), "node1000", Wall::now()); }
   // One of which all is well but for what a test changes.
-  Visit Well() {
-    Visit visit;
-    visit.answered.assign(kPaths, PeerTable::kPerPath);
+  reachability::Visit Well() {
+    reachability::Visit visit;
+    visit.answered.assign(kPaths, reachability::PeerTable::kPerPath);
     visit.large_sent = visit.large_answered = true;
-    visit.sent = visit.all_answered = kPaths * PeerTable::kPerPath + 1;
+    visit.sent = visit.all_answered = kPaths * reachability::PeerTable::kPerPath + 1;
     heard_ += visit.sent;
     visit.heard = heard_;
     visit.peer_was_heard = true;
     return visit;
   }
-  static Visit Nothing(bool heard) {
-    Visit visit;
+  static reachability::Visit Nothing(bool heard) {
+    reachability::Visit visit;
     visit.answered.assign(kPaths, 0);
     visit.large_sent = true;
-    visit.sent = kPaths * PeerTable::kPerPath + 1;
+    visit.sent = kPaths * reachability::PeerTable::kPerPath + 1;
     visit.peer_was_heard = heard;
     return visit;
   }
-  PeerState After(const Visit& visit) {
+  reachability::PeerState After(const reachability::Visit& visit) {
     (void)table_.Take(0, visit, Wall::now());
     return table_.At(0).state;
   }
 
-  PeerTable table_;
+  reachability::PeerTable table_;
   std::mt19937_64 random_{7};
   std::uint32_t heard_ = 0;
 };
 
 TEST_F(PeerTableTest, IsReachableAfterOneVisitAndSilentAfterTwo) {
   Begin(2);
-  EXPECT_EQ(table_.At(0).state, PeerState::kUnknown);
-  EXPECT_EQ(After(Well()), PeerState::kReachable);
-  EXPECT_EQ(After(Nothing(false)), PeerState::kReachable) << "a single bad moment";
-  EXPECT_EQ(After(Nothing(false)), PeerState::kSilent);
-  EXPECT_EQ(After(Well()), PeerState::kSilent) << "a single good one";
-  EXPECT_EQ(After(Well()), PeerState::kReachable);
+  EXPECT_EQ(table_.At(0).state, reachability::PeerState::kUnknown);
+  EXPECT_EQ(After(Well()), reachability::PeerState::kReachable);
+  EXPECT_EQ(After(Nothing(false)), reachability::PeerState::kReachable) << "a single bad moment";
+  EXPECT_EQ(After(Nothing(false)), reachability::PeerState::kSilent);
+  EXPECT_EQ(After(Well()), reachability::PeerState::kSilent) << "a single good one";
+  EXPECT_EQ(After(Well()), reachability::PeerState::kReachable);
   EXPECT_EQ(table_.At(0).because, "");
 }
 
 TEST_F(PeerTableTest, TellsOfRdmaThatIsLostWhereUdpPasses) {
   Begin(2);
   const auto with_rdma = [&](std::uint32_t answered) {
-    Visit visit = Well();
+    reachability::Visit visit = Well();
     visit.rdma_sent = 4;
     visit.rdma_answered = answered;
     return visit;
   };
-  EXPECT_EQ(After(with_rdma(4)), PeerState::kReachable);
-  EXPECT_EQ(After(with_rdma(1)), PeerState::kReachable) << "of one path of four UDP tells better";
-  EXPECT_EQ(After(with_rdma(0)), PeerState::kReachable) << "a single bad moment";
-  EXPECT_EQ(After(with_rdma(0)), PeerState::kNoRdma);
+  EXPECT_EQ(After(with_rdma(4)), reachability::PeerState::kReachable);
+  EXPECT_EQ(After(with_rdma(1)), reachability::PeerState::kReachable)
+      << "of one path of four UDP tells better";
+  EXPECT_EQ(After(with_rdma(0)), reachability::PeerState::kReachable) << "a single bad moment";
+  EXPECT_EQ(After(with_rdma(0)), reachability::PeerState::kNoRdma);
   EXPECT_NE(table_.At(0).because.find("none of 8 datagrams"), std::string::npos) << table_.At(0).because;
   EXPECT_EQ(table_.At(0).rdma_sent, 8U);
   EXPECT_EQ(table_.At(0).rdma_answered, 0U);
-  EXPECT_EQ(After(Well()), PeerState::kNoRdma);
-  EXPECT_EQ(After(Well()), PeerState::kReachable) << "neither asked nor missed";
+  EXPECT_EQ(After(Well()), reachability::PeerState::kNoRdma);
+  EXPECT_EQ(After(Well()), reachability::PeerState::kReachable) << "neither asked nor missed";
 }
 
 TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
   Begin(2);
   After(Nothing(true));
-  EXPECT_EQ(After(Nothing(true)), PeerState::kOneWay);
+  EXPECT_EQ(After(Nothing(true)), reachability::PeerState::kOneWay);
   // Half of what is sent arrives, and all that arrived is answered.
   After(Well());
   After(Well());
   const auto half = [&] {
-    Visit visit = Nothing(true);
+    reachability::Visit visit = Nothing(true);
     visit.answered.assign(kPaths, 1);
     visit.large_answered = true;
     visit.all_answered = 9;
@@ -98,7 +99,7 @@ TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
     return visit;
   };
   After(half());
-  EXPECT_EQ(After(half()), PeerState::kLossy);
+  EXPECT_EQ(After(half()), reachability::PeerState::kLossy);
   EXPECT_NEAR(table_.At(0).lost_out, 8.0 / 17, 0.01);
   EXPECT_DOUBLE_EQ(table_.At(0).lost_in, 0);
   EXPECT_EQ(table_.At(0).because, "16 of 32 lost: 47 % on the way there, 0 % on the way back");
@@ -107,7 +108,7 @@ TEST_F(PeerTableTest, TellsTheWayThatIsLost) {
 TEST_F(PeerTableTest, TellsAnswersThatAreLost) {
   Begin(2);
   const auto half = [&] {
-    Visit visit = Nothing(true);
+    reachability::Visit visit = Nothing(true);
     visit.answered.assign(kPaths, 1);
     visit.large_answered = true;
     visit.all_answered = 9;
@@ -116,7 +117,7 @@ TEST_F(PeerTableTest, TellsAnswersThatAreLost) {
     return visit;
   };
   After(half());
-  EXPECT_EQ(After(half()), PeerState::kLossy);
+  EXPECT_EQ(After(half()), reachability::PeerState::kLossy);
   EXPECT_DOUBLE_EQ(table_.At(0).lost_out, 0);
   EXPECT_NEAR(table_.At(0).lost_in, 8.0 / 17, 0.01);
 }
@@ -127,51 +128,51 @@ TEST_F(PeerTableTest, APeerThatCountsAnewLosesNothing) {
   heard_ = 0;
   After(Well());
   EXPECT_DOUBLE_EQ(table_.At(0).lost_out, 0);
-  EXPECT_EQ(table_.At(0).state, PeerState::kReachable);
+  EXPECT_EQ(table_.At(0).state, reachability::PeerState::kReachable);
 }
 
 TEST_F(PeerTableTest, FindsTheMtuThatPasses) {
   Begin(2);
   const auto hole = [&] {
-    Visit visit = Well();
+    reachability::Visit visit = Well();
     visit.large_answered = false;
     visit.passed = 1500;
     return visit;
   };
   After(hole());
-  EXPECT_EQ(After(hole()), PeerState::kMtu);
+  EXPECT_EQ(After(hole()), reachability::PeerState::kMtu);
   EXPECT_EQ(table_.At(0).mtu, 1500);
   EXPECT_TRUE(table_.LostLarge(0));
   After(Well());
-  EXPECT_EQ(After(Well()), PeerState::kReachable);
+  EXPECT_EQ(After(Well()), reachability::PeerState::kReachable);
   EXPECT_FALSE(table_.At(0).mtu);
 }
 
 TEST_F(PeerTableTest, TellsABrokenPathFromLoss) {
   Begin(2);
   const auto path = [&] {
-    Visit visit = Well();
+    reachability::Visit visit = Well();
     visit.answered[3] = visit.answered[5] = 0;
     return visit;
   };
   After(path());
-  EXPECT_EQ(After(path()), PeerState::kPaths);
+  EXPECT_EQ(After(path()), reachability::PeerState::kPaths);
   EXPECT_EQ(table_.At(0).bad_paths, 2U);
   // Other ports each time: that is loss.
-  Visit other = Well();
+  reachability::Visit other = Well();
   other.answered[0] = other.answered[1] = other.answered[2] = 0;
-  EXPECT_EQ(After(other), PeerState::kLossy);
+  EXPECT_EQ(After(other), reachability::PeerState::kLossy);
   EXPECT_EQ(table_.At(0).bad_paths, 0U);
 }
 
 TEST_F(PeerTableTest, OneLostPacketIsNothing) {
   Begin(2);
-  Visit visit = Well();
+  reachability::Visit visit = Well();
   visit.answered[0] = 1;
   After(visit);
   visit = Well();
   visit.answered[7] = 1;
-  EXPECT_EQ(After(visit), PeerState::kReachable);
+  EXPECT_EQ(After(visit), reachability::PeerState::kReachable);
 }
 
 TEST_F(PeerTableTest, AllTakeTurns) {
@@ -210,7 +211,7 @@ TEST_F(PeerTableTest, ManyThatAreNotWellDoNotMakeAFlood) {
   std::set<std::size_t> seen;
   for (int round = 0; round < 13; ++round) {
     const auto chosen = table_.Choose(4, random_);
-    EXPECT_LE(chosen.size(), PeerTable::kSuspects);
+    EXPECT_LE(chosen.size(), reachability::PeerTable::kSuspects);
     seen.insert(chosen.begin(), chosen.end());
   }
   EXPECT_EQ(seen.size(), 100U) << "they take turns, too";
@@ -224,10 +225,10 @@ TEST_F(PeerTableTest, KeepsThoseThatStay) {
   table_.SetPeers(nodes, "node1000", Wall::now());
   EXPECT_EQ(table_.size(), 4U);
   EXPECT_EQ(table_.At(0).node, kept);
-  EXPECT_EQ(table_.At(0).state, PeerState::kReachable);
+  EXPECT_EQ(table_.At(0).state, reachability::PeerState::kReachable);
   nodes[kept] = IpAddress::V4(0x0a6400fe);
   table_.SetPeers(nodes, "node1000", Wall::now());
-  EXPECT_EQ(table_.At(0).state, PeerState::kUnknown) << "another address is another station";
+  EXPECT_EQ(table_.At(0).state, reachability::PeerState::kUnknown) << "another address is another station";
 }
 
 }  // namespace

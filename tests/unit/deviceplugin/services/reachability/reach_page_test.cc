@@ -12,7 +12,7 @@
 namespace railhead::testing {
 namespace {
 
-MetricsText PageOf(const ReachReport& report) {
+MetricsText PageOf(const reachability::ReachReport& report) {
   Exposition page(ExpositionFormat::kText);
   AppendReach(&page, report);
   MetricsText read = ParseMetrics(std::move(page).Finish(), false);
@@ -20,8 +20,8 @@ MetricsText PageOf(const ReachReport& report) {
   return read;
 }
 
-PodReach PodOn(const std::string& rail, ReachState state) {
-  PodReach pod;
+reachability::PodReach PodOn(const std::string& rail, reachability::ReachState state) {
+  reachability::PodReach pod;
   pod.pod_namespace = "training";
   pod.pod = "job-0";
   pod.interface = "net1";
@@ -32,14 +32,14 @@ PodReach PodOn(const std::string& rail, ReachState state) {
 }
 
 TEST(ReachMetricsTest, ARailThatIsProbedByRdma) {
-  ReachReport report = ReportOf(0, 3, {{{0, 2}, PeerState::kNoRdma}});
-  RailReach& rail = report.rails[0];
+  reachability::ReachReport report = ReportOf(0, 3, {{{0, 2}, reachability::PeerState::kNoRdma}});
+  reachability::RailReach& rail = report.rails[0];
   rail.rdma_probes = 80;
   rail.rdma_answers = 40;
   EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty()) << "nobody wants it";
-  rail.rdma = RdmaReach{"", "its PF has no RDMA device", 0};
+  rail.rdma = reachability::RdmaReach{"", "its PF has no RDMA device", 0};
   EXPECT_TRUE(PageOf(report).families["railhead_rail_rdma_probes"].samples.empty());
-  rail.rdma = RdmaReach{"mlx5_0", "", 3};
+  rail.rdma = reachability::RdmaReach{"mlx5_0", "", 3};
   MetricsText page = PageOf(report);
   EXPECT_EQ(page.Value("railhead_rail_rdma_probes_total", {{"rail", "rail0"}}), 80);
   EXPECT_EQ(page.Value("railhead_rail_rdma_probe_answers_total", {{"rail", "rail0"}}), 40);
@@ -47,11 +47,12 @@ TEST(ReachMetricsTest, ARailThatIsProbedByRdma) {
 }
 
 TEST(ReachMetricsTest, ARail) {
-  ReachReport report = ReportOf(0, 6, {{{0, 2}, PeerState::kSilent}, {{0, 3}, PeerState::kPaths}});
-  report.rails[0].state = ReachState::kDegraded;
+  reachability::ReachReport report =
+      ReportOf(0, 6, {{{0, 2}, reachability::PeerState::kSilent}, {{0, 3}, reachability::PeerState::kPaths}});
+  report.rails[0].state = reachability::ReachState::kDegraded;
   report.rails[0].peers[0].rtt = std::chrono::microseconds(30);
   report.rails[0].stale = 3;
-  report.pods = {PodOn("rail0", ReachState::kDead)};
+  report.pods = {PodOn("rail0", reachability::ReachState::kDead)};
   MetricsText page = PageOf(report);
   const std::map<std::string, std::string> rail = {{"rail", "rail0"}};
   EXPECT_EQ(page.Value("railhead_rail_reachable", rail), 1) << "some of it";
@@ -78,8 +79,9 @@ TEST(ReachMetricsTest, ARail) {
 }
 
 TEST(ReachMetricsTest, WhatIsNotKnownIsNotThere) {
-  ReachReport report{"n", ReachWall(0), {}, {PodOn("rail0", ReachState::kUnknown)}};
-  report.rails.push_back(RailOf("rail0", ReachState::kUnknown, {}));
+  reachability::ReachReport report{
+      "n", ReachWall(0), {}, {PodOn("rail0", reachability::ReachState::kUnknown)}};
+  report.rails.push_back(RailOf("rail0", reachability::ReachState::kUnknown, {}));
   report.rails[0].gateway.reset();
   report.rails[0].station.reset();
   const MetricsText page = PageOf(report);
@@ -88,11 +90,12 @@ TEST(ReachMetricsTest, WhatIsNotKnownIsNotThere) {
 
 TEST(ReachMetricsTest, TheWorstPeersAreNamed) {
   BadPairs bad;
-  for (int i = 1; i <= 40; ++i) bad[{0, i}] = i % 2 == 0 ? PeerState::kLossy : PeerState::kSilent;
-  bad[{0, 40}] = PeerState::kSilent;
+  for (int i = 1; i <= 40; ++i)
+    bad[{0, i}] = i % 2 == 0 ? reachability::PeerState::kLossy : reachability::PeerState::kSilent;
+  bad[{0, 40}] = reachability::PeerState::kSilent;
   const MetricsText page = PageOf(ReportOf(0, 60, bad));
   const auto& named = page.families.at("railhead_rail_bad_peer").samples;
-  EXPECT_EQ(named.size(), kMostBadPeers);
+  EXPECT_EQ(named.size(), reachability::kMostBadPeers);
   for (const MetricSample& sample : named) EXPECT_EQ(sample.labels.at("state"), "silent");
 }
 
@@ -112,7 +115,8 @@ TEST(ReachMetricsTest, AreDocumented) {
 class ReachLogTest : public ::testing::Test {
  protected:
   // "level message key=value ...", without the time.
-  static std::vector<std::string> Logged(const ReachReport& before, const ReachReport& now) {
+  static std::vector<std::string> Logged(const reachability::ReachReport& before,
+                                         const reachability::ReachReport& now) {
     ::testing::internal::CaptureStderr();
     {
       Log log("info");
@@ -133,26 +137,27 @@ class ReachLogTest : public ::testing::Test {
 };
 
 TEST_F(ReachLogTest, WhyRdmaIsNotProbedOnce) {
-  ReachReport report = ReportOf(0, 3, {});
-  const ReachReport before = report;
-  report.rails[0].rdma = RdmaReach{"", "its PF has no RDMA device", 0};
+  reachability::ReachReport report = ReportOf(0, 3, {});
+  const reachability::ReachReport before = report;
+  report.rails[0].rdma = reachability::RdmaReach{"", "its PF has no RDMA device", 0};
   EXPECT_EQ(Logged(before, report),
             Lines{"warning a rail is not probed by RDMA; rail0; its PF has no RDMA device"});
   EXPECT_EQ(Logged(report, report), Lines{});
 }
 
 TEST_F(ReachLogTest, NothingNew) {
-  const ReachReport report = ReportOf(0, 6, {{{0, 2}, PeerState::kSilent}});
+  const reachability::ReachReport report = ReportOf(0, 6, {{{0, 2}, reachability::PeerState::kSilent}});
   EXPECT_EQ(Logged(report, report), Lines{});
   EXPECT_EQ(Logged({}, {}), Lines{});
 }
 
 TEST_F(ReachLogTest, ARailThatFailsAndComesBack) {
-  const ReachReport well = ReportOf(0, 6, {});
+  const reachability::ReachReport well = ReportOf(0, 6, {});
   BadPairs bad;
-  for (int i = 1; i < 6; ++i) bad[{0, i}] = i == 5 ? PeerState::kLossy : PeerState::kSilent;
-  ReachReport ill = ReportOf(0, 6, bad);
-  ill.rails[0].state = ReachState::kDead;
+  for (int i = 1; i < 6; ++i)
+    bad[{0, i}] = i == 5 ? reachability::PeerState::kLossy : reachability::PeerState::kSilent;
+  reachability::ReachReport ill = ReportOf(0, 6, bad);
+  ill.rails[0].state = reachability::ReachState::kDead;
   ill.rails[0].because = "nobody answers";
   ill.rails[0].gateway->answers = false;
   EXPECT_EQ(Logged(well, ill), (Lines{"warning a rail reaches nothing; rail0; nobody answers",
@@ -162,9 +167,9 @@ TEST_F(ReachLogTest, ARailThatFailsAndComesBack) {
   EXPECT_EQ(Logged(ill, well),
             (Lines{"info a rail reaches all; rail0", "info a rail's gateway answers again; rail0; 10.0.0.254",
                    "info peers of a rail are reached again; rail0; gpu-[001-005] reachable"}));
-  ill.rails[0].state = ReachState::kDegraded;
+  ill.rails[0].state = reachability::ReachState::kDegraded;
   EXPECT_EQ(Logged(well, ill)[0], "warning a rail does not reach all; rail0; nobody answers");
-  ill.rails[0].state = ReachState::kUnknown;
+  ill.rails[0].state = reachability::ReachState::kUnknown;
   EXPECT_EQ(Logged(well, ill)[0], "info it is not known any more what a rail reaches; rail0; nobody answers");
 }
 
@@ -173,22 +178,22 @@ TEST_F(ReachLogTest, WhatIsFirstKnownIsNewsOfTheRailOnly) {
 }
 
 TEST_F(ReachLogTest, APod) {
-  ReachReport before;
-  ReachReport now;
-  now.pods = {PodOn("rail0", ReachState::kReachable)};
+  reachability::ReachReport before;
+  reachability::ReachReport now;
+  now.pods = {PodOn("rail0", reachability::ReachState::kReachable)};
   EXPECT_EQ(Logged(before, now), Lines{}) << "a pod that starts as it should is no news";
   before = now;
-  now.pods[0].state = ReachState::kDead;
+  now.pods[0].state = reachability::ReachState::kDead;
   now.pods[0].because = "nobody answers";
   EXPECT_EQ(
       Logged(before, now),
       Lines{"warning a pod's interface reaches nothing of its rail; rail0; training/job-0; nobody answers"});
   before = now;
   EXPECT_EQ(Logged(before, now), Lines{});
-  now.pods[0].state = ReachState::kDegraded;
+  now.pods[0].state = reachability::ReachState::kDegraded;
   EXPECT_EQ(Logged(before, now).size(), 1U);
   before = now;
-  now.pods[0].state = ReachState::kReachable;
+  now.pods[0].state = reachability::ReachState::kReachable;
   now.pods[0].because.clear();
   EXPECT_EQ(Logged(before, now),
             Lines{"info a pod's interface has no fault any more; rail0; training/job-0"});
@@ -196,9 +201,9 @@ TEST_F(ReachLogTest, APod) {
 
 // Once, though the rounds until the next look all have it.
 TEST_F(ReachLogTest, AStaleNeighbour) {
-  ReachReport before;
-  before.pods = {PodOn("rail0", ReachState::kReachable)};
-  ReachReport now = before;
+  reachability::ReachReport before;
+  before.pods = {PodOn("rail0", reachability::ReachState::kReachable)};
+  reachability::ReachReport now = before;
   now.pods[0].stale = {*IpAddress::Parse("10.0.0.254"), *IpAddress::Parse("10.0.0.2")};
   EXPECT_EQ(Logged(before, now),
             Lines{"warning a pod's address had an old MAC address at others: mended by announcing it again; "

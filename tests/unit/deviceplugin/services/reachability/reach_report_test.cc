@@ -40,11 +40,11 @@ IpAddress AnyAddress() {
   return *IpAddress::FromBytes(bytes.data(), bytes.size());
 }
 
-PeerReach AnyPeer(const std::string& node) {
-  PeerReach peer;
+reachability::PeerReach AnyPeer(const std::string& node) {
+  reachability::PeerReach peer;
   peer.node = node;
   peer.address = AnyAddress();
-  peer.state = static_cast<PeerState>(AnyOf(8));
+  peer.state = static_cast<reachability::PeerState>(AnyOf(8));
   peer.since = ReachWall(AnyOf(3));
   peer.because = AnyText();
   peer.sent = *rc::gen::arbitrary<std::uint32_t>();
@@ -60,38 +60,39 @@ PeerReach AnyPeer(const std::string& node) {
   return peer;
 }
 
-RailReach AnyRail(const std::string& name) {
-  RailReach rail;
+reachability::RailReach AnyRail(const std::string& name) {
+  reachability::RailReach rail;
   rail.rail = name;
   rail.device = AnyText();
   rail.pf = AnyText();
-  rail.state = static_cast<ReachState>(AnyOf(4));
+  rail.state = static_cast<reachability::ReachState>(AnyOf(4));
   rail.since = ReachWall(AnyOf(3));
   rail.probed = *rc::gen::arbitrary<bool>();
   rail.because = AnyText();
   rail.station = Perhaps(AnyAddress());
-  rail.gateway = Perhaps(GatewayReach{AnyAddress(), *rc::gen::arbitrary<bool>(),
-                                      Perhaps(MacAddress{{1, 2, 3, 4, 5, 6}}), ReachWall(AnyOf(9))});
+  rail.gateway =
+      Perhaps(reachability::GatewayReach{AnyAddress(), *rc::gen::arbitrary<bool>(),
+                                         Perhaps(MacAddress{{1, 2, 3, 4, 5, 6}}), ReachWall(AnyOf(9))});
   const int peers = AnyOf(5);
   for (int i = 0; i < peers; ++i) rail.peers.push_back(AnyPeer(AnyName() + std::to_string(i)));
   rail.probes = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
   rail.answers = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
   rail.stale = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
-  rail.rdma = Perhaps(*rc::gen::arbitrary<bool>() ? RdmaReach{AnyName(), "", AnyOf(256)}
-                                                  : RdmaReach{"", AnyName(), 0});
+  rail.rdma = Perhaps(*rc::gen::arbitrary<bool>() ? reachability::RdmaReach{AnyName(), "", AnyOf(256)}
+                                                  : reachability::RdmaReach{"", AnyName(), 0});
   rail.rdma_probes = *rc::gen::inRange<std::uint64_t>(0, INT64_MAX);
   rail.rdma_answers = rail.rdma_probes / 2;
   return rail;
 }
 
-PodReach AnyPod(const std::string& name) {
-  PodReach pod;
+reachability::PodReach AnyPod(const std::string& name) {
+  reachability::PodReach pod;
   pod.pod_namespace = AnyName();
   pod.pod = name;
   pod.interface = AnyName();
   pod.rail = AnyName();
   pod.device = AnyText();
-  pod.state = static_cast<ReachState>(AnyOf(4));
+  pod.state = static_cast<reachability::ReachState>(AnyOf(4));
   pod.since = ReachWall(AnyOf(9));
   pod.because = AnyText();
   pod.gateway_answers = Perhaps(*rc::gen::arbitrary<bool>());
@@ -103,13 +104,13 @@ PodReach AnyPod(const std::string& name) {
 
 TEST(ReachReportTest, IsReadAsItWasWritten) {
   ExpectProperty([] {
-    ReachReport report{AnyName(), ReachWall(AnyOf(99)), {}, {}};
+    reachability::ReachReport report{AnyName(), ReachWall(AnyOf(99)), {}, {}};
     const int rails = AnyOf(3);
     for (int i = 0; i < rails; ++i) report.rails.push_back(AnyRail("rail" + std::to_string(i)));
     const int pods = AnyOf(3);
     for (int i = 0; i < pods; ++i) report.pods.push_back(AnyPod("pod" + std::to_string(i)));
     report.authentic = AnyOf(2) == 1;
-    const auto read = ParseReachReport(ReachReportAsJson(report).dump(), "f");
+    const auto read = reachability::ParseReachReport(ReachReportAsJson(report).dump(), "f");
     RC_ASSERT(read.has_value());
     RC_ASSERT(read->authentic == report.authentic);
     RC_ASSERT(read->node == report.node);
@@ -120,7 +121,7 @@ TEST(ReachReportTest, IsReadAsItWasWritten) {
 }
 
 TEST(ReachReportTest, WhatIsWellTakesLittle) {
-  const ReachReport report = ReportOf(7, 1250, {});
+  const reachability::ReachReport report = ReportOf(7, 1250, {});
   const std::string text = ReachReportAsJson(report).dump();
   EXPECT_LT(text.size() / 1249, 100U) << "bytes for each peer";
   const Json peer = Json::parse(text)["rails"][0]["peers"][0];
@@ -128,38 +129,38 @@ TEST(ReachReportTest, WhatIsWellTakesLittle) {
 }
 
 TEST(ReachReportTest, FindsAndCounts) {
-  const ReachReport report = Cluster(4, {{{0, 2}, PeerState::kSilent}})[0];
+  const reachability::ReachReport report = Cluster(4, {{{0, 2}, reachability::PeerState::kSilent}})[0];
   ASSERT_NE(report.Find("rail0"), nullptr);
   EXPECT_EQ(report.Find("rail1"), nullptr);
-  EXPECT_EQ(report.Find("rail0")->Count(PeerState::kSilent), 1U);
-  EXPECT_EQ(report.Find("rail0")->Count(PeerState::kReachable), 2U);
+  EXPECT_EQ(report.Find("rail0")->Count(reachability::PeerState::kSilent), 1U);
+  EXPECT_EQ(report.Find("rail0")->Count(reachability::PeerState::kReachable), 2U);
 }
 
 TEST(ReachReportTest, AsAFile) {
   const TempRoot temp;
-  const auto none = ReadReachReport(temp.root());
+  const auto none = reachability::ReadReachReport(temp.root());
   ASSERT_TRUE(none);
   EXPECT_FALSE(*none);
   // More than JsonDocument takes by itself, with a fault of its own for each.
-  ReachReport report = Cluster(2, {})[0];
+  reachability::ReachReport report = Cluster(2, {})[0];
   report.rails[0].pf = "pf\xff";  // names of interfaces are any bytes
   const std::string long_because(400, 'x');
   for (int i = 2; i < 2500; ++i)
-    report.rails[0].peers.push_back(PeerOf(NodeNumber(i), PeerState::kSilent, long_because));
+    report.rails[0].peers.push_back(PeerOf(NodeNumber(i), reachability::PeerState::kSilent, long_because));
   ASSERT_TRUE(WriteReachReport(temp.root(), report));
   struct stat info {};
-  ASSERT_EQ(::stat(ReachReportPath(temp.root()).c_str(), &info), 0);
+  ASSERT_EQ(::stat(reachability::ReachReportPath(temp.root()).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
   EXPECT_GT(info.st_size, 1 << 20);
-  const auto read = ReadReachReport(temp.root());
+  const auto read = reachability::ReadReachReport(temp.root());
   ASSERT_TRUE(read && *read) << Describe(read.error());
   EXPECT_EQ((*read)->rails[0].peers, report.rails[0].peers);
   temp.Write("/run/railhead/reach.json", "{}");
-  EXPECT_FALSE(ReadReachReport(temp.root()));
+  EXPECT_FALSE(reachability::ReadReachReport(temp.root()));
 }
 
 std::string ErrorOf(const std::string& text) {
-  const auto report = ParseReachReport(text, "f");
+  const auto report = reachability::ParseReachReport(text, "f");
   return report ? "" : Describe(report.error());
 }
 
@@ -238,30 +239,31 @@ TEST(ReachReportTest, NothingIsThereTwice) {
 
 // Cut and changed anywhere, it is refused or read, and what was read can be written again.
 TEST(ReachReportTest, WhateverIsReadIsWrittenAgain) {
-  const std::string whole = ReachReportAsJson(Cluster(4, {{{0, 2}, PeerState::kSilent}})[0]).dump();
+  const std::string whole =
+      ReachReportAsJson(Cluster(4, {{{0, 2}, reachability::PeerState::kSilent}})[0]).dump();
   ExpectProperty([&] {
     std::string text = whole;
     const auto at = static_cast<std::size_t>(AnyOf(static_cast<int>(text.size())));
     text[at] = *rc::gen::arbitrary<char>();
     if (AnyOf(4) == 0) text.resize(at);
-    const auto read = ParseReachReport(text, "f");
+    const auto read = reachability::ParseReachReport(text, "f");
     if (!read) return;
-    const auto again =
-        ParseReachReport(ReachReportAsJson(*read).dump(-1, ' ', false, Json::error_handler_t::replace), "f");
+    const auto again = reachability::ParseReachReport(
+        ReachReportAsJson(*read).dump(-1, ' ', false, Json::error_handler_t::replace), "f");
     RC_ASSERT(again.has_value());
     RC_ASSERT(again->rails == read->rails);
   });
 }
 
 TEST(ReachReportTest, AContainerWithoutAPodIsNamedByItsId) {
-  ReachReport report;
+  reachability::ReachReport report;
   report.node = "node0";
-  PodReach pod;
+  reachability::PodReach pod;
   pod.pod = "1f2e";
   pod.interface = "net1";
   pod.rail = "rail0";
   report.pods = {pod};
-  const auto again = ParseReachReport(ReachReportAsJson(report).dump(), "it");
+  const auto again = reachability::ParseReachReport(ReachReportAsJson(report).dump(), "it");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->pods.at(0).Name(), "1f2e");
 }

@@ -22,54 +22,58 @@ inline std::string NodeNumber(int number) {
   return "gpu-" + std::string(digits.size() < 3 ? 3 - digits.size() : 0, '0') + digits;
 }
 
-inline PeerReach PeerOf(const std::string& node, PeerState state, const std::string& because = "") {
-  PeerReach peer;
+inline reachability::PeerReach PeerOf(const std::string& node, reachability::PeerState state,
+                                      const std::string& because = "") {
+  reachability::PeerReach peer;
   peer.node = node;
   peer.address = *IpAddress::Parse("10.0.0.1");
   peer.state = state;
   peer.since = ReachWall(0);
   peer.because = because;
   peer.sent = 80;
-  peer.answered = state == PeerState::kReachable ? 80 : 0;
+  peer.answered = state == reachability::PeerState::kReachable ? 80 : 0;
   peer.paths = 8;
-  if (state == PeerState::kReachable) peer.rtt = std::chrono::microseconds(12);
+  if (state == reachability::PeerState::kReachable) peer.rtt = std::chrono::microseconds(12);
   return peer;
 }
 
-inline RailReach RailOf(const std::string& name, ReachState state, std::vector<PeerReach> peers) {
-  RailReach rail;
+inline reachability::RailReach RailOf(const std::string& name, reachability::ReachState state,
+                                      std::vector<reachability::PeerReach> peers) {
+  reachability::RailReach rail;
   rail.rail = name;
   rail.device = "0000:4" + name.substr(name.size() - 1) + ":00.0";
   rail.pf = "pf" + name.substr(name.size() - 1);
   rail.state = state;
   rail.since = ReachWall(0);
   rail.station = IpAddress::Parse("10.0.0.9");
-  rail.gateway = GatewayReach{*IpAddress::Parse("10.0.0.254"), true, MacAddress::Parse("02:00:00:00:00:fe"),
-                              ReachWall(0)};
+  rail.gateway = reachability::GatewayReach{*IpAddress::Parse("10.0.0.254"), true,
+                                            MacAddress::Parse("02:00:00:00:00:fe"), ReachWall(0)};
   rail.peers = std::move(peers);
   rail.probes = 1000;
   rail.answers = 990;
   return rail;
 }
 
-using BadPairs = std::map<std::pair<int, int>, PeerState>;
+using BadPairs = std::map<std::pair<int, int>, reachability::PeerState>;
 
 // Of node `from` of so many, gpu-000 and so on: on one rail it reaches all, but for the pairs (from, to) that
 // `bad` has.
-inline ReachReport ReportOf(int from, int nodes, const BadPairs& bad, const std::string& rail = "rail0") {
-  std::vector<PeerReach> peers;
+inline reachability::ReachReport ReportOf(int from, int nodes, const BadPairs& bad,
+                                          const std::string& rail = "rail0") {
+  std::vector<reachability::PeerReach> peers;
   for (int to = 0; to < nodes; ++to) {
     if (to == from) continue;
     const auto found = bad.find({from, to});
-    peers.push_back(PeerOf(NodeNumber(to), found == bad.end() ? PeerState::kReachable : found->second));
+    peers.push_back(
+        PeerOf(NodeNumber(to), found == bad.end() ? reachability::PeerState::kReachable : found->second));
   }
-  ReachReport report{NodeNumber(from), ReachWall(0), {}, {}};
-  report.rails.push_back(RailOf(rail, ReachState::kReachable, std::move(peers)));
+  reachability::ReachReport report{NodeNumber(from), ReachWall(0), {}, {}};
+  report.rails.push_back(RailOf(rail, reachability::ReachState::kReachable, std::move(peers)));
   return report;
 }
 
-inline std::vector<ReachReport> Cluster(int nodes, const BadPairs& bad) {
-  std::vector<ReachReport> reports;
+inline std::vector<reachability::ReachReport> Cluster(int nodes, const BadPairs& bad) {
+  std::vector<reachability::ReachReport> reports;
   reports.reserve(static_cast<std::size_t>(nodes));
   for (int from = 0; from < nodes; ++from) reports.push_back(ReportOf(from, nodes, bad));
   return reports;

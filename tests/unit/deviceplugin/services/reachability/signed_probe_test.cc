@@ -33,7 +33,7 @@ const std::string kSecond = "ffeeddccbbaa99887766554433221100\n";
 UniqueFd Open(const IpAddress& own) {
   const auto ns = NetNs::Current();
   EXPECT_TRUE(ns);
-  auto fd = OpenUdp(*ns, "lo", {own, 0}, 0);
+  auto fd = reachability::OpenUdp(*ns, "lo", {own, 0}, 0);
   EXPECT_TRUE(fd) << Describe(fd.error());
   return *std::move(fd);
 }
@@ -47,7 +47,7 @@ class Forger {
     stop_ = true;
     thread_.join();
   }
-  [[nodiscard]] UdpEnd end() const { return OwnEnd(socket_.get()); }
+  [[nodiscard]] reachability::UdpEnd end() const { return reachability::OwnEnd(socket_.get()); }
   [[nodiscard]] int answered() const { return answered_; }
 
  private:
@@ -56,10 +56,10 @@ class Forger {
       pollfd waiting{socket_.get(), POLLIN, 0};
       if (::poll(&waiting, 1, 20) <= 0) continue;
       std::array<std::uint8_t, 2048> bytes{};
-      UdpSocketAddress from;
+      reachability::UdpSocketAddress from;
       const ssize_t size = ::recvfrom(socket_.get(), bytes.data(), bytes.size(), 0, from.data(), &from.size);
       if (size < 0) continue;
-      auto message = ParseProbe({bytes.data(), static_cast<std::size_t>(size)});
+      auto message = reachability::ParseProbe({bytes.data(), static_cast<std::size_t>(size)});
       if (!message) continue;
       message->answer = true;
       message->heard = 1'000'000;
@@ -80,10 +80,10 @@ class Forger {
 class SignedProbeTest : public ::testing::Test {
  protected:
   // Whether a probe to `to` from `own` is answered, in a way that counts.
-  static bool IsAnswered(const IpAddress& own, const UdpEnd& to, const SharedKeys* keys,
+  static bool IsAnswered(const IpAddress& own, const reachability::UdpEnd& to, const SharedKeys* keys,
                          milliseconds limit = milliseconds(300)) {
     const UniqueFd socket = Open(own);
-    std::vector<Shot> shots(1);
+    std::vector<reachability::Shot> shots(1);
     shots[0].socket = socket.get();
     shots[0].to = to;
     shots[0].session = kSession;
@@ -92,17 +92,17 @@ class SignedProbeTest : public ::testing::Test {
     return shots[0].rtt.has_value();
   }
   // A station that has `keys`, and knows kPeer.
-  UdpEnd Serve(const Keys& keys) {
-    echo_ = *EchoServer::Start();
+  reachability::UdpEnd Serve(const Keys& keys) {
+    echo_ = *reachability::EchoServer::Start();
     UniqueFd socket = Open(kStation);
-    const UdpEnd end = OwnEnd(socket.get());
+    const reachability::UdpEnd end = reachability::OwnEnd(socket.get());
     echo_->SetKeys(keys);
     echo_->Serve("rail0", {*IpPrefix::Parse("127.0.0.0/8"), {kPeer}, 1000}, std::move(socket));
     return end;
   }
   [[nodiscard]] bool IsHeard() const { return echo_->Heard("rail0", kPeer).has_value(); }
 
-  std::unique_ptr<EchoServer> echo_;
+  std::unique_ptr<reachability::EchoServer> echo_;
   static constexpr milliseconds kLong{20'000};  // for what comes
 };
 
@@ -123,7 +123,7 @@ TEST_F(SignedProbeTest, ForgedAnswersDoNotCount) {
 // Who sends probes in the name of a station.
 TEST_F(SignedProbeTest, ForgedProbesAreNeitherAnsweredNorCounted) {
   const Keys keys = KeysOf(kFirst);
-  const UdpEnd station = Serve(keys);
+  const reachability::UdpEnd station = Serve(keys);
   EXPECT_FALSE(IsAnswered(kPeer, station, nullptr));
   EXPECT_FALSE(IsAnswered(kPeer, station, KeysOf(kSecond).get()));
   EXPECT_FALSE(IsHeard());
@@ -134,10 +134,10 @@ TEST_F(SignedProbeTest, ForgedProbesAreNeitherAnsweredNorCounted) {
 // A pod sees the signed probes that its node sends from the pod's namespace.
 TEST_F(SignedProbeTest, WhatIsSignedForOneAddressIsNothingFromAnother) {
   const Keys keys = KeysOf(kFirst);
-  const UdpEnd station = Serve(keys);
-  const auto seen = SignedBytesOf({false, kSession, 99, 0, 0}, *keys, {kPod, kStation});
+  const reachability::UdpEnd station = Serve(keys);
+  const auto seen = reachability::SignedBytesOf({false, kSession, 99, 0, 0}, *keys, {kPod, kStation});
   const UniqueFd socket = Open(kPeer);
-  const UdpSocketAddress to(station);
+  const reachability::UdpSocketAddress to(station);
   ASSERT_GT(::sendto(socket.get(), seen.data(), seen.size(), 0, to.data(), to.size), 0);
   // Answered in order: after this one the other was judged.
   EXPECT_TRUE(IsAnswered(kPod, station, keys.get(), kLong));
@@ -156,7 +156,7 @@ TEST_F(SignedProbeTest, EachStepOfAChangeKeepsAllNodesReachable) {
                                    nullptr};
   for (std::size_t step = 0; step + 1 < steps.size(); ++step) {
     for (const auto& [asks, answers] : {std::pair(step, step + 1), {step + 1, step}, {step, step}}) {
-      const UdpEnd station = Serve(steps[answers]);
+      const reachability::UdpEnd station = Serve(steps[answers]);
       EXPECT_TRUE(IsAnswered(kPeer, station, steps[asks].get(), kLong)) << asks << " asks " << answers;
     }
   }
@@ -164,11 +164,12 @@ TEST_F(SignedProbeTest, EachStepOfAChangeKeepsAllNodesReachable) {
 
 TEST_F(SignedProbeTest, AnAnswerIsNoLongerThanItsProbe) {
   const Keys keys = KeysOf(kFirst + "unsigned\n");
-  const UdpEnd station = Serve(keys);
+  const reachability::UdpEnd station = Serve(keys);
   const UniqueFd socket = Open(kPeer);
-  const UdpSocketAddress to(station);
-  for (const auto& probe : {BytesOf({false, kSession, 1, 0, 0}),
-                            SignedBytesOf({false, kSession, 2, 0, 0}, *keys, {kPeer, kStation})}) {
+  const reachability::UdpSocketAddress to(station);
+  for (const auto& probe :
+       {reachability::BytesOf({false, kSession, 1, 0, 0}),
+        reachability::SignedBytesOf({false, kSession, 2, 0, 0}, *keys, {kPeer, kStation})}) {
     ASSERT_GT(::sendto(socket.get(), probe.data(), probe.size(), 0, to.data(), to.size), 0);
     pollfd waiting{socket.get(), POLLIN, 0};
     ASSERT_EQ(::poll(&waiting, 1, 20'000), 1);

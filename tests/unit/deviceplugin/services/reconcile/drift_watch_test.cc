@@ -25,14 +25,14 @@ class DriftWatchTest : public ReconcilerFixture {
   }
   // What the one attachment's drift is; "": none.
   std::string Drift() {
-    const DriftReport report = watch_.Look();
+    const reconcile::DriftReport report = watch_.Look();
     EXPECT_TRUE(report.problems.empty()) << Describe(report.problems.front());
     EXPECT_EQ(report.watched, 1U);
     return report.drifted.empty() ? "" : report.drifted.begin()->second;
   }
 
   const AttachmentKey key_{"rails", "c1", "net1"};
-  DriftWatch watch_{sysfs_.root(), kernel_};
+  reconcile::DriftWatch watch_{sysfs_.root(), kernel_};
 };
 
 TEST_F(DriftWatchTest, WhenAllIsWellNothingIsTouchedAndNoLockTaken) {
@@ -45,7 +45,7 @@ TEST_F(DriftWatchTest, WhenAllIsWellNothingIsTouchedAndNoLockTaken) {
 
 TEST_F(DriftWatchTest, APortThatIsDownIsToldOnceAndItsEnd) {
   PortDown(true);
-  DriftReport report = watch_.Look();
+  reconcile::DriftReport report = watch_.Look();
   ASSERT_TRUE(report.began.contains(key_));
   EXPECT_NE(report.began[key_].find("mlx5_pf1v0: port 1 is not ACTIVE"), std::string::npos)
       << report.began[key_];
@@ -84,7 +84,7 @@ TEST_F(DriftWatchTest, FilesThatLaterContainersWouldGet) {
 
 TEST_F(DriftWatchTest, WhoIsAtWorkOnItIsNoDrift) {
   PortDown(true);
-  const auto locks = DeviceLocks::Acquire(sysfs_.root(), {Bdf(1)}, std::chrono::milliseconds(0));
+  const auto locks = attachment::DeviceLocks::Acquire(sysfs_.root(), {Bdf(1)}, std::chrono::milliseconds(0));
   ASSERT_TRUE(locks);
   EXPECT_EQ(Drift(), "");
 }
@@ -101,18 +101,18 @@ TEST_F(DriftWatchTest, AttachmentsWithoutHandoffAreNotWatched) {
 }
 
 TEST_F(DriftWatchTest, AVerdictForPeople) {
-  const auto handoffs = FindHandoffs(sysfs_.root(), "c");
+  const auto handoffs = railctl::FindHandoffs(sysfs_.root(), "c");
   ASSERT_TRUE(handoffs);
   ASSERT_EQ(handoffs->size(), 1U);
   EXPECT_NE(handoffs->front().nccl_conf.find("NCCL_IB_HCA=="), std::string::npos);
-  EXPECT_EQ(FindHandoffs(sysfs_.root(), "d").error().code, ErrorCode::kNotFound);
+  EXPECT_EQ(railctl::FindHandoffs(sysfs_.root(), "d").error().code, ErrorCode::kNotFound);
 }
 
 TEST(OverridesTest, WhatDiffersFromTheFile) {
   const std::string conf = "NCCL_IB_HCA==mlx5_4,mlx5_9\nNCCL_IB_GID_INDEX=3\nNCCL_IB_TC=106\n";
   std::string environ = "PATH=/bin|NCCL_IB_GID_INDEX=1|NCCL_IB_TC=106|NCCL_IB_HCA=mlx5|NCCL_DEBUG=INFO|";
   std::replace(environ.begin(), environ.end(), '|', '\0');
-  const auto overrides = OverridesIn(7, environ, {"nccl.conf", conf});
+  const auto overrides = railctl::OverridesIn(7, environ, {"nccl.conf", conf});
   ASSERT_EQ(overrides.size(), 2U);
   EXPECT_EQ(overrides[0].variable, "NCCL_IB_HCA");
   EXPECT_EQ(overrides[0].value, "mlx5");

@@ -24,29 +24,29 @@ class AddressTest : public ReconcilerFixture {
   // An address that was given `age` ago; by the wall clock, `wall_age`.
   void Give(const std::string& container, seconds age, const std::string& network = "rails",
             const std::string& ifname = "net1", std::optional<seconds> wall_age = {}) {
-    auto store = AddressStore::Open(sysfs_.root());
+    auto store = ipam::AddressStore::Open(sysfs_.root());
     ASSERT_TRUE(store) << Describe(store.error());
-    const auto ranges = RangeSet::Make({*IpPrefix::Parse("10.0.0.0/24"), {}, {}, {}});
-    const AddressPool pool{"10.0.0.0/24", *ranges, seconds(0)};
+    const auto ranges = ipam::RangeSet::Make({*IpPrefix::Parse("10.0.0.0/24"), {}, {}, {}});
+    const ipam::AddressPool pool{"10.0.0.0/24", *ranges, seconds(0)};
     auto given = store->Allocate({network, container, ifname}, pool);
     ASSERT_TRUE(given) << Describe(given.error());
-    const auto aged = store->Transact([&](LmdbTxn& txn, const ClockReading& now) -> Result<bool> {
+    const auto aged = store->Transact([&](ipam::LmdbTxn& txn, const ipam::ClockReading& now) -> Result<bool> {
       // The store's clock starts at 0: set to a time at which there can be an address so old.
       constexpr std::uint64_t kStartMs = 100'000'000;
-      StoreHeader header = RH_TRY(ReadHeader(txn));
+      ipam::StoreHeader header = RH_TRY(ReadHeader(txn));
       const std::uint64_t moved_ms = header.store_ms < kStartMs ? kStartMs : 0;
       header.store_ms += moved_ms;
       given->since_ms += moved_ms - static_cast<std::uint64_t>(age.count()) * 1000;
       given->wall_seconds = now.wall_seconds - wall_age.value_or(age).count();
-      RH_TRY(txn.Put(HeaderKey(), Encode(header)));
-      RH_TRY(txn.Put(AddressKey(given->pool, given->address), Encode(*given)));
+      RH_TRY(txn.Put(ipam::HeaderKey(), Encode(header)));
+      RH_TRY(txn.Put(ipam::AddressKey(given->pool, given->address), Encode(*given)));
       return true;
     });
     ASSERT_TRUE(aged) << Describe(aged.error());
   }
   std::string Held() {
     std::string text;
-    const auto held = ListHeld(sysfs_.root());
+    const auto held = ipam::ListHeld(sysfs_.root());
     if (!held) return Describe(held.error());
     for (const auto& record : held->records) text += record.owner.container + " ";
     return text;
@@ -72,7 +72,7 @@ TEST_F(AddressTest, APassNamesThePodThatClaimsManyAddresses) {
   ASSERT_TRUE(entry && *entry);
   (*entry)->cni_args = {{"K8S_POD_NAMESPACE", "jobs"}, {"K8S_POD_NAME", "liar"}};
   ASSERT_TRUE(journal.Write(**entry));
-  Reconciler reconciler(sysfs_.root(), kernel_, SinglePass());
+  reconcile::Reconciler reconciler(sysfs_.root(), kernel_, reconcile::SinglePass());
   RivalClaim claim{{"rails", "c2", "net1"}, Bdf(0, 1), *IpAddress::Parse("10.0.0.9"), {}, {}, {}, true};
   const auto log = [&](const MacAddress& source, int times) {
     for (int i = 0; i < times; ++i) {

@@ -128,7 +128,7 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
       SCOPED_TRACE(path + ", changed " + std::to_string(age) + " s ago");
       WriteFileAt(Path(path), "");
       fs::last_write_time(Path(path), fs::file_time_type::clock::now() - seconds(age));
-      Reconciler reconciler(sysfs_.root(), kernel_);  // its passes repeat
+      reconcile::Reconciler reconciler(sysfs_.root(), kernel_);  // its passes repeat
       {
         const UniqueFd writer(::open(Path(path).c_str(), O_WRONLY | O_CLOEXEC));
         ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
@@ -284,7 +284,7 @@ TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {
   WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf"), "NCCL_IB_HCA==x\n");
   WriteFileAt(Path("/run/railhead/handoff/c9/nccl.conf.new"), "half");
   {
-    const auto busy = LockSandbox(sysfs_.root(), "c9", seconds(0));
+    const auto busy = attachment::LockSandbox(sysfs_.root(), "c9", seconds(0));
     ASSERT_TRUE(busy);
     EXPECT_EQ(Did(), "handoff c1: its writer was killed\n");
     EXPECT_TRUE(IsThere("/run/railhead/handoff/c9/nccl.conf"));
@@ -311,9 +311,9 @@ TEST_F(LeftoverTest, FilesOfAnAddAtWorkAreItsOwn) {
 TEST_F(LeftoverTest, DeviceHandoffsAreEmptiedNotRemoved) {
   Allocate({Bdf(0), Bdf(1), Bdf(2)}, Delivery::kMount);
   ASSERT_TRUE(Add(AllRails()));
-  const std::string live = DeviceHandoffPath(sysfs_.root(), Bdf(0));
-  const std::string dead = DeviceHandoffPath(sysfs_.root(), Bdf(0, 1));
-  ASSERT_TRUE(WriteDeviceHandoff(sysfs_.root(), Bdf(0, 1), "NCCL_IB_HCA==x\n"));
+  const std::string live = nccl::DeviceHandoffPath(sysfs_.root(), Bdf(0));
+  const std::string dead = nccl::DeviceHandoffPath(sysfs_.root(), Bdf(0, 1));
+  ASSERT_TRUE(nccl::WriteDeviceHandoff(sysfs_.root(), Bdf(0, 1), "NCCL_IB_HCA==x\n"));
   EXPECT_EQ(Did(), "device-handoff " + Bdf(0, 1) + ": no attachment has it\n");
   EXPECT_TRUE(fs::exists(dead)) << "a container may have it mounted";
   EXPECT_EQ(ReadFileAt(dead), "");
@@ -323,14 +323,15 @@ TEST_F(LeftoverTest, DeviceHandoffsAreEmptiedNotRemoved) {
 
 TEST_F(LeftoverTest, AnnouncementsThatNobodyNeeds) {
   ASSERT_TRUE(Add(AllRails()));
-  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net1"}));
-  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c9", "net1"}));
+  ASSERT_TRUE(attachment::WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net1"}));
+  ASSERT_TRUE(attachment::WriteRepeatRequest(sysfs_.root(), {"rails", "c9", "net1"}));
   WriteFileAt(Path("/run/railhead/announce/0123456789abcdef.new"), "half");
   const auto report = Once();
   EXPECT_EQ(report.actions.size(), 2U) << Told(report);
   const auto left = FilesBelow(Path("/run/railhead/announce"));
   ASSERT_EQ(left.size(), 1U);
-  EXPECT_EQ(ReadRepeatRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id, "c1");
+  EXPECT_EQ(attachment::ReadRepeatRequest(Path("/run/railhead/announce/" + left[0])).value()->container_id,
+            "c1");
 }
 
 class SoftRoceTest : public LeftoverTest {

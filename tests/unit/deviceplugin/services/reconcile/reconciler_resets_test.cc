@@ -48,13 +48,13 @@ class ReconcilerResetsTest : public ReconcilerFixture {
     return *ReadTenant(sysfs_.root(), Bdf(0, n)) != std::nullopt;
   }
 
-  static ReconcileOptions AtOnce() {
-    ReconcileOptions options;
+  static reconcile::ReconcileOptions AtOnce() {
+    reconcile::ReconcileOptions options;
     options.idle = std::chrono::seconds(0);
     return options;
   }
 
-  Reconciler reconciler_{sysfs_.root(), kernel_, AtOnce()};
+  reconcile::Reconciler reconciler_{sysfs_.root(), kernel_, AtOnce()};
 };
 
 TEST_F(ReconcilerResetsTest, WhatIsIdleForTwoPassesIsResetAndTheNextTenantDoesNotWait) {
@@ -70,9 +70,9 @@ TEST_F(ReconcilerResetsTest, WhatIsIdleForTwoPassesIsResetAndTheNextTenantDoesNo
 }
 
 TEST_F(ReconcilerResetsTest, ADeviceHasToBeIdleForAMinute) {
-  Reconciler reconciler(sysfs_.root(), kernel_);
+  reconcile::Reconciler reconciler(sysfs_.root(), kernel_);
   AddAndDel(Of("red"));
-  const auto begin = Reconciler::Clock::now();
+  const auto begin = reconcile::Reconciler::Clock::now();
   for (int second = 0; second < 60; second += 10)
     EXPECT_EQ(Told(reconciler.Run(begin + std::chrono::seconds(second))), "") << second;
   EXPECT_EQ(Told(reconciler.Run(begin + std::chrono::seconds(60))),

@@ -52,7 +52,7 @@ TEST_F(ReconcilerTest, AHundredAttachmentsCostAHundredLooksAtANamespace) {
       entry.links[i].device = "0000:f" + std::to_string(i) + ":00." + std::to_string(n);
     ASSERT_TRUE(journal.Write(entry));
   }
-  Reconciler reconciler(sysfs_.root(), kernel_);
+  reconcile::Reconciler reconciler(sysfs_.root(), kernel_);
   EXPECT_EQ(Told(reconciler.Run()), "");
   const int first = kernel_.calls();
   const auto begun = Clock::now();
@@ -243,7 +243,7 @@ class GonePodTest : public ReconcilerTest {
   std::string Pass(int second) { return Told(reconciler_.Run(start_ + seconds(second))); }
 
   const Clock::time_point start_ = Clock::now();
-  Reconciler reconciler_{sysfs_.root(), kernel_};
+  reconcile::Reconciler reconciler_{sysfs_.root(), kernel_};
   static constexpr const char* kEnded = "attachment c1/rails@net1: its pod is gone\n";
 };
 
@@ -397,7 +397,7 @@ TEST_F(ReconcilerTest, APassRefusedAtEveryCallSaysSoAndTheNextCompletes) {
 }
 
 TEST_F(ReconcilerTest, TheReportAsJson) {
-  ReconcileReport report;
+  reconcile::ReconcileReport report;
   report.attachments = 3;
   report.actions.push_back({"attachment", "c1/n@net1", "its ADD was killed", std::nullopt});
   report.actions.push_back({"address", "10.0.0.1", "no attachment has it",

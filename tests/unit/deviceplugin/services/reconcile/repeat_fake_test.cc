@@ -15,7 +15,7 @@ class RepeatTest : public RailsFixture {
  protected:
   const AttachmentKey key_{"rails", "c1", "net1"};
 
-  Result<Repeated> Again() { return AnnounceAgain(sysfs_.root(), kernel_, key_); }
+  Result<attachment::Repeated> Again() { return attachment::AnnounceAgain(sysfs_.root(), kernel_, key_); }
   // Of the announcements since the last call: "LINK ADDRESS ..." a line.
   std::string Announced() {
     std::string text;
@@ -34,18 +34,18 @@ TEST_F(RepeatTest, EveryAddressOfEveryLink) {
   ASSERT_TRUE(Add(AllRails()));
   const std::string first = Announced();
   EXPECT_EQ(first, "rail0 10.100.0.10\nrail1 10.200.0.10\nrail2 10.150.0.10\n");
-  EXPECT_EQ(Again(), Repeated::kSent);
+  EXPECT_EQ(Again(), attachment::Repeated::kSent);
   EXPECT_EQ(Announced(), first);
 }
 
 TEST_F(RepeatTest, NothingOfAnAttachmentThatIsGone) {
-  EXPECT_EQ(Again(), Repeated::kGone) << "there was none";
+  EXPECT_EQ(Again(), attachment::Repeated::kGone) << "there was none";
   ASSERT_TRUE(Add(AllRails()));
   ASSERT_TRUE(Del(AllRails()));
   Announced();
-  EXPECT_EQ(Again(), Repeated::kGone);
+  EXPECT_EQ(Again(), attachment::Repeated::kGone);
   ASSERT_TRUE(Kill(AllRails(), 25));
-  EXPECT_EQ(Again(), Repeated::kGone) << "not finished";
+  EXPECT_EQ(Again(), attachment::Repeated::kGone) << "not finished";
   EXPECT_EQ(Announced(), "");
 }
 
@@ -55,9 +55,9 @@ TEST_F(RepeatTest, NothingInAnotherNamespace) {
   ASSERT_TRUE(Add(call));
   kernel_.RemoveNamespace(call.netns);
   Announced();
-  EXPECT_EQ(Again(), Repeated::kGone);
+  EXPECT_EQ(Again(), attachment::Repeated::kGone);
   ASSERT_EQ(MakePod("pod2"), call.netns);
-  EXPECT_EQ(Again(), Repeated::kGone);
+  EXPECT_EQ(Again(), attachment::Repeated::kGone);
   EXPECT_EQ(Announced(), "");
 }
 
@@ -67,10 +67,10 @@ TEST_F(RepeatTest, NobodyIsWaitedFor) {
   {
     const auto busy = FileLock::Acquire(paths::Lock(sysfs_.root(), Bdf(1)), std::chrono::seconds(0));
     ASSERT_TRUE(busy) << "a DEL is at work";
-    EXPECT_EQ(Again(), Repeated::kBusy);
+    EXPECT_EQ(Again(), attachment::Repeated::kBusy);
   }
   EXPECT_EQ(Announced(), "");
-  EXPECT_EQ(Again(), Repeated::kSent);
+  EXPECT_EQ(Again(), attachment::Repeated::kSent);
 }
 
 TEST_F(RepeatTest, AFailureIsTold) {
@@ -86,44 +86,45 @@ TEST_F(RepeatTest, WhatAnAddAsksFor) {
   ASSERT_TRUE(Add(AllRails()));
   EXPECT_EQ(plugin_.announced(), key_);
 
-  RailheadPlugin silent(sysfs_.root(), kernel_);
+  attachment::RailheadPlugin silent(sysfs_.root(), kernel_);
   Call call = AllRails(1, "c2");
   call.netns = MakePod("pod2");
   call.config += R"(,"announce":false)";
   ASSERT_TRUE(silent.Add(Request(call)));
   EXPECT_FALSE(silent.announced());
 
-  RailheadPlugin failing(sysfs_.root(), kernel_);
+  attachment::RailheadPlugin failing(sysfs_.root(), kernel_);
   EXPECT_FALSE(failing.Add(Request(AllRails())));
   EXPECT_FALSE(failing.announced());
 }
 
 TEST_F(RepeatTest, WithoutAnAddressThereIsNothingToAnnounce) {
-  RailheadPlugin plugin(sysfs_.root(), kernel_);
+  attachment::RailheadPlugin plugin(sysfs_.root(), kernel_);
   ASSERT_TRUE(plugin.Add(Request({.config = Device() + R"(,"ipam":{})"})));
   EXPECT_FALSE(plugin.announced());
 }
 
 TEST_F(RepeatTest, RequestsAreReadAsTheyWereWritten) {
-  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), key_));
+  ASSERT_TRUE(attachment::WriteRepeatRequest(sysfs_.root(), key_));
   const std::string directory = paths::Announcements(sysfs_.root());
   const auto names = FilesBelow(directory);
   ASSERT_EQ(names.size(), 1U);
   const std::string path = directory + "/" + names[0];
-  EXPECT_EQ(ReadRepeatRequest(path).value(), key_);
-  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), key_));
+  EXPECT_EQ(attachment::ReadRepeatRequest(path).value(), key_);
+  ASSERT_TRUE(attachment::WriteRepeatRequest(sysfs_.root(), key_));
   EXPECT_EQ(FilesBelow(directory), names) << "one for each attachment";
-  ASSERT_TRUE(WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net2"}));
+  ASSERT_TRUE(attachment::WriteRepeatRequest(sysfs_.root(), {"rails", "c1", "net2"}));
   EXPECT_EQ(FilesBelow(directory).size(), 2U);
 
   const std::string text = ReadFileAt(path);
   for (const std::string& bad : {std::string(), text.substr(0, text.size() - 1), text + "x", "../" + text}) {
     WriteFileAt(path, bad);
-    EXPECT_EQ(ReadRepeatRequest(path).value(), std::nullopt) << bad;
+    EXPECT_EQ(attachment::ReadRepeatRequest(path).value(), std::nullopt) << bad;
   }
   WriteFileAt(directory + "/0123456789abcdef", text);
-  EXPECT_EQ(ReadRepeatRequest(directory + "/0123456789abcdef").value(), std::nullopt) << "another's name";
-  EXPECT_EQ(ReadRepeatRequest(directory + "/none").value(), std::nullopt);
+  EXPECT_EQ(attachment::ReadRepeatRequest(directory + "/0123456789abcdef").value(), std::nullopt)
+      << "another's name";
+  EXPECT_EQ(attachment::ReadRepeatRequest(directory + "/none").value(), std::nullopt);
 }
 
 }  // namespace

@@ -16,10 +16,10 @@ namespace {
 using Step = ScriptedServer::Step;
 using Clock = std::chrono::steady_clock;
 
-HttpClientSettings Settings(const std::vector<std::string>& urls, std::chrono::milliseconds timeout) {
+http::HttpClientSettings Settings(const std::vector<std::string>& urls, std::chrono::milliseconds timeout) {
   (void)std::signal(SIGPIPE, SIG_IGN);
-  HttpClientSettings settings;
-  for (const std::string& url : urls) settings.endpoints.push_back(*ParseHttpEndpoint(url));
+  http::HttpClientSettings settings;
+  for (const std::string& url : urls) settings.endpoints.push_back(*http::ParseHttpEndpoint(url));
   settings.timeout = timeout;
   settings.most_bytes = 1000;
   return settings;
@@ -28,10 +28,10 @@ HttpClientSettings Settings(const std::vector<std::string>& urls, std::chrono::m
 constexpr std::chrono::milliseconds kLong{60000};
 constexpr std::chrono::milliseconds kShort{100};
 
-HttpCall Read() {
+http::HttpCall Read() {
   return {"GET", "/x?y=1", {}, "", true};
 }
-HttpCall Change() {
+http::HttpCall Change() {
   return {"POST", "/x", {{"A", "b"}}, "body", false};
 }
 
@@ -44,7 +44,7 @@ TEST(HttpClientTest, OneConnectionServesManyCalls) {
       {{ScriptedServer::Answer(200, "one", "Retry-After: 7\r\n")},
        {"HTTP/1.1 409 X\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ntw\r\n1\r\no\r\n0\r\nT: v\r\n\r\n"},
        {ScriptedServer::Answer(200, "")}});
-  HttpClient client(Settings({server.url() + "/base/"}, kLong));
+  http::HttpClient client(Settings({server.url() + "/base/"}, kLong));
   auto one = client.Send(Read());
   ASSERT_TRUE(one) << Describe(one.error());
   EXPECT_EQ(one->status, 200);
@@ -63,8 +63,8 @@ TEST(HttpClientTest, OneConnectionServesManyCalls) {
 
 TEST(HttpClientTest, AHeaderCannotBringAnother) {
   ScriptedServer server({{ScriptedServer::Answer(200, "")}});
-  HttpClient client(Settings({server.url()}, kLong));
-  HttpCall call = Read();
+  http::HttpClient client(Settings({server.url()}, kLong));
+  http::HttpCall call = Read();
   call.headers = {{"A", "b\r\nEvil: 1"}};
   ASSERT_TRUE(client.Send(call));
   EXPECT_EQ(server.last().find("Evil"), std::string::npos);
@@ -72,7 +72,7 @@ TEST(HttpClientTest, AHeaderCannotBringAnother) {
 
 TEST(HttpClientTest, AClosedConnectionIsMadeAnew) {
   ScriptedServer server({{ScriptedServer::Answer(200, "one"), true}, {ScriptedServer::Answer(200, "two")}});
-  HttpClient client(Settings({server.url()}, kLong));
+  http::HttpClient client(Settings({server.url()}, kLong));
   ASSERT_EQ(client.Send(Read())->body, "one");
   // A change, too, whether the server's farewell is seen before it is sent or not: then it is open.
   auto two = client.Send(Change());
@@ -86,7 +86,7 @@ TEST(HttpClientTest, AClosedConnectionIsMadeAnew) {
 
 TEST(HttpClientTest, AChangeWithoutAnswerIsNotRepeated) {
   ScriptedServer server({{"", true}, {ScriptedServer::Answer(200, "again")}});
-  HttpClient client(Settings({server.url(), server.url()}, kLong));
+  http::HttpClient client(Settings({server.url(), server.url()}, kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable) << Describe(answer.error());
@@ -95,7 +95,7 @@ TEST(HttpClientTest, AChangeWithoutAnswerIsNotRepeated) {
 
 TEST(HttpClientTest, AnAnswerCutShortIsNone) {
   ScriptedServer server({{"HTTP/1.1 200 X\r\nContent-Length: 10\r\n\r\nhalf", true}});
-  HttpClient client(Settings({server.url()}, kLong));
+  http::HttpClient client(Settings({server.url()}, kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
@@ -107,7 +107,7 @@ TEST(HttpClientTest, AReadGoesToTheNextEndpoint) {
   ScriptedServer bad({{ScriptedServer::Answer(503, "no leader")}});
   ScriptedServer good({{ScriptedServer::Answer(200, "read")}, {ScriptedServer::Answer(200, "read again")}});
   const ReservedPort closed;
-  HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
+  http::HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
   auto answer = client.Send(Read());
   ASSERT_TRUE(answer) << Describe(answer.error());
   EXPECT_EQ(answer->body, "read");
@@ -120,7 +120,7 @@ TEST(HttpClientTest, AChangeGoesToTheNextEndpointOnlyUnsent) {
   ScriptedServer bad({{ScriptedServer::Answer(503, "no leader")}});
   ScriptedServer good({{ScriptedServer::Answer(200, "done")}});
   const ReservedPort closed;
-  HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
+  http::HttpClient client(Settings({Url(closed), bad.url(), good.url()}, kLong));
   EXPECT_EQ(client.Send(Change())->status, 503);
   EXPECT_EQ(good.requests(), 0);
   EXPECT_EQ(client.Send(Change())->body, "done");
@@ -129,7 +129,7 @@ TEST(HttpClientTest, AChangeGoesToTheNextEndpointOnlyUnsent) {
 TEST(HttpClientTest, WhoHangsDoesNotTakeAllTheTime) {
   ScriptedServer hanging({{"HTTP/1.1 200 X\r\n", false, false, true}});
   ScriptedServer good({{ScriptedServer::Answer(200, "read")}});
-  HttpClient client(Settings({hanging.url(), good.url()}, std::chrono::milliseconds(2000)));
+  http::HttpClient client(Settings({hanging.url(), good.url()}, std::chrono::milliseconds(2000)));
   auto answer = client.Send(Read());
   ASSERT_TRUE(answer) << Describe(answer.error());
   EXPECT_EQ(answer->body, "read");
@@ -137,7 +137,7 @@ TEST(HttpClientTest, WhoHangsDoesNotTakeAllTheTime) {
 
 TEST(HttpClientTest, NothingIsWaitedForLongerThanTheDeadline) {
   ScriptedServer hanging({{"", false, false, true}});
-  HttpClient client(Settings({hanging.url()}, kShort));
+  http::HttpClient client(Settings({hanging.url()}, kShort));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kTimeout) << Describe(answer.error());
@@ -146,7 +146,7 @@ TEST(HttpClientTest, NothingIsWaitedForLongerThanTheDeadline) {
 TEST(HttpClientTest, NobodyThere) {
   const ReservedPort closed;
   const ReservedPort other;
-  HttpClient client(Settings({Url(closed), Url(other)}, kLong));
+  http::HttpClient client(Settings({Url(closed), Url(other)}, kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable);
@@ -155,7 +155,7 @@ TEST(HttpClientTest, NobodyThere) {
 }
 
 TEST(HttpClientTest, AnUnknownName) {
-  HttpClient client(Settings({"http://no-such-host.invalid:1"}, kLong));
+  http::HttpClient client(Settings({"http://no-such-host.invalid:1"}, kLong));
   auto answer = client.Send(Read());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kUnavailable) << Describe(answer.error());
@@ -175,7 +175,7 @@ class BadAnswerTest : public ::testing::TestWithParam<BadAnswer> {};
 
 TEST_P(BadAnswerTest, IsMalformed) {
   ScriptedServer server({{GetParam().bytes, true}});
-  HttpClient client(Settings({server.url()}, kLong));
+  http::HttpClient client(Settings({server.url()}, kLong));
   auto answer = client.Send(Change());
   ASSERT_FALSE(answer);
   EXPECT_EQ(answer.error().code, ErrorCode::kMalformed) << Describe(answer.error());
@@ -193,23 +193,23 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& named) { return named.param.name; });
 
 TEST(HttpEndpointTest, AreReadAsWritten) {
-  auto endpoint = ParseHttpEndpoint("https://etcd-0.example:2379");
+  auto endpoint = http::ParseHttpEndpoint("https://etcd-0.example:2379");
   ASSERT_TRUE(endpoint);
   EXPECT_TRUE(endpoint->tls);
   EXPECT_EQ(endpoint->host, "etcd-0.example");
   EXPECT_EQ(endpoint->port, "2379");
-  endpoint = ParseHttpEndpoint("http://[fd00::1]:80/a/b/");
+  endpoint = http::ParseHttpEndpoint("http://[fd00::1]:80/a/b/");
   ASSERT_TRUE(endpoint);
   EXPECT_FALSE(endpoint->tls);
   EXPECT_EQ(endpoint->ToString(), "http://[fd00::1]:80/a/b");
-  EXPECT_EQ(ParseHttpEndpoint("https://api")->port, "443");
+  EXPECT_EQ(http::ParseHttpEndpoint("https://api")->port, "443");
 }
 
 TEST(HttpEndpointTest, OthersAreRefused) {
   for (const char* url : {"", "etcd:2379", "ftp://a", "https://", "https://:1", "https://a:", "https://a:0",
                           "https://a:65536", "https://a:1x", "https://[::1", "https://[::1]2", "https://a b",
                           "https://user@host", "https://a/b?c", "https://a/\r\nb"}) {
-    auto endpoint = ParseHttpEndpoint(url);
+    auto endpoint = http::ParseHttpEndpoint(url);
     ASSERT_FALSE(endpoint) << url;
     EXPECT_EQ(endpoint.error().code, ErrorCode::kInvalid);
     EXPECT_FALSE(endpoint.error().hint.empty());
@@ -226,15 +226,15 @@ TEST(Base64Test, ThereAndBack) {
                                                                   {"fooba", "Zm9vYmE="},
                                                                   {"foobar", "Zm9vYmFy"}};
   for (const auto& [bytes, text] : known) {
-    EXPECT_EQ(EncodeBase64(bytes), text);
-    EXPECT_EQ(DecodeBase64(text), bytes);
+    EXPECT_EQ(http::EncodeBase64(bytes), text);
+    EXPECT_EQ(http::DecodeBase64(text), bytes);
   }
   std::string all;
   for (int i = 0; i < 256; ++i) all += static_cast<char>(i);
-  EXPECT_EQ(DecodeBase64(EncodeBase64(all)), all);
-  EXPECT_EQ(DecodeBase64("Zm9v\nYmFy\n"), "foobar");
+  EXPECT_EQ(http::DecodeBase64(http::EncodeBase64(all)), all);
+  EXPECT_EQ(http::DecodeBase64("Zm9v\nYmFy\n"), "foobar");
   for (const char* bad : {"Z", "Zg", "Zg=", "Zg===", "=", "Z===", "Zm9v!", "Zg==Zg==", "Zm9-"}) {
-    EXPECT_EQ(DecodeBase64(bad), std::nullopt) << bad;
+    EXPECT_EQ(http::DecodeBase64(bad), std::nullopt) << bad;
   }
 }
 

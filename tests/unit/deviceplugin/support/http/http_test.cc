@@ -16,24 +16,26 @@ namespace {
 using namespace std::chrono_literals;
 
 TEST(HttpMessageTest, ReadsARequest) {
-  const auto parsed = ParseHttpRequest(
+  const auto parsed = http::ParseHttpRequest(
       "GET /metrics?x=1 HTTP/1.1\r\nHost: a\r\nACCEPT:  text/plain \r\nAccept: b\r\n\r\nrest");
   ASSERT_TRUE(parsed.request);
   EXPECT_EQ(parsed.request->method, "GET");
   EXPECT_EQ(parsed.request->path, "/metrics");
   EXPECT_EQ(parsed.request->accept, "text/plain,b,");
-  EXPECT_TRUE(ParseHttpRequest("HEAD / HTTP/1.0\r\n\r\n").request);
+  EXPECT_TRUE(http::ParseHttpRequest("HEAD / HTTP/1.0\r\n\r\n").request);
 }
 
 TEST(HttpMessageTest, EveryBeginningNeedsMore) {
   const std::string request = "GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n";
   for (std::size_t n = 0; n < request.size(); ++n)
-    EXPECT_TRUE(ParseHttpRequest(request.substr(0, n)).NeedsMore()) << n;
-  EXPECT_TRUE(ParseHttpRequest(request).request);
+    EXPECT_TRUE(http::ParseHttpRequest(request.substr(0, n)).NeedsMore()) << n;
+  EXPECT_TRUE(http::ParseHttpRequest(request).request);
 }
 
 TEST(HttpMessageTest, RefusesWhatItDoesNotUnderstand) {
-  const auto refusal = [](const std::string& bytes) { return ParseHttpRequest(bytes).refuse.value_or(0); };
+  const auto refusal = [](const std::string& bytes) {
+    return http::ParseHttpRequest(bytes).refuse.value_or(0);
+  };
   EXPECT_EQ(refusal("\r\n\r\n"), 400);
   EXPECT_EQ(refusal("GET /\r\n\r\n"), 400);
   EXPECT_EQ(refusal("GET  HTTP/1.1\r\n\r\n"), 400);
@@ -45,19 +47,19 @@ TEST(HttpMessageTest, RefusesWhatItDoesNotUnderstand) {
   EXPECT_EQ(refusal("GET / SPDY\r\n\r\n"), 400);
   EXPECT_EQ(refusal("GET / HTTP/1.1\r\nno colon\r\n\r\n"), 400);
   EXPECT_EQ(refusal("GET / HTTP/1.1\r\n folded: x\r\n\r\n"), 400);
-  EXPECT_EQ(refusal("GET / HTTP/1.1\r\nX: " + std::string(kMostRequestBytes, 'x')), 431);
-  EXPECT_EQ(refusal("GET / HTTP/1.1\r\nX: " + std::string(kMostRequestBytes, 'x') + "\r\n\r\n"), 431);
+  EXPECT_EQ(refusal("GET / HTTP/1.1\r\nX: " + std::string(http::kMostRequestBytes, 'x')), 431);
+  EXPECT_EQ(refusal("GET / HTTP/1.1\r\nX: " + std::string(http::kMostRequestBytes, 'x') + "\r\n\r\n"), 431);
 }
 
 TEST(HttpAddressTest, TakesAddressesAndNothingElse) {
   for (const char* good : {"127.0.0.1:9917", "0.0.0.0:0", "[::1]:65535", "[::]:80"}) {
-    const auto address = ParseHttpAddress(good);
+    const auto address = http::ParseHttpAddress(good);
     ASSERT_TRUE(address) << good;
     EXPECT_EQ(ToString(*address), good);
   }
   for (const char* bad : {"", "9917", ":9917", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:65536",
                           "127.0.0.1:-1", "::1:80", "[::1]", "[]:80", "[127.0.0.1]:80", "1.2.3:80"}) {
-    const auto address = ParseHttpAddress(bad);
+    const auto address = http::ParseHttpAddress(bad);
     ASSERT_FALSE(address) << bad;
     EXPECT_FALSE(address.error().hint.empty());
   }
@@ -93,18 +95,19 @@ class HttpServerTest : public ::testing::Test {
  protected:
   // Of the server that listens; "" when it did not within a minute.
   std::string Start(const std::string& address) {
-    auto server = HttpServer::Start(
-        *ParseHttpAddress(address),
-        [this](const HttpRequest& request) {
+    auto server = http::HttpServer::Start(
+        *http::ParseHttpAddress(address),
+        [this](const http::HttpRequest& request) {
           if (request.path == "/slow") gate_.Pass();
-          return HttpResponse{request.path == "/" ? 200 : 404, "text/plain",
-                              request.path == "/big" ? std::string(8 << 20, 'x') : "path " + request.path};
+          return http::HttpResponse{
+              request.path == "/" ? 200 : 404, "text/plain",
+              request.path == "/big" ? std::string(8 << 20, 'x') : "path " + request.path};
         },
         [this](const Result<std::string>& taken) {
           const std::lock_guard<std::mutex> lock(mutex_);
           reports_.push_back(taken ? *taken : "failed: " + Describe(taken.error()));
         },
-        [](const HttpRequest& request) { return request.path == "/slow"; });
+        [](const http::HttpRequest& request) { return request.path == "/slow"; });
     EXPECT_TRUE(server);
     servers_.push_back(*std::move(server));
     return Address(1);
@@ -124,7 +127,7 @@ class HttpServerTest : public ::testing::Test {
   std::mutex mutex_;
   std::vector<std::string> reports_;
   Gate gate_;
-  std::vector<std::unique_ptr<HttpServer>> servers_;
+  std::vector<std::unique_ptr<http::HttpServer>> servers_;
 };
 
 TEST_F(HttpServerTest, AnswersGetAndHead) {
@@ -166,8 +169,8 @@ TEST_F(HttpServerTest, SlowClientsHoldNobodyUp) {
   // Some that say nothing, some that say half, some that do not read their answer: far more
   // than there are places.
   std::vector<UniqueFd> slow;
-  slow.reserve(3 * HttpServer::kMostConnections);
-  for (std::size_t i = 0; i < 3 * HttpServer::kMostConnections; ++i) {
+  slow.reserve(3 * http::HttpServer::kMostConnections);
+  for (std::size_t i = 0; i < 3 * http::HttpServer::kMostConnections; ++i) {
     slow.push_back(Connect(address));
     ASSERT_TRUE(slow.back().valid());
     if (i % 3 == 1) Write(slow.back(), "GET / HTTP/1.1\r\n");
@@ -200,7 +203,7 @@ TEST_F(HttpServerTest, ASlowPageHoldsNobodyUp) {
 TEST_F(HttpServerTest, SlowRequestsDoNotPileUp) {
   const std::string address = Start("127.0.0.1:0");
   std::vector<UniqueFd> waiting;
-  for (std::size_t i = 0; i < SlowLane::kMostWaiting; ++i) {
+  for (std::size_t i = 0; i < http::SlowLane::kMostWaiting; ++i) {
     waiting.push_back(Connect(address));
     Write(waiting.back(), "GET /slow HTTP/1.1\r\n\r\n");
     // Read before the next one comes.

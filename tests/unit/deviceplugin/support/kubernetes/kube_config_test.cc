@@ -140,10 +140,10 @@ TEST_F(KubeConfigTest, TheFactory) {
        std::vector<std::pair<std::string, std::string>>{{"etcd", R"({"endpoints":["http://127.0.0.1:1"]})"},
                                                         {"kubernetes", ""},
                                                         {"kubernetes", R"({"timeoutSeconds":9})"}}) {
-    auto store = MakeClusterStore(root_.root(), type, settings, "store", service);
+    auto store = address_leasing::MakeClusterStore(root_.root(), type, settings, "store", service);
     ASSERT_TRUE(store) << Describe(store.error());
     EXPECT_EQ((*store)->calls(), 0U);
-    EXPECT_TRUE(CheckStoreSettings(type, settings, "store"));
+    EXPECT_TRUE(address_leasing::CheckStoreSettings(type, settings, "store"));
   }
   for (const auto& [type, settings, word] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"zookeeper", "", "'zookeeper' is no kind"},
@@ -153,10 +153,10 @@ TEST_F(KubeConfigTest, TheFactory) {
            {"kubernetes", R"({"context":"x"})", "store: /context"},
            {"kubernetes", R"({"timeoutSeconds":61})", "store: /timeoutSeconds"},
            {"kubernetes", "{", "store: no valid JSON"}}) {
-    auto store = MakeClusterStore(root_.root(), type, settings, "store", service);
+    auto store = address_leasing::MakeClusterStore(root_.root(), type, settings, "store", service);
     ASSERT_FALSE(store);
     EXPECT_NE(store.error().message.find(word), std::string::npos) << store.error().message;
-    EXPECT_FALSE(CheckStoreSettings(type, settings, "store"));
+    EXPECT_FALSE(address_leasing::CheckStoreSettings(type, settings, "store"));
   }
 }
 

@@ -40,7 +40,7 @@ class ReadFactsTest : public ::testing::Test {
   }
   // As railheadd has found them.
   void SaveLeaves(std::chrono::system_clock::time_point time) {
-    LeafReport leaves = GoodLeaves();
+    lldp::LeafReport leaves = GoodLeaves();
     leaves.node = "node0";
     leaves.time = time;
     ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));

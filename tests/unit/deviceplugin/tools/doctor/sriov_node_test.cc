@@ -68,19 +68,19 @@ TEST(BandwidthTest, VfsThatShare) {
 
 TEST(CablingCheckTest, WrongUnknownAndUnchecked) {
   doctor::NodeFacts node = GoodNode();
-  LeafReport leaves = GoodLeaves();
-  leaves.rails[1].cabling = Cabling::kWrong;
+  lldp::LeafReport leaves = GoodLeaves();
+  leaves.rails[1].cabling = lldp::Cabling::kWrong;
   leaves.rails[1].because = "swapped with rail0";
   node.leaves = leaves;
   Expect(doctor::CheckCabling(node), Status::kWarning, "rail1 hangs on leaf1, port swp1: swapped with rail0");
   leaves = GoodLeaves();
-  leaves.rails[1].cabling = Cabling::kUnknown;
+  leaves.rails[1].cabling = lldp::Cabling::kUnknown;
   leaves.rails[1].neighbour.reset();
   leaves.rails[1].because = "no carrier";
   node.leaves = leaves;
   Expect(doctor::CheckCabling(node), Status::kNote, "rail1: nothing is heard of its switch, no carrier");
   leaves.rails[1].expected.clear();
-  leaves.rails[0].cabling = Cabling::kUnchecked;
+  leaves.rails[0].cabling = lldp::Cabling::kUnchecked;
   node.leaves = leaves;
   Expect(doctor::CheckCabling(node), Status::kOk, "rail0: leaf0");
 }

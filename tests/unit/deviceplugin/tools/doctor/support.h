@@ -59,17 +59,17 @@ inline doctor::PfFacts GoodPf(int number) {
   return pf;
 }
 
-inline LeafReport GoodLeaves() {
-  LeafReport leaves;
+inline lldp::LeafReport GoodLeaves() {
+  lldp::LeafReport leaves;
   for (const std::string& n : {std::string("0"), std::string("1")}) {
-    RailLeaf rail;
+    lldp::RailLeaf rail;
     rail.rail = "rail" + n;
     rail.carrier = true;
     rail.expected = {"leaf" + n};
     rail.neighbour.emplace();
     rail.neighbour->neighbour.chassis = "leaf" + n;
     rail.neighbour->neighbour.port = "swp1";
-    rail.cabling = Cabling::kRight;
+    rail.cabling = lldp::Cabling::kRight;
     leaves.rails.push_back(rail);
   }
   return leaves;

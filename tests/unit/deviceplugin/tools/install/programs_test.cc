@@ -47,7 +47,7 @@ class InstallProgramsTest : public ::testing::Test {
     return ::stat(path.c_str(), &status) == 0 ? status.st_ino : 0;
   }
   [[nodiscard]] std::string Host(const std::string& name) const { return order_.to + "/" + name; }
-  void ExpectAll(InstallOutcome outcome, const std::optional<std::string>& previous) {
+  void ExpectAll(install::InstallOutcome outcome, const std::optional<std::string>& previous) {
     const auto programs = InstallPrograms(order_);
     ASSERT_TRUE(programs) << Describe(programs.error());
     ASSERT_EQ(programs->size(), 2U);
@@ -67,12 +67,12 @@ class InstallProgramsTest : public ::testing::Test {
   }
 
   TempRoot root_;
-  ProgramOrder order_{root_.directory() + "/image", root_.directory() + "/host"};
+  install::ProgramOrder order_{root_.directory() + "/image", root_.directory() + "/host"};
 };
 
 TEST_F(InstallProgramsTest, WhereThereAreNone) {
   Write(Host("bridge"), "another's");
-  ExpectAll(InstallOutcome::kInstalled, std::nullopt);
+  ExpectAll(install::InstallOutcome::kInstalled, std::nullopt);
   const std::map<std::string, std::string> expected = {{"bridge", "another's"},
                                                        {"railhead", Program("railhead", "1.2.0")},
                                                        {"railhead-ipam", Program("railhead-ipam", "1.2.0")}};
@@ -82,26 +82,26 @@ TEST_F(InstallProgramsTest, WhereThereAreNone) {
 
 TEST_F(InstallProgramsTest, OlderOnesAreReplaced) {
   Give(order_.to, "1.1.9");
-  ExpectAll(InstallOutcome::kReplaced, "1.1.9");
+  ExpectAll(install::InstallOutcome::kReplaced, "1.1.9");
   EXPECT_EQ(There()["railhead"], Program("railhead", "1.2.0"));
 }
 
 // A rebuilt program has the version that it had.
 TEST_F(InstallProgramsTest, OfOneVersionTheContentCounts) {
   Give(order_.to, "1.2.0", "# rebuilt\n");
-  ExpectAll(InstallOutcome::kReplaced, "1.2.0");
+  ExpectAll(install::InstallOutcome::kReplaced, "1.2.0");
 }
 
 TEST_F(InstallProgramsTest, TheSameStay) {
-  ExpectAll(InstallOutcome::kInstalled, std::nullopt);
+  ExpectAll(install::InstallOutcome::kInstalled, std::nullopt);
   const ino_t before = InodeOf(Host("railhead"));
-  ExpectAll(InstallOutcome::kUnchanged, "1.2.0");
+  ExpectAll(install::InstallOutcome::kUnchanged, "1.2.0");
   EXPECT_EQ(InodeOf(Host("railhead")), before);
 }
 
 TEST_F(InstallProgramsTest, TheSameButNotExecutable) {
   for (const char* name : {"railhead", "railhead-ipam"}) Write(Host(name), Program(name, "1.2.0"), 0644);
-  ExpectAll(InstallOutcome::kReplaced, std::nullopt);
+  ExpectAll(install::InstallOutcome::kReplaced, std::nullopt);
   EXPECT_EQ(ModeOf(Host("railhead-ipam")), 0755U);
 }
 
@@ -110,14 +110,14 @@ TEST_F(InstallProgramsTest, DamagedOnesAreReplaced) {
     Write(Host(name),
           "\x7f"
           "ELF");
-  ExpectAll(InstallOutcome::kReplaced, std::nullopt);
+  ExpectAll(install::InstallOutcome::kReplaced, std::nullopt);
 }
 
 TEST_F(InstallProgramsTest, NewerOnesStay) {
   Give(order_.to, "1.10.0");
   ExpectRefused(ErrorCode::kConflict, "1.10.0");
   order_.force = true;
-  ExpectAll(InstallOutcome::kReplaced, "1.10.0");
+  ExpectAll(install::InstallOutcome::kReplaced, "1.10.0");
 }
 
 TEST_F(InstallProgramsTest, BothOrNone) {
@@ -164,7 +164,7 @@ TEST_F(InstallProgramsTest, AFailureLeavesWhatWas) {
 TEST_F(InstallProgramsTest, ThereIsAlwaysOne) {
   Give(order_.to, "1.0.0");
   order_.force = true;
-  const ProgramOrder other{root_.directory() + "/other", order_.to, order_.names, true};
+  const install::ProgramOrder other{root_.directory() + "/other", order_.to, order_.names, true};
   ASSERT_TRUE(MakeDirectories(other.from));
   Give(other.from, "1.1.0");
   std::atomic<bool> stop = false;
@@ -184,12 +184,12 @@ TEST_F(InstallProgramsTest, ThereIsAlwaysOne) {
 
 // Two at a time: the one with the older version comes second and finds what the first has done.
 TEST_F(InstallProgramsTest, OneAfterTheOther) {
-  const ProgramOrder newer{root_.directory() + "/newer", order_.to};
+  const install::ProgramOrder newer{root_.directory() + "/newer", order_.to};
   ASSERT_TRUE(MakeDirectories(newer.from));
   Give(newer.from, "1.3.0");
-  auto directory = InstallDirectory::Open(order_.to);
+  auto directory = install::InstallDirectory::Open(order_.to);
   ASSERT_TRUE(directory);
-  std::optional<Result<std::vector<InstalledProgram>>> older;
+  std::optional<Result<std::vector<install::InstalledProgram>>> older;
   std::thread waiting([&] { older = InstallPrograms(order_); });
   ASSERT_TRUE(directory->Put({{"railhead", Program("railhead", "1.3.0")}}, 0755));
   directory = Fail(ErrorCode::kInternal, "let go");

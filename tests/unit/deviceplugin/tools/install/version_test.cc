@@ -17,17 +17,18 @@ TEST(VersionTest, Order) {
       "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1",  "1.0.0"};
   for (std::size_t i = 0; i < rising.size(); ++i) {
     for (std::size_t j = 0; j < rising.size(); ++j) {
-      EXPECT_EQ(*ParseVersion(rising[i]) <=> *ParseVersion(rising[j]), std::weak_ordering(i <=> j))
+      EXPECT_EQ(*install::ParseVersion(rising[i]) <=> *install::ParseVersion(rising[j]),
+                std::weak_ordering(i <=> j))
           << rising[i] << " " << rising[j];
     }
   }
-  EXPECT_TRUE(*ParseVersion("1.0.0+a") == *ParseVersion("1.0.0+b"));
+  EXPECT_TRUE(*install::ParseVersion("1.0.0+a") == *install::ParseVersion("1.0.0+b"));
 }
 
 TEST(VersionTest, WhatIsNone) {
   for (const char* text :
        {"", "1", "1.2", "1.2.3.4", "1.2.x", "1.-2.3", "v1.2.3", "1.2.3-", "1.2.3-a..b", "1.2.3-a b"}) {
-    EXPECT_EQ(ParseVersion(text), std::nullopt) << text;
+    EXPECT_EQ(install::ParseVersion(text), std::nullopt) << text;
   }
 }
 
@@ -37,7 +38,7 @@ class AskVersionTest : public ::testing::Test {
   std::optional<std::string> Ask(const std::string& script, std::chrono::milliseconds limit = kLong) {
     const std::string path = root_.directory() + "/program";
     EXPECT_TRUE(WriteAtomic(path, script, Sync::kVolatile, 0755));
-    return AskVersion(path, "program", limit);
+    return install::AskVersion(path, "program", limit);
   }
   TempRoot root_;
 };
@@ -57,8 +58,8 @@ TEST_F(AskVersionTest, OthersDoNot) {
                 "ELF, cut short"),
             std::nullopt);
   EXPECT_EQ(Ask(""), std::nullopt);
-  EXPECT_EQ(AskVersion(root_.directory() + "/nothing", "program", kLong), std::nullopt);
-  EXPECT_EQ(AskVersion(root_.directory(), "program", kLong), std::nullopt);
+  EXPECT_EQ(install::AskVersion(root_.directory() + "/nothing", "program", kLong), std::nullopt);
+  EXPECT_EQ(install::AskVersion(root_.directory(), "program", kLong), std::nullopt);
 }
 
 TEST_F(AskVersionTest, WhatDoesNotEndIsKilled) {

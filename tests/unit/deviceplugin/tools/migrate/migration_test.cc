@@ -49,7 +49,7 @@ TEST(Migration, NetworksMayDoWhatTheySayAndNoMore) {
   request.network = "a";
   request.config = ConfigOfFile(outcome, "nad_train_a.json").dump();
   request.args["K8S_POD_NAME"] = "pod";
-  const auto config = ReadPluginConfig(request);
+  const auto config = attachment::ReadPluginConfig(request);
   ASSERT_TRUE(config) << Describe(config.error());
   const auto allowed = [&](const Json& fabric) {
     const auto read = ParseFabric(fabric.dump(), "fabric.json");

@@ -22,7 +22,7 @@ class PrecheckCommandTest : public ::testing::Test {
     }
     for (const char* pf : {"pf0", "pf1"}) SetCarrier(pf, "1");
     WriteHealth(true);
-    LeafReport leaves;
+    lldp::LeafReport leaves;
     leaves.node = "node0";
     leaves.time = std::chrono::system_clock::now();
     ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
@@ -31,8 +31,8 @@ class PrecheckCommandTest : public ::testing::Test {
     sysfs_.Write("/sys/class/net/" + pf + "/carrier", value + "\n");
   }
   void WriteHealth(bool well) {
-    HealthState state;
-    DeviceHealth device;
+    health::HealthState state;
+    health::DeviceHealth device;
     device.id = device.pf = "0000:43:00.0";
     device.healthy = well;
     state.devices = {device};
@@ -77,14 +77,14 @@ TEST_F(PrecheckCommandTest, OneThingThatIsWrongIsEnough) {
 }
 
 TEST_F(PrecheckCommandTest, WhatIsDrainedIsProvedBeforeItIsReturned) {
-  ASSERT_TRUE(AddDrain(sysfs_.root(), {"0000:43:00.0", "rail0", "cable", {}}));
+  ASSERT_TRUE(health::AddDrain(sysfs_.root(), {"0000:43:00.0", "rail0", "cable", {}}));
   EXPECT_EQ(Fitness().at("drained"), "unfit");
   EXPECT_EQ(Run({}).status, 1);
   EXPECT_EQ(Run({"--skip", "drained"}).status, 0);
 }
 
 TEST_F(PrecheckCommandTest, WhatCannotBeJudgedIsAStatusOfItsOwn) {
-  std::filesystem::remove(LeafReportPath(sysfs_.root()));
+  std::filesystem::remove(lldp::LeafReportPath(sysfs_.root()));
   EXPECT_EQ(Run({}).status, 5);
   EXPECT_EQ(Fitness().at(""), "unknown");
   SetCarrier("pf1", "0");

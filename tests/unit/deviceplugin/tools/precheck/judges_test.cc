@@ -16,22 +16,22 @@ constexpr const char* kPf = "0000:43:00.0";
 constexpr const char* kVf = "0000:43:02.0";
 const Error kDamaged{ErrorCode::kMalformed, "the file is damaged", "remove it", 0};
 
-DeviceHealth Device(const std::string& id, const std::string& whose_trouble = "") {
-  DeviceHealth device;
+health::DeviceHealth Device(const std::string& id, const std::string& whose_trouble = "") {
+  health::DeviceHealth device;
   device.id = id;
   device.pf = kPf;
   device.is_vf = id != kPf;
   device.healthy = whose_trouble.empty();
   if (device.healthy) return device;
-  HealthReason reason;
+  health::HealthReason reason;
   reason.device = whose_trouble;
   reason.text = "trouble of " + whose_trouble;
   device.reasons = {reason};
   return device;
 }
 
-Finding Health(std::vector<DeviceHealth> devices) {
-  HealthState state;
+Finding Health(std::vector<health::DeviceHealth> devices) {
+  health::HealthState state;
   state.devices = std::move(devices);
   return precheck::JudgeHealth(std::optional(state));
 }
@@ -49,19 +49,19 @@ TEST(PrecheckHealthTest, OneUnhealthyDeviceIsEnough) {
 }
 
 TEST(PrecheckHealthTest, WhatNobodyLookedAtIsUnknown) {
-  EXPECT_EQ(precheck::JudgeHealth(std::optional<HealthState>()).fitness, Fitness::kUnknown);
+  EXPECT_EQ(precheck::JudgeHealth(std::optional<health::HealthState>()).fitness, Fitness::kUnknown);
   const Finding finding = precheck::JudgeHealth(Fail(kDamaged));
   EXPECT_EQ(finding, (Finding{"health", Fitness::kUnknown, {"the file is damaged"}, "remove it"}));
 }
 
 TEST(PrecheckDrainTest, IsACheckOfItsOwnSoThatProofComesBeforeReturn) {
-  DeviceHealth drained = Device(kPf, kPf);
-  drained.reasons[0].rule = HealthRule::kDrained;
+  health::DeviceHealth drained = Device(kPf, kPf);
+  drained.reasons[0].rule = health::HealthRule::kDrained;
   EXPECT_EQ(Health({drained}).fitness, Fitness::kFit);
   drained.reasons.push_back(Device(kPf, kPf).reasons[0]);
   EXPECT_EQ(Health({drained}).fitness, Fitness::kUnfit);
-  EXPECT_EQ(precheck::JudgeDrains(std::vector<Drain>()).fitness, Fitness::kFit);
-  const Finding finding = precheck::JudgeDrains(std::vector<Drain>{{kPf, "rail0", "cable", {}}});
+  EXPECT_EQ(precheck::JudgeDrains(std::vector<health::Drain>()).fitness, Fitness::kFit);
+  const Finding finding = precheck::JudgeDrains(std::vector<health::Drain>{{kPf, "rail0", "cable", {}}});
   EXPECT_EQ(finding,
             (Finding{"drained", Fitness::kUnfit, {"rail0 is drained: cable"}, "railctl return rail0"}));
   EXPECT_EQ(precheck::JudgeDrains(Fail(kDamaged)).fitness, Fitness::kUnknown);
@@ -92,86 +92,88 @@ TEST(PrecheckRailsTest, AllOfThemWithCarrier) {
   EXPECT_EQ(precheck::JudgeRails(Fail(kDamaged)).fitness, Fitness::kUnknown);
 }
 
-Finding Cabling(std::vector<Cabling> rails, std::chrono::seconds age = std::chrono::seconds(10)) {
+Finding Cabling(std::vector<lldp::Cabling> rails, std::chrono::seconds age = std::chrono::seconds(10)) {
   const std::chrono::system_clock::time_point now{std::chrono::hours(1000)};
-  LeafReport report;
+  lldp::LeafReport report;
   report.time = now - age;
-  for (const railhead::Cabling cabling : rails) {
-    RailLeaf rail;
+  for (const railhead::lldp::Cabling cabling : rails) {
+    lldp::RailLeaf rail;
     rail.rail = "rail" + std::to_string(report.rails.size());
     rail.cabling = cabling;
-    if (cabling != railhead::Cabling::kUnchecked) rail.expected = {"leaf*"};
+    if (cabling != railhead::lldp::Cabling::kUnchecked) rail.expected = {"leaf*"};
     report.rails.push_back(rail);
   }
   return precheck::JudgeCabling(std::optional(report), now);
 }
 
 TEST(PrecheckCablingTest, WrongIsUnfitAndUnheardUnknown) {
-  using railhead::Cabling::kRight;
-  using railhead::Cabling::kUnchecked;
-  using railhead::Cabling::kUnknown;
-  using railhead::Cabling::kWrong;
+  using railhead::lldp::Cabling::kRight;
+  using railhead::lldp::Cabling::kUnchecked;
+  using railhead::lldp::Cabling::kUnknown;
+  using railhead::lldp::Cabling::kWrong;
   EXPECT_EQ(Cabling({kRight, kUnchecked}).fitness, Fitness::kFit);
   EXPECT_EQ(Cabling({kRight, kUnknown}).fitness, Fitness::kUnknown);
   EXPECT_EQ(Cabling({kUnknown, kWrong}).fitness, Fitness::kUnfit);
   EXPECT_EQ(Cabling({kUnchecked}).details[0], "no rail says which switch it belongs to");
   EXPECT_EQ(Cabling({kRight}, std::chrono::hours(1)).fitness, Fitness::kUnknown) << "railheadd has ended";
-  EXPECT_EQ(precheck::JudgeCabling(std::optional<LeafReport>(), {}).fitness, Fitness::kUnknown);
+  EXPECT_EQ(precheck::JudgeCabling(std::optional<lldp::LeafReport>(), {}).fitness, Fitness::kUnknown);
 }
 
-Finding Reach(const RailReach& rail) {
+Finding Reach(const reachability::RailReach& rail) {
   const std::chrono::system_clock::time_point now{std::chrono::hours(1000)};
-  ReachReport report;
+  reachability::ReachReport report;
   report.time = now;
   report.rails = {rail};
   return precheck::JudgeReach(std::optional(report), now);
 }
 
-RailReach RailWith(ReachState state, int well, int silent) {
-  RailReach rail;
+reachability::RailReach RailWith(reachability::ReachState state, int well, int silent) {
+  reachability::RailReach rail;
   rail.rail = "rail0";
   rail.state = state;
   for (int i = 0; i < well + silent; ++i)
-    rail.peers.emplace_back().state = i < well ? PeerState::kReachable : PeerState::kSilent;
+    rail.peers.emplace_back().state =
+        i < well ? reachability::PeerState::kReachable : reachability::PeerState::kSilent;
   return rail;
 }
 
 TEST(PrecheckReachTest, ItsOwnFaultIsUnfitAndAPeersIsNot) {
-  EXPECT_EQ(Reach(RailWith(ReachState::kReachable, 3, 0)).fitness, Fitness::kFit);
-  EXPECT_EQ(Reach(RailWith(ReachState::kDegraded, 3, 1)).fitness, Fitness::kFit);
-  EXPECT_EQ(Reach(RailWith(ReachState::kDegraded, 3, 1)).details[0], "rail0 does not reach all");
-  EXPECT_EQ(Reach(RailWith(ReachState::kDegraded, 1, 3)).fitness, Fitness::kUnfit);
-  EXPECT_EQ(Reach(RailWith(ReachState::kDead, 0, 3)).details[0], "rail0 is dead");
-  EXPECT_EQ(Reach(RailWith(ReachState::kUnknown, 0, 0)).fitness, Fitness::kUnknown);
-  RailReach mute = RailWith(ReachState::kDegraded, 3, 0);
-  mute.gateway = GatewayReach{};
+  EXPECT_EQ(Reach(RailWith(reachability::ReachState::kReachable, 3, 0)).fitness, Fitness::kFit);
+  EXPECT_EQ(Reach(RailWith(reachability::ReachState::kDegraded, 3, 1)).fitness, Fitness::kFit);
+  EXPECT_EQ(Reach(RailWith(reachability::ReachState::kDegraded, 3, 1)).details[0],
+            "rail0 does not reach all");
+  EXPECT_EQ(Reach(RailWith(reachability::ReachState::kDegraded, 1, 3)).fitness, Fitness::kUnfit);
+  EXPECT_EQ(Reach(RailWith(reachability::ReachState::kDead, 0, 3)).details[0], "rail0 is dead");
+  EXPECT_EQ(Reach(RailWith(reachability::ReachState::kUnknown, 0, 0)).fitness, Fitness::kUnknown);
+  reachability::RailReach mute = RailWith(reachability::ReachState::kDegraded, 3, 0);
+  mute.gateway = reachability::GatewayReach{};
   EXPECT_EQ(Reach(mute).fitness, Fitness::kUnfit) << "its gateway is silent";
 }
 
 TEST(PrecheckReachTest, WhereNothingIsProbedNothingIsSaid) {
-  EXPECT_EQ(precheck::JudgeReach(std::optional<ReachReport>(), {}).fitness, Fitness::kFit);
-  ReachReport old;
+  EXPECT_EQ(precheck::JudgeReach(std::optional<reachability::ReachReport>(), {}).fitness, Fitness::kFit);
+  reachability::ReachReport old;
   EXPECT_EQ(precheck::JudgeReach(std::optional(old), std::chrono::system_clock::now()).fitness,
             Fitness::kUnknown);
   EXPECT_EQ(precheck::JudgeReach(Fail(kDamaged), {}).fitness, Fitness::kUnknown);
 }
 
-rdmatest::TestRecord Record(Result<rdmatest::Outcome> outcome) {
+rdma_test::TestRecord Record(Result<rdma_test::Outcome> outcome) {
   return {"host", "node1:7000", "rail0", 1, std::move(outcome)};
 }
 
-Finding Rdma(Result<rdmatest::Outcome> outcome) {
-  std::vector<rdmatest::TestRecord> records;
+Finding Rdma(Result<rdma_test::Outcome> outcome) {
+  std::vector<rdma_test::TestRecord> records;
   records.push_back(Record(std::move(outcome)));
   return precheck::JudgeRdma(std::move(records));
 }
 
 // A link that came up with half its lanes moves data without an error.
 TEST(PrecheckRdmaTest, ASlowRailIsUnfit) {
-  rdmatest::Outcome outcome;
+  rdma_test::Outcome outcome;
   outcome.write.bytes = 12'500'000'000;
   outcome.write.seconds = 1;
-  std::vector<rdmatest::TestRecord> records = {{"host", "node1:7000", "rail0", 1, outcome}};
+  std::vector<rdma_test::TestRecord> records = {{"host", "node1:7000", "rail0", 1, outcome}};
   outcome.write.bytes = 48'000'000'000;
   records.push_back({"host", "node1:7000", "rail1", 1, outcome});
   EXPECT_EQ(precheck::JudgeRdma(records, 100).fitness, Fitness::kFit) << "as fast as it has to be";
@@ -184,7 +186,7 @@ TEST(PrecheckRdmaTest, ASlowRailIsUnfit) {
 }
 
 TEST(PrecheckRdmaTest, APeerThatDoesNotListenSaysNothingOfThisNode) {
-  rdmatest::Outcome outcome;
+  rdma_test::Outcome outcome;
   outcome.write.bytes = 12'500'000'000;
   outcome.write.seconds = 1;
   EXPECT_EQ(Rdma(outcome).fitness, Fitness::kFit);

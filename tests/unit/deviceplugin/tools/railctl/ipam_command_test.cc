@@ -25,16 +25,16 @@ class IpamCommandTest : public ::testing::Test {
   nlohmann::json RunJson(const std::vector<std::string>& arguments) {
     return nlohmann::json::parse(Run(arguments).out, nullptr, false);
   }
-  std::string Give(const std::string& container, const ClockReading& now) {
-    auto store = AddressStore::Open(temp_.root(), [now] { return now; });
+  std::string Give(const std::string& container, const ipam::ClockReading& now) {
+    auto store = ipam::AddressStore::Open(temp_.root(), [now] { return now; });
     EXPECT_TRUE(store) << Describe(store.error());
-    const AddressPool pool{kPool, *RangeSet::Make({*IpPrefix::Parse(kPool), {}, {}, {}}),
-                           std::chrono::hours(1)};
+    const ipam::AddressPool pool{kPool, *ipam::RangeSet::Make({*IpPrefix::Parse(kPool), {}, {}, {}}),
+                                 std::chrono::hours(1)};
     const auto given = store->Allocate({"blue", container, "eth1"}, pool);
     EXPECT_TRUE(given) << Describe(given.error());
     return given->address.ToString();
   }
-  ClockReading Now() { return *ReadClocks(temp_.root()); }
+  ipam::ClockReading Now() { return *ipam::ReadClocks(temp_.root()); }
   void Remember(const std::string& container) {
     ASSERT_TRUE(MakeDirectories(temp_.root().Path("/var/lib/cni/results")));
     ASSERT_TRUE(WriteAtomic(temp_.root().Path("/var/lib/cni/results/blue-" + container + "-eth1"), "{}",
@@ -125,7 +125,7 @@ TEST_F(IpamCommandTest, ReleasesWhatIsLeakedAndOnlyByForceWhatMayBeInUse) {
 TEST_F(IpamCommandTest, Events) {
   const std::string used = Give("aaa", Now());
   {
-    auto store = AddressStore::Open(temp_.root());
+    auto store = ipam::AddressStore::Open(temp_.root());
     ASSERT_TRUE(store->Quarantine({"blue", "aaa", "eth1"}, *IpAddress::Parse(used)));
   }
   const auto events = RunJson({"events", "--json"})["events"];
@@ -147,21 +147,21 @@ TEST_F(IpamCommandTest, ExportsEverything) {
 
 TEST_F(IpamCommandTest, Blocks) {
   EXPECT_EQ(Run({"blocks"}).out.rfind("this node leases nothing", 0), 0U);
-  const ClockReading now = Now();
-  NodeBlock block;
+  const ipam::ClockReading now = Now();
+  ipam::NodeBlock block;
   block.pool = kPool;
   block.index = 2;
-  block.range = *AddressRange::Parse("10.1.0.16-10.1.0.23", "");
-  block.state = BlockState::kUsable;
-  NodeLease lease;
+  block.range = *ipam::AddressRange::Parse("10.1.0.16-10.1.0.23", "");
+  block.state = ipam::BlockState::kUsable;
+  ipam::NodeLease lease;
   lease.node = "node0";
   lease.boot_id = now.boot_id;
   lease.renewed_ms = now.boottime_ms;
   lease.fence_ms = 3'600'000;
   Give("aaa", now);
   const auto write = [&] {
-    auto store = AddressStore::Open(temp_.root());
-    return store->Transact([&](LmdbTxn& txn, const ClockReading&) -> Result<bool> {
+    auto store = ipam::AddressStore::Open(temp_.root());
+    return store->Transact([&](ipam::LmdbTxn& txn, const ipam::ClockReading&) -> Result<bool> {
       RH_TRY(WriteNodeLease(txn, lease));
       RH_TRY(WriteNodeBlock(txn, block));
       return true;

@@ -22,7 +22,7 @@ using railctl::OneLine;
 using railctl::PrintableText;
 
 std::string Shown(const std::string& text, bool colours = false) {
-  PrintableText printable(colours);
+  railctl::PrintableText printable(colours);
   return printable.Next(text) + printable.Rest();
 }
 
@@ -50,7 +50,7 @@ RC_GTEST_PROP(PrintableProperty, AnyBytesInAnyPiecesBecomeHarmless, ()) {
   const auto text = *rc::gen::container<std::string>(byte);
   const std::string whole = Shown(text);
   RC_ASSERT(!HasControls(whole));
-  PrintableText printable(false);
+  railctl::PrintableText printable(false);
   std::string pieces;
   for (std::size_t at = 0; at < text.size();) {
     const auto size = static_cast<std::size_t>(*rc::gen::inRange(1, 5));
@@ -84,19 +84,19 @@ class CommandsTest : public ::testing::Test {
  protected:
   void SetUp() override {
     temp_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
-    ReachReport report;
+    reachability::ReachReport report;
     report.node = "gpu-001";
     report.time = std::chrono::system_clock::now();
-    RailReach& rail = report.rails.emplace_back();
+    reachability::RailReach& rail = report.rails.emplace_back();
     rail.rail = "rail0";
-    rail.state = ReachState::kDegraded;
+    rail.state = reachability::ReachState::kDegraded;
     rail.because = kEvil;
-    PodReach& pod = report.pods.emplace_back();
+    reachability::PodReach& pod = report.pods.emplace_back();
     pod.pod_namespace = "ml";
     pod.pod = kEvil;
     pod.interface = "net1";
     pod.rail = "rail0";
-    pod.state = ReachState::kDead;
+    pod.state = reachability::ReachState::kDead;
     pod.because = kEvil;
     std::filesystem::create_directories(temp_.directory() + "/run/railhead");
     ASSERT_TRUE(WriteReachReport(temp_.root(), report));

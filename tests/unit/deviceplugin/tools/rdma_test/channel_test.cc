@@ -15,7 +15,7 @@
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 TimePoint Soon() {
@@ -196,4 +196,4 @@ TEST(InterruptsTest, ASignalIsReadAndHeardOnce) {
 }
 
 }  // namespace
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

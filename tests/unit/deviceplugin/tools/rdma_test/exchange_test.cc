@@ -9,7 +9,7 @@
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 std::string Hex(const std::string& bytes) {
@@ -198,4 +198,4 @@ TEST(ExchangeTest, OutcomeComesBack) {
 }
 
 }  // namespace
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -8,7 +8,7 @@
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 using Keys = std::shared_ptr<const SharedKeys>;
@@ -80,7 +80,7 @@ TEST(FrameSealTest, RecordedFramesFitNowhereElse) {
   ASSERT_FALSE(Refusal(answer, hello));
   const std::string ready = answer.Seal(EncodeMessage(Ready{}));
   ASSERT_FALSE(Refusal(start, ready));
-  const std::string run = start.Seal(EncodeMessage(rdmatest::Run{}));
+  const std::string run = start.Seal(EncodeMessage(rdma_test::Run{}));
   EXPECT_TRUE(Refusal(answer, hello)) << "again";
   EXPECT_TRUE(Refusal(start, ready)) << "again";
   EXPECT_TRUE(Refusal(start, run)) << "to who sent it";
@@ -106,4 +106,4 @@ TEST(FrameSealTest, TroubleIsHeardAtAnyTime) {
 }
 
 }  // namespace
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

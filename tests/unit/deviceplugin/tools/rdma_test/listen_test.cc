@@ -17,7 +17,7 @@
 #include "tests/support/eventually.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 using testing::Eventually;
@@ -85,7 +85,7 @@ class ListenTest : public ::testing::Test {
     const auto interrupts = Interrupts::Catch();
     ListenOptions options;
     options.keys = keys_;
-    options.address = *ParseHttpAddress("127.0.0.1:" + std::to_string(ntohs(address_.sin_port)));
+    options.address = *http::ParseHttpAddress("127.0.0.1:" + std::to_string(ntohs(address_.sin_port)));
     TestEnd end;
     end.name = "host";
     _exit(interrupts && Listen(end, options, *interrupts, [](const Result<void>&) {}) ? 0 : 1);
@@ -235,4 +235,4 @@ TEST_F(LobbyTest, TimeIsUp) {
 }
 
 }  // namespace
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

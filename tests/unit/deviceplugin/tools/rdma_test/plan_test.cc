@@ -5,7 +5,7 @@
 
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 AttachedLink Link(const std::string& rail, const std::string& device, const char* address) {
@@ -223,4 +223,4 @@ TEST(PickTest, AddressOfAGid) {
 }
 
 }  // namespace
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

@@ -9,7 +9,7 @@
 
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 namespace {
 
 std::vector<std::chrono::nanoseconds> Trips(int count) {
@@ -113,4 +113,4 @@ TEST(ReportTest, Json) {
 }
 
 }  // namespace
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

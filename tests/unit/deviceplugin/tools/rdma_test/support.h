@@ -1,4 +1,4 @@
-// Messages, ends and outcomes for the tests of rdmatest/.
+// Messages, ends and outcomes for the tests of deviceplugin/tools/rdma_test.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "netns/gid/gid_table.h"
 
-namespace railhead::rdmatest {
+namespace railhead::rdma_test {
 
 inline IpAddress Gid(const char* text) {
   return GidOf(*IpAddress::Parse(text));
@@ -41,4 +41,4 @@ inline Outcome SomeOutcome(std::uint64_t bytes = 125'000'000) {
   return outcome;
 }
 
-}  // namespace railhead::rdmatest
+}  // namespace railhead::rdma_test

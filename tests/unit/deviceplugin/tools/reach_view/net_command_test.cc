@@ -19,19 +19,21 @@ class NetCommandTest : public ::testing::Test {
     arguments.insert(arguments.begin(), {RAILCTL, "net"});
     return RunProcess(arguments, {{"RAILHEAD_ROOT", temp_.directory()}}, input);
   }
-  void Save(const ReachReport& report) { ASSERT_TRUE(WriteReachReport(temp_.root(), report)); }
-  static ReachReport Now(ReachReport report) {
+  void Save(const reachability::ReachReport& report) { ASSERT_TRUE(WriteReachReport(temp_.root(), report)); }
+  static reachability::ReachReport Now(reachability::ReachReport report) {
     report.time = Wall::now();
-    for (RailReach& rail : report.rails) {
+    for (reachability::RailReach& rail : report.rails) {
       rail.since = Wall::now() - seconds(7200 * 3);
-      for (PeerReach& peer : rail.peers) peer.since = Wall::now() - seconds(600);
+      for (reachability::PeerReach& peer : rail.peers) peer.since = Wall::now() - seconds(600);
     }
     return report;
   }
-  static std::string Line(const ReachReport& report) { return ReachReportAsJson(report).dump() + "\n"; }
-  static std::string Lines(const std::vector<ReachReport>& reports) {
+  static std::string Line(const reachability::ReachReport& report) {
+    return ReachReportAsJson(report).dump() + "\n";
+  }
+  static std::string Lines(const std::vector<reachability::ReachReport>& reports) {
     std::string lines;
-    for (const ReachReport& report : reports) lines += Line(report);
+    for (const reachability::ReachReport& report : reports) lines += Line(report);
     return lines;
   }
 
@@ -52,29 +54,30 @@ TEST_F(NetCommandTest, AllIsWell) {
 }
 
 TEST_F(NetCommandTest, WhatIsNotWell) {
-  ReachReport report = Now(ReportOf(0, 4, {{{0, 2}, PeerState::kSilent}, {{0, 3}, PeerState::kUnknown}}));
-  report.rails[0].state = ReachState::kDegraded;
+  reachability::ReachReport report = Now(ReportOf(
+      0, 4, {{{0, 2}, reachability::PeerState::kSilent}, {{0, 3}, reachability::PeerState::kUnknown}}));
+  report.rails[0].state = reachability::ReachState::kDegraded;
   report.rails[0].because = "one peer is silent";
   report.rails[0].gateway->answers = false;
   report.rails[0].peers[1].because = "no answer of 80";
-  report.rails.push_back(RailOf("rail1", ReachState::kUnknown, {}));
+  report.rails.push_back(RailOf("rail1", reachability::ReachState::kUnknown, {}));
   report.rails[1].gateway.reset();
   report.rails[1].pf = "";
   report.rails[1].since = {};
-  PodReach pod{"training",
-               "job-0",
-               "net1",
-               "rail0",
-               "0000:40:00.2",
-               ReachState::kDead,
-               Wall::now() - seconds(300),
-               "nobody answers",
-               false,
-               12,
-               0};
+  reachability::PodReach pod{"training",
+                             "job-0",
+                             "net1",
+                             "rail0",
+                             "0000:40:00.2",
+                             reachability::ReachState::kDead,
+                             Wall::now() - seconds(300),
+                             "nobody answers",
+                             false,
+                             12,
+                             0};
   report.pods = {pod};
   pod.pod = "well";
-  pod.state = ReachState::kReachable;
+  pod.state = reachability::ReachState::kReachable;
   report.pods.push_back(pod);
   Save(report);
   const auto output = Run({});
@@ -101,8 +104,9 @@ TEST_F(NetCommandTest, WhatIsNotWell) {
 }
 
 TEST_F(NetCommandTest, ADeadRailIsNoThousandLines) {
-  ReachReport report = Now(ReportOf(0, 1, {}));
-  for (int i = 1; i <= 100; ++i) report.rails[0].peers.push_back(PeerOf(NodeNumber(i), PeerState::kSilent));
+  reachability::ReachReport report = Now(ReportOf(0, 1, {}));
+  for (int i = 1; i <= 100; ++i)
+    report.rails[0].peers.push_back(PeerOf(NodeNumber(i), reachability::PeerState::kSilent));
   Save(report);
   const auto output = Run({});
   EXPECT_NE(output.out.find("rail0: 84 more peers (--all)\n"), std::string::npos) << output.out;
@@ -111,7 +115,7 @@ TEST_F(NetCommandTest, ADeadRailIsNoThousandLines) {
 }
 
 TEST_F(NetCommandTest, AsJsonOnOneLine) {
-  const ReachReport report = Now(ReportOf(0, 3, {}));
+  const reachability::ReachReport report = Now(ReportOf(0, 3, {}));
   Save(report);
   const auto output = Run({"--json"});
   EXPECT_EQ(output.status, 0);
@@ -123,7 +127,7 @@ TEST_F(NetCommandTest, WithoutRailheadd) {
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.err.find("is it running?"), std::string::npos) << output.err;
   Save(ReportOf(0, 3, {}));  // of long ago, or of a time to come
-  ReachReport report = Now(ReportOf(0, 3, {}));
+  reachability::ReachReport report = Now(ReportOf(0, 3, {}));
   report.time = Wall::now() - seconds(3600);
   Save(report);
   output = Run({});
@@ -138,7 +142,8 @@ TEST_F(NetCommandTest, ManyNodes) {
   const auto well = Run({"-"}, Lines(Cluster(4, {})));
   EXPECT_EQ(well.status, 0) << well.err;
   EXPECT_EQ(well.out, "rail0: 4 nodes, all reach all\n") << "and no colours: this is no terminal";
-  const auto reports = Cluster(4, {{{0, 1}, PeerState::kSilent}, {{1, 0}, PeerState::kSilent}});
+  const auto reports =
+      Cluster(4, {{{0, 1}, reachability::PeerState::kSilent}, {{1, 0}, reachability::PeerState::kSilent}});
   temp_.Write("/a.json", Line(reports[0]) + Line(reports[1]));
   const std::string rest = ReachReportAsJson(reports[2]).dump(2) + Line(reports[3]);
   const auto ill = Run({temp_.directory() + "/a.json", "-"}, rest);
@@ -161,7 +166,7 @@ TEST_F(NetCommandTest, ManyNodes) {
 }
 
 TEST_F(NetCommandTest, OneRailOfManyNodes) {
-  auto reports = Cluster(3, {{{0, 1}, PeerState::kSilent}});
+  auto reports = Cluster(3, {{{0, 1}, reachability::PeerState::kSilent}});
   for (int i = 0; i < 2; ++i)
     reports[static_cast<std::size_t>(i)].rails.push_back(ReportOf(i, 2, {}, "rail1").rails[0]);
   const auto output = Run({"-", "--rail", "rail1"}, Lines(reports));

@@ -16,14 +16,15 @@
 namespace railhead::testing {
 namespace {
 
-ReachMatrix MatrixOf(const std::vector<ReachReport>& reports) {
-  ReachMatrixBuilder builder;
-  for (const ReachReport& report : reports) EXPECT_TRUE(builder.Add(report));
+reach_view::ReachMatrix MatrixOf(const std::vector<reachability::ReachReport>& reports) {
+  reach_view::ReachMatrixBuilder builder;
+  for (const reachability::ReachReport& report : reports) EXPECT_TRUE(builder.Add(report));
   return builder.Build();
 }
 
 // Both directions.
-BadPairs Between(const std::vector<int>& some, const std::vector<int>& others, PeerState state) {
+BadPairs Between(const std::vector<int>& some, const std::vector<int>& others,
+                 reachability::PeerState state) {
   BadPairs bad;
   for (const int a : some) {
     for (const int b : others) {
@@ -39,33 +40,35 @@ std::vector<int> Numbers(int from, int below) {
   return numbers;
 }
 
-std::vector<std::string> Told(const std::vector<ReachReport>& reports) {
+std::vector<std::string> Told(const std::vector<reachability::ReachReport>& reports) {
   std::vector<std::string> texts;
-  for (const ReachFault& fault : ExplainFaults(MatrixOf(reports))) texts.push_back(TextOf(fault));
+  for (const reach_view::ReachFault& fault : ExplainFaults(MatrixOf(reports))) texts.push_back(TextOf(fault));
   return texts;
 }
 
 using Texts = std::vector<std::string>;
 
 TEST(NodeNamesTest, Order) {
-  EXPECT_TRUE(NaturallyLess("gpu-2", "gpu-10"));
-  EXPECT_FALSE(NaturallyLess("gpu-10", "gpu-2"));
-  EXPECT_TRUE(NaturallyLess("a2b10", "a10b2"));
-  EXPECT_TRUE(NaturallyLess("gpu", "gpu-1"));
-  EXPECT_TRUE(NaturallyLess("1", "a"));
-  EXPECT_FALSE(NaturallyLess("gpu-1", "gpu-1"));
-  EXPECT_NE(NaturallyLess("gpu-01", "gpu-1"), NaturallyLess("gpu-1", "gpu-01")) << "but never the same";
+  EXPECT_TRUE(reachability::NaturallyLess("gpu-2", "gpu-10"));
+  EXPECT_FALSE(reachability::NaturallyLess("gpu-10", "gpu-2"));
+  EXPECT_TRUE(reachability::NaturallyLess("a2b10", "a10b2"));
+  EXPECT_TRUE(reachability::NaturallyLess("gpu", "gpu-1"));
+  EXPECT_TRUE(reachability::NaturallyLess("1", "a"));
+  EXPECT_FALSE(reachability::NaturallyLess("gpu-1", "gpu-1"));
+  EXPECT_NE(reachability::NaturallyLess("gpu-01", "gpu-1"), reachability::NaturallyLess("gpu-1", "gpu-01"))
+      << "but never the same";
 }
 
 TEST(NodeNamesTest, Folded) {
-  EXPECT_EQ(FoldedNames({}), "");
-  EXPECT_EQ(FoldedNames({"gpu-007"}), "gpu-007");
-  EXPECT_EQ(FoldedNames({"gpu-001", "gpu-003", "gpu-002", "gpu-007", "gpu-008"}), "gpu-[001-003,007,008]");
-  EXPECT_EQ(FoldedNames({"gpu-9", "gpu-10", "gpu-11", "gpu-12"}), "gpu-9,gpu-[10-12]");
-  EXPECT_EQ(FoldedNames({"b", "a", "a1x", "a2x", "a3x"}), "a,a[1-3]x,b");
-  EXPECT_EQ(FoldedNames({"n1.dc1.example", "n2.dc1.example", "n3.dc2.example"}),
+  EXPECT_EQ(reachability::FoldedNames({}), "");
+  EXPECT_EQ(reachability::FoldedNames({"gpu-007"}), "gpu-007");
+  EXPECT_EQ(reachability::FoldedNames({"gpu-001", "gpu-003", "gpu-002", "gpu-007", "gpu-008"}),
+            "gpu-[001-003,007,008]");
+  EXPECT_EQ(reachability::FoldedNames({"gpu-9", "gpu-10", "gpu-11", "gpu-12"}), "gpu-9,gpu-[10-12]");
+  EXPECT_EQ(reachability::FoldedNames({"b", "a", "a1x", "a2x", "a3x"}), "a,a[1-3]x,b");
+  EXPECT_EQ(reachability::FoldedNames({"n1.dc1.example", "n2.dc1.example", "n3.dc2.example"}),
             "n[1,2].dc1.example,n3.dc2.example");
-  EXPECT_EQ(FoldedNames({"x00000000000000000001", "x00000000000000000002"}),
+  EXPECT_EQ(reachability::FoldedNames({"x00000000000000000001", "x00000000000000000002"}),
             "x00000000000000000001,x00000000000000000002");
 }
 
@@ -76,7 +79,7 @@ TEST(NodeNamesTest, FoldingLosesNobody) {
     std::vector<std::string> names;
     for (const int number : numbers) names.push_back(NodeNumber(number));
     std::set<int> read;
-    std::string text = FoldedNames(names);
+    std::string text = reachability::FoldedNames(names);
     if (numbers.size() > 1) text = text.substr(5, text.size() - 6);
     if (numbers.size() == 1) text = text.substr(4);
     std::istringstream ranges(text);
@@ -90,10 +93,11 @@ TEST(NodeNamesTest, FoldingLosesNobody) {
 }
 
 TEST(ReachMatrixTest, RowsAreWhoSaysIt) {
-  auto reports =
-      Cluster(3, {{{0, 1}, PeerState::kOneWay}, {{1, 0}, PeerState::kSilent}, {{1, 2}, PeerState::kMtu}});
+  auto reports = Cluster(3, {{{0, 1}, reachability::PeerState::kOneWay},
+                             {{1, 0}, reachability::PeerState::kSilent},
+                             {{1, 2}, reachability::PeerState::kMtu}});
   reports.pop_back();
-  const ReachMatrix matrix = MatrixOf(reports);
+  const reach_view::ReachMatrix matrix = MatrixOf(reports);
   EXPECT_EQ(matrix.nodes, (Texts{"gpu-000", "gpu-001", "gpu-002"}));
   EXPECT_EQ(matrix.reported, (std::vector<bool>{true, true, false}));
   ASSERT_EQ(matrix.rails.size(), 1U);
@@ -101,21 +105,21 @@ TEST(ReachMatrixTest, RowsAreWhoSaysIt) {
 }
 
 TEST(ReachMatrixTest, ANodeTwice) {
-  ReachMatrixBuilder builder;
+  reach_view::ReachMatrixBuilder builder;
   EXPECT_TRUE(builder.Add(ReportOf(0, 2, {})));
   EXPECT_FALSE(builder.Add(ReportOf(0, 2, {})));
 }
 
 TEST(ReachMatrixTest, MarksAreDifferentAndKnown) {
   std::set<char> marks;
-  for (int i = 0; i <= static_cast<int>(PeerState::kSilent); ++i) {
-    const auto state = static_cast<PeerState>(i);
-    EXPECT_TRUE(marks.insert(MarkOf(state)).second);
-    EXPECT_EQ(StateOfMark(MarkOf(state)), state);
-    EXPECT_EQ(MeaningOf(MarkOf(state)), NameOf(state));
-    EXPECT_EQ(IsFault(MarkOf(state)), state > PeerState::kReachable);
+  for (int i = 0; i <= static_cast<int>(reachability::PeerState::kSilent); ++i) {
+    const auto state = static_cast<reachability::PeerState>(i);
+    EXPECT_TRUE(marks.insert(reach_view::MarkOf(state)).second);
+    EXPECT_EQ(reach_view::StateOfMark(reach_view::MarkOf(state)), state);
+    EXPECT_EQ(reach_view::MeaningOf(reach_view::MarkOf(state)), NameOf(state));
+    EXPECT_EQ(reach_view::IsFault(reach_view::MarkOf(state)), state > reachability::PeerState::kReachable);
   }
-  EXPECT_FALSE(IsFault(kMarkSelf) || IsFault(kMarkNotSaid));
+  EXPECT_FALSE(reach_view::IsFault(reach_view::kMarkSelf) || reach_view::IsFault(reach_view::kMarkNotSaid));
 }
 
 // Folded and unfolded, the matrix is the same.
@@ -125,9 +129,9 @@ TEST(ReachMatrixTest, NodesThatAreAlikeAre) {
     BadPairs bad;
     for (int i = *rc::gen::inRange(0, 6); i > 0; --i)
       bad[{*rc::gen::inRange(0, nodes), *rc::gen::inRange(0, nodes)}] =
-          static_cast<PeerState>(*rc::gen::inRange(0, 7));
-    const ReachMatrix matrix = MatrixOf(Cluster(nodes, bad));
-    const RailMatrix& rail = matrix.rails[0];
+          static_cast<reachability::PeerState>(*rc::gen::inRange(0, 7));
+    const reach_view::ReachMatrix matrix = MatrixOf(Cluster(nodes, bad));
+    const reach_view::RailMatrix& rail = matrix.rails[0];
     const auto groups = AlikeNodes(rail);
     std::size_t count = 0;
     for (const auto& from : groups) {
@@ -150,35 +154,36 @@ TEST(ReachFaultsTest, NoneWhereAllIsWell) {
   EXPECT_EQ(Told(Cluster(5, {})), Texts{});
   EXPECT_EQ(Told(Cluster(1, {})), Texts{});
   EXPECT_EQ(Told({}), Texts{});
-  EXPECT_EQ(Told(Cluster(3, Between({0}, {1, 2}, PeerState::kUnknown))), Texts{}) << "not known is no fault";
+  EXPECT_EQ(Told(Cluster(3, Between({0}, {1, 2}, reachability::PeerState::kUnknown))), Texts{})
+      << "not known is no fault";
 }
 
 TEST(ReachFaultsTest, ANodeThatReachesNobody) {
-  EXPECT_EQ(Told(Cluster(40, Between({17}, Numbers(0, 40), PeerState::kSilent))),
+  EXPECT_EQ(Told(Cluster(40, Between({17}, Numbers(0, 40), reachability::PeerState::kSilent))),
             Texts{"rail0: gpu-017 reaches nobody (silent 78)"});
-  auto bad = Between({17, 23}, Numbers(0, 40), PeerState::kSilent);
+  auto bad = Between({17, 23}, Numbers(0, 40), reachability::PeerState::kSilent);
   EXPECT_EQ(Told(Cluster(40, bad)), Texts{"rail0: gpu-[017,023] reach nobody (silent 154)"});
-  bad.merge(Between({3}, Numbers(0, 40), PeerState::kMtu));
+  bad.merge(Between({3}, Numbers(0, 40), reachability::PeerState::kMtu));
   EXPECT_EQ(Told(Cluster(40, bad)), (Texts{"rail0: gpu-003 has a fault with all others (mtu 74)",
                                            "rail0: gpu-[017,023] reach nobody (silent 154)"}));
 }
 
 TEST(ReachFaultsTest, ANodeWithoutAReport) {
-  auto reports = Cluster(4, Between({3}, Numbers(0, 4), PeerState::kSilent));
+  auto reports = Cluster(4, Between({3}, Numbers(0, 4), reachability::PeerState::kSilent));
   reports.pop_back();
   EXPECT_EQ(Told(reports), Texts{"rail0: gpu-003 reaches nobody (silent 3)"});
 }
 
 TEST(ReachFaultsTest, TwoPartsOfARail) {
-  EXPECT_EQ(Told(Cluster(8, Between(Numbers(0, 3), Numbers(3, 8), PeerState::kSilent))),
+  EXPECT_EQ(Told(Cluster(8, Between(Numbers(0, 3), Numbers(3, 8), reachability::PeerState::kSilent))),
             Texts{"rail0: between gpu-[000-002] and gpu-[003-007] (silent 30)"});
 }
 
 TEST(ReachFaultsTest, FiveHundredPairsAreOneLineAlsoWithOthersAmongThem) {
-  auto bad = Between(Numbers(0, 20), Numbers(20, 45), PeerState::kSilent);
+  auto bad = Between(Numbers(0, 20), Numbers(20, 45), reachability::PeerState::kSilent);
   ASSERT_EQ(bad.size(), 1000U);
-  bad.merge(Between({0}, {5}, PeerState::kLossy));
-  bad.merge(Between({30}, {31}, PeerState::kPaths));
+  bad.merge(Between({0}, {5}, reachability::PeerState::kLossy));
+  bad.merge(Between({30}, {31}, reachability::PeerState::kPaths));
   const Texts told = Told(Cluster(60, bad));
   EXPECT_EQ(told, (Texts{"rail0: between gpu-[000-019] and gpu-[020-044] (silent 1000)",
                          "rail0: between gpu-000 and gpu-005 (lossy 2)",
@@ -186,20 +191,22 @@ TEST(ReachFaultsTest, FiveHundredPairsAreOneLineAlsoWithOthersAmongThem) {
 }
 
 TEST(ReachFaultsTest, AWholeRail) {
-  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), PeerState::kSilent))),
+  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), reachability::PeerState::kSilent))),
             Texts{"rail0: nobody reaches anybody: gpu-[000-003] (silent 12)"});
-  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), PeerState::kLossy))),
+  EXPECT_EQ(Told(Cluster(4, Between(Numbers(0, 4), Numbers(0, 4), reachability::PeerState::kLossy))),
             Texts{"rail0: no pair is well: gpu-[000-003] (lossy 12)"});
-  EXPECT_EQ(Told(Cluster(2, Between({0}, {1}, PeerState::kSilent))),
+  EXPECT_EQ(Told(Cluster(2, Between({0}, {1}, reachability::PeerState::kSilent))),
             Texts{"rail0: between gpu-000 and gpu-001 (silent 2)"});
 }
 
 TEST(ReachFaultsTest, OneWay) {
-  EXPECT_EQ(Told(Cluster(3, {{{0, 1}, PeerState::kOneWay}, {{1, 0}, PeerState::kSilent}})),
+  EXPECT_EQ(Told(Cluster(
+                3, {{{0, 1}, reachability::PeerState::kOneWay}, {{1, 0}, reachability::PeerState::kSilent}})),
             Texts{"rail0: between gpu-000 and gpu-001 (silent 1, oneWay 1)"});
 }
 
-std::vector<ReachReport> OnRails(int rails, int nodes, const std::set<int>& ill, const BadPairs& bad) {
+std::vector<reachability::ReachReport> OnRails(int rails, int nodes, const std::set<int>& ill,
+                                               const BadPairs& bad) {
   auto reports = Cluster(nodes, {});
   for (int from = 0; from < nodes; ++from) {
     auto& report = reports[static_cast<std::size_t>(from)];
@@ -213,7 +220,7 @@ std::vector<ReachReport> OnRails(int rails, int nodes, const std::set<int>& ill,
 }
 
 TEST(ReachFaultsTest, WhatIsTheSameOnRailsIsSaidOnce) {
-  const auto dead = Between({1}, Numbers(0, 4), PeerState::kSilent);
+  const auto dead = Between({1}, Numbers(0, 4), reachability::PeerState::kSilent);
   EXPECT_EQ(Told(OnRails(8, 4, {0, 1, 2, 5}, dead)),
             Texts{"rail[0-2,5]: gpu-001 reaches nobody (silent 24)"});
   EXPECT_EQ(Told(OnRails(2, 4, {0, 1}, dead)), Texts{"all rails: gpu-001 reaches nobody (silent 12)"});
@@ -221,7 +228,7 @@ TEST(ReachFaultsTest, WhatIsTheSameOnRailsIsSaidOnce) {
 
 TEST(ReachFaultsTest, Gateways) {
   auto reports = OnRails(2, 3, {}, {});
-  for (ReachReport& report : reports) report.rails[1].gateway->answers = false;
+  for (reachability::ReachReport& report : reports) report.rails[1].gateway->answers = false;
   reports[1].rails[0].gateway->answers = false;
   EXPECT_EQ(Told(reports), (Texts{"rail0: the gateway answers all but gpu-001",
                                   "rail1: the gateway answers nobody: gpu-[000-002]"}));
@@ -234,13 +241,14 @@ TEST(ReachFaultsTest, EveryPairIsToldOnce) {
     BadPairs bad;
     for (int i = *rc::gen::inRange(0, 60); i > 0; --i) {
       const std::pair pair(*rc::gen::inRange(0, nodes), *rc::gen::inRange(0, nodes));
-      if (pair.first != pair.second) bad[pair] = static_cast<PeerState>(*rc::gen::inRange(2, 7));
+      if (pair.first != pair.second)
+        bad[pair] = static_cast<reachability::PeerState>(*rc::gen::inRange(2, 7));
     }
-    std::map<PeerState, std::size_t> told;
-    std::map<PeerState, std::size_t> wanted;
+    std::map<reachability::PeerState, std::size_t> told;
+    std::map<reachability::PeerState, std::size_t> wanted;
     for (const auto& [pair, state] : bad) ++wanted[state];
-    const ReachMatrix matrix = MatrixOf(Cluster(nodes, bad));
-    for (const ReachFault& fault : ExplainFaults(matrix)) {
+    const reach_view::ReachMatrix matrix = MatrixOf(Cluster(nodes, bad));
+    for (const reach_view::ReachFault& fault : ExplainFaults(matrix)) {
       for (const auto& [state, count] : fault.pairs) told[state] += count;
       for (const std::string& a : fault.nodes) {
         for (const std::string& b : fault.others) {
@@ -255,7 +263,7 @@ TEST(ReachFaultsTest, EveryPairIsToldOnce) {
 }
 
 TEST(ReachFaultsTest, AsJson) {
-  const auto faults = ExplainFaults(MatrixOf(Cluster(4, Between({0}, {1}, PeerState::kPaths))));
+  const auto faults = ExplainFaults(MatrixOf(Cluster(4, Between({0}, {1}, reachability::PeerState::kPaths))));
   ASSERT_EQ(faults.size(), 1U);
   const auto json = ReachFaultAsJson(faults[0]);
   EXPECT_EQ(json["kind"], "between");
@@ -264,8 +272,9 @@ TEST(ReachFaultsTest, AsJson) {
   EXPECT_EQ(json["pairs"]["paths"], 2);
 }
 
-std::string Shown(const std::vector<ReachReport>& reports, const ReachTextOptions& options = {}) {
-  const ReachMatrix matrix = MatrixOf(reports);
+std::string Shown(const std::vector<reachability::ReachReport>& reports,
+                  const reach_view::ReachTextOptions& options = {}) {
+  const reach_view::ReachMatrix matrix = MatrixOf(reports);
   return ReachText(matrix, ExplainFaults(matrix), options);
 }
 
@@ -274,7 +283,7 @@ TEST(ReachTextTest, AllIsWell) {
 }
 
 TEST(ReachTextTest, AFaultAndNodesThatAreAlike) {
-  const auto reports = OnRails(3, 12, {1}, Between({7}, Numbers(0, 12), PeerState::kSilent));
+  const auto reports = OnRails(3, 12, {1}, Between({7}, Numbers(0, 12), reachability::PeerState::kSilent));
   EXPECT_EQ(Shown(reports),
             "rail1: gpu-007 reaches nobody (silent 22)\n"
             "\n"
@@ -289,7 +298,7 @@ TEST(ReachTextTest, AFaultAndNodesThatAreAlike) {
 }
 
 TEST(ReachTextTest, EveryNode) {
-  auto reports = Cluster(11, {{{0, 10}, PeerState::kLossy}});
+  auto reports = Cluster(11, {{{0, 10}, reachability::PeerState::kLossy}});
   reports.erase(reports.begin() + 9);
   EXPECT_EQ(Shown(reports, {.every_node = true, .colours = false}),
             "rail0: between gpu-000 and gpu-010 (lossy 1)\n"
@@ -314,7 +323,7 @@ TEST(ReachTextTest, EveryNode) {
 }
 
 TEST(ReachTextTest, ColoursAreBesideTheMarks) {
-  const auto reports = Cluster(2, {{{0, 1}, PeerState::kSilent}});
+  const auto reports = Cluster(2, {{{0, 1}, reachability::PeerState::kSilent}});
   std::string text = Shown(reports, {.every_node = true, .colours = true});
   EXPECT_NE(text.find("-\x1b[97;41mX\x1b[0m\n"), std::string::npos) << text;
   for (auto at = text.find('\x1b'); at != std::string::npos; at = text.find('\x1b'))
@@ -323,10 +332,10 @@ TEST(ReachTextTest, ColoursAreBesideTheMarks) {
 }
 
 TEST(ReachSummaryTest, Rtt) {
-  RailReach rail = ReportOf(0, 5, {{{0, 4}, PeerState::kLossy}}).rails[0];
-  EXPECT_EQ(SpreadOfRtt(RailReach{}), std::nullopt) << "there is nobody";
+  reachability::RailReach rail = ReportOf(0, 5, {{{0, 4}, reachability::PeerState::kLossy}}).rails[0];
+  EXPECT_EQ(SpreadOfRtt(reachability::RailReach{}), std::nullopt) << "there is nobody";
   int time = 10;
-  for (PeerReach& peer : rail.peers) peer.rtt = std::chrono::microseconds(time *= 2);
+  for (reachability::PeerReach& peer : rail.peers) peer.rtt = std::chrono::microseconds(time *= 2);
   ASSERT_TRUE(SpreadOfRtt(rail));
   EXPECT_EQ(SpreadOfRtt(rail)->median.count(), 40);
   EXPECT_EQ(SpreadOfRtt(rail)->largest.count(), 80) << "one that is lossy is left out";
@@ -334,7 +343,7 @@ TEST(ReachSummaryTest, Rtt) {
 
 std::vector<std::string> NodesIn(const std::string& text, std::string* error) {
   std::istringstream in(text);
-  ReachReportStream stream(in, "f");
+  reach_view::ReachReportStream stream(in, "f");
   std::vector<std::string> nodes;
   while (true) {
     const auto report = stream.Next();
@@ -345,7 +354,7 @@ std::vector<std::string> NodesIn(const std::string& text, std::string* error) {
 }
 
 TEST(ReachStreamTest, OneOrMany) {
-  ReachReport odd = ReportOf(1, 2, {});
+  reachability::ReachReport odd = ReportOf(1, 2, {});
   odd.node = R"(odd "}{\ name)";
   const auto first = ReachReportAsJson(ReportOf(0, 2, {}));
   const auto second = ReachReportAsJson(odd);

@@ -43,8 +43,8 @@ class ReportTest : public ::testing::Test {
     ASSERT_TRUE(written) << Describe(written.error());
   }
 
-  [[nodiscard]] NodeReport Read() const {
-    auto report = ReadNodeReport(sysfs_.root());
+  [[nodiscard]] topology_view::NodeReport Read() const {
+    auto report = topology_view::ReadNodeReport(sysfs_.root());
     if (!report) throw std::runtime_error(Describe(report.error()));  // ends this test alone
     return *std::move(report);
   }
@@ -59,7 +59,7 @@ TEST_F(ReportTest, RailsAndUseOfVfs) {
   Attach(vfs_[3], machine_.nics[0]);
   Attach(vfs_[7], machine_.nics[0]);
   Attach(machine_.nics[3], "");
-  const NodeReport report = Read();
+  const topology_view::NodeReport report = Read();
   ASSERT_EQ(report.nics.size(), machine_.nics.size());
   EXPECT_EQ(report.nics[0].rail, "rail<0>");
   EXPECT_EQ(report.nics[0].vlan, 100);
@@ -84,7 +84,7 @@ TEST_F(ReportTest, RailsAndUseOfVfs) {
 TEST_F(ReportTest, ADamagedAttachmentIsNoted) {
   Attach(vfs_[3], machine_.nics[0]);
   sysfs_.Write("/run/railhead/attachments/sandbox-1/rails@net1.json", "{");
-  const NodeReport report = Read();
+  const topology_view::NodeReport report = Read();
   EXPECT_EQ(report.nics[0].InUse(), 1) << "nobody knows whether it is";
   ASSERT_EQ(report.notes.size(), 1U);
   EXPECT_NE(report.notes[0].find("rails@net1.json"), std::string::npos) << report.notes[0];
@@ -92,7 +92,7 @@ TEST_F(ReportTest, ADamagedAttachmentIsNoted) {
 
 TEST_F(ReportTest, Json) {
   Attach(vfs_[3], machine_.nics[0]);
-  sysfs_.Write(kTopologyPath, R"({"paths": [
+  sysfs_.Write(topology::kTopologyPath, R"({"paths": [
     {"nic": "0000:18:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"},
     {"nic": "0000:77:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"}]})");
   const auto json = nlohmann::json::parse(ReportJson(Read()));
@@ -129,13 +129,13 @@ TEST_F(ReportTest, Json) {
   EXPECT_NE(json["notes"][0].get<std::string>().find("/paths/1/nic"), std::string::npos);
   // What it prints may be given back to it.
   const nlohmann::json again = {{"paths", json["paths"]}};
-  const auto config = ParseTopologyConfig(again.dump(), "printed");
+  const auto config = topology::ParseTopologyConfig(again.dump(), "printed");
   ASSERT_TRUE(config) << Describe(config.error());
   EXPECT_EQ(config->paths.size(), 96U);
 }
 
 TEST_F(ReportTest, ANameThatIsNoUtf8DoesNotStopIt) {
-  NodeReport report = Read();
+  topology_view::NodeReport report = Read();
   report.nics[0].rail = "a\xff\x01";
   const auto json = nlohmann::json::parse(ReportJson(report));
   EXPECT_EQ(json["nics"][0]["rail"], "a\xef\xbf\xbd\x01");

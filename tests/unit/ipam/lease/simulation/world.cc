@@ -96,7 +96,7 @@ void World::StepDaemon(Machine& machine) {
     try {
       const auto outcome = machine.node->Step();
       machine.step_at_ms = machine.node->now().boottime_ms + static_cast<std::uint64_t>(outcome.wait.count());
-      for (const LeaseEvent& event : outcome.events) ++counts_[std::string(NameOf(event.kind))];
+      for (const ipam::LeaseEvent& event : outcome.events) ++counts_[std::string(NameOf(event.kind))];
     } catch (const Killed&) {
       machine.node->KillDaemon();
       machine.down_until_ms = now_ms_ + Below(10'000);
@@ -147,8 +147,8 @@ void World::Reboot(Machine& machine) {
     fs::remove(disk);
   }
   // What pods of the boot before held rests from now on.
-  auto store = AddressStore::OpenExisting(machine.node->scratch().root(), machine.node->clocks());
-  if (store && *store) (void)(*store)->ReleaseWhere([](const AddressRecord&) { return true; });
+  auto store = ipam::AddressStore::OpenExisting(machine.node->scratch().root(), machine.node->clocks());
+  if (store && *store) (void)(*store)->ReleaseWhere([](const ipam::AddressRecord&) { return true; });
   machine.down_until_ms = now_ms_ + Below(now_ms_ < calm_until_ms_ ? 5'000 : 60'000);
 }
 
@@ -189,7 +189,7 @@ void World::ClusterTrouble() {
 }
 
 void World::Listen(Machine& machine) {
-  const auto record = cluster_.Get(LeaseKey::Node(machine.node->name()));
+  const auto record = cluster_.Get(ipam::LeaseKey::Node(machine.node->name()));
   const std::string revision = record && *record ? (*record)->revision : "";
   if (revision != machine.revision) {
     machine.revision = revision;

@@ -17,25 +17,25 @@ namespace {
 class RecorderTest : public ::testing::Test {
  protected:
   // One tick in which the PF is seen so, and `change` says whether that was a verdict.
-  Result<void> Tick(int second, const Observation& seen, bool change = false) {
+  Result<void> Tick(int second, const health::Observation& seen, bool change = false) {
     recorder_.Begin(At(second), rules_, monitor_);
     (void)monitor_.Observe(Pf(), seen, At(second));
     recorder_.Observe(Pf(), seen);
     return recorder_.End(change);
   }
   [[nodiscard]] std::string Written() const { return temp_.Read("/run/railhead/observations.jsonl"); }
-  [[nodiscard]] Recording Read() const {
-    const auto text = ReadOwnRecording(temp_.root());
+  [[nodiscard]] health::Recording Read() const {
+    const auto text = health::ReadOwnRecording(temp_.root());
     EXPECT_TRUE(text && *text);
-    auto recording = ParseRecording(text->value_or(""), "recording");
+    auto recording = health::ParseRecording(text->value_or(""), "recording");
     EXPECT_TRUE(recording) << recording.error().message;
-    return recording ? *std::move(recording) : Recording{};
+    return recording ? *std::move(recording) : health::Recording{};
   }
 
   TempRoot temp_;
-  HealthRules rules_ = DefaultHealthRules();
-  HealthMonitor monitor_{rules_};
-  HealthRecorder recorder_{temp_.root(), 4096};
+  health::HealthRules rules_ = health::DefaultHealthRules();
+  health::HealthMonitor monitor_{rules_};
+  health::HealthRecorder recorder_{temp_.root(), 4096};
 };
 
 TEST_F(RecorderTest, OnlyWhatChangedIsWritten) {
@@ -65,7 +65,7 @@ TEST_F(RecorderTest, AVerdictIsWrittenAtOnce) {
 
 TEST_F(RecorderTest, CountersThatDidNotMoveAreNotWrittenAgain) {
   const auto counted = [](std::uint64_t value) {
-    return WithCounter(GoodPf(), HealthRule::kErrorRate, "symbol_error", value);
+    return WithCounter(GoodPf(), health::HealthRule::kErrorRate, "symbol_error", value);
   };
   ASSERT_TRUE(Tick(0, counted(7)));
   const std::size_t begin = Written().size();
@@ -80,10 +80,10 @@ TEST_F(RecorderTest, CountersThatDidNotMoveAreNotWrittenAgain) {
 
 // Their windows begin anew then, and a rise is one from what was read next.
 TEST_F(RecorderTest, CountersAreToldAgainUnderOtherRules) {
-  const Observation seen = WithCounter(GoodPf(), HealthRule::kErrorRate, "symbol_error", 7);
+  const health::Observation seen = WithCounter(GoodPf(), health::HealthRule::kErrorRate, "symbol_error", 7);
   ASSERT_TRUE(Tick(0, seen));
   const std::size_t begin = Written().size();
-  rules_.Of(HealthRule::kLink).enabled = false;
+  rules_.Of(health::HealthRule::kLink).enabled = false;
   ASSERT_TRUE(Tick(30, seen));
   const std::string now = Written().substr(begin);
   EXPECT_TRUE(now.starts_with(R"({"t":30000,"health":{)")) << now;
@@ -100,7 +100,7 @@ TEST_F(RecorderTest, TwoFilesOfBoundedLength) {
   // The bound, the header and a round.
   EXPECT_LT(Written().size(), 4096U + 4096U);
   EXPECT_LT(temp_.Read("/run/railhead/observations.old.jsonl").size(), 4096U + 4096U);
-  const Recording recording = Read();
+  const health::Recording recording = Read();
   ASSERT_EQ(recording.segments.size(), 2U);
   EXPECT_TRUE(recording.segments[1].header.continues);
   EXPECT_EQ(recording.segments[1].rounds.front().at - recording.segments[0].rounds.back().at,
@@ -110,26 +110,26 @@ TEST_F(RecorderTest, TwoFilesOfBoundedLength) {
 // Windows of counters and a hysteresis that are under way when another file begins go on.
 TEST_F(RecorderTest, AReplayGoesOnIntoTheNextFile) {
   std::vector<std::string> said;
-  const auto note = [](const HealthChange& change) {
-    return FormatMillis(change.time) + (change.healthy ? " Healthy" : " Unhealthy");
+  const auto note = [](const health::HealthChange& change) {
+    return health::FormatMillis(change.time) + (change.healthy ? " Healthy" : " Unhealthy");
   };
   int second = 0;
   for (int after = 0; after < 60; second += 5) {
     const auto errors = static_cast<std::uint64_t>(second / 30);
-    const Observation seen = WithCounter(second % 200 < 40 ? NoCarrier(GoodPf()) : GoodPf(),
-                                         HealthRule::kErrorRate, "symbol_error", errors);
+    const health::Observation seen = WithCounter(second % 200 < 40 ? NoCarrier(GoodPf()) : GoodPf(),
+                                                 health::HealthRule::kErrorRate, "symbol_error", errors);
     recorder_.Begin(At(second), rules_, monitor_);
     const auto changes = monitor_.Observe(Pf(), seen, At(second));
-    for (const HealthChange& change : changes) said.push_back(note(change));
+    for (const health::HealthChange& change : changes) said.push_back(note(change));
     recorder_.Observe(Pf(), seen);
     ASSERT_TRUE(recorder_.End(!changes.empty()));
     if (temp_.Exists("/run/railhead/observations.old.jsonl")) ++after;
   }
-  const Recording recording = Read();
+  const health::Recording recording = Read();
   ASSERT_EQ(recording.segments.size(), 2U) << "nothing is lost yet";
   std::vector<std::string> again;
-  for (const ReplayedRound& round : Replay(recording, std::nullopt).rounds) {
-    for (const HealthChange& change : round.changes) again.push_back(note(change));
+  for (const health::ReplayedRound& round : Replay(recording, std::nullopt).rounds) {
+    for (const health::HealthChange& change : round.changes) again.push_back(note(change));
   }
   EXPECT_EQ(again, said);
   EXPECT_GT(said.size(), 8U);
@@ -139,11 +139,11 @@ TEST_F(RecorderTest, WhatAKilledProcessWroteByHalfIsLeftOut) {
   ASSERT_TRUE(Tick(0, GoodPf()));
   temp_.Write("/run/railhead/observations.jsonl", Written() + R"({"t":5000,"dev)");
   EXPECT_EQ(Read().segments.size(), 1U) << "before the next process writes";
-  HealthRecorder next(temp_.root());
+  health::HealthRecorder next(temp_.root());
   next.Begin(At(10), rules_, monitor_);
   next.Observe(Pf(), GoodPf());
   ASSERT_TRUE(next.End(false));
-  const Recording recording = Read();
+  const health::Recording recording = Read();
   ASSERT_EQ(recording.segments.size(), 2U);
   EXPECT_FALSE(recording.segments[1].header.continues);
   EXPECT_EQ(recording.segments[1].at, std::chrono::seconds(10)) << "by the header's time";
@@ -159,7 +159,7 @@ TEST_F(RecorderTest, AfterAnErrorItBeginsAnew) {
   EXPECT_TRUE(failed.error().message.starts_with("keeping what was observed: ")) << failed.error().message;
   std::filesystem::remove(path);
   ASSERT_TRUE(Tick(10, NoCarrier(GoodPf())));
-  const Recording recording = Read();
+  const health::Recording recording = Read();
   ASSERT_EQ(recording.segments.size(), 1U);
   EXPECT_FALSE(recording.segments[0].rounds.at(0).devices.at(0).seen.link->carrier) << "all of it is told";
 }
@@ -174,18 +174,18 @@ TEST_F(RecorderTest, AFileThatWasRemovedIsNotGoneOnWith) {
 
 // 8 PFs of 32 VFs for an hour, each PF's discards rising all the time: docs/incidents.md has the figures.
 TEST_F(RecorderTest, AnHourOfABusyNodeIsSmall) {
-  HealthRecorder recorder(temp_.root());
+  health::HealthRecorder recorder(temp_.root());
   for (int second = 0; second < 3600; second += 5) {
     recorder.Begin(At(second), rules_, monitor_);
     for (int pf = 0; pf < 8; ++pf) {
-      HealthSubject subject = Pf(32);
+      health::HealthSubject subject = Pf(32);
       subject.id = subject.pf_id = "0000:" + std::to_string(40 + pf) + ":00.0";
       const auto discards = static_cast<std::uint64_t>(second) * 40;
-      recorder.Observe(subject, second % 30 == 0 ? WithCounter(GoodPf(), HealthRule::kErrorRate,
+      recorder.Observe(subject, second % 30 == 0 ? WithCounter(GoodPf(), health::HealthRule::kErrorRate,
                                                                "port_xmit_discards", discards)
                                                  : GoodPf());
       for (int vf = 0; vf < 32 && second % 60 == 0; ++vf) {
-        HealthSubject one = Vf(subject.id.substr(0, 8) + std::to_string(10 + vf) + ".0");
+        health::HealthSubject one = Vf(subject.id.substr(0, 8) + std::to_string(10 + vf) + ".0");
         one.pf_id = subject.id;
         recorder.Observe(one, GoodVf());
       }

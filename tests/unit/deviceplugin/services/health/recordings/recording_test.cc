@@ -17,20 +17,20 @@ using std::chrono::milliseconds;
 const std::string kBegin = R"({"version":1,"node":"n","time":"2027-01-15T08:00:00.250Z"})"
                            "\n";
 
-Recording Parsed(const std::string& lines) {
-  auto recording = ParseRecording(kBegin + lines, "it");
+health::Recording Parsed(const std::string& lines) {
+  auto recording = health::ParseRecording(kBegin + lines, "it");
   EXPECT_TRUE(recording) << recording.error().message;
-  return recording ? *std::move(recording) : Recording{};
+  return recording ? *std::move(recording) : health::Recording{};
 }
 
 std::string Refused(const std::string& text) {
-  const auto recording = ParseRecording(text, "it");
+  const auto recording = health::ParseRecording(text, "it");
   EXPECT_FALSE(recording);
   return recording ? "" : recording.error().message;
 }
 
 TEST(RecordingTest, LinesTellWhatIsNew) {
-  const Recording recording = Parsed(
+  const health::Recording recording = Parsed(
       R"({"t":0,"device":"0000:43:00.0","pfName":"pf0","vfs":2,"link":{"netdev":"pf0","up":true,"carrier":true}})"
       "\n"
       R"({"t":0,"device":"0000:43:02.0","pf":"0000:43:00.0","inUse":true})"
@@ -45,29 +45,29 @@ TEST(RecordingTest, LinesTellWhatIsNew) {
   ASSERT_EQ(rounds[0].devices.size(), 2U);
   EXPECT_TRUE(rounds[0].devices[1].subject.is_vf);
   EXPECT_TRUE(rounds[0].devices[1].subject.in_use);
-  const RecordedDevice& cut = rounds[1].devices.at(0);
+  const health::RecordedDevice& cut = rounds[1].devices.at(0);
   EXPECT_EQ(cut.subject.vf_count, 2);
   EXPECT_TRUE(cut.seen.link->admin_up);
   EXPECT_FALSE(cut.seen.link->carrier);
   EXPECT_EQ(cut.seen.counters.at(0).value, 1U);
-  const RecordedDevice& away = rounds[2].devices.at(0);
+  const health::RecordedDevice& away = rounds[2].devices.at(0);
   EXPECT_FALSE(away.seen.link);
   EXPECT_TRUE(away.seen.counters.empty()) << "nothing new";
   EXPECT_EQ(away.seen.failed_reporters, std::vector<std::string>{"fw"});
-  EXPECT_EQ(FormatMillis(recording.segments[0].header.time), "2027-01-15T08:00:00.250Z");
+  EXPECT_EQ(health::FormatMillis(recording.segments[0].header.time), "2027-01-15T08:00:00.250Z");
 }
 
 TEST(RecordingTest, TellsWhatProbesSay) {
-  using State = ObservedRail::State;
-  const RecordedDevice unprobed = NewRecordedDevice("0000:43:00.0");
-  RecordedDevice alive = unprobed;
-  alive.seen.rail = ObservedRail{State::kAlive, ""};
-  RecordedDevice dead = unprobed;
-  dead.seen.rail = ObservedRail{State::kDead, "silent: node1"};
+  using State = health::ObservedRail::State;
+  const health::RecordedDevice unprobed = health::NewRecordedDevice("0000:43:00.0");
+  health::RecordedDevice alive = unprobed;
+  alive.seen.rail = health::ObservedRail{State::kAlive, ""};
+  health::RecordedDevice dead = unprobed;
+  dead.seen.rail = health::ObservedRail{State::kDead, "silent: node1"};
   EXPECT_EQ(DeviceDelta(unprobed, alive).dump(), R"({"rail":{"state":"alive"}})");
   EXPECT_EQ(DeviceDelta(alive, dead).dump(), R"({"rail":{"state":"dead","because":"silent: node1"}})");
   EXPECT_EQ(DeviceDelta(dead, unprobed).dump(), R"({"rail":false})");
-  const Recording recording =
+  const health::Recording recording =
       Parsed(R"({"t":0,"device":"0000:43:00.0","rail":{"state":"dead","because":"silent: node1"}})"
              "\n"
              R"({"t":5,"device":"0000:43:00.0","rail":false})"
@@ -79,15 +79,15 @@ TEST(RecordingTest, TellsWhatProbesSay) {
 }
 
 TEST(RecordingTest, TellsWhatAnOperatorTookOut) {
-  RecordedDevice before = NewRecordedDevice("0000:43:00.0");
-  RecordedDevice drained = before;
-  drained.seen.drained =
-      Drain{"0000:43:00.0", "rail0", "cable", std::chrono::system_clock::time_point(std::chrono::seconds(7))};
+  health::RecordedDevice before = health::NewRecordedDevice("0000:43:00.0");
+  health::RecordedDevice drained = before;
+  drained.seen.drained = health::Drain{"0000:43:00.0", "rail0", "cable",
+                                       std::chrono::system_clock::time_point(std::chrono::seconds(7))};
   const std::string line = DeviceDelta(before, drained).dump();
   EXPECT_EQ(line, R"({"drained":{"name":"rail0","reason":"cable","since":"1970-01-01T00:00:07Z"}})");
   EXPECT_EQ(DeviceDelta(drained, before).dump(), R"({"drained":false})");
-  const Recording recording = Parsed(R"({"t":0,"device":"0000:43:00.0",)" + line.substr(1) +
-                                     "\n{\"t\":5,\"device\":\"0000:43:00.0\",\"drained\":false}\n");
+  const health::Recording recording = Parsed(R"({"t":0,"device":"0000:43:00.0",)" + line.substr(1) +
+                                             "\n{\"t\":5,\"device\":\"0000:43:00.0\",\"drained\":false}\n");
   const auto& rounds = recording.segments[0].rounds;
   ASSERT_EQ(rounds.size(), 2U);
   EXPECT_EQ(rounds[0].devices.at(0).seen.drained, drained.seen.drained);
@@ -95,14 +95,14 @@ TEST(RecordingTest, TellsWhatAnOperatorTookOut) {
 }
 
 TEST(RecordingTest, QuietRounds) {
-  const Recording recording = Parsed("{\"t\":0}\n{\"t\":5000,\"every\":5000,\"until\":19999}\n");
+  const health::Recording recording = Parsed("{\"t\":0}\n{\"t\":5000,\"every\":5000,\"until\":19999}\n");
   const auto& rounds = recording.segments[0].rounds;
   ASSERT_EQ(rounds.size(), 4U);
   EXPECT_EQ(rounds[3].at, milliseconds(15000));
 }
 
 TEST(RecordingTest, HeadersJoinWhatSeveralProcessesWrote) {
-  const Recording recording = Parsed(
+  const health::Recording recording = Parsed(
       "{\"t\":5000}\n"
       R"({"version":1,"time":"2027-01-15T08:01:00.250Z","t":7000,"continues":true})"
       "\n{\"t\":7000}\n"
@@ -142,26 +142,31 @@ TEST(RecordingTest, RulesAreReadAsTheyWere) {
       R"({"intervalSeconds":3,"link":false,"gone":{"upAfter":9},"devlink":{"reporters":["fw","fw_fatal"]},
           "errorRate":{"counters":{"symbol_error":false,"link_downed":{"limit":9},"a_counter":{"limit":1,"seconds":2}}}})";
   for (const std::string& text : {settings, std::string("{}"), std::string("false")}) {
-    const auto rules = ParseHealthRules(text, "settings");
+    const auto rules = health::ParseHealthRules(text, "settings");
     ASSERT_TRUE(rules) << rules.error().message;
-    const auto again = ParseHealthRules(HealthRulesAsJson(*rules).dump(), "again");
+    const auto again = health::ParseHealthRules(HealthRulesAsJson(*rules).dump(), "again");
     ASSERT_TRUE(again) << again.error().message;
     EXPECT_TRUE(*again == *rules) << text;
   }
 }
 
 TEST(RecordingTest, AHeaderIsReadAsItWas) {
-  RecordedHeader header;
+  health::RecordedHeader header;
   header.node = "gpu-001";
   header.time = At(7).wall + milliseconds(42);
   header.t = milliseconds(12);
   header.continues = true;
-  header.rules = DefaultHealthRules();
-  header.devices = {
-      {kPf, false, kPf, "pf0", false, At(1).wall, {{HealthRule::kLink, kPf, "", "text", At(1).wall}}}};
-  const auto recording = ParseRecording(HeaderLine(header), "it");
+  header.rules = health::DefaultHealthRules();
+  header.devices = {{kPf,
+                     false,
+                     kPf,
+                     "pf0",
+                     false,
+                     At(1).wall,
+                     {{health::HealthRule::kLink, kPf, "", "text", At(1).wall}}}};
+  const auto recording = health::ParseRecording(HeaderLine(header), "it");
   ASSERT_TRUE(recording) << recording.error().message;
-  const RecordedHeader& again = recording->segments.at(0).header;
+  const health::RecordedHeader& again = recording->segments.at(0).header;
   EXPECT_EQ(again.node, header.node);
   EXPECT_EQ(again.time, header.time);
   EXPECT_EQ(again.t, header.t);

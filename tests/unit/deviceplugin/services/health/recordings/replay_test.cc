@@ -34,20 +34,20 @@ const std::string kCut =
     R"({"t":645000,"every":5000,"until":900000})"
     "\n";
 
-Recording Parsed(const std::string& text) {
-  auto recording = ParseRecording(text, "it");
+health::Recording Parsed(const std::string& text) {
+  auto recording = health::ParseRecording(text, "it");
   EXPECT_TRUE(recording) << recording.error().message;
-  return recording ? *std::move(recording) : Recording{};
+  return recording ? *std::move(recording) : health::Recording{};
 }
 
-HealthRules Rules(const std::string& settings) {
-  auto rules = ParseHealthRules(settings, "settings");
+health::HealthRules Rules(const std::string& settings) {
+  auto rules = health::ParseHealthRules(settings, "settings");
   EXPECT_TRUE(rules) << rules.error().message;
-  return rules.value_or(DefaultHealthRules());
+  return rules.value_or(health::DefaultHealthRules());
 }
 
 TEST(ReplayTest, TheRecordedRules) {
-  const Replayed replayed = Replay(Parsed(kCut), std::nullopt);
+  const health::Replayed replayed = Replay(Parsed(kCut), std::nullopt);
   ASSERT_EQ(replayed.rounds.size(), 2U);
   EXPECT_EQ(replayed.rounds[0].at, seconds(610));
   EXPECT_EQ(replayed.rounds[0].changes.size(), 3U);
@@ -58,20 +58,21 @@ TEST(ReplayTest, TheRecordedRules) {
 }
 
 TEST(ReplayTest, OtherRulesActAtOtherTimes) {
-  const Recording recording = Parsed(kCut);
-  const Replayed later = Replay(recording, Rules(R"({"link":{"downAfter":30,"upAfter":10}})"));
+  const health::Recording recording = Parsed(kCut);
+  const health::Replayed later = Replay(recording, Rules(R"({"link":{"downAfter":30,"upAfter":10}})"));
   ASSERT_EQ(later.rounds.size(), 2U);
   EXPECT_EQ(later.rounds[0].at, seconds(630));
   EXPECT_EQ(later.rounds[1].at, seconds(650));
   EXPECT_TRUE(Replay(recording, Rules(R"({"link":{"downAfter":60}})")).rounds.empty());
-  EXPECT_EQ(Replay(recording, DefaultHealthRules()).rounds.at(0).at, seconds(610)) << "as recorded";
+  EXPECT_EQ(Replay(recording, health::DefaultHealthRules()).rounds.at(0).at, seconds(610)) << "as recorded";
 }
 
 TEST(ReplayTest, RulesThatChangedWhileItWasRecorded) {
   std::string text = kCut;
   text.insert(text.find(R"({"t":605000)"), "{\"t\":600000,\"health\":{\"link\":{\"downAfter\":25}}}\n");
   EXPECT_EQ(Replay(Parsed(text), std::nullopt).rounds.at(0).at, seconds(625));
-  EXPECT_EQ(Replay(Parsed(text), DefaultHealthRules()).rounds.at(0).at, seconds(610)) << "one's own stay";
+  EXPECT_EQ(Replay(Parsed(text), health::DefaultHealthRules()).rounds.at(0).at, seconds(610))
+      << "one's own stay";
 }
 
 TEST(ReplayTest, WhoBeganUnhealthy) {
@@ -82,8 +83,8 @@ TEST(ReplayTest, WhoBeganUnhealthy) {
                              R"("since":"2027-01-15T07:00:00Z","reasons":[)" +
                              reason + "]}";
   text.insert(text.find("}\n"), ",\"devices\":[" + device + "]");
-  const Recording recording = Parsed(text);
-  const Replayed replayed = Replay(recording, std::nullopt);
+  const health::Recording recording = Parsed(text);
+  const health::Replayed replayed = Replay(recording, std::nullopt);
   ASSERT_EQ(replayed.rounds.size(), 4U);
   EXPECT_EQ(replayed.rounds[0].changes.size(), 2U) << "its VFs, of which the header says nothing";
   EXPECT_EQ(replayed.rounds[1].at, seconds(60)) << "good for upAfter";
@@ -100,7 +101,7 @@ TEST(ReplayTest, WhatWasNotRecordedIsTold) {
   std::string text = kCut;
   text.insert(text.find("}\n"),
               R"(,"health":{"rdmaPort":false,"errorRate":{"counters":{"symbol_error":false}}})");
-  const Recording recording = Parsed(text);
+  const health::Recording recording = Parsed(text);
   EXPECT_TRUE(Missing(recording, recording.segments[0].header.rules).empty());
   const auto missing = Missing(recording, Rules(R"({"intervalSeconds":1})"));
   ASSERT_EQ(missing.size(), 3U);
@@ -109,25 +110,25 @@ TEST(ReplayTest, WhatWasNotRecordedIsTold) {
 }
 
 TEST(ReplayTest, WhatEndsAtTheFirstLook) {
-  const Recording recording = Parsed(
+  const health::Recording recording = Parsed(
       R"({"version":1,"node":"n","time":"2027-01-15T08:00:00Z","devices":[{"device":"0000:43:00.0",)"
       R"("pf":"0000:43:00.0","vf":false,"state":"Unhealthy","since":"2027-01-15T07:00:00Z","reasons":[]}]})"
       "\n"
       R"({"t":0,"device":"0000:43:00.0"})"
       "\n");
-  const Replayed replayed = Replay(recording, std::nullopt);
+  const health::Replayed replayed = Replay(recording, std::nullopt);
   ASSERT_EQ(replayed.rounds.size(), 1U);
   EXPECT_TRUE(replayed.rounds[0].changes.at(0).healthy);
 }
 
 // Probes are recorded whether anybody is judged by them or not.
 TEST(ReplayTest, ARuleThatWasOffAndKnowsAllTheSame) {
-  const Recording recording = Parsed(
+  const health::Recording recording = Parsed(
       R"({"version":1,"node":"n","time":"2027-01-15T08:00:00Z"})"
       "\n"
       R"({"t":0,"device":"0000:43:00.0","pfName":"pf0","rail":{"state":"dead","because":"silent: node1"}})"
       "\n");
-  const HealthRules rules = Rules(R"({"unreachable":true})");
+  const health::HealthRules rules = Rules(R"({"unreachable":true})");
   EXPECT_TRUE(Missing(recording, rules).empty());
   EXPECT_TRUE(Replay(recording, std::nullopt).rounds.empty());
   EXPECT_EQ(Replay(recording, rules).rounds.size(), 1U);

@@ -30,8 +30,8 @@ constexpr const char* kFatal = "/sys/bus/pci/devices/0000:43:00.0/aer_dev_fatal"
 constexpr const char* kLinkErrors =
     "/sys/class/infiniband/mlx5_0/ports/1/counters/local_link_integrity_errors";
 
-NicFunction FunctionOf(const std::string& id, int vf_index = -1) {
-  NicFunction function;
+inventory::NicFunction FunctionOf(const std::string& id, int vf_index = -1) {
+  inventory::NicFunction function;
   function.id = id;
   function.is_vf = vf_index >= 0;
   function.vf_index = vf_index;
@@ -42,18 +42,19 @@ NicFunction FunctionOf(const std::string& id, int vf_index = -1) {
   return function;
 }
 
-HealthTime TimeAt(milliseconds at) {
-  const HealthTime begin = At(0);
+health::HealthTime TimeAt(milliseconds at) {
+  const health::HealthTime begin = At(0);
   return {begin.steady + at, begin.wall + at};
 }
 
-std::string Words(const HealthChange& change, std::chrono::system_clock::time_point begin) {
+std::string Words(const health::HealthChange& change, std::chrono::system_clock::time_point begin) {
   std::string words = std::to_string(std::chrono::duration_cast<milliseconds>(change.time - begin).count()) +
                       " " + change.device + (change.healthy ? " Healthy" : " Unhealthy") +
                       (change.flipped ? "!" : "");
   for (const auto& [sign, reasons] :
        {std::pair('=', &change.reasons), {'+', &change.started}, {'-', &change.ended}}) {
-    for (const HealthReason& reason : *reasons) words.append(1, ' ').append(1, sign).append(reason.text);
+    for (const health::HealthReason& reason : *reasons)
+      words.append(1, ' ').append(1, sign).append(reason.text);
   }
   return words;
 }
@@ -116,14 +117,14 @@ class LiveNode {
 
   void Tick(milliseconds passed) {
     now_ += passed;
-    const HealthTick tick = watch_->Tick(
+    const health::HealthTick tick = watch_->Tick(
         functions_, [this](const std::string& id) { return in_use_.contains(id); }, TimeAt(now_));
     if (!begin_) begin_ = TimeAt(now_).wall;
-    for (const HealthChange& change : tick.changes) said_.push_back(Words(change, *begin_));
+    for (const health::HealthChange& change : tick.changes) said_.push_back(Words(change, *begin_));
   }
 
   [[nodiscard]] std::vector<std::string> Said() const { return said_; }
-  [[nodiscard]] std::vector<DeviceHealth> All() const { return watch_->All(); }
+  [[nodiscard]] std::vector<health::DeviceHealth> All() const { return watch_->All(); }
   [[nodiscard]] Root root() const { return sysfs_.root(); }
   [[nodiscard]] std::chrono::system_clock::time_point begin() const { return *begin_; }
 
@@ -140,14 +141,15 @@ class LiveNode {
   }
   // The next of: not probed, not known, alive, dead.
   void Probe() { probed_ = (probed_ + 1) % 5; }
-  std::optional<ObservedRail> Rail() const {
+  std::optional<health::ObservedRail> Rail() const {
     if (probed_ == 0) return std::nullopt;
-    return ObservedRail{static_cast<ObservedRail::State>(probed_ - 1), probed_ >= 3 ? "silent: node1" : ""};
+    return health::ObservedRail{static_cast<health::ObservedRail::State>(probed_ - 1),
+                                probed_ >= 3 ? "silent: node1" : ""};
   }
   void Drain() {
     const std::string id = drained_ ? kPf : kVf;
-    if (!RemoveDrain(sysfs_.root(), id).value_or(false))
-      (void)AddDrain(sysfs_.root(), {id, id, "to be looked at", At(0).wall});
+    if (!health::RemoveDrain(sysfs_.root(), id).value_or(false))
+      (void)health::AddDrain(sysfs_.root(), {id, id, "to be looked at", At(0).wall});
     drained_ = !drained_;
   }
   void SetVfs(int count) {
@@ -174,8 +176,8 @@ class LiveNode {
     if (!in_use_.insert(id).second) in_use_.erase(id);
   }
   void OtherRules() {
-    rules_.Of(HealthRule::kLink).enabled = !rules_.Of(HealthRule::kLink).enabled;
-    rules_.Of(HealthRule::kGone).up_after += std::chrono::seconds(5);
+    rules_.Of(health::HealthRule::kLink).enabled = !rules_.Of(health::HealthRule::kLink).enabled;
+    rules_.Of(health::HealthRule::kGone).up_after += std::chrono::seconds(5);
     watch_->SetRules(rules_);
   }
   void Restart() {
@@ -185,20 +187,21 @@ class LiveNode {
       source->statistics = source_->statistics;
     }
     source_ = source.get();
-    watch_ = std::make_unique<HealthWatch>(sysfs_.root(), rules_, std::move(source), TimeAt(now_));
+    watch_ = std::make_unique<health::HealthWatch>(sysfs_.root(), rules_, std::move(source), TimeAt(now_));
     watch_->SetRails([this](const std::string&) { return Rail(); });
   }
 
   FakeSysfs sysfs_;
-  HealthRules rules_ = [] {
-    HealthRules rules = DefaultHealthRules();
-    rules.Of(HealthRule::kUnreachable) = {true, std::chrono::seconds(5), std::chrono::seconds(20), {}};
-    rules.Of(HealthRule::kImpaired) = {true, std::chrono::seconds(15), std::chrono::seconds(20), {}};
+  health::HealthRules rules_ = [] {
+    health::HealthRules rules = health::DefaultHealthRules();
+    rules.Of(health::HealthRule::kUnreachable) = {
+        true, std::chrono::seconds(5), std::chrono::seconds(20), {}};
+    rules.Of(health::HealthRule::kImpaired) = {true, std::chrono::seconds(15), std::chrono::seconds(20), {}};
     return rules;
   }();
   FakeDriverSource* source_ = nullptr;
-  std::unique_ptr<HealthWatch> watch_;
-  std::vector<NicFunction> functions_;
+  std::unique_ptr<health::HealthWatch> watch_;
+  std::vector<inventory::NicFunction> functions_;
   std::set<std::string> in_use_;
   int vfs_ = 0;
   int probed_ = 0;
@@ -210,18 +213,18 @@ class LiveNode {
   std::vector<std::string> said_;
 };
 
-std::vector<std::string> ReplayedWords(const Replayed& replayed,
+std::vector<std::string> ReplayedWords(const health::Replayed& replayed,
                                        std::chrono::system_clock::time_point begin) {
   std::vector<std::string> words;
-  for (const ReplayedRound& round : replayed.rounds) {
-    for (const HealthChange& change : round.changes) words.push_back(Words(change, begin));
+  for (const health::ReplayedRound& round : replayed.rounds) {
+    for (const health::HealthChange& change : round.changes) words.push_back(Words(change, begin));
   }
   return words;
 }
 
-std::map<std::string, bool> States(const std::vector<DeviceHealth>& devices) {
+std::map<std::string, bool> States(const std::vector<health::DeviceHealth>& devices) {
   std::map<std::string, bool> states;
-  for (const DeviceHealth& device : devices) states[device.id] = device.healthy;
+  for (const health::DeviceHealth& device : devices) states[device.id] = device.healthy;
   return states;
 }
 
@@ -238,11 +241,11 @@ TEST(SameVerdictsTest, AReplaySaysWhatWasSaid) {
     // The last rounds may still wait to be written.
     node.Do(8);
     node.Tick(milliseconds(60'001));
-    const auto text = ReadOwnRecording(node.root());
+    const auto text = health::ReadOwnRecording(node.root());
     RC_ASSERT(text.has_value() && text->has_value());
-    const auto recording = ParseRecording(**text, "recording");
+    const auto recording = health::ParseRecording(**text, "recording");
     if (!recording) RC_FAIL(recording.error().message);
-    const Replayed replayed = Replay(*recording, std::nullopt);
+    const health::Replayed replayed = Replay(*recording, std::nullopt);
     auto said = node.Said();
     auto again = ReplayedWords(replayed, node.begin());
     // Devices of one round are told in the order of their names.
