@@ -23,8 +23,7 @@ class Samples {
   // The names are literals.
   void Add(const char* group, const char* who, const char* what, const char* unit, double value) {
     const Name name = {group, who, what, unit};
-    auto found =
-        std::find_if(series_.begin(), series_.end(), [&](const Series& s) { return s.name == name; });
+    auto found = std::ranges::find(series_, name, &Series::name);
     if (found == series_.end()) found = series_.insert(series_.end(), {name, {}});
     found->values.push_back(value);
   }

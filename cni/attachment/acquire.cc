@@ -143,7 +143,7 @@ Result<DeviceLocks> TryOnce(const Root& root, Claim& claim, const DeviceChoice& 
       RH_TRY(claim.RefuseLiving(devices, entry));
       needed.merge(DevicesOf(entry));
     }
-    if (!std::includes(wanted.begin(), wanted.end(), needed.begin(), needed.end())) {
+    if (!std::ranges::includes(wanted, needed)) {
       wanted = std::move(needed);
       continue;
     }

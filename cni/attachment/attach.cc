@@ -8,6 +8,7 @@
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/reset.h"
 #include "cni/state/tenants.h"
+#include "netns/base/text.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"
 
@@ -47,8 +48,7 @@ std::vector<Attachment::Work*> Attachment::Netdevs() {
 
 // Whether it is the name that one of the devices gets in the pod.
 bool Attachment::IsPodName(const std::string& name) const {
-  return std::any_of(plan_.links.begin(), plan_.links.end(),
-                     [&](const LinkPlan& link) { return link.pod_name == name; });
+  return Contains(plan_.links, name, &LinkPlan::pod_name);
 }
 
 Result<void> Attachment::ConfigureVfs() {
@@ -127,8 +127,7 @@ Result<void> Attachment::ConfigureLinks() {
 Result<void> Attachment::ConfigureLink(const Work& work) {
   const auto& addresses = work.link->addresses;
   const LinkTuning& tuning = work.link->tuning;
-  const bool v6 =
-      std::any_of(addresses.begin(), addresses.end(), [](const IpPrefix& a) { return a.address.IsV6(); });
+  const bool v6 = std::ranges::any_of(addresses, [](const IpPrefix& a) { return a.address.IsV6(); });
   LinkChange change;
   // An automatic IPv6 address takes a GID slot, sooner or later than ours.
   if (!v6) change.addr_gen_mode = AddrGenMode::kNone;
@@ -144,7 +143,7 @@ Result<void> Attachment::ConfigureLink(const Work& work) {
   RH_TRY_WRAP(network_.pod->ChangeLink(work.pod_link.index, change), "configuring " + work.plan->pod_name);
   const auto& own = work.pod_link.alt_names;
   for (const auto& name : tuning.alt_names) {
-    if (std::find(own.begin(), own.end(), name) != own.end()) continue;  // the host has given it already
+    if (Contains(own, name)) continue;  // the host has given it already
     RH_TRY_WRAP(network_.pod->AddAltName(work.pod_link.index, name),
                 "giving " + work.plan->pod_name + " the alternative name " + name);
   }
@@ -193,8 +192,7 @@ Result<void> Attachment::AwaitCarrierOf(const Work& work, Deadline deadline) con
 }
 
 const Attachment::Work& Attachment::WorkOf(const AddressClaim& claim) const {
-  return *std::find_if(work_.begin(), work_.end(),
-                       [&](const Work& work) { return work.pod_link.index == claim.link; });
+  return *std::ranges::find_if(work_, [&](const Work& work) { return work.pod_link.index == claim.link; });
 }
 
 Result<std::vector<AddressConflict>> Attachment::Judge(const std::vector<AddressConflict>& found) {
@@ -241,7 +239,7 @@ Result<void> Attachment::RefuseConflicts() {
     const auto& sysctls = work->link->tuning.sysctls;
     const std::string own = "net/ipv4/conf/" + work->plan->pod_name + "/arp_ignore";
     const bool asked_otherwise =
-        std::any_of(sysctls.begin(), sysctls.end(), [&](const auto& sysctl) { return sysctl.first == own; });
+        std::ranges::any_of(sysctls, [&](const auto& sysctl) { return sysctl.first == own; });
     if (work->link->addresses.empty() || asked_otherwise) continue;
     RH_TRY_WRAP(network_.pod->ChangeLink(work->pod_link.index, answer),
                 "configuring " + work->plan->pod_name);

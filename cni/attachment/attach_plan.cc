@@ -240,14 +240,13 @@ void SortByRail(const std::optional<Fabric>& fabric, std::vector<LinkPlan>& link
       ++at;
     return std::make_tuple(!link.rail, at, link.device.address);
   };
-  std::sort(links.begin(), links.end(),
-            [&](const LinkPlan& a, const LinkPlan& b) { return position(a) < position(b); });
+  std::ranges::sort(links, [&](const LinkPlan& a, const LinkPlan& b) { return position(a) < position(b); });
 }
 
 std::string IpamTypeOf(const AttachPlan& plan) {
   if (plan.config.ipam_given) return plan.config.ipam_type;
-  const bool any_subnet = std::any_of(plan.links.begin(), plan.links.end(),
-                                      [](const LinkPlan& link) { return link.rail && link.rail->subnet; });
+  const bool any_subnet =
+      std::ranges::any_of(plan.links, [](const LinkPlan& link) { return link.rail && link.rail->subnet; });
   return any_subnet ? kOwnIpam : "";
 }
 
@@ -256,8 +255,9 @@ Result<Facts> GatherFacts(const Root& root, RouteApi& host, const PluginConfig& 
   Facts facts{root, host, config, fabric, may, {}};
   // Only a rail that names its PF by position makes it necessary to look at every PCI
   // function of the node.
-  const bool by_position = fabric && std::any_of(fabric->rails.begin(), fabric->rails.end(),
-                                                 [](const Rail& rail) { return rail.position.has_value(); });
+  const bool by_position = fabric && std::ranges::any_of(fabric->rails, [](const Rail& rail) {
+                             return rail.position.has_value();
+                           });
   if (by_position) {
     for (const auto& pf : RH_TRY(ListRailPfs(root))) facts.pfs_in_order.push_back(pf.address.ToString());
   }

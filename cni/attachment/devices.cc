@@ -110,7 +110,7 @@ Result<void> RefuseForeign(const Root& root, const CallPermissions& may, const C
 // kBusy when no daemon answers.
 Result<void> BindLate(const Root& root, const CniRequest& request, Given& given, DeviceChoice& choice) {
   if (given.slots.empty()) return {};
-  std::sort(given.slots.begin(), given.slots.end());
+  std::ranges::sort(given.slots);
   given.slots.erase(std::unique(given.slots.begin(), given.slots.end()), given.slots.end());
   const auto bindings = RH_TRY(
       BindSlots(root, {PodUid(request.args), request.container_id, given.slots, PodName(request.args)}));
@@ -161,7 +161,7 @@ Result<DeviceChoice> ChooseDevices(const Root& root, const CniRequest& request, 
   }
   RH_TRY(BindLate(root, request, given, choice));
   choice.devices = std::move(given.devices);
-  std::sort(choice.devices.begin(), choice.devices.end());
+  std::ranges::sort(choice.devices);
   choice.devices.erase(std::unique(choice.devices.begin(), choice.devices.end()), choice.devices.end());
   return choice;
 }
@@ -170,7 +170,7 @@ namespace {
 
 bool LeavesBy(const Route& route, int link) {
   const auto& hops = route.multipath;
-  return route.link == link || std::find(hops.begin(), hops.end(), link) != hops.end();
+  return route.link == link || Contains(hops, link);
 }
 
 }  // namespace
@@ -365,9 +365,8 @@ Result<bool> ReturnOwnNames(const Root& root, RouteApi& host, const std::string&
     if (RH_TRY(IsTaken(host, own->name, link->index))) return false;
     RH_TRY_WRAP(Rename(host, *link, own->name), "giving " + device + " its name " + own->name + " back");
   }
-  const std::size_t missing =
-      std::count_if(own->alt_names.begin(), own->alt_names.end(),
-                    [&](const std::string& name) { return !Contains(link->alt_names, name); });
+  const std::size_t missing = std::ranges::count_if(
+      own->alt_names, [&](const std::string& name) { return !Contains(link->alt_names, name); });
   const bool all = RH_TRY(AddAltNames(host, *link, own->alt_names));
   if (all) RH_TRY(RemoveDisplacedNames(root, device));
   return before != own->name || (all && missing > 0);

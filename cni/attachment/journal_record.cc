@@ -140,7 +140,7 @@ Result<void> RefuseCollisions(const std::vector<AttachedLink>& links) {
     for (const auto& route : links[i].routes) {
       for (std::size_t j = 0; j < i; ++j) {
         const auto& others = links[j].routes;
-        const bool taken = std::any_of(others.begin(), others.end(), [&](const Route& other) {
+        const bool taken = std::ranges::any_of(others, [&](const Route& other) {
           return other.destination == route.destination && other.table == route.table &&
                  other.metric == route.metric;
         });

@@ -35,7 +35,7 @@ Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const J
     if (sibling.phase != Phase::kDone) continue;
     links.insert(links.end(), sibling.links.begin(), sibling.links.end());
   }
-  std::sort(links.begin(), links.end(), [](const auto& a, const auto& b) { return a.device < b.device; });
+  std::ranges::sort(links, [](const auto& a, const auto& b) { return a.device < b.device; });
   return links;
 }
 
@@ -64,7 +64,7 @@ std::vector<std::string> LateVariables(const std::vector<AttachedLink>& links) {
   std::vector<std::string> variables;
   variables.reserve(devices.size());
   for (auto& [resource, all] : devices) {
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     variables.push_back(PcideviceVariable(resource) + "=" + Join(all, ","));
   }
   return variables;
@@ -97,7 +97,7 @@ Result<void> WriteFiles(const Root& root, const AttachPlan& plan, const std::str
                         const HandoffContent& content, const std::vector<AttachedLink>& links) {
   if (content.files.empty()) return {};
   RH_TRY(WriteHandoff(root, container, content.files));
-  const bool mounted = std::any_of(plan.links.begin(), plan.links.end(), [](const LinkPlan& link) {
+  const bool mounted = std::ranges::any_of(plan.links, [](const LinkPlan& link) {
     return link.allocation && link.allocation->delivery == Delivery::kMount;
   });
   if (!mounted) return {};
@@ -201,8 +201,7 @@ Result<Nics> NicsOf(const std::vector<AttachedLink>& links) {
 // Bootstrap traffic does not belong on a rail.
 Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedLink>& links) {
   std::string name = RH_TRY(ClusterInterface(pod));
-  const bool is_ours = std::any_of(links.begin(), links.end(),
-                                   [&](const AttachedLink& link) { return link.pod_name == name; });
+  const bool is_ours = Contains(links, name, &AttachedLink::pod_name);
   return is_ours ? std::string() : name;
 }
 

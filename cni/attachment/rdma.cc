@@ -28,8 +28,8 @@ Result<FileLock> LockRdma(const Root& root) {
 Result<bool> IsActive(const Root& root, RdmaApi& rdma, const std::string& name) {
   if (const auto state = RH_TRY(PortStateOf(root, name, 1)); state) return state == PortState::kActive;
   const auto devices = RH_TRY(rdma.ListDevices());
-  return std::any_of(devices.begin(), devices.end(),
-                     [&](const RdmaDevice& device) { return device.name == name && device.active; });
+  return std::ranges::any_of(devices,
+                             [&](const RdmaDevice& device) { return device.name == name && device.active; });
 }
 
 Error NotReady(const AttachedLink& link, const IpAddress& address, bool active,
@@ -90,7 +90,7 @@ Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& li
     // In shared mode every namespace lists every device: one of that name on
     // another namespace's netdev is someone else's, and why ADD failed.
     const auto devices = RH_TRY(rdma->ListDevices());
-    return std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) {
+    return std::ranges::any_of(devices, [&](const RdmaDevice& device) {
       return device.name == link.rdma_device && (!link.soft_roce || device.netdev_index != 0);
     });
   };
@@ -107,8 +107,7 @@ Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& li
 
 const IpAddress* GidAddressOf(const AttachedLink& link) {
   const auto& all = link.addresses;
-  const auto v4 =
-      std::find_if(all.begin(), all.end(), [](const IpPrefix& address) { return address.address.IsV4(); });
+  const auto v4 = std::ranges::find_if(all, [](const IpPrefix& address) { return address.address.IsV4(); });
   if (v4 != all.end()) return &v4->address;
   return all.empty() ? nullptr : &all.front().address;
 }

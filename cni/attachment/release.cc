@@ -214,8 +214,7 @@ bool HasMore(const std::string& now, const std::string& before) {
   if (now.empty()) return false;
   const auto known = Split(before, ',');
   const auto elements = Split(now, ',');
-  return std::any_of(elements.begin(), elements.end(),
-                     [&](const std::string& element) { return !Contains(known, element); });
+  return std::ranges::any_of(elements, [&](const std::string& element) { return !Contains(known, element); });
 }
 
 class Restoration {

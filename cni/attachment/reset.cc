@@ -161,7 +161,7 @@ constexpr auto kRebindLimit = std::chrono::seconds(10);
 
 bool NeedsRebindForMac(const std::string& driver) {
   static constexpr std::array<std::string_view, 2> kDrivers = {"igbvf", "ixgbevf"};
-  return std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end();
+  return Contains(kDrivers, driver);
 }
 
 Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedLink& link) {

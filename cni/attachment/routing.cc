@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "netns/base/text.h"
+
 namespace railhead::attachment {
 namespace {
 
@@ -29,7 +31,7 @@ std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const LinkPla
 }
 
 bool Has(const Addressing& addressing, const IpPrefix& destination) {
-  return std::any_of(addressing.routes.begin(), addressing.routes.end(), [&](const GatewayRoute& route) {
+  return std::ranges::any_of(addressing.routes, [&](const GatewayRoute& route) {
     return route.destination == destination && !route.table;
   });
 }
@@ -57,11 +59,10 @@ void AddIpamRoute(Addressing& addressing, const CniRoute& given) {
   route.gateway = given.gateway;
   if (!route.gateway && route.scope != RouteScope::kLink)
     route.gateway = GatewayFor(addressing, route.destination);
-  const bool known =
-      std::any_of(addressing.routes.begin(), addressing.routes.end(), [&](const GatewayRoute& other) {
-        return other.destination == route.destination && other.table == route.table &&
-               other.metric == route.metric;
-      });
+  const bool known = std::ranges::any_of(addressing.routes, [&](const GatewayRoute& other) {
+    return other.destination == route.destination && other.table == route.table &&
+           other.metric == route.metric;
+  });
   if (!known) addressing.routes.push_back(route);
 }
 
@@ -107,9 +108,7 @@ Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan&
 std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t preferred) {
   std::uint32_t table = preferred == 0 ? kFirstRailTable : preferred;
   auto used = [&](std::uint32_t candidate) {
-    return (candidate >= 253 && candidate <= 255) ||
-           std::any_of(rules_of_pod.begin(), rules_of_pod.end(),
-                       [&](const Rule& rule) { return rule.table == candidate; });
+    return (candidate >= 253 && candidate <= 255) || Contains(rules_of_pod, candidate, &Rule::table);
   };
   while (used(table)) ++table;
   return table;
@@ -126,9 +125,7 @@ std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32
         address.address.IsV6() ? RouteScope::kUniverse : RouteScope::kLink;  // IPv6 has no scopes
     if (!address.address.IsV6()) connected.source = address.address;
     // Of addresses of one subnet the first one's serves all: the kernel refuses another with EEXIST.
-    const bool there = std::any_of(routes.begin(), routes.end(), [&](const Route& route) {
-      return route.destination == connected.destination;
-    });
+    const bool there = Contains(routes, connected.destination, &Route::destination);
     if (!there) routes.push_back(connected);
   }
   for (const auto& wanted : addressing.routes) {

@@ -52,7 +52,7 @@ void CheckTuning(Differences& differences, const Link& now, const AttachedLink& 
     CheckValue(differences, name + ": allmulti", on_off(now.all_multicast), on_off(*wanted.all_multicast));
   }
   for (const auto& alt_name : wanted.alt_names) {
-    if (std::find(now.alt_names.begin(), now.alt_names.end(), alt_name) == now.alt_names.end()) {
+    if (!Contains(now.alt_names, alt_name)) {
       std::string text = name;
       differences.push_back(text.append(" has lost its alternative name ").append(alt_name));
     }
@@ -76,8 +76,7 @@ Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs&
   for (const auto& [sysctl, value] :
        {std::pair{"arp_ignore", "1"}, {"arp_announce", "2"}, {"rp_filter", "2"}}) {
     const std::string path = conf + sysctl;
-    const bool asked =
-        std::any_of(wanted.begin(), wanted.end(), [&](const auto& own) { return own.first == path; });
+    const bool asked = std::ranges::any_of(wanted, [&](const auto& own) { return own.first == path; });
     if (!asked) wanted.emplace_back(path, value);
   }
   std::vector<std::string> paths;
@@ -95,7 +94,7 @@ Result<void> CheckAddresses(Differences& differences, RouteApi& pod, const Link&
                             const AttachedLink& link) {
   const auto addresses = RH_TRY(pod.ListAddresses(now.index));
   for (const auto& wanted : link.addresses) {
-    if (std::find(addresses.begin(), addresses.end(), wanted) == addresses.end()) {
+    if (!Contains(addresses, wanted)) {
       differences.push_back("address " + wanted.ToString() + " is missing on " + link.pod_name);
     }
   }
@@ -108,7 +107,7 @@ Result<void> CheckRules(Differences& differences, RouteApi& pod, const AttachedL
     const auto rules = RH_TRY(pod.ListRules(family));
     for (const auto& wanted : RulesFor(link.addresses, link.pod_name, link.table)) {
       if (wanted.family != family) continue;
-      if (std::find(rules.begin(), rules.end(), wanted) == rules.end()) {
+      if (!Contains(rules, wanted)) {
         differences.push_back("rule '" + wanted.ToString() + "' is missing");
       }
     }
@@ -131,9 +130,8 @@ bool IsAsPromised(const Route& route, const Route& wanted, int link) {
 Result<void> CheckRoutes(Differences& differences, RouteApi& pod, const Link& now, const AttachedLink& link) {
   for (const auto& wanted : link.routes) {
     const auto routes = RH_TRY(pod.ListRoutes(wanted.destination.address.Family(), wanted.table));
-    const bool there = std::any_of(routes.begin(), routes.end(), [&](const Route& route) {
-      return IsAsPromised(route, wanted, now.index);
-    });
+    const bool there = std::ranges::any_of(
+        routes, [&](const Route& route) { return IsAsPromised(route, wanted, now.index); });
     if (!there) differences.push_back("route '" + wanted.ToString() + "' is missing");
   }
   return {};
@@ -256,14 +254,12 @@ Result<void> CheckCdi(Differences& differences, const Root& root, const Attached
   if (link.uverbs.empty()) return {};
   const std::string node = "/dev/infiniband/" + link.uverbs;
   const auto& nodes = spec->device_nodes;
-  if (std::find(nodes.begin(), nodes.end(), node) == nodes.end())
-    differences.push_back("the CDI spec " + path + " does not name " + node);
+  if (!Contains(nodes, node)) differences.push_back("the CDI spec " + path + " does not name " + node);
   return {};
 }
 
 std::string InWords(const std::vector<GidEntry>& table, int index) {
-  const auto entry =
-      std::find_if(table.begin(), table.end(), [&](const GidEntry& one) { return one.index == index; });
+  const auto entry = std::ranges::find(table, index, &GidEntry::index);
   return std::to_string(index) +
          (entry == table.end() ? "" : " (" + AddressOfGid(entry->gid).ToString() + ")");
 }
@@ -298,7 +294,7 @@ Result<Told> ReadTold(const Root& root, const JournalEntry& entry, const std::se
 void CheckNccl(Differences& differences, const Told& told, const AttachedLink& link,
                const std::vector<GidEntry>& table) {
   const auto devices = Split(nccl::ValueIn(told.nccl, "NCCL_IB_HCA").value_or(""), ',');
-  if (std::find(devices.begin(), devices.end(), link.rdma_device) == devices.end())
+  if (!Contains(devices, link.rdma_device))
     differences.push_back("the handoff file " + told.nccl_path + " does not name " + link.rdma_device);
   if (told.gids && std::holds_alternative<nccl::GidSearch>(*told.gids)) {
     CheckSearch(differences, "NCCL", link, table, NcclPicks(table, std::get<nccl::GidSearch>(*told.gids)));
@@ -312,7 +308,7 @@ void CheckNccl(Differences& differences, const Told& told, const AttachedLink& l
 void CheckUcx(Differences& differences, const Told& told, const AttachedLink& link,
               const std::vector<GidEntry>& table) {
   const auto devices = Split(nccl::ValueIn(told.ucx, "UCX_NET_DEVICES").value_or(""), ',');
-  if (std::find(devices.begin(), devices.end(), link.rdma_device + ":1") == devices.end())
+  if (!Contains(devices, link.rdma_device + ":1"))
     differences.push_back("the handoff file " + told.ucx_path + " does not name " + link.rdma_device);
   if (const auto index = nccl::ValueIn(told.ucx, "UCX_IB_GID_INDEX")) {
     CheckValue(differences, told.ucx_path + ": UCX_IB_GID_INDEX", *index, std::to_string(*link.gid_index));
@@ -343,8 +339,7 @@ Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kerne
   if (!link.gid_index) {  // nothing was promised but the device
     const auto rdma = RH_TRY(kernel.OpenRdma(pod));
     const auto devices = RH_TRY(rdma->ListDevices());
-    const bool there = std::any_of(devices.begin(), devices.end(),
-                                   [&](const RdmaDevice& device) { return device.name == link.rdma_device; });
+    const bool there = Contains(devices, link.rdma_device, &RdmaDevice::name);
     if (!there) differences.push_back("RDMA device " + link.rdma_device + ": is not visible in the pod");
     return {};
   }

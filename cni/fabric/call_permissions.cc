@@ -85,7 +85,7 @@ Result<void> CallPermissions::RequireIpamType(const std::string& type) const {
 }
 
 Result<void> CallPermissions::RequireSysctl(const std::string& path, const std::string& pointer) const {
-  const bool safe = std::find(kSafeSysctls.begin(), kSafeSysctls.end(), path) != kSafeSysctls.end();
+  const bool safe = Contains(kSafeSysctls, path);
   if (safe || IsOfInterface(Split(path, '/'))) return {};
   std::string name = "net/" + path;
   const bool plain = path.find('.') == std::string::npos;

@@ -58,8 +58,7 @@ std::map<std::string, IpAddress> Fabric::StationsOf(const Rail& rail) const {
 }
 
 const Rail* Fabric::FindRail(const std::string& name) const {
-  const auto found =
-      std::find_if(rails.begin(), rails.end(), [&](const Rail& rail) { return rail.name == name; });
+  const auto found = std::ranges::find(rails, name, &Rail::name);
   return found == rails.end() ? nullptr : &*found;
 }
 
@@ -75,11 +74,10 @@ const Rail* Fabric::RailOfPf(const std::string& pf_name, const std::string& pf_b
       if (pf == pf_name || ToLower(pf) == pf_bdf) return &rail;
     }
   }
-  const auto at = std::find(pfs_in_order.begin(), pfs_in_order.end(), pf_bdf);
+  const auto at = std::ranges::find(pfs_in_order, pf_bdf);
   if (at == pfs_in_order.end()) return nullptr;
   const auto position = static_cast<int>(at - pfs_in_order.begin());
-  const auto found =
-      std::find_if(rails.begin(), rails.end(), [&](const Rail& rail) { return rail.position == position; });
+  const auto found = std::ranges::find(rails, position, &Rail::position);
   return found == rails.end() ? nullptr : &*found;
 }
 
@@ -103,7 +101,7 @@ MacAddress StationMac(const std::string& node, const std::string& rail) {
 namespace {
 
 bool Matches(const std::vector<std::string>& patterns, const std::string& text) {
-  return patterns.empty() || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+  return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
            return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
          });
 }

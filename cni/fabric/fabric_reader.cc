@@ -32,8 +32,7 @@ void ReadPf(JsonReader& reader, Rail& rail) {
     if (position) rail.position = static_cast<int>(*position);
     return;
   }
-  const bool bad =
-      rail.pfs.empty() || std::any_of(rail.pfs.begin(), rail.pfs.end(), [](auto& s) { return s.empty(); });
+  const bool bad = rail.pfs.empty() || std::ranges::any_of(rail.pfs, [](auto& s) { return s.empty(); });
   if (bad) reader.Fail("pf", "must not be empty");
 }
 
@@ -48,10 +47,9 @@ void ReadLeaves(JsonReader& reader, Rail& rail) {
   } else {
     return reader.Fail("leaf", "is neither a name nor a list of names", R"(for example "leaf-*-1")");
   }
-  const bool bad =
-      rail.leaves.empty() || std::any_of(rail.leaves.begin(), rail.leaves.end(), [](const auto& pattern) {
-        return pattern.empty() || pattern.size() > kMaxLeafPattern;
-      });
+  const bool bad = rail.leaves.empty() || std::ranges::any_of(rail.leaves, [](const auto& pattern) {
+                     return pattern.empty() || pattern.size() > kMaxLeafPattern;
+                   });
   if (bad)
     reader.Fail("leaf", "must not be empty, nor longer than 255 characters", R"(for example "leaf-*-1")");
 }
@@ -60,8 +58,7 @@ Rail ReadRail(JsonReader& reader, const std::map<std::string, int>& nodes, std::
   Rail rail;
   rail.name = reader.RequiredString("name");
   // Interfaces are called after it, and it stands in labels of metrics and in logs.
-  if (std::any_of(rail.name.begin(), rail.name.end(),
-                  [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; })) {
+  if (std::ranges::any_of(rail.name, [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; })) {
     reader.Fail("name", "holds a blank, a '/' or a control character", "for example rail0");
   }
   ReadPf(reader, rail);
@@ -106,10 +103,10 @@ bool IsResourceName(const std::string& text) {
   for (const std::size_t end : {std::size_t{0}, slash - 1, slash + 1, text.size() - 1}) {
     if (std::isalnum(static_cast<unsigned char>(text[end])) == 0) return false;
   }
-  return std::all_of(text.begin(), text.end(),
-                     [](unsigned char c) {
-                       return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
-                     }) &&
+  return std::ranges::all_of(text,
+                             [](unsigned char c) {
+                               return std::isalnum(c) != 0 || c == '-' || c == '_' || c == '.' || c == '/';
+                             }) &&
          text.find('/', slash + 1) == std::string::npos && text.find("kubernetes.io/") == std::string::npos;
 }
 

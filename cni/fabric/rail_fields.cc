@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "cni/fabric/fabric.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -92,8 +93,8 @@ void ReadStationRange(JsonReader& reader, const std::string& text, const std::ma
                        range->ToString() + " has the subnet's first or last address, which no host can have");
   if (nodes.empty())
     return reader.Fail("stations", "a range needs `nodes`", "the node with index i has its i-th address");
-  const auto most = std::max_element(nodes.begin(), nodes.end(),
-                                     [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most =
+      std::ranges::max_element(nodes, [](const auto& a, const auto& b) { return a.second < b.second; });
   const auto last = range->last.Minus(range->first);
   if (last && static_cast<std::uint64_t>(most->second) > *last) {
     return reader.Fail("stations", range->ToString() + " has no address for node '" + most->first +
@@ -221,7 +222,7 @@ constexpr std::array<std::string_view, 7> kOfThePod = {
 
 template <typename List>
 bool Has(const List& list, std::string_view one) {
-  return std::find(list.begin(), list.end(), one) != list.end();
+  return Contains(list, one);
 }
 
 void ReadNccl(JsonReader& nccl, Lines& lines) {
@@ -241,8 +242,8 @@ void ReadNccl(JsonReader& nccl, Lines& lines) {
 }
 
 bool IsVariable(const std::string& name) {
-  return !name.empty() && std::all_of(name.begin(), name.end(),
-                                      [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+  return !name.empty() &&
+         std::ranges::all_of(name, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
 void ReadEnv(JsonReader& env, Lines& lines) {
@@ -254,7 +255,7 @@ void ReadEnv(JsonReader& env, Lines& lines) {
     if (value && (value->size() > kMaxValue || value->find_first_of("\r\n") != std::string::npos))
       env.Fail(name, "must be one line of at most 1,022 bytes");
     const auto same = [&](const auto& line) { return line.first == name; };
-    if (std::any_of(lines.begin(), lines.end(), same))
+    if (std::ranges::any_of(lines, same))
       env.Fail(name, "is said by a field of handoff.nccl, too", "say it once");
     if (value) lines.emplace_back(name, *value);
   }
@@ -279,7 +280,7 @@ std::set<HandoffStack> ReadStacks(JsonReader& handoff, std::set<HandoffStack> fa
   std::set<HandoffStack> stacks;
   for (const auto& name : *names) {
     const auto* const stack =
-        std::find_if(kStacks.begin(), kStacks.end(), [&](const auto& known) { return name == known.first; });
+        std::ranges::find_if(kStacks, [&](const auto& known) { return name == known.first; });
     if (stack == kStacks.end()) {
       handoff.Fail("stacks", "'" + name + "' is not known",
                    "rccl, ucx, nvshmem, gloo or openmpi; NCCL is told in any case");

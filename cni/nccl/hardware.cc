@@ -63,7 +63,7 @@ int GenerationOf(std::string_view text) {
   constexpr std::array<std::string_view, 6> kSpeeds = {"2.5", "5", "8", "16", "32", "64"};
   std::string_view number = text.substr(0, text.find(' '));
   if (number.ends_with(".0")) number.remove_suffix(2);
-  const auto found = std::find(kSpeeds.begin(), kSpeeds.end(), number);
+  const auto found = std::ranges::find(kSpeeds, number);
   return found == kSpeeds.end() ? 0 : static_cast<int>(found - kSpeeds.begin()) + 1;
 }
 

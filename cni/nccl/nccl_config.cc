@@ -20,8 +20,7 @@ namespace railhead::nccl {
 std::optional<int> SharedValue(const std::vector<HandoffNic>& nics, std::optional<int> HandoffNic::*value) {
   if (nics.empty()) return std::nullopt;
   const auto first = nics.front().*value;
-  const bool same =
-      std::all_of(nics.begin(), nics.end(), [&](const HandoffNic& nic) { return nic.*value == first; });
+  const bool same = std::ranges::all_of(nics, [&](const HandoffNic& nic) { return nic.*value == first; });
   return same ? first : std::nullopt;
 }
 
@@ -37,7 +36,7 @@ constexpr std::initializer_list<const char*> kNames = {kTopologyName, kUcxConfNa
 }  // namespace
 
 bool IsHandoffName(std::string_view name) {
-  return std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+  return Contains(kNames, name);
 }
 
 std::string HandoffPath(const Root& root, const std::string& container, const std::string& name) {
@@ -53,8 +52,7 @@ Result<void> WriteHandoff(const Root& root, const std::string& container,
   RH_TRY(MakeStateFolder(root, paths::HandoffDirectory(root, container)));
   for (const char* name : kNames) {
     const std::string path = HandoffPath(root, container, name);
-    const auto file =
-        std::find_if(files.begin(), files.end(), [&](const HandoffFile& one) { return one.name == name; });
+    const auto file = std::ranges::find(files, name, &HandoffFile::name);
     if (file == files.end()) {
       RH_TRY(RemoveWritten(path));
     } else {
@@ -98,7 +96,7 @@ class Lines {
   // What the fabric has a line of its own for is left to that.
   void Add(std::string name, std::string value) {
     const auto same = [&](const HandoffLine& line) { return line.first == name; };
-    if (std::none_of(env_.begin(), env_.end(), same)) lines_.emplace_back(std::move(name), std::move(value));
+    if (std::ranges::none_of(env_, same)) lines_.emplace_back(std::move(name), std::move(value));
   }
   void Add(std::string name, std::optional<int> value) {
     if (value) Add(std::move(name), std::to_string(*value));
@@ -234,8 +232,7 @@ int NcclPicks(const std::vector<GidEntry>& table, const GidSearch& search) {
 
 Result<GidSelection> SelectGids(const std::vector<HandoffNic>& nics, const GidTableReader& table_of) {
   const int first = nics.front().gid_index;
-  const bool alike =
-      std::all_of(nics.begin(), nics.end(), [&](const HandoffNic& nic) { return nic.gid_index == first; });
+  const bool alike = std::ranges::all_of(nics, [&](const HandoffNic& nic) { return nic.gid_index == first; });
   if (alike) return first;
   const auto cover = Cover(nics);
   bool found = cover.has_value();

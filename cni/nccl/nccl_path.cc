@@ -67,10 +67,8 @@ Result<NcclNicView> ViewOfOne(const Root& root, const NcclNic& nic) {
 }
 
 MergeVfs Choose(const std::vector<NcclNicView>& nics) {
-  if (std::all_of(nics.begin(), nics.end(), [](const auto& nic) { return nic.merged.holds; }))
-    return MergeVfs::kDefault;
-  if (std::all_of(nics.begin(), nics.end(), [](const auto& nic) { return nic.unmerged.holds; }))
-    return MergeVfs::kOff;
+  if (std::ranges::all_of(nics, [](const auto& nic) { return nic.merged.holds; })) return MergeVfs::kDefault;
+  if (std::ranges::all_of(nics, [](const auto& nic) { return nic.unmerged.holds; })) return MergeVfs::kOff;
   return MergeVfs::kNeither;
 }
 
@@ -116,7 +114,7 @@ std::vector<std::vector<std::string>> Fused(const std::vector<NcclNicView>& nics
       group.push_back(nics[other].rdma_device);
     }
     if (group.size() < 2) continue;
-    std::sort(group.begin(), group.end());
+    std::ranges::sort(group);
     groups.push_back(std::move(group));
   }
   return groups;
@@ -135,7 +133,7 @@ std::vector<std::pair<std::string, std::string>> NcclView::Variables() const {
 }
 
 Result<NcclView> NcclViewOf(const Root& root, std::vector<NcclNic> nics) {
-  std::sort(nics.begin(), nics.end(), [](const NcclNic& a, const NcclNic& b) {
+  std::ranges::sort(nics, [](const NcclNic& a, const NcclNic& b) {
     return std::tie(a.address, a.rdma_device) < std::tie(b.address, b.rdma_device);
   });
   NcclView view;

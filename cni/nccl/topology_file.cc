@@ -63,7 +63,7 @@ Error TooLarge(const std::string& what) {
 
 // NCCL's parser knows no escapes.
 Result<void> CheckValue(const std::string& what, const std::string& value) {
-  const bool plain = std::all_of(value.begin(), value.end(), [](char c) { return c >= ' ' && c != '"'; });
+  const bool plain = std::ranges::all_of(value, [](char c) { return c >= ' ' && c != '"'; });
   if (plain && value.size() <= kMostTopologyValue) return {};
   return Fail(TooLarge(what + " '" + value + "' has a quote or a control character, or more than " +
                        std::to_string(kMostTopologyValue) + " characters"));
@@ -101,7 +101,7 @@ Result<std::vector<PciAddress>> ScanAccelerators(const Root& root) {
 Result<std::vector<Leaf>> ReadLeaves(const Root& root, const TopologyRequest& request) {
   std::vector<Leaf> leaves;
   auto accelerators = request.accelerators ? *request.accelerators : RH_TRY(ScanAccelerators(root));
-  std::sort(accelerators.begin(), accelerators.end());
+  std::ranges::sort(accelerators);
   accelerators.erase(std::unique(accelerators.begin(), accelerators.end()), accelerators.end());
   for (const PciAddress& address : accelerators) {
     if (address.domain > kMostDomain) {
@@ -113,7 +113,7 @@ Result<std::vector<Leaf>> ReadLeaves(const Root& root, const TopologyRequest& re
     leaves.push_back(RH_TRY(ReadLeaf(root, "accelerator", address)));
   }
   auto nics = request.nics;
-  std::sort(nics.begin(), nics.end(), [](const TopologyFileNic& a, const TopologyFileNic& b) {
+  std::ranges::sort(nics, [](const TopologyFileNic& a, const TopologyFileNic& b) {
     return std::tie(a.address, a.rdma_device) < std::tie(b.address, b.rdma_device);
   });
   for (const TopologyFileNic& nic : nics) {

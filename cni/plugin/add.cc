@@ -73,8 +73,7 @@ Error WithUndoErrors(Error error, const std::vector<Error>& undo_errors) {
 
 bool HasAnnounced(const AttachPlan& plan) {
   return plan.config.announce && !plan.ipam_type.empty() &&
-         std::any_of(plan.links.begin(), plan.links.end(),
-                     [](const LinkPlan& link) { return !link.user_space; });
+         std::ranges::any_of(plan.links, [](const LinkPlan& link) { return !link.user_space; });
 }
 
 // From claimed devices to attached ones; from the first change on, the inverse of

@@ -24,8 +24,7 @@ Result<void> CheckPrevious(std::vector<std::string>& differences, const std::str
   const CniResult previous = RH_TRY(ParseCniResult(prev_result, "prevResult"));
   for (const auto& link : entry.links) {
     for (const auto& address : link.addresses) {
-      const bool known = std::any_of(previous.ips.begin(), previous.ips.end(),
-                                     [&](const CniIp& ip) { return ip.address == address; });
+      const bool known = Contains(previous.ips, address, &CniIp::address);
       if (!known) differences.push_back("prevResult does not have address " + address.ToString());
     }
   }

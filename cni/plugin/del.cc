@@ -62,7 +62,7 @@ Result<void> RailheadPlugin::Del(const CniRequest& request) {
 namespace {
 
 bool IsValid(const std::vector<ValidAttachment>& valid, const AttachmentKey& key) {
-  return std::any_of(valid.begin(), valid.end(), [&](const ValidAttachment& attachment) {
+  return std::ranges::any_of(valid, [&](const ValidAttachment& attachment) {
     return attachment.container_id == key.container_id && attachment.ifname == key.ifname;
   });
 }

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "netns/base/text.h"
+
 namespace railhead {
 namespace {
 
@@ -78,7 +80,7 @@ const std::vector<std::string>& SupportedCniVersions() {
 
 bool IsSupportedCniVersion(const std::string& version) {
   const auto& versions = SupportedCniVersions();
-  return std::find(versions.begin(), versions.end(), version) != versions.end();
+  return Contains(versions, version);
 }
 
 Result<CniResult> ParseCniResult(const std::string& text, const std::string& what) {

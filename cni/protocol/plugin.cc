@@ -137,9 +137,8 @@ tl::unexpected<CniFailure> Refuse(int code, std::string message, std::string hin
 bool IsIdentifier(std::string_view text, std::size_t longest = kMaxName) {
   if (text.empty() || text.size() > longest || std::isalnum(static_cast<unsigned char>(text[0])) == 0)
     return false;
-  return std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-';
-  });
+  return std::ranges::all_of(
+      text, [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '.' || c == '-'; });
 }
 
 // A name that did not pass, made safe to print.
@@ -172,7 +171,7 @@ tl::expected<void, CniFailure> ReadArgs(const std::string& text, CniRequest& req
 
 bool IsAbsolutePath(std::string_view text) {
   return text.starts_with('/') && text.size() < PATH_MAX &&
-         std::all_of(text.begin(), text.end(), [](unsigned char c) { return c >= ' ' && c != 0x7f; });
+         std::ranges::all_of(text, [](unsigned char c) { return c >= ' ' && c != 0x7f; });
 }
 
 tl::expected<void, CniFailure> CheckNames(const CniRequest& request) {
@@ -202,9 +201,8 @@ bool IsInterfaceName(std::string_view text) {
   if (text.empty() || text.size() > kMaxInterfaceName || text == "." || text == "..") return false;
   // The kernel takes any other bytes, but names stand in files of JSON, which is UTF-8.
   // '%': to rename to "net%d" would be to ask for a number (net/core/dev.c, dev_get_valid_name).
-  return std::none_of(text.begin(), text.end(), [](unsigned char c) {
-    return c <= ' ' || c >= 0x7f || c == '/' || c == ':' || c == '%';
-  });
+  return std::ranges::none_of(
+      text, [](unsigned char c) { return c <= ' ' || c >= 0x7f || c == '/' || c == ':' || c == '%'; });
 }
 
 tl::expected<CniRequest, CniFailure> ReadEnvironment(const Environment& environment) {

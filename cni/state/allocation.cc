@@ -16,7 +16,7 @@ namespace {
 // Device ids become file names.
 Result<std::string> PathOf(const Root& root, const std::string& device_id) {
   const bool safe = !device_id.empty() && device_id.size() <= 63 && device_id[0] != '.' &&
-                    std::all_of(device_id.begin(), device_id.end(), [](unsigned char c) {
+                    std::ranges::all_of(device_id, [](unsigned char c) {
                       return std::isalnum(c) != 0 || c == ':' || c == '.' || c == '-' || c == '_';
                     });
   if (!safe) return Fail(ErrorCode::kInvalid, "'" + device_id + "' is no device id");

@@ -112,7 +112,7 @@ Result<std::vector<JournalEntry>> Journal::SiblingsOf(const AttachmentKey& key) 
 Result<bool> Journal::HasSiblings(const AttachmentKey& key) const {
   const std::string own = key.network + "@" + key.ifname + std::string(kSuffix);
   const auto names = RH_TRY(ListDirectory(DirectoryOf(key.container_id)));
-  return names && std::any_of(names->begin(), names->end(), [&](const std::string& name) {
+  return names && std::ranges::any_of(*names, [&](const std::string& name) {
            return name.ends_with(kSuffix) && name != own;
          });
 }
@@ -199,8 +199,8 @@ namespace {
 constexpr std::string_view kEntrySuffix = ".json";
 
 bool Has(const JournalEntry& entry, const std::string& device) {
-  return std::any_of(entry.links.begin(), entry.links.end(),
-                     [&](const AttachedLink& link) { return link.device == device || link.slot == device; });
+  return std::ranges::any_of(
+      entry.links, [&](const AttachedLink& link) { return link.device == device || link.slot == device; });
 }
 
 std::set<std::string> DevicesOfAll(const JournalScan& scan) {
@@ -310,8 +310,8 @@ Result<bool> Journal::HoldsDevice(const std::string& device) const {
 
 Result<bool> Journal::HoldsSandbox(const std::string& container_id) const {
   const auto names = RH_TRY(ListDirectory(DirectoryOf(container_id)));
-  return names && std::any_of(names->begin(), names->end(),
-                              [](const std::string& name) { return name.ends_with(kEntrySuffix); });
+  return names &&
+         std::ranges::any_of(*names, [](const std::string& name) { return name.ends_with(kEntrySuffix); });
 }
 
 Result<bool> Journal::RemoveLoose(const std::string& device) const {

@@ -316,9 +316,8 @@ Result<AttachedLink> ParseLink(const nlohmann::json& json, const std::string& wh
 void AddDevicesOf(const UnreadableEntry& file, RecoveredEntry* recovered) {
   for (const std::string& device : file.devices) {
     const auto& links = recovered->entry.links;
-    const bool known = std::any_of(links.begin(), links.end(), [&](const AttachedLink& link) {
-      return link.device == device || link.slot == device;
-    });
+    const bool known = std::ranges::any_of(
+        links, [&](const AttachedLink& link) { return link.device == device || link.slot == device; });
     if (!known && recovered->unreadable.insert(device).second)
       recovered->lost.push_back("name, MAC and settings of " + device + " before the pod");
   }

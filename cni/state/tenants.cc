@@ -125,8 +125,8 @@ bool HasMac(const AttachedLink& link, const MacAddress& mac) {
 // "": no pod of this node has the MAC, or its runtime did not name it.
 std::string PodWith(const JournalScan& journal, const MacAddress& mac) {
   for (const JournalEntry& entry : journal.entries) {
-    const bool has = std::any_of(entry.links.begin(), entry.links.end(),
-                                 [&](const AttachedLink& link) { return HasMac(link, mac); });
+    const bool has =
+        std::ranges::any_of(entry.links, [&](const AttachedLink& link) { return HasMac(link, mac); });
     if (has) return PodName(entry.cni_args);
   }
   return "";

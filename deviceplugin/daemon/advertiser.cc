@@ -45,13 +45,13 @@ std::vector<std::string> Without(const std::set<std::string>& all, const std::se
 
 // Whether nothing came, or came back, that health would have to be asked about first.
 bool OnlyTakesAway(const PlanChange& change) {
-  return !change.resources.empty() &&
-         std::all_of(change.resources.begin(), change.resources.end(),
-                     [](const auto& resource) { return resource.second.added.empty(); });
+  return !change.resources.empty() && std::ranges::all_of(change.resources, [](const auto& resource) {
+    return resource.second.added.empty();
+  });
 }
 
 bool HasLatePool(const resources::Plan& plan) {
-  return std::any_of(plan.pools.begin(), plan.pools.end(), [](const auto& pool) { return pool->spec.late; });
+  return std::ranges::any_of(plan.pools, [](const auto& pool) { return pool->spec.late; });
 }
 
 // Topology is only a reason to prefer one device: without it any will do.
@@ -251,7 +251,7 @@ void Advertiser::LookAtNode() {
 }
 
 bool Advertiser::IsOfMoment(const resources::Plan& now, const std::set<std::string>& in_reset) const {
-  return std::any_of(in_reset.begin(), in_reset.end(), [&](const std::string& device) {
+  return std::ranges::any_of(in_reset, [&](const std::string& device) {
     const inventory::NicFunction* before = plan_.inventory->Find(device);
     const inventory::NicFunction* seen = now.inventory->Find(device);
     return before != nullptr && (seen == nullptr || *seen != *before);
@@ -333,8 +333,7 @@ void Advertiser::LookAtHealth() {
   const auto in_use = Journal(options_.root).HeldDevices();
   const health::HealthTick tick = health_->Tick(
       functions_, [&](const std::string& id) { return in_use.contains(id); }, health::HealthTime::Now());
-  const bool flipped = std::any_of(tick.changes.begin(), tick.changes.end(),
-                                   [](const health::HealthChange& change) { return change.flipped; });
+  const bool flipped = std::ranges::any_of(tick.changes, &health::HealthChange::flipped);
   changed_ = changed_ || flipped;
   if (!tick.changes.empty() || !tick.problems.empty()) calls_.health_changed(tick);
 }

@@ -24,7 +24,7 @@ bool IsBad(const health::ObservedRail& rail) {
 
 // By what probes say.
 bool IsWithdrawn(const health::DeviceHealth& device) {
-  return std::any_of(device.reasons.begin(), device.reasons.end(), [](const health::HealthReason& reason) {
+  return std::ranges::any_of(device.reasons, [](const health::HealthReason& reason) {
     return reason.rule == health::HealthRule::kUnreachable || reason.rule == health::HealthRule::kImpaired;
   });
 }
@@ -80,7 +80,7 @@ void Budget::Step() {
 bool Budget::IsNeeded() const {
   if (taint_wanted_) return true;
   const auto health = sources_.health();
-  return std::any_of(health.begin(), health.end(), IsWithdrawn) || (rails_.AnyIs(IsBad) && ProbesWithdraw());
+  return std::ranges::any_of(health, IsWithdrawn) || (rails_.AnyIs(IsBad) && ProbesWithdraw());
 }
 
 // Whether a rule takes devices out of use by what probes say.

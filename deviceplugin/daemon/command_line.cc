@@ -154,13 +154,12 @@ constexpr std::array<GoFlag, 14> kGoFlags{{
 }};
 
 const GoFlag* FindFlag(std::string_view name) {
-  const auto* const found =
-      std::find_if(kGoFlags.begin(), kGoFlags.end(), [&](const GoFlag& flag) { return flag.name == name; });
+  const auto* const found = std::ranges::find(kGoFlags, name, &GoFlag::name);
   return found == kGoFlags.end() ? nullptr : found;
 }
 
 bool IsNumber(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // glog's 0 to 3 are what an operator reads; from 4 on it is for who looks for a fault.

@@ -100,8 +100,8 @@ Readiness ReadinessOf(const Activity& activity, const ResourceActivities& resour
 }
 
 bool StandsBy(const ResourceActivities& resources) {
-  return !resources.empty() && std::all_of(resources.begin(), resources.end(),
-                                           [](const auto& resource) { return resource->standing_by.load(); });
+  return !resources.empty() &&
+         std::ranges::all_of(resources, [](const auto& resource) { return resource->standing_by.load(); });
 }
 
 std::string StatusLine(const Readiness& readiness) {

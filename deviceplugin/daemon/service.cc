@@ -33,8 +33,8 @@ std::optional<std::chrono::milliseconds> Service::interval() const {
 }
 
 bool Service::ServesAll(const ResourceActivities& resources) const {
-  return activity_.serving && std::all_of(resources.begin(), resources.end(),
-                                          [](const auto& resource) { return resource->serving.load(); });
+  return activity_.serving &&
+         std::ranges::all_of(resources, [](const auto& resource) { return resource->serving.load(); });
 }
 
 void Service::Tick() {

@@ -50,7 +50,7 @@ Result<bool> BlockCheck::Run() {
 
 Result<void> BlockCheck::CheckLayouts() {
   for (const PoolLayout& layout : context_.settings.pools) {
-    const bool in_use = std::any_of(context_.blocks.begin(), context_.blocks.end(), [&](const auto& entry) {
+    const bool in_use = std::ranges::any_of(context_.blocks, [&](const auto& entry) {
       return entry.first.pool == layout.pool() && HasRight(entry.second.state);
     });
     if (in_use) RH_TRY(CheckLayout(layout, true));

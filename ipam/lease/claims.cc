@@ -208,8 +208,7 @@ void Claims::PoolFull(const PoolLayout& layout, Search& search) {
 Result<void> Claims::Make() {
   const auto claims = BlocksIn(context_, BlockState::kClaiming);
   if (claims.empty()) return {};
-  const bool listed =
-      std::all_of(claims.begin(), claims.end(), [&](const NodeBlock& block) { return sign_.Lists(block); });
+  const bool listed = std::ranges::all_of(claims, [&](const NodeBlock& block) { return sign_.Lists(block); });
   if (!listed) {
     RH_TRY(sign_.Renew());
     // The record was not as it was left.

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "netns/base/text.h"
 #include "netns/json/json_reader.h"
 
 namespace railhead::ipam {
@@ -54,7 +55,7 @@ bool IsProblem(LeaseEvent::Kind kind) {
   using Kind = LeaseEvent::Kind;
   constexpr std::array<Kind, 6> kProblems = {Kind::kLost,     Kind::kRestored, Kind::kStranger,
                                              Kind::kWasTaken, Kind::kPoolFull, Kind::kOtherLayout};
-  return std::find(kProblems.begin(), kProblems.end(), kind) != kProblems.end();
+  return Contains(kProblems, kind);
 }
 
 Result<void> LeaseContext::Save(const BookChange& change) {
@@ -93,8 +94,8 @@ void LeaseContext::NewInstance() {
 }
 
 const PoolLayout* LeaseContext::LayoutOf(const std::string& pool) const {
-  const auto found = std::find_if(settings.pools.begin(), settings.pools.end(),
-                                  [&](const PoolLayout& layout) { return layout.pool() == pool; });
+  const auto found =
+      std::ranges::find_if(settings.pools, [&](const PoolLayout& layout) { return layout.pool() == pool; });
   return found == settings.pools.end() ? nullptr : &*found;
 }
 

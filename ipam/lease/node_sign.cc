@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "netns/base/text.h"
+
 namespace railhead::ipam {
 namespace {
 
@@ -11,8 +13,7 @@ constexpr int kAttempts = 3;
 
 bool Names(const std::map<std::string, std::vector<std::uint64_t>>& lists, const BlockName& name) {
   const auto list = lists.find(name.pool);
-  return list != lists.end() &&
-         std::find(list->second.begin(), list->second.end(), name.index) != list->second.end();
+  return list != lists.end() && Contains(list->second, name.index);
 }
 
 }  // namespace

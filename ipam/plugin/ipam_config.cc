@@ -72,8 +72,7 @@ Result<void> AddRange(const RangeFields& range, const PoolFields& fields, Fabric
 Result<AddressPlan> PlanInline(const PoolFields& fields, FabricSource& source) {
   std::vector<std::pair<std::string, RangeSpec>> specs;
   for (const RangeFields& range : fields.ranges) {
-    auto at = std::find_if(specs.begin(), specs.end(),
-                           [&](const auto& one) { return one.second.subnet == range.subnet; });
+    auto at = std::ranges::find_if(specs, [&](const auto& one) { return one.second.subnet == range.subnet; });
     if (at == specs.end()) at = specs.insert(at, {range.where, {}});
     RH_TRY(AddRange(range, fields, source, at->second));
   }
@@ -166,8 +165,8 @@ Result<void> CheckRoutes(const PoolFields& fields, const AddressPlan& of, const 
   for (const CniRoute& route : of.routes) {
     if (!route.gateway) continue;
     std::vector<std::string> subnets;
-    bool reachable = std::any_of(plan.also.begin(), plan.also.end(),
-                                 [&](const CniIp& ip) { return ip.address.Contains(*route.gateway); });
+    bool reachable =
+        std::ranges::any_of(plan.also, [&](const CniIp& ip) { return ip.address.Contains(*route.gateway); });
     for (const AddressPlan& other : plan.addresses) {
       if (other.ifname != of.ifname) continue;
       for (const PoolChoice& choice : other.choices) {

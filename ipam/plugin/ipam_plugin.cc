@@ -53,15 +53,15 @@ std::vector<OwnerClaim> ClaimsOf(const AddressOwner& attachment, const IpamPlan&
 
 // The pool that `held`, given for `asked`, is of.
 const PoolChoice& ChoiceOf(const AddressPlan& asked, const AddressRecord& held) {
-  const auto found = std::find_if(asked.choices.begin(), asked.choices.end(),
-                                  [&](const PoolChoice& choice) { return choice.pool.name == held.pool; });
+  const auto found = std::ranges::find_if(
+      asked.choices, [&](const PoolChoice& choice) { return choice.pool.name == held.pool; });
   return found == asked.choices.end() ? asked.choices.front() : *found;
 }
 
 // Whether the record is what the claim asks for.
 bool Meets(const OwnerClaim& claim, const AddressRecord& record) {
   if (record.owner != claim.owner || (claim.wanted && record.address != *claim.wanted)) return false;
-  return std::any_of(claim.pools.begin(), claim.pools.end(), [&](const AddressPool& pool) {
+  return std::ranges::any_of(claim.pools, [&](const AddressPool& pool) {
     return pool.name == record.pool && pool.ranges.Contains(record.address);
   });
 }
@@ -75,17 +75,17 @@ std::string NamesOf(const std::vector<AddressPool>& pools) {
 
 Result<void> CheckOne(const CniRequest& request, const OwnerClaim& claim,
                       const std::vector<AddressRecord>& records, const std::optional<CniResult>& previous) {
-  const auto held = std::find_if(records.begin(), records.end(),
-                                 [&](const AddressRecord& record) { return Meets(claim, record); });
+  const auto held =
+      std::ranges::find_if(records, [&](const AddressRecord& record) { return Meets(claim, record); });
   if (held == records.end()) {
     return Fail(ErrorCode::kNotFound,
                 (claim.wanted ? claim.wanted->ToString() : "no address") + " of " + NamesOf(claim.pools) +
                     " is" + (claim.wanted ? " not" : "") + " held by " + NameOf(request, claim.owner.ifname),
                 "delete the container's network and add it again");
   }
-  const bool told =
-      !previous || std::any_of(previous->ips.begin(), previous->ips.end(),
-                               [&](const CniIp& ip) { return ip.address.address == held->address; });
+  const bool told = !previous || std::ranges::any_of(previous->ips, [&](const CniIp& ip) {
+    return ip.address.address == held->address;
+  });
   if (told) return {};
   return Fail(ErrorCode::kConflict,
               held->address.ToString() + " is held by " + NameOf(request, claim.owner.ifname) +

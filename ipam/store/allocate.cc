@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ipam/store/store.h"
+#include "netns/base/text.h"
 
 namespace railhead::ipam {
 namespace {
@@ -29,8 +30,7 @@ Result<std::optional<AddressRecord>> KeepHeld(AddressLedger& ledger, const Owner
   std::optional<AddressRecord> kept;
   auto owned = RH_TRY(ledger.HeldBy(claim.owner));
   for (AddressRecord& held : owned) {
-    const auto pool = std::find_if(claim.pools.begin(), claim.pools.end(),
-                                   [&](const AddressPool& one) { return one.name == held.pool; });
+    const auto pool = std::ranges::find(claim.pools, held.pool, &AddressPool::name);
     if (pool == claim.pools.end()) continue;
     if (!kept && Fits(claim, *pool, held)) {
       kept = std::move(held);

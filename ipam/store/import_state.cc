@@ -21,8 +21,8 @@ std::string Trimmed(std::string text) {
 
 Result<ImportedAddress> ReadFileOfAddress(const std::string& path, const IpAddress& address,
                                           const std::string& network, const std::vector<IpPrefix>& subnets) {
-  const auto subnet = std::find_if(subnets.begin(), subnets.end(),
-                                   [&](const IpPrefix& one) { return one.Contains(address); });
+  const auto subnet =
+      std::ranges::find_if(subnets, [&](const IpPrefix& one) { return one.Contains(address); });
   if (subnet == subnets.end())
     return Fail(ErrorCode::kInvalid, path + ": is in none of the subnets given",
                 "name its subnet, too: --subnet");

@@ -237,8 +237,8 @@ class Walk {
 
   // No page is free twice, or free and in use. The final ones may never have been written.
   Result<void> CheckFree() {
-    std::sort(free_.begin(), free_.end());
-    if (const auto twice = std::adjacent_find(free_.begin(), free_.end()); twice != free_.end())
+    std::ranges::sort(free_);
+    if (const auto twice = std::ranges::adjacent_find(free_); twice != free_.end())
       return Fail(Wrong(*twice, "is free twice"));
     for (const std::uint64_t number : free_) {
       if (number < kFirstDataPage || number > meta_.last_page)

@@ -78,8 +78,7 @@ Error NoBlock(const std::string& pool, const std::vector<NodeBlock>& blocks) {
   error.message = "this node has no usable block of subnet " + pool;
   for (const BlockState state : {BlockState::kClaiming, BlockState::kProbation, BlockState::kReturning,
                                  BlockState::kFormer, BlockState::kLost}) {
-    const auto count = std::count_if(blocks.begin(), blocks.end(),
-                                     [&](const NodeBlock& block) { return block.state == state; });
+    const auto count = std::ranges::count(blocks, state, &NodeBlock::state);
     if (count != 0)
       error.message.append(", ").append(std::to_string(count)).append(" ").append(NameOf(state));
   }

@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "netns/base/text.h"
+
 namespace railhead::ipam {
 namespace {
 
@@ -37,8 +39,7 @@ void Subtract(const AddressRange& from, const AddressRange& hole, std::vector<Ad
 
 // Sorted, with overlapping and touching ranges joined.
 std::vector<AddressRange> Joined(std::vector<AddressRange> ranges) {
-  std::sort(ranges.begin(), ranges.end(),
-            [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
+  std::ranges::sort(ranges, [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
   std::vector<AddressRange> joined;
   for (const AddressRange& range : ranges) {
     if (!joined.empty() && (range.first <= joined.back().last || range.first == joined.back().last.Plus(1))) {
@@ -65,9 +66,8 @@ Result<void> CheckGateway(const IpPrefix& subnet, const IpAddress& gateway) {
                 "give a gateway inside the subnet, or none");
   }
   const auto reserved = ReservedOf(subnet);
-  if (subnet.address.IsV4() && std::any_of(reserved.begin(), reserved.end(), [&](const AddressRange& range) {
-        return range.Contains(gateway);
-      })) {
+  if (subnet.address.IsV4() &&
+      std::ranges::any_of(reserved, [&](const AddressRange& range) { return range.Contains(gateway); })) {
     return Fail(ErrorCode::kInvalid, what + " is the network or broadcast address of " + subnet.ToString(),
                 "give the address of a router");
   }
@@ -173,8 +173,8 @@ std::uint64_t RangeSet::Size() const {
 }
 
 bool RangeSet::Contains(const IpAddress& address) const {
-  return std::any_of(intervals_.begin(), intervals_.end(),
-                     [&](const AddressRange& interval) { return interval.Contains(address); });
+  return std::ranges::any_of(intervals_,
+                             [&](const AddressRange& interval) { return interval.Contains(address); });
 }
 
 std::optional<IpAddress> RangeSet::At(std::uint64_t index) const {
@@ -352,7 +352,7 @@ Result<std::optional<std::vector<IpAddress>>> Search(const std::vector<AlignedPo
 
 Result<std::optional<std::vector<IpAddress>>> NextAligned(const std::vector<AlignedPool>& pools) {
   if (auto found = RH_TRY(Search(pools, Measure::kHostPart)); found) return found;
-  const bool same_size = std::adjacent_find(pools.begin(), pools.end(), [](const auto& a, const auto& b) {
+  const bool same_size = std::ranges::adjacent_find(pools, [](const auto& a, const auto& b) {
                            return a.ranges->Size() != b.ranges->Size();
                          }) == pools.end();
   if (!same_size) return std::nullopt;

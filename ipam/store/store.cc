@@ -245,7 +245,7 @@ Result<void> AddressStore::TryAllocate(const std::vector<OwnerClaim>& claims) {
 Result<std::size_t> AddressStore::Release(const AddressOwner& owner) {
   const ClockReading now = RH_TRY(clocks_());
   const auto earlier = RH_TRY(RestThoseBefore(env_, now));
-  const auto of_earlier = std::count_if(earlier.begin(), earlier.end(), [&](const AddressRecord& record) {
+  const auto of_earlier = std::ranges::count_if(earlier, [&](const AddressRecord& record) {
     return record.owner.network == owner.network && record.owner.container == owner.container &&
            AttachmentIfname(record.owner) == owner.ifname;
   });

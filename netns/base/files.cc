@@ -192,8 +192,7 @@ Result<void> WriteAtomic(const std::string& path, std::string_view content, Sync
 
 Result<void> WriteAllAtomic(std::vector<FileContent> files, Sync sync, mode_t mode) {
   // In one order for all writers: each waits for the locks of the others.
-  std::sort(files.begin(), files.end(),
-            [](const FileContent& a, const FileContent& b) { return a.path < b.path; });
+  std::ranges::sort(files, [](const FileContent& a, const FileContent& b) { return a.path < b.path; });
   std::vector<Temporary> temporaries;
   temporaries.reserve(files.size());
   for (const FileContent& file : files) {
@@ -284,7 +283,7 @@ Result<std::optional<std::vector<std::string>>> ListDirectory(const std::string&
   }
   if (errno != 0 && IsAbsence(errno)) return std::nullopt;  // removed while it was listed
   if (errno != 0) return FailSys(errno, "listing " + path);
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

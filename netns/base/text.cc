@@ -71,10 +71,6 @@ std::string ToLower(std::string_view text) {
   return lower;
 }
 
-bool Contains(const std::vector<std::string>& words, std::string_view word) {
-  return std::find(words.begin(), words.end(), word) != words.end();
-}
-
 std::optional<std::string> Nearest(std::string_view word, const std::vector<std::string>& candidates) {
   const std::string lower = ToLower(word);
   std::size_t best = std::max<std::size_t>(1, word.size() / 3) + 1;

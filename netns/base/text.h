@@ -2,7 +2,9 @@
 // Threads: pure functions.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,7 +20,12 @@ std::optional<std::uint64_t> ParseHex(std::string_view text);
 std::vector<std::string> Split(std::string_view text, char separator);
 std::string Join(const std::vector<std::string>& parts, std::string_view separator);
 std::string ToLower(std::string_view text);
-bool Contains(const std::vector<std::string>& words, std::string_view word);
+
+// Whether an element of `range`, or what `projection` makes of it (&Rail::name), is `value`.
+template <typename Range, typename Value, typename Projection = std::identity>
+bool Contains(const Range& range, const Value& value, Projection projection = {}) {
+  return std::ranges::find(range, value, projection) != std::ranges::end(range);
+}
 
 // The candidate nearest to a misspelt `word` (edit distance at most a third of
 // its length, at least 1); nullopt when none is near.

@@ -44,7 +44,7 @@ void CloseListed(int first, const std::vector<int>& kept) {
 
 void CloseDescriptors(int first, std::vector<int> kept) {
   std::erase_if(kept, [first](int fd) { return fd < first; });
-  std::sort(kept.begin(), kept.end());
+  std::ranges::sort(kept);
   if (!CloseBetween(first, kept)) CloseListed(first, kept);
 }
 

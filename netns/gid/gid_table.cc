@@ -113,8 +113,7 @@ Result<std::optional<std::vector<GidEntry>>> ReadGidTable(const Root& root, cons
   for (const std::string& name : names) {
     if (auto entry = ReadEntry(fd.get(), name)) table.push_back(std::move(*entry));
   }
-  std::sort(table.begin(), table.end(),
-            [](const GidEntry& a, const GidEntry& b) { return a.index < b.index; });
+  std::ranges::sort(table, [](const GidEntry& a, const GidEntry& b) { return a.index < b.index; });
   return table;
 }
 

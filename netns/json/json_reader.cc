@@ -44,8 +44,7 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
   bool end_array() override { return Close(); }
   bool parse_error(std::size_t position, const std::string& token, const Json::exception&) override {
     error_ = "no valid JSON at byte " + std::to_string(position);
-    const bool printable =
-        std::all_of(token.begin(), token.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+    const bool printable = std::ranges::all_of(token, [](char c) { return c >= ' ' && c < 0x7f; });
     if (!token.empty() && token.size() < 40 && printable) error_ += " near '" + token + "'";
     return false;
   }
@@ -166,7 +165,7 @@ const Json* JsonReader::Find(const std::string& key) {
 
 void JsonReader::Ignore(const std::string& key) {
   // What has several forms is read several times.
-  if (std::find(known_.begin(), known_.end(), key) == known_.end()) known_.push_back(key);
+  if (!Contains(known_, key)) known_.push_back(key);
 }
 
 const Json* JsonReader::Raw(const std::string& key) {
@@ -178,7 +177,7 @@ void JsonReader::Fail(const std::string& key, const std::string& why, std::strin
   if (!key.empty()) where += "/" + EscapePointer(key);
   // An error of the same place, of a part of it or of the whole is what this one comes from.
   const auto& wrong = state_->wrong;
-  if (wrong.size() >= kMostErrors || std::any_of(wrong.begin(), wrong.end(), [&](const auto& other) {
+  if (wrong.size() >= kMostErrors || std::ranges::any_of(wrong, [&](const auto& other) {
         return IsWithin(other.where, where) || IsWithin(where, other.where);
       })) {
     return;
@@ -311,7 +310,7 @@ std::string JsonReader::RequiredString(const std::string& key) {
 
 void JsonReader::Close() {
   for (const auto& key : Keys()) {
-    if (std::find(known_.begin(), known_.end(), key) != known_.end()) continue;
+    if (Contains(known_, key)) continue;
     const auto near = Nearest(key, known_);
     Fail(key, "unknown field", near ? "did you mean '" + *near + "'?" : "known here: " + Join(known_, ", "));
   }

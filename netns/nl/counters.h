@@ -4,7 +4,7 @@
 // answer takes as long as that does, and the kernel holds its lock of network settings (RTNL) meanwhile.
 // RdmaCounters: one message per device. In exclusive mode a device is seen in its own namespace only; in
 // shared mode from everywhere.
-// Counters of a driver (pause, per priority): netns/sys/ethtool_stats.h.
+// Counters of a driver (pause, per priority): netns/sys/netdev_sysfs.h.
 // Source: include/uapi/linux/if_link.h (rtnl_link_stats64, IFLA_VF_STATS), net/core/rtnetlink.c
 // (rtnl_fill_vfinfo); include/uapi/rdma/rdma_netlink.h, drivers/infiniband/core/nldev.c
 // (stat_get_doit_default_counter).

@@ -36,9 +36,8 @@ Message SettingsMessage(std::uint16_t type, int index, unsigned flags = 0, unsig
 
 const DeviceField* FieldOf(DeviceSource source, int id) {
   const auto fields = DeviceFields();
-  const auto found = std::find_if(fields.begin(), fields.end(), [&](const DeviceField& field) {
-    return field.source == source && field.id == id;
-  });
+  const auto found = std::ranges::find_if(
+      fields, [&](const DeviceField& field) { return field.source == source && field.id == id; });
   return found == fields.end() ? nullptr : &*found;
 }
 
@@ -330,7 +329,7 @@ std::optional<std::vector<std::uint8_t>> FromHex(std::string_view text) {
 }
 
 std::string ListValue(std::vector<std::string> elements) {
-  std::sort(elements.begin(), elements.end());
+  std::ranges::sort(elements);
   elements.erase(std::unique(elements.begin(), elements.end()), elements.end());
   return Join(elements, ",");
 }

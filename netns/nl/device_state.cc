@@ -142,14 +142,13 @@ constexpr std::array kFields = {
 constexpr auto kByName = [] {
   std::array<std::size_t, kFields.size()> positions{};
   for (std::size_t i = 0; i < positions.size(); ++i) positions[i] = i;
-  std::sort(positions.begin(), positions.end(),
-            [](std::size_t a, std::size_t b) { return kFields[a].name < kFields[b].name; });
+  std::ranges::sort(positions,
+                    [](std::size_t a, std::size_t b) { return kFields[a].name < kFields[b].name; });
   return positions;
 }();
 
 bool IsHex(std::string_view text) {
-  return std::all_of(text.begin(), text.end(),
-                     [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
+  return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
 bool IsNumber(std::string_view text, std::uint64_t most) {
@@ -169,13 +168,14 @@ bool IsNumber(std::string_view text, std::uint64_t most) {
 bool IsList(std::string_view text) {
   if (text.empty()) return true;
   const auto elements = Split(text, ',');
-  return std::all_of(elements.begin(), elements.end(),
-                     [](const std::string& element) {
-                       return !element.empty() && std::all_of(element.begin(), element.end(), [](char c) {
-                         return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '/' || c == '_';
-                       });
-                     }) &&
-         std::adjacent_find(elements.begin(), elements.end(), std::greater_equal<>()) == elements.end();
+  return std::ranges::all_of(elements,
+                             [](const std::string& element) {
+                               return !element.empty() && std::ranges::all_of(element, [](char c) {
+                                 return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || c == '/' ||
+                                        c == '_';
+                               });
+                             }) &&
+         std::ranges::adjacent_find(elements, std::greater_equal<>()) == elements.end();
 }
 
 }  // namespace
@@ -185,9 +185,8 @@ std::span<const DeviceField> DeviceFields() {
 }
 
 const DeviceField* FindDeviceField(std::string_view name) {
-  const auto found =
-      std::lower_bound(kByName.begin(), kByName.end(), name,
-                       [](std::size_t at, std::string_view n) { return kFields[at].name < n; });
+  const auto found = std::ranges::lower_bound(
+      kByName, name, {}, [](std::size_t at) -> std::string_view { return kFields[at].name; });
   return found == kByName.end() || kFields[*found].name != name ? nullptr : &kFields[*found];
 }
 

@@ -361,9 +361,8 @@ void ParseEthtool(const Received& received, DeviceSource source, DeviceState& st
   if (!TakeHeader<genlmsghdr>(rest)) return;
   const auto fields = DeviceFields();
   ForEachAttribute(rest, [&](int type, BytesView payload) {
-    const auto field = std::find_if(fields.begin(), fields.end(), [&](const DeviceField& one) {
-      return one.source == source && one.id == type;
-    });
+    const auto field = std::ranges::find_if(
+        fields, [&](const DeviceField& one) { return one.source == source && one.id == type; });
     if (field != fields.end()) StoreField(state, *field, payload);
   });
 }

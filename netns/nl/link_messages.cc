@@ -9,6 +9,8 @@
 #include <array>
 #include <string_view>
 
+#include "netns/base/text.h"
+
 namespace railhead::nl {
 namespace {
 
@@ -160,8 +162,7 @@ std::optional<Link> ParseLink(const Received& received) {
 std::optional<Stacked> ParseStacked(const Received& received) {
   auto link = ParseLink(received);
   if (!link) return std::nullopt;
-  if (std::find(kStackedKinds.begin(), kStackedKinds.end(), link->kind) == kStackedKinds.end())
-    return std::nullopt;
+  if (!Contains(kStackedKinds, link->kind)) return std::nullopt;
   BytesView rest = received.payload;
   (void)TakeHeader<ifinfomsg>(rest);
   Stacked stacked{std::move(*link), 0, std::nullopt};

@@ -10,6 +10,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "netns/base/text.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/neighbours.h"
 #include "netns/nl/route_messages.h"
@@ -33,7 +34,7 @@ bool IsWithoutFamily(const Error& error) {
 Result<bool> Removed(const Result<void>& result, std::initializer_list<int> absent, const std::string& what) {
   if (result) return true;
   const int code = result.error().sys_errno;
-  if (std::find(absent.begin(), absent.end(), code) != absent.end()) return false;
+  if (Contains(absent, code)) return false;
   return Fail(Wrap(result.error(), what));
 }
 
@@ -153,7 +154,7 @@ Result<std::optional<Link>> NetlinkRoute::FindLinkOfDevice(const std::string& pa
                                     }),
                   "looking for the interface of " + parent_device);
   if (indices.empty()) return std::nullopt;
-  return FindLink(*std::min_element(indices.begin(), indices.end()));
+  return FindLink(*std::ranges::min_element(indices));
 }
 
 Result<std::vector<Link>> NetlinkRoute::ListLinks() {

@@ -14,8 +14,7 @@ Result<std::vector<std::string>> RdmaDeviceOrder() {
   nl::Socket socket = RH_TRY_WRAP(nl::Socket::Open(NETLINK_RDMA), kWhat);
   nl::Message message = nl::DumpRdmaDevicesMessage();
   auto devices = RH_TRY_WRAP(socket.Dump<RdmaDevice>(message, nl::ParseRdmaDevice), kWhat);
-  std::sort(devices.begin(), devices.end(),
-            [](const RdmaDevice& a, const RdmaDevice& b) { return a.index < b.index; });
+  std::ranges::sort(devices, [](const RdmaDevice& a, const RdmaDevice& b) { return a.index < b.index; });
   std::vector<std::string> names;
   names.reserve(devices.size());
   for (RdmaDevice& device : devices) names.push_back(std::move(device.name));

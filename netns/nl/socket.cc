@@ -302,7 +302,7 @@ void ForEachAttribute(BytesView bytes, const std::function<void(int, BytesView)>
 }
 
 std::string ReadString(BytesView payload) {
-  return {payload.begin(), std::find(payload.begin(), payload.end(), std::uint8_t{0})};
+  return {payload.begin(), std::ranges::find(payload, std::uint8_t{0})};
 }
 
 std::optional<MacAddress> ReadMac(BytesView payload) {

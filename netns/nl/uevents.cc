@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "netns/base/text.h"
 #include "netns/nl/link_messages.h"
 #include "netns/nl/route_messages.h"
 
@@ -34,7 +35,7 @@ bool IsRelevantUevent(std::string_view message) {
   bool is_virtual = false;
   while (!message.empty()) {
     const std::string_view field = message.substr(0, message.find('\0'));
-    if (std::find(kSubsystems.begin(), kSubsystems.end(), field) != kSubsystems.end()) return true;
+    if (Contains(kSubsystems, field)) return true;
     is_net = is_net || field == "SUBSYSTEM=net";
     is_virtual = is_virtual || field.starts_with("DEVPATH=/devices/virtual/");
     message.remove_prefix(std::min(field.size() + 1, message.size()));

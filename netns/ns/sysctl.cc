@@ -28,7 +28,7 @@ std::string FileName(const std::string& path) {
 
 Result<void> CheckPath(const std::string& path) {
   const std::vector<std::string> parts = Split(path, '/');
-  const bool plain = std::none_of(parts.begin(), parts.end(), [](const std::string& part) {
+  const bool plain = std::ranges::none_of(parts, [](const std::string& part) {
     return part.empty() || part == "." || part == ".." || part.find('\0') != std::string::npos;
   });
   if (plain && parts.size() > 1 && parts.front() == "net") return {};

@@ -13,6 +13,7 @@
 #include <random>
 #include <string>
 
+#include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
 #include "netns/packet/announce.h"
 
@@ -137,8 +138,7 @@ Prober::Prober(const std::vector<AddressClaim>& claims, std::chrono::millisecond
 
 Result<void> Prober::Open(const NetNs& ns) {
   const auto has = [&](bool v4) {
-    return std::any_of(all_.begin(), all_.end(),
-                       [&](const Probing& one) { return one.claim.address.IsV4() == v4; });
+    return std::ranges::any_of(all_, [&](const Probing& one) { return one.claim.address.IsV4() == v4; });
   };
   const auto open = [&]() -> Result<void> {
     if (has(true)) arp_ = RH_TRY(OpenPacketSocket(ETH_P_ARP));
@@ -244,8 +244,7 @@ void Prober::Judge(std::span<const std::uint8_t> frame, int link) {
 bool Prober::IsOver(Clock::time_point now) const {
   const auto is_found = [](const Probing& one) { return one.other.has_value(); };
   const auto has_more = [](const Probing& one) { return one.HasMore(); };
-  return std::all_of(all_.begin(), all_.end(), is_found) ||
-         (now >= end_ && std::none_of(all_.begin(), all_.end(), has_more));
+  return std::ranges::all_of(all_, is_found) || (now >= end_ && std::ranges::none_of(all_, has_more));
 }
 
 Result<void> Prober::Run() {
@@ -278,9 +277,7 @@ Result<void> Check(const AddressClaim& claim) {
 
 std::optional<MacAddress> RivalIn(std::span<const std::uint8_t> frame, const AddressClaim& claim,
                                   const std::vector<MacAddress>& own) {
-  const auto is_ours = [&](const MacAddress& mac) {
-    return mac == claim.mac || std::find(own.begin(), own.end(), mac) != own.end();
-  };
+  const auto is_ours = [&](const MacAddress& mac) { return mac == claim.mac || Contains(own, mac); };
   if (claim.address.IsV4()) {
     const auto arp = ParseArp(frame);
     if (!arp || arp->sender_mac == claim.mac) return std::nullopt;

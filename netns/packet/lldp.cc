@@ -102,8 +102,7 @@ std::string IdText(View id, IdKind kind) {
     if (auto text = AddressText(id)) return *std::move(text);
   }
   const View text = Trimmed(id);
-  const bool readable =
-      kind == IdKind::kText && !text.empty() && std::all_of(text.begin(), text.end(), IsPrintable);
+  const bool readable = kind == IdKind::kText && !text.empty() && std::ranges::all_of(text, IsPrintable);
   return readable ? TextOf(text) : HexOf(id);
 }
 

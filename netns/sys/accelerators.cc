@@ -28,7 +28,7 @@ bool Is(const PciDevice& device, const AcceleratorKind& kind) {
   const auto class_code = static_cast<std::uint16_t>(device.class_code >> 8);
   if (device.vendor != kind.vendor) return false;
   if (kind.class_code) return class_code == *kind.class_code;
-  return std::find(kClasses.begin(), kClasses.end(), class_code) != kClasses.end();
+  return Contains(kClasses, class_code);
 }
 
 // Whether the function's class is one of those that are looked for: one read, which is all
@@ -40,9 +40,7 @@ Result<bool> MayBeOne(const Root& root, const PciAddress& address,
   if (!text || text->size() != 8) return text.has_value();
   const auto class_code = FourDigits(text->substr(2, 4));
   if (!class_code) return true;
-  return std::find(kClasses.begin(), kClasses.end(), *class_code) != kClasses.end() ||
-         std::any_of(kinds.begin(), kinds.end(),
-                     [&](const AcceleratorKind& kind) { return kind.class_code == class_code; });
+  return Contains(kClasses, *class_code) || Contains(kinds, class_code, &AcceleratorKind::class_code);
 }
 
 // Those among the functions that `directory` lists.
@@ -55,8 +53,7 @@ Result<std::vector<PciDevice>> ListIn(const Root& root, const std::string& direc
     const auto address = PciAddress::Parse(name);
     if (!address || others.contains(*address) || !RH_TRY(MayBeOne(root, *address, kinds))) continue;
     auto device = RH_TRY_WRAP(ReadPciFunction(root, *address), "looking for accelerators");
-    if (device &&
-        std::any_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return Is(*device, kind); }))
+    if (device && std::ranges::any_of(kinds, [&](const auto& kind) { return Is(*device, kind); }))
       found.push_back(*std::move(device));
   }
   return found;
@@ -74,8 +71,8 @@ std::vector<Accelerator> Sorted(const std::vector<PciDevice>& devices) {
                             .numa_node = device.numa_node,
                             .path = device.path});
   }
-  std::sort(accelerators.begin(), accelerators.end(),
-            [](const Accelerator& a, const Accelerator& b) { return a.address < b.address; });
+  std::ranges::sort(accelerators,
+                    [](const Accelerator& a, const Accelerator& b) { return a.address < b.address; });
   return accelerators;
 }
 

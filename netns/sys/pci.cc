@@ -155,7 +155,7 @@ Result<std::optional<PciDevice>> FindPciDevice(const Root& root, const PciAddres
   auto device = RH_TRY(ReadPciFunction(root, address));
   if (device && device->physfn) {
     const auto vfs = RH_TRY(VfsOf(root, *device->physfn));
-    const auto found = std::find(vfs.begin(), vfs.end(), address);
+    const auto found = std::ranges::find(vfs, address);
     if (found != vfs.end()) device->vf_index = static_cast<int>(found - vfs.begin());
   }
   return device;
@@ -204,8 +204,7 @@ Result<std::vector<PciDevice>> ListNetworkPfs(const Root& root) {
     auto device = RH_TRY(ReadPciFunction(root, *address));
     if (device && !device->is_vf) pfs.push_back(*std::move(device));
   }
-  std::sort(pfs.begin(), pfs.end(),
-            [](const PciDevice& a, const PciDevice& b) { return a.address < b.address; });
+  std::ranges::sort(pfs, [](const PciDevice& a, const PciDevice& b) { return a.address < b.address; });
   return pfs;
 }
 
@@ -241,7 +240,7 @@ Result<std::vector<std::string>> OwnNetdevsOf(const Root& root, const PciAddress
     const auto port = ReadAttribute(netdev + "/dev_port");
     ports.emplace_back(port && *port ? ParseInt(**port).value_or(0) : 0, name);
   }
-  std::sort(ports.begin(), ports.end());
+  std::ranges::sort(ports);
   std::vector<std::string> names;
   names.reserve(ports.size());
   for (auto& [port, name] : ports) names.push_back(std::move(name));

@@ -34,7 +34,7 @@ Halves Halve(std::string_view path) {
 
 // "/a/b" has two components.
 std::ptrdiff_t Components(std::string_view path) {
-  return std::count(path.begin(), path.end(), '/');
+  return std::ranges::count(path, '/');
 }
 
 // The leading components that both paths have.

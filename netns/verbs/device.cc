@@ -32,7 +32,7 @@ std::vector<std::string> NamesOf(const DeviceList& list) {
   for (ibv_device** device = list.get(); *device != nullptr; ++device) {
     names.emplace_back(ibv_get_device_name(*device));
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

@@ -88,16 +88,16 @@ Result<void> AddAccelerators(const Root& root, Inventory* inventory) {
       inventory->accelerators.push_back(**std::move(function));
     }
   }
-  std::sort(inventory->accelerators.begin(), inventory->accelerators.end(),
-            [](const NicFunction& one, const NicFunction& other) { return one.address < other.address; });
+  std::ranges::sort(inventory->accelerators, [](const NicFunction& one, const NicFunction& other) {
+    return one.address < other.address;
+  });
   return {};
 }
 
 Result<void> MarkVdpa(const Root& root, Inventory* inventory) {
   for (const VdpaDevice& vdpa : RH_TRY_WRAP(ListVdpaDevices(root), "looking for vDPA devices")) {
     for (auto* functions : {&inventory->functions, &inventory->auxiliaries}) {
-      const auto found = std::find_if(functions->begin(), functions->end(),
-                                      [&](const NicFunction& other) { return other.id == vdpa.parent; });
+      const auto found = std::ranges::find(*functions, vdpa.parent, &NicFunction::id);
       if (found != functions->end() && found->vdpa == VdpaType::kNone) found->vdpa = vdpa.type;
     }
   }
@@ -201,8 +201,7 @@ Result<HostNetwork> ReadHostNetwork(RouteApi& route_api) {
 
 const NicFunction* Inventory::Find(const std::string& id) const {
   for (const auto* list : {&functions, &accelerators, &auxiliaries}) {
-    const auto found = std::find_if(list->begin(), list->end(),
-                                    [&](const NicFunction& function) { return function.id == id; });
+    const auto found = std::ranges::find(*list, id, &NicFunction::id);
     if (found != list->end()) return &*found;
   }
   return nullptr;

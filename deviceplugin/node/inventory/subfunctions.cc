@@ -35,8 +35,7 @@ Result<std::optional<PciAddress>> FunctionAbove(const std::string& path) {
 }
 
 const NicFunction* FindFunction(const std::vector<NicFunction>& functions, const PciAddress& address) {
-  const auto found = std::find_if(functions.begin(), functions.end(),
-                                  [&](const NicFunction& function) { return function.address == address; });
+  const auto found = std::ranges::find(functions, address, &NicFunction::address);
   return found == functions.end() ? nullptr : &*found;
 }
 

@@ -90,13 +90,13 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const invent
 std::vector<LeftOut> NotAdvertised(const Plan& plan) {
   std::vector<LeftOut> left_out;
   const auto look = [&](const inventory::NicFunction& function) {
-    const bool used = std::any_of(plan.pools.begin(), plan.pools.end(),
-                                  [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
+    const bool used =
+        std::ranges::any_of(plan.pools, [&](const auto& pool) { return pool->Find(function.id) != nullptr; });
     if (!used) left_out.push_back({&function, WhyInNoPool(plan.pools, *plan.inventory, function)});
   };
   const auto is_wanted = [&](const inventory::NicFunction& function) {
-    return std::any_of(plan.pools.begin(), plan.pools.end(),
-                       [&](const auto& pool) { return pool->spec.kind == function.kind; });
+    return std::ranges::any_of(plan.pools,
+                               [&](const auto& pool) { return pool->spec.kind == function.kind; });
   };
   for (const inventory::NicFunction& function : plan.inventory->functions) look(function);
   for (const auto* others : {&plan.inventory->accelerators, &plan.inventory->auxiliaries}) {
@@ -141,9 +141,8 @@ namespace {
 
 // Place of a PF in the rail's list of alternatives; a PF by position has place 0.
 std::size_t PlaceOf(const Rail& rail, const inventory::NicFunction& pf) {
-  const auto named = std::find_if(rail.pfs.begin(), rail.pfs.end(), [&](const std::string& text) {
-    return text == pf.pf_name || ToLower(text) == pf.id;
-  });
+  const auto named = std::ranges::find_if(
+      rail.pfs, [&](const std::string& text) { return text == pf.pf_name || ToLower(text) == pf.id; });
   return static_cast<std::size_t>(named - rail.pfs.begin());
 }
 
@@ -206,7 +205,7 @@ Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const inventory:
     resources.specs.push_back(std::move(spec));
   }
   auto& absent = resources.absent_rails;
-  std::sort(absent.begin(), absent.end());
+  std::ranges::sort(absent);
   absent.erase(std::unique(absent.begin(), absent.end()), absent.end());
   return resources;
 }
@@ -216,8 +215,8 @@ namespace {
 constexpr const char* kPackageName = "fw.app.name";
 
 bool SelectsByDdp(const ResourceSpec& spec) {
-  return std::any_of(spec.selectors.begin(), spec.selectors.end(),
-                     [](const Selector& selector) { return !selector.ddp_profiles.empty(); });
+  return std::ranges::any_of(spec.selectors,
+                             [](const Selector& selector) { return !selector.ddp_profiles.empty(); });
 }
 
 }  // namespace
@@ -260,7 +259,7 @@ void DdpMemory::KeepOnly(const inventory::Inventory& inventory) {
 std::shared_ptr<const inventory::Inventory> WithDdpProfiles(
     std::shared_ptr<const inventory::Inventory> inventory, const std::vector<ResourceSpec>& specs,
     const DdpLookup& lookup, std::vector<Error>* problems) {
-  if (std::none_of(specs.begin(), specs.end(), SelectsByDdp)) return inventory;
+  if (std::ranges::none_of(specs, SelectsByDdp)) return inventory;
   auto with = std::make_shared<inventory::Inventory>(*inventory);
   std::map<PciAddress, std::string> known;
   for (inventory::NicFunction& function : with->functions) {

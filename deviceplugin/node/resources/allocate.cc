@@ -29,7 +29,7 @@ Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
                                                    const std::vector<std::string>& ids) {
   const std::string attempt = "allocating devices of " + pool.spec.resource + ": ";
   if (ids.empty()) return Fail(ErrorCode::kInvalid, attempt + "no device ids given");
-  if (std::adjacent_find(ids.begin(), ids.end()) != ids.end()) {
+  if (std::ranges::adjacent_find(ids) != ids.end()) {
     return Fail(ErrorCode::kInvalid, attempt + "the same device id is given twice");
   }
   std::vector<const PoolMember*> members;
@@ -48,7 +48,7 @@ Result<std::vector<const PoolMember*>> FindMembers(const ResourcePool& pool,
 // Devices may share nodes: /dev/vfio/vfio, a VFIO group.
 void AddNodes(const Grant& grant, AllocateAnswer* answer) {
   const auto add = [](const auto& node, auto* nodes) {
-    if (std::find(nodes->begin(), nodes->end(), node) == nodes->end()) nodes->push_back(node);
+    if (!Contains(*nodes, node)) nodes->push_back(node);
   };
   for (const DeviceNode& node : grant.nodes) {
     if (node.host_path == node.container_path) {
@@ -62,7 +62,7 @@ void AddNodes(const Grant& grant, AllocateAnswer* answer) {
 }  // namespace
 
 Result<AllocateAnswer> Allocator::Allocate(const ResourcePool& pool, std::vector<std::string> ids) {
-  std::sort(ids.begin(), ids.end());
+  std::ranges::sort(ids);
   const auto members = RH_TRY(FindMembers(pool, ids));
   const ResourceSpec& spec = pool.spec;
   AllocateAnswer answer;
@@ -189,7 +189,7 @@ OrderedJson PciInfo(const inventory::NicFunction& function) {
 Result<OrderedJson> VdpaInfo(const Root& root, const inventory::NicFunction& function,
                              inventory::VdpaType type) {
   const auto devices = RH_TRY(inventory::ListVdpaDevices(root));
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const inventory::VdpaDevice& device) {
+  const auto found = std::ranges::find_if(devices, [&](const inventory::VdpaDevice& device) {
     return device.parent == function.id && device.type == type;
   });
   if (found == devices.end()) {
@@ -303,7 +303,7 @@ Result<void> AddUserSpace(const Root& root, const inventory::NicFunction& functi
 Result<void> AddVdpa(const Root& root, const inventory::NicFunction& function, inventory::VdpaType wanted,
                      Grant* grant) {
   const auto devices = RH_TRY(inventory::ListVdpaDevices(root));
-  const auto found = std::find_if(devices.begin(), devices.end(), [&](const inventory::VdpaDevice& device) {
+  const auto found = std::ranges::find_if(devices, [&](const inventory::VdpaDevice& device) {
     return device.parent == function.id && device.type == wanted;
   });
   if (found == devices.end() || (wanted == inventory::VdpaType::kVhost && found->node.empty())) {

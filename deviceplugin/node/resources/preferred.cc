@@ -116,8 +116,8 @@ std::vector<RailState*> Greedy(std::vector<RailState*> rails, std::size_t count,
       more.Add(rail->free.back());
       return more.Value();
     };
-    const auto best = std::min_element(rails.begin(), rails.end(),
-                                       [&](RailState* a, RailState* b) { return with(a) < with(b); });
+    const auto best =
+        std::ranges::min_element(rails, [&](RailState* a, RailState* b) { return with(a) < with(b); });
     cost.Add((*best)->free.back());
     picked.push_back(*best);
     rails.erase(best);
@@ -151,8 +151,8 @@ class Choice {
 
   std::vector<std::string> Fill() {
     for (auto& [rail, state] : rails_) {
-      std::sort(state.free.begin(), state.free.end(),
-                [](const Candidate& a, const Candidate& b) { return a.Order() > b.Order(); });
+      std::ranges::sort(state.free,
+                        [](const Candidate& a, const Candidate& b) { return a.Order() > b.Order(); });
     }
     while (ids_.size() < wanted_) {
       auto lowest = Lowest();
@@ -164,7 +164,7 @@ class Choice {
       }
       for (RailState* rail : lowest) Take(rail);
     }
-    std::sort(unknown_.begin(), unknown_.end());
+    std::ranges::sort(unknown_);
     for (std::size_t i = 0; i < unknown_.size() && ids_.size() < wanted_; ++i) ids_.push_back(unknown_[i]);
     return std::move(ids_);
   }

@@ -21,9 +21,9 @@ namespace railhead::resources {
 namespace {
 
 bool Takes(const ResourceSpec& spec, const inventory::NicFunction& function) {
-  return spec.kind == function.kind &&
-         std::any_of(spec.selectors.begin(), spec.selectors.end(),
-                     [&](const Selector& selector) { return selector.Matches(function); });
+  return spec.kind == function.kind && std::ranges::any_of(spec.selectors, [&](const Selector& selector) {
+           return selector.Matches(function);
+         });
 }
 
 // The VF or subfunction of a PF that keeps the PF from being given out itself: the host
@@ -34,9 +34,8 @@ const inventory::NicFunction* InTheWay(const std::vector<const ResourceSpec*>& s
   for (const auto* functions : {&inventory.Of(pf.kind), &inventory.auxiliaries}) {
     for (const inventory::NicFunction& other : *functions) {
       if (other.pf != pf.address || other.id == pf.id) continue;
-      const bool taken = other.used_by_host || std::any_of(specs.begin(), specs.end(), [&](const auto* spec) {
-                           return Takes(*spec, other);
-                         });
+      const bool taken = other.used_by_host ||
+                         std::ranges::any_of(specs, [&](const auto* spec) { return Takes(*spec, other); });
       if (taken) return &other;
     }
   }
@@ -55,8 +54,7 @@ std::string Objection(const std::vector<const ResourceSpec*>& specs, const inven
   }
   if (function.is_vf || function.kind == inventory::FunctionKind::kAuxiliary) return {};
   const bool has_subfunctions =
-      std::any_of(inventory.auxiliaries.begin(), inventory.auxiliaries.end(),
-                  [&](const inventory::NicFunction& other) { return other.pf == function.address; });
+      Contains(inventory.auxiliaries, function.address, &inventory::NicFunction::pf);
   if (function.vf_count == 0 && !has_subfunctions) return {};
   if (network && function.vf_count > 0 && !selector.Names(function)) {
     return "is a PF with VFs: only a selector of config.json that names it by pciAddresses, or by pfNames "
@@ -89,16 +87,15 @@ bool IsName(std::string_view text, std::string_view inside, std::size_t max, boo
            (upper && c >= 'A' && c <= 'Z');
   };
   if (text.empty() || text.size() > max || !plain(text.front()) || !plain(text.back())) return false;
-  return std::all_of(text.begin(), text.end(),
-                     [&](char c) { return plain(c) || inside.find(c) != std::string_view::npos; });
+  return std::ranges::all_of(text,
+                             [&](char c) { return plain(c) || inside.find(c) != std::string_view::npos; });
 }
 
 }  // namespace
 
 const PoolMember* ResourcePool::Find(std::string_view id) const {
-  const auto found = std::lower_bound(
-      members.begin(), members.end(), id,
-      [](const PoolMember& member, std::string_view key) { return member.function.id < key; });
+  const auto found = std::ranges::lower_bound(
+      members, id, {}, [](const PoolMember& member) -> std::string_view { return member.function.id; });
   return found == members.end() || found->function.id != id ? nullptr : &*found;
 }
 
@@ -118,14 +115,14 @@ std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<Re
       const auto takes = [&](const Selector& selector) {
         return selector.Matches(function) && Objection(all, inventory, selector, function).empty();
       };
-      const auto selector = std::find_if(spec.selectors.begin(), spec.selectors.end(), takes);
+      const auto selector = std::ranges::find_if(spec.selectors, takes);
       if (selector == spec.selectors.end()) continue;
       taken.insert(function.id);
       pool->members.push_back({function, RailOf(spec, inventory, function),
                                static_cast<std::size_t>(selector - spec.selectors.begin())});
     }
-    std::sort(pool->members.begin(), pool->members.end(),
-              [](const PoolMember& a, const PoolMember& b) { return a.function.id < b.function.id; });
+    std::ranges::sort(pool->members,
+                      [](const PoolMember& a, const PoolMember& b) { return a.function.id < b.function.id; });
     pools.push_back(std::move(pool));
   }
   return pools;
@@ -185,13 +182,13 @@ namespace {
 
 template <typename T>
 bool EmptyOrHas(const std::vector<T>& wanted, const T& value) {
-  return wanted.empty() || std::find(wanted.begin(), wanted.end(), value) != wanted.end();
+  return wanted.empty() || Contains(wanted, value);
 }
 
 bool MatchesPf(const std::vector<PfRange>& wanted, const std::string& pf, int vf_index) {
   if (wanted.empty()) return true;
   const std::string name = ToLower(pf);
-  return std::any_of(wanted.begin(), wanted.end(), [&](const PfRange& range) {
+  return std::ranges::any_of(wanted, [&](const PfRange& range) {
     return !name.empty() && ToLower(range.pf) == name && range.HasVf(vf_index);
   });
 }
@@ -227,8 +224,8 @@ Result<PfRange> PfRange::Parse(std::string_view text) {
 
 bool PfRange::HasVf(int index) const {
   if (vfs.empty()) return true;
-  return std::any_of(vfs.begin(), vfs.end(),
-                     [&](const auto& range) { return range.first <= index && index <= range.second; });
+  return std::ranges::any_of(
+      vfs, [&](const auto& range) { return range.first <= index && index <= range.second; });
 }
 
 const char* Selector::FirstUnmet(const inventory::NicFunction& function) const {
@@ -255,8 +252,8 @@ const char* Selector::FirstUnmet(const inventory::NicFunction& function) const {
 }
 
 bool Selector::Names(const inventory::NicFunction& pf) const {
-  if (std::find(pci_addresses.begin(), pci_addresses.end(), pf.address) != pci_addresses.end()) return true;
-  return std::any_of(pf_names.begin(), pf_names.end(), [&](const PfRange& range) {
+  if (Contains(pci_addresses, pf.address)) return true;
+  return std::ranges::any_of(pf_names, [&](const PfRange& range) {
     return range.vfs.empty() && !pf.pf_name.empty() && ToLower(range.pf) == ToLower(pf.pf_name);
   });
 }
@@ -304,7 +301,7 @@ class Pairing {
   // Whether there was a device that `fits`; the first in the pool's order.
   template <typename Fits>
   bool Pair(const std::string& slot, const Fits& fits) {
-    const auto found = std::find_if(left_.begin(), left_.end(), [&](auto* member) { return fits(*member); });
+    const auto found = std::ranges::find_if(left_, [&](auto* member) { return fits(*member); });
     if (found == left_.end()) return false;
     PoolMember member = **found;
     left_.erase(found);
@@ -314,8 +311,8 @@ class Pairing {
   }
 
   std::shared_ptr<const ResourcePool> Take() {
-    std::sort(pool_->members.begin(), pool_->members.end(),
-              [](const PoolMember& a, const PoolMember& b) { return a.function.id < b.function.id; });
+    std::ranges::sort(pool_->members,
+                      [](const PoolMember& a, const PoolMember& b) { return a.function.id < b.function.id; });
     return std::move(pool_);
   }
 

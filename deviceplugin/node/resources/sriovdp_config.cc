@@ -73,8 +73,8 @@ ResourceSpec ReadResource(JsonReader* reader, const std::string& default_prefix)
   spec.exclude_topology = reader->Bool(key("excludeTopology")).value_or(false);
   ReadAdditionalInfo(reader, key("additionalInfo"), &spec);
   spec.selectors = ReadSelectors(reader, key("selectors"), spec.kind);
-  const bool rdma = std::any_of(spec.selectors.begin(), spec.selectors.end(),
-                                [](const Selector& selector) { return selector.is_rdma.value_or(false); });
+  const bool rdma = std::ranges::any_of(
+      spec.selectors, [](const Selector& selector) { return selector.is_rdma.value_or(false); });
   if (rdma) spec.rdma_nodes = RdmaNodes::kAll;
   reader->Close();
   return spec;

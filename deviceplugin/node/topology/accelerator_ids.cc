@@ -19,7 +19,7 @@ constexpr const char* kNvidiaGpus = "/proc/driver/nvidia/gpus";
 constexpr std::size_t kUuidSize = 36;  // 8-4-4-4-12
 
 bool IsNumber(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+  return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
 
 // A value of the driver's information file: "GPU UUID: \t GPU-...".
@@ -69,7 +69,7 @@ AcceleratorIds::AcceleratorIds(Root root, const std::vector<Accelerator>& accele
     : root_(std::move(root)), table_(std::move(table)), beyond_proc_(std::move(beyond_proc)) {
   accelerators_.reserve(accelerators.size());
   for (const Accelerator& accelerator : accelerators) accelerators_.push_back(accelerator.address);
-  std::sort(accelerators_.begin(), accelerators_.end());
+  std::ranges::sort(accelerators_);
 }
 
 std::optional<PciAddress> AcceleratorIds::Find(std::string_view id, std::string_view resource,
@@ -163,8 +163,8 @@ bool NamesAccelerators(std::string_view resource) {
   const std::string name = ToLower(resource);
   const auto starts_one = [&](std::size_t at) {
     if (at > 0 && name[at - 1] >= 'a' && name[at - 1] <= 'z') return false;
-    return std::any_of(kWords.begin(), kWords.end(),
-                       [&](std::string_view word) { return name.compare(at, word.size(), word) == 0; });
+    return std::ranges::any_of(
+        kWords, [&](std::string_view word) { return name.compare(at, word.size(), word) == 0; });
   };
   for (std::size_t at = 0; at < name.size(); ++at) {
     if (starts_one(at)) return true;

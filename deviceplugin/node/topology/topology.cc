@@ -63,7 +63,7 @@ Result<void> Topology::ReadNics(const Root& root, const inventory::Inventory& in
     const auto pf = pfs.find(function.pf);
     if (pf != pfs.end()) nic_of_function_.emplace_back(function.address, pf->second);
   }
-  std::sort(nic_of_function_.begin(), nic_of_function_.end());
+  std::ranges::sort(nic_of_function_);
   return {};
 }
 
@@ -100,17 +100,14 @@ void Topology::Override(const TopologyConfig& config) {
 }
 
 std::optional<std::size_t> Topology::NicIndex(const PciAddress& function) const {
-  const auto found =
-      std::lower_bound(nic_of_function_.begin(), nic_of_function_.end(), function,
-                       [](const auto& entry, const PciAddress& key) { return entry.first < key; });
+  const auto found = std::ranges::lower_bound(nic_of_function_, function, {},
+                                              &decltype(nic_of_function_)::value_type::first);
   if (found == nic_of_function_.end() || found->first != function) return std::nullopt;
   return found->second;
 }
 
 std::optional<std::size_t> Topology::AcceleratorIndex(const PciAddress& address) const {
-  const auto found =
-      std::lower_bound(accelerators_.begin(), accelerators_.end(), address,
-                       [](const Accelerator& entry, const PciAddress& key) { return entry.address < key; });
+  const auto found = std::ranges::lower_bound(accelerators_, address, {}, &Accelerator::address);
   if (found == accelerators_.end() || found->address != address) return std::nullopt;
   return static_cast<std::size_t>(found - accelerators_.begin());
 }

@@ -206,8 +206,7 @@ EtcdConfig ReadEtcdConfig(JsonReader& reader) {
   if (const auto seconds = reader.Int("timeoutSeconds", 1, kMostSeconds)) {
     config.timeout = std::chrono::seconds(*seconds);
   }
-  const bool tls = std::any_of(config.endpoints.begin(), config.endpoints.end(),
-                               [](const http::HttpEndpoint& endpoint) { return endpoint.tls; });
+  const bool tls = std::ranges::any_of(config.endpoints, &http::HttpEndpoint::tls);
   if (tls && config.ca_file.empty()) {
     reader.Fail("caFile", "is required with https://",
                 "name the file of the authority that signed etcd's certificates");

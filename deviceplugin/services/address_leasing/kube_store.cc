@@ -76,7 +76,7 @@ bool IsObjectName(const std::string& name) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
   };
   const auto is_end = [](char c) { return c != '-' && c != '.'; };
-  return !name.empty() && name.size() <= kLongestName && std::all_of(name.begin(), name.end(), is_good) &&
+  return !name.empty() && name.size() <= kLongestName && std::ranges::all_of(name, is_good) &&
          is_end(name.front()) && is_end(name.back());
 }
 

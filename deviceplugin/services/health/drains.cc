@@ -81,13 +81,13 @@ Result<std::vector<Drain>> ReadDrains(const Root& root) {
   if (!reader.Has("version")) reader.Fail("version", "is required");
   for (JsonReader& one : reader.Objects("drains")) drains.push_back(ReadDrain(&one));
   RH_TRY(reader.status());
-  std::sort(drains.begin(), drains.end(), [](const Drain& a, const Drain& b) { return a.device < b.device; });
+  std::ranges::sort(drains, [](const Drain& a, const Drain& b) { return a.device < b.device; });
   return drains;
 }
 
 Result<bool> AddDrain(const Root& root, const Drain& drain) {
   return Update(root, [&](std::vector<Drain>& drains) {
-    if (std::any_of(drains.begin(), drains.end(), Of(drain.device))) return false;
+    if (std::ranges::any_of(drains, Of(drain.device))) return false;
     drains.push_back(drain);
     return true;
   });
@@ -103,8 +103,7 @@ Result<std::set<std::string>> DrainedAmong(const Root& root,
   const auto drains = RH_TRY(ReadDrains(root));
   for (const inventory::NicFunction& function : functions) {
     const std::string pf = function.pf.ToString();
-    if (std::any_of(drains.begin(), drains.end(), Of(function.id)) ||
-        std::any_of(drains.begin(), drains.end(), Of(pf)))
+    if (std::ranges::any_of(drains, Of(function.id)) || std::ranges::any_of(drains, Of(pf)))
       drained.insert(function.id);
   }
   return drained;

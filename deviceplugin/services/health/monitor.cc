@@ -19,8 +19,8 @@ std::vector<HealthReason> Without(const std::vector<HealthReason>& these,
                                   const std::vector<HealthReason>& others) {
   std::vector<HealthReason> left;
   for (const HealthReason& reason : these) {
-    const bool there = std::any_of(others.begin(), others.end(),
-                                   [&](const HealthReason& other) { return SameTrouble(reason, other); });
+    const bool there =
+        std::ranges::any_of(others, [&](const HealthReason& other) { return SameTrouble(reason, other); });
     if (!there) left.push_back(reason);
   }
   return left;
@@ -55,9 +55,8 @@ void HealthMonitor::RestoreOfPf(const DeviceHealth& vf, HealthTime now) {
   auto& trackers = pf->second.trackers;
   for (const HealthReason& reason : vf.reasons) {
     if (reason.device != vf.pf || reason.rule != HealthRule::kVfCount) continue;
-    const bool known = std::any_of(trackers.begin(), trackers.end(), [](const Tracker& tracker) {
-      return tracker.reason.rule == HealthRule::kVfCount;
-    });
+    const bool known = std::ranges::any_of(
+        trackers, [](const Tracker& tracker) { return tracker.reason.rule == HealthRule::kVfCount; });
     if (!known) trackers.push_back({reason, true, now.steady, std::nullopt});
   }
 }
@@ -108,8 +107,8 @@ Verdict HealthMonitor::JudgeCounters(Device* device, HealthRule rule, const Heal
 bool HealthMonitor::Update(Device* device, HealthRule rule, const Verdict& verdict, HealthTime now) const {
   const RuleSettings& settings = rules_.Of(rule);
   auto& trackers = device->trackers;
-  auto at = std::find_if(trackers.begin(), trackers.end(),
-                         [&](const Tracker& tracker) { return tracker.reason.rule == rule; });
+  auto at =
+      std::ranges::find_if(trackers, [&](const Tracker& tracker) { return tracker.reason.rule == rule; });
   const auto let_go = [&] {
     const bool held = at != trackers.end() && at->holds;
     if (at != trackers.end()) trackers.erase(at);
@@ -148,8 +147,8 @@ std::vector<HealthReason> HealthMonitor::ReasonsFor(const Device& device) const 
     // A subfunction does not care how many VFs there are.
     if (pf != devices_.end()) take(pf->second, PciAddress::Parse(device.shown.id).has_value());
   }
-  std::stable_sort(reasons.begin(), reasons.end(),
-                   [](const HealthReason& a, const HealthReason& b) { return a.rule < b.rule; });
+  std::ranges::stable_sort(reasons,
+                           [](const HealthReason& a, const HealthReason& b) { return a.rule < b.rule; });
   return reasons;
 }
 
@@ -341,13 +340,13 @@ std::string_view NameOf(ObservedRail::State state) {
 }
 
 std::optional<ObservedRail::State> RailStateNamed(std::string_view name) {
-  const auto* const found = std::find(kRailStates.begin(), kRailStates.end(), name);
+  const auto* const found = std::ranges::find(kRailStates, name);
   if (found == kRailStates.end()) return std::nullopt;
   return static_cast<ObservedRail::State>(found - kRailStates.begin());
 }
 
 std::optional<PortState> PortStateNamed(std::string_view name) {
-  const auto* const found = std::find(kPortStates.begin(), kPortStates.end(), name);
+  const auto* const found = std::ranges::find(kPortStates, name);
   if (found == kPortStates.end()) return std::nullopt;
   return static_cast<PortState>(found - kPortStates.begin());
 }

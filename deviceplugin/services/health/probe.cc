@@ -9,7 +9,7 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/nl/devlink.h"
-#include "netns/sys/ethtool_stats.h"
+#include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 
 namespace railhead::health {

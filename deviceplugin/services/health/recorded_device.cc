@@ -59,7 +59,7 @@ OrderedJson DrainJson(const std::optional<Drain>& drain) {
 }
 
 ObservedCounter* FindCounter(std::vector<ObservedCounter>* counters, HealthRule rule, std::string_view name) {
-  const auto at = std::find_if(counters->begin(), counters->end(), [&](const ObservedCounter& counter) {
+  const auto at = std::ranges::find_if(*counters, [&](const ObservedCounter& counter) {
     return counter.rule == rule && counter.name == name;
   });
   return at == counters->end() ? nullptr : &*at;

@@ -40,7 +40,7 @@ std::optional<system_clock::time_point> ParseMillis(std::string_view text) {
 // PCI addresses and names of the auxiliary bus.
 bool IsDeviceId(std::string_view id) {
   return !id.empty() && id.size() <= kLongestId &&
-         std::all_of(id.begin(), id.end(), [](char c) { return c > ' ' && c < 0x7f && c != '/'; });
+         std::ranges::all_of(id, [](char c) { return c > ' ' && c < 0x7f && c != '/'; });
 }
 
 milliseconds RequiredMillis(JsonReader* reader, const char* key) {
@@ -172,8 +172,8 @@ class Parser {
     if (line->Bool("renewed").value_or(false)) return round->renewed.push_back(id);
     const auto at = devices_.try_emplace(id, NewRecordedDevice(id)).first;
     if (devices_.size() > kMaxRecordedDevices) return line->Fail("device", "there are too many devices");
-    const auto same = std::find_if(round->devices.begin(), round->devices.end(),
-                                   [&](const RecordedDevice& other) { return other.subject.id == id; });
+    const auto same = std::ranges::find_if(
+        round->devices, [&](const RecordedDevice& other) { return other.subject.id == id; });
     if (same == round->devices.end()) at->second.seen.counters.clear();
     ApplyDelta(line, &at->second);
     if (at->second.subject.pf_id != id && !IsDeviceId(at->second.subject.pf_id))

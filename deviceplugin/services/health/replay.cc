@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "deviceplugin/services/health/monitor.h"
+#include "netns/base/text.h"
 
 namespace railhead::health {
 namespace {
@@ -120,8 +121,7 @@ bool IsAlwaysRead(HealthRule rule) {
 bool Asks(const HealthRules& rules, HealthRule rule, const std::string& counter) {
   const RuleSettings& settings = rules.Of(rule);
   if (!settings.enabled) return false;
-  return counter.empty() || std::any_of(settings.counters.begin(), settings.counters.end(),
-                                        [&](const CounterLimit& limit) { return limit.counter == counter; });
+  return counter.empty() || Contains(settings.counters, counter, &CounterLimit::counter);
 }
 
 }  // namespace
@@ -147,8 +147,7 @@ Replayed Replay(const Recording& recording, const std::optional<HealthRules>& ru
 std::vector<std::string> Missing(const Recording& recording, const HealthRules& rules) {
   const auto recorded = RecordedRules(recording);
   const auto was_asked = [&](HealthRule rule, const std::string& counter) {
-    return std::all_of(recorded.begin(), recorded.end(),
-                       [&](const HealthRules* each) { return Asks(*each, rule, counter); });
+    return std::ranges::all_of(recorded, [&](const HealthRules* each) { return Asks(*each, rule, counter); });
   };
   std::vector<std::string> missing;
   for (const HealthRule rule : AllHealthRules()) {

@@ -28,7 +28,7 @@ bool HasCounters(HealthRule rule) {
 // Names become parts of paths below /sys.
 bool IsName(std::string_view name) {
   return !name.empty() && name.size() <= kMaxName && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), [](char c) { return c > ' ' && c < 0x7f && c != '/'; });
+         std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '/'; });
 }
 
 const std::vector<std::string>& AerCounters() {
@@ -42,7 +42,7 @@ bool CheckCounter(JsonReader& counters, HealthRule rule, const std::string& name
     return false;
   }
   const auto& aer = AerCounters();
-  if (rule != HealthRule::kAer || std::find(aer.begin(), aer.end(), name) != aer.end()) return true;
+  if (rule != HealthRule::kAer || Contains(aer, name)) return true;
   counters.Fail(name, "is no counter of PCIe error reporting", "known here: " + Join(aer, ", "));
   return false;
 }
@@ -51,8 +51,7 @@ bool CheckCounter(JsonReader& counters, HealthRule rule, const std::string& name
 void ReadCounter(JsonReader& counters, const std::string& name, std::vector<CounterLimit>* limits) {
   const auto* raw = counters.Raw(name);
   if (raw == nullptr) return;
-  const auto found = std::find_if(limits->begin(), limits->end(),
-                                  [&](const CounterLimit& limit) { return limit.counter == name; });
+  const auto found = std::ranges::find(*limits, name, &CounterLimit::counter);
   if (raw->is_boolean() && !raw->get<bool>()) {
     if (found != limits->end()) limits->erase(found);
     return;
@@ -118,7 +117,7 @@ std::string_view NameOf(HealthRule rule) {
 }
 
 std::optional<HealthRule> HealthRuleNamed(std::string_view name) {
-  const auto* const found = std::find(kNames.begin(), kNames.end(), name);
+  const auto* const found = std::ranges::find(kNames, name);
   if (found == kNames.end()) return std::nullopt;
   return static_cast<HealthRule>(found - kNames.begin());
 }

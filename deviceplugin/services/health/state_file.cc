@@ -28,8 +28,7 @@ std::chrono::system_clock::time_point WholeSeconds(std::chrono::system_clock::ti
 bool IsOfPf(const HealthChange& change) {
   if (!change.is_vf) return false;
   const auto of_pf = [&](const HealthReason& reason) { return reason.device == change.pf; };
-  return std::all_of(change.started.begin(), change.started.end(), of_pf) &&
-         std::all_of(change.ended.begin(), change.ended.end(), of_pf);
+  return std::ranges::all_of(change.started, of_pf) && std::ranges::all_of(change.ended, of_pf);
 }
 
 bool IsSame(const HealthRecord& record, const HealthChange& change) {
@@ -79,8 +78,8 @@ std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes) {
   for (const HealthChange& change : changes) {
     const bool of_pf = IsOfPf(change);
     if (of_pf) {
-      const auto same = std::find_if(records.begin(), records.end(),
-                                     [&](const HealthRecord& record) { return IsSame(record, change); });
+      const auto same =
+          std::ranges::find_if(records, [&](const HealthRecord& record) { return IsSame(record, change); });
       if (same != records.end()) {
         ++same->vfs;
         continue;

@@ -313,7 +313,7 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
 
   ContainerReport ReportOf(const char* method) const {
     return [this, method](ContainerCall call) {
-      std::sort(call.device_ids.begin(), call.device_ids.end());
+      std::ranges::sort(call.device_ids);
       wiring_.activity->specs_rewritten.Add(call.rewritten.size());
       wiring_.activity->specs_unread.Add(call.cdi_unread ? 1 : 0);
       wiring_.report({method, resource_, std::move(call.device_ids), std::move(call.error),

@@ -87,7 +87,7 @@ void SocketWatch::WaitUntil(Clock::time_point until) {
 namespace {
 
 bool HaveLeft(const std::set<std::string>& before, const std::set<std::string>& now) {
-  return !std::includes(now.begin(), now.end(), before.begin(), before.end());
+  return !std::ranges::includes(now, before);
 }
 
 }  // namespace

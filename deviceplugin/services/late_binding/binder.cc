@@ -7,6 +7,7 @@
 #include "cni/state/allocation.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/node/resources/allocate.h"
+#include "netns/base/text.h"
 
 namespace railhead::late_binding {
 namespace {
@@ -26,8 +27,7 @@ Result<std::optional<std::string>> HolderOf(const Journal& journal, const std::s
 }
 
 bool Lists(const std::vector<ContainerDevices>& checkpoint, const std::string& pod_uid) {
-  return std::any_of(checkpoint.begin(), checkpoint.end(),
-                     [&](const ContainerDevices& given) { return given.pod_uid == pod_uid; });
+  return Contains(checkpoint, pod_uid, &ContainerDevices::pod_uid);
 }
 
 tl::unexpected<Error> FailGivenToAnother(const std::string& slot, const std::string& pod_uid,
@@ -44,7 +44,7 @@ Result<void> RefuseSlotsOfOthers(const std::vector<ContainerDevices>& checkpoint
     std::string owner;
     bool own = false;
     for (const ContainerDevices& given : checkpoint) {
-      if (std::find(given.ids.begin(), given.ids.end(), slot) == given.ids.end()) continue;
+      if (!Contains(given.ids, slot)) continue;
       owner = given.pod_uid;
       own = own || given.pod_uid == request.pod_uid;
     }
@@ -128,8 +128,8 @@ Result<std::vector<PciAddress>> Binder::AcceleratorsOf(const BindRequest& reques
 Result<Binder::PoolLook> Binder::LookAtPool(const BindingView& view, const std::string& resource,
                                             std::vector<std::string> slots,
                                             const std::vector<PciAddress>& accelerators) const {
-  const auto found = std::find_if(view.pools.begin(), view.pools.end(),
-                                  [&](const auto& pool) { return pool->spec.resource == resource; });
+  const auto found =
+      std::ranges::find_if(view.pools, [&](const auto& pool) { return pool->spec.resource == resource; });
   if (found == view.pools.end() || !(*found)->spec.late) {
     return Fail(ErrorCode::kInvalid, resource + " is no pool with late binding any more",
                 "make the pod again: its slots are of an earlier configuration");
@@ -173,7 +173,7 @@ void Binder::ForgetReservations(const Look& look, Clock::time_point now) {
 }
 
 bool Binder::IsReserved(const std::string& device, const std::set<std::string>& own) const {
-  return std::any_of(reserved_.begin(), reserved_.end(), [&](const auto& reservation) {
+  return std::ranges::any_of(reserved_, [&](const auto& reservation) {
     return reservation.second.device == device && !own.contains(reservation.first);
   });
 }
@@ -197,7 +197,7 @@ Result<void> Binder::Choose(const PoolLook& pool, Bindings* bindings) const {
                     " need a device each, and " + std::to_string(chosen.size()) + " are free and healthy",
                 "see railctl health; devices of pods that are just ending come back by themselves");
   }
-  std::sort(chosen.begin(), chosen.end());
+  std::ranges::sort(chosen);
   for (std::size_t i = 0; i < pool.slots.size(); ++i) (*bindings)[pool.slots[i]] = chosen[i];
   return {};
 }
@@ -234,7 +234,7 @@ namespace {
 constexpr std::chrono::seconds kAdmission{10};
 
 bool HasChoice(const resources::ResourcePool& pool) {
-  return std::any_of(pool.members.begin(), pool.members.end(), [&](const resources::PoolMember& member) {
+  return std::ranges::any_of(pool.members, [&](const resources::PoolMember& member) {
     return member.function.pf != pool.members.front().function.pf;
   });
 }
@@ -289,8 +289,7 @@ AdmissionHints::Containers AdmissionHints::ContainersOf(const std::vector<kubele
     for (const std::string& id : one.ids) {
       const auto address = ids.Find(id, one.resource, effort);
       const auto& known = container.accelerators;
-      if (address && std::find(known.begin(), known.end(), *address) == known.end())
-        container.accelerators.push_back(*address);
+      if (address && !Contains(known, *address)) container.accelerators.push_back(*address);
     }
   }
   std::erase_if(containers, [](const auto& container) { return container.second.accelerators.empty(); });
@@ -310,7 +309,7 @@ std::vector<PciAddress> AdmissionHints::Expected(const Containers& containers, c
   for (const auto& [name, container] : containers) {
     const auto& has = container.resources;
     const auto seen = first_seen_.at(name);
-    if (seen < newest || std::find(has.begin(), has.end(), resource) != has.end()) continue;
+    if (seen < newest || Contains(has, resource)) continue;
     if (seen > newest) accelerators.clear();
     newest = seen;
     accelerators.insert(accelerators.end(), container.accelerators.begin(), container.accelerators.end());

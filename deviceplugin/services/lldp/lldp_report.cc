@@ -78,7 +78,7 @@ HeardNeighbour ReadNeighbour(JsonReader& reader) {
 Cabling ReadCabling(JsonReader& reader) {
   const std::string name = reader.RequiredString("cabling");
   const auto* const found =
-      std::find_if(kNames.begin(), kNames.end(), [&](const auto& known) { return name == known.first; });
+      std::ranges::find_if(kNames, [&](const auto& known) { return name == known.first; });
   if (found != kNames.end()) return found->second;
   reader.Fail("cabling", "'" + name + "' is not known");
   return Cabling::kUnknown;
@@ -105,8 +105,7 @@ std::string_view NameOf(Cabling cabling) {
 }
 
 const RailLeaf* LeafReport::Find(const std::string& rail) const {
-  const auto found =
-      std::find_if(rails.begin(), rails.end(), [&](const RailLeaf& one) { return one.rail == rail; });
+  const auto found = std::ranges::find(rails, rail, &RailLeaf::rail);
   return found == rails.end() ? nullptr : &*found;
 }
 
@@ -183,9 +182,8 @@ void NeighbourTable::Restore(const std::string& device, const HeardNeighbour& he
 
 void NeighbourTable::Hear(const std::string& device, const LldpNeighbour& neighbour, const Time& time) {
   std::vector<Entry>& entries = entries_[device];
-  const auto known = std::find_if(entries.begin(), entries.end(), [&](const Entry& entry) {
-    return entry.heard.neighbour.IsSamePort(neighbour);
-  });
+  const auto known = std::ranges::find_if(
+      entries, [&](const Entry& entry) { return entry.heard.neighbour.IsSamePort(neighbour); });
   if (neighbour.ttl.count() == 0) {
     if (known == entries.end()) return;
     known->expires = std::min(known->expires, time.now + kGoodbye);

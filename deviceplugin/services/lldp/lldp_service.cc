@@ -212,8 +212,8 @@ void LeafWatch::TakeUpdate() {
   std::set<std::string> devices;
   for (Port& port : *ports) {
     devices.insert(port.leaf.device);
-    const auto same = std::find_if(ports_.begin(), ports_.end(),
-                                   [&](const Port& old) { return old.leaf.device == port.leaf.device; });
+    const auto same =
+        std::ranges::find_if(ports_, [&](const Port& old) { return old.leaf.device == port.leaf.device; });
     if (same == ports_.end()) continue;
     port.listener = std::exchange(same->listener, std::nullopt);
     port.changes = same->changes;

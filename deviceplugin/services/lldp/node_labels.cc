@@ -76,10 +76,7 @@ std::optional<PciPath> FarthestPath(const std::vector<const inventory::NicFuncti
 }
 
 std::string CablingOf(const LeafReport& leaves) {
-  const auto has = [&](Cabling cabling) {
-    return std::any_of(leaves.rails.begin(), leaves.rails.end(),
-                       [&](const RailLeaf& rail) { return rail.cabling == cabling; });
-  };
+  const auto has = [&](Cabling cabling) { return Contains(leaves.rails, cabling, &RailLeaf::cabling); };
   for (const Cabling worst : {Cabling::kWrong, Cabling::kUnknown, Cabling::kUnchecked}) {
     if (has(worst)) return std::string(NameOf(worst));
   }
@@ -89,8 +86,7 @@ std::string CablingOf(const LeafReport& leaves) {
 }  // namespace
 
 std::string KubernetesLabel(std::string_view text, std::size_t max) {
-  const bool fits =
-      text.size() <= max && Trimmed(text) == text && std::all_of(text.begin(), text.end(), IsAllowed);
+  const bool fits = text.size() <= max && Trimmed(text) == text && std::ranges::all_of(text, IsAllowed);
   if (fits) return std::string(text);
   std::array<char, 12> hash{};
   (void)std::snprintf(hash.data(), hash.size(), "%08x", Fnv1a32(text));
@@ -221,9 +217,8 @@ std::string WhatIsWrong(const RailLeaf& rail, const std::vector<RailLeaf>& rails
 }  // namespace
 
 bool MatchesLeaf(const std::vector<std::string>& patterns, const std::string& leaf) {
-  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
-    return ::fnmatch(pattern.c_str(), leaf.c_str(), 0) == 0;
-  });
+  return std::ranges::any_of(
+      patterns, [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), leaf.c_str(), 0) == 0; });
 }
 
 void JudgeCabling(std::vector<RailLeaf>& rails) {

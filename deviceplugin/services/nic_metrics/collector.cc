@@ -10,7 +10,6 @@
 #include "cni/protocol/plugin.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
-#include "netns/sys/ethtool_stats.h"
 #include "netns/sys/netdev_sysfs.h"
 #include "netns/sys/pci.h"
 
@@ -30,7 +29,7 @@ bool IsNothing(const Traffic& traffic) {
 // The kernel sends zeros where the PF's driver has no ndo_get_vf_stats: then none of its VFs has any, and
 // nothing would be told of a VF that is busy.
 bool Counts(const std::vector<VfTraffic>& vfs) {
-  return std::any_of(vfs.begin(), vfs.end(), [](const VfTraffic& vf) { return !IsNothing(vf.traffic); });
+  return std::ranges::any_of(vfs, [](const VfTraffic& vf) { return !IsNothing(vf.traffic); });
 }
 
 // "speed" is in Mbit/s; -1 or nothing where there is none.

@@ -70,9 +70,7 @@ void AppendTraffic(Exposition* page, const Nics& nics, const std::string& prefix
       const auto& traffic = nic.*which;
       return traffic ? family.value(*traffic) : Count();
     };
-    if (std::none_of(nics.begin(), nics.end(),
-                     [&](const Nic& nic) { return value(*nic.sample).has_value(); }))
-      continue;
+    if (std::ranges::none_of(nics, [&](const Nic& nic) { return value(*nic.sample).has_value(); })) continue;
     Append(page, nics, Type::kCounter, (prefix + family.name).c_str(), (family.what + by).c_str(), value);
   }
 }

@@ -272,8 +272,7 @@ constexpr std::size_t kMostText = 1000;
 
 bool IsItsOwn(const health::DeviceHealth& device) {
   if (!device.is_vf) return true;
-  return std::any_of(device.reasons.begin(), device.reasons.end(),
-                     [&](const health::HealthReason& reason) { return reason.device == device.id; });
+  return Contains(device.reasons, device.id, &health::HealthReason::device);
 }
 
 std::string TextsOf(const health::DeviceHealth& device) {

@@ -14,16 +14,14 @@ constexpr std::size_t kMostMessage = 1000;
 
 const health::DeviceHealth* FindHealth(const std::vector<health::DeviceHealth>& devices,
                                        const std::string& id) {
-  const auto found = std::find_if(devices.begin(), devices.end(),
-                                  [&](const health::DeviceHealth& one) { return one.id == id; });
+  const auto found = std::ranges::find(devices, id, &health::DeviceHealth::id);
   return found == devices.end() ? nullptr : &*found;
 }
 
 bool OnlyDrained(const RailState& rail) {
-  return !rail.reasons.empty() &&
-         std::all_of(rail.reasons.begin(), rail.reasons.end(), [](const health::HealthReason& reason) {
-           return reason.rule == health::HealthRule::kDrained;
-         });
+  return !rail.reasons.empty() && std::ranges::all_of(rail.reasons, [](const health::HealthReason& reason) {
+    return reason.rule == health::HealthRule::kDrained;
+  });
 }
 
 std::string WhyNotWhole(const RailState& rail) {
@@ -56,8 +54,7 @@ std::optional<std::vector<RailState>> RailStates(const std::vector<std::string>&
 }
 
 int WholeRails(const std::vector<RailState>& rails) {
-  return static_cast<int>(
-      std::count_if(rails.begin(), rails.end(), [](const RailState& rail) { return rail.whole; }));
+  return static_cast<int>(std::ranges::count_if(rails, &RailState::whole));
 }
 
 RailsCondition ConditionOf(const std::vector<RailState>& rails) {
@@ -107,7 +104,7 @@ std::optional<nlohmann::json> ChangedTaints(const nlohmann::json& taints, const 
 }
 
 bool HasRailsTaint(const nlohmann::json& taints) {
-  return taints.is_array() && std::any_of(taints.begin(), taints.end(), IsOurs);
+  return taints.is_array() && std::ranges::any_of(taints, IsOurs);
 }
 
 namespace {

@@ -197,7 +197,7 @@ Result<void> PfChange::Make(const std::vector<VfWanted>& vfs) {
 // VF N has the routing id that the PF's capability gives it: First VF Offset + N * VF Stride
 // (pci_iov_virtfn_bus, pci_iov_virtfn_devfn). Everybody relies on it who goes by PCI order.
 Result<void> PfChange::RefuseOtherOrder(const std::vector<PciAddress>& made) const {
-  if (std::is_sorted(made.begin(), made.end())) return {};
+  if (std::ranges::is_sorted(made)) return {};
   return Fail(ErrorCode::kConflict,
               "the PCI addresses of the VFs of " + pf_.Name() + " do not follow their index",
               "the NIC's firmware is broken: ask its vendor");
@@ -226,8 +226,7 @@ Result<void> PfChange::SetMac(const VfWanted& vf) {
 }
 
 Result<void> PfChange::Change(UndoStack& undo) {
-  const bool rebinds =
-      std::any_of(plan_.vfs.begin(), plan_.vfs.end(), [](const VfWanted& vf) { return vf.Rebinds(); });
+  const bool rebinds = std::ranges::any_of(plan_.vfs, &VfWanted::Rebinds);
   if (!rebinds) return {};
   std::vector<VfActual> touched;
   for (const VfWanted& vf : plan_.vfs) {

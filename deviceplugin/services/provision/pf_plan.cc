@@ -119,7 +119,7 @@ constexpr int kMaxMtu = 65535;
 constexpr std::size_t kMaxDriverName = 64;
 
 bool IsDriverName(const std::string& name) {
-  return !name.empty() && name.size() <= kMaxDriverName && std::all_of(name.begin(), name.end(), [](char c) {
+  return !name.empty() && name.size() <= kMaxDriverName && std::ranges::all_of(name, [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
   });
 }
@@ -148,7 +148,7 @@ void ReadMac(JsonReader& reader, PfSettings& settings) {
 // null is a value here: the kernel's choice, also where `all` names a driver.
 void ReadDriver(JsonReader& reader, PfSettings& settings) {
   const std::vector<std::string> keys = reader.Keys();
-  const bool given = std::find(keys.begin(), keys.end(), "driver") != keys.end();
+  const bool given = Contains(keys, "driver");
   if (given && !reader.Has("driver")) settings.driver.clear();
   const auto name = reader.String("driver");
   if (!name) return;

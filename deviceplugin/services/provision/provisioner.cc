@@ -236,16 +236,15 @@ class Applier {
 }  // namespace
 
 bool VfsPlan::NothingToDo() const {
-  return std::all_of(pfs.begin(), pfs.end(),
-                     [](const PfPlan& pf) { return pf.NothingToDo() && !pf.refused; });
+  return std::ranges::all_of(pfs, [](const PfPlan& pf) { return pf.NothingToDo() && !pf.refused; });
 }
 
 bool VfsPlan::Refused() const {
-  return std::any_of(pfs.begin(), pfs.end(), [](const PfPlan& pf) { return pf.refused.has_value(); });
+  return std::ranges::any_of(pfs, [](const PfPlan& pf) { return pf.refused.has_value(); });
 }
 
 bool VfsOutcome::Failed() const {
-  return std::any_of(pfs.begin(), pfs.end(), [](const PfOutcome& pf) { return pf.error.has_value(); });
+  return std::ranges::any_of(pfs, [](const PfOutcome& pf) { return pf.error.has_value(); });
 }
 
 Result<std::optional<Provision>> ReadProvision(const Root& root, const std::string& path) {
@@ -280,8 +279,8 @@ Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control
   VfsOutcome outcome;
   outcome.absent_rails = std::move(first.absent_rails);
   outcome.pfs.reserve(first.pfs.size());
-  const bool idle = std::all_of(first.pfs.begin(), first.pfs.end(),
-                                [](const PfPlan& pf) { return pf.NothingToDo() || pf.refused; });
+  const bool idle =
+      std::ranges::all_of(first.pfs, [](const PfPlan& pf) { return pf.NothingToDo() || pf.refused; });
   if (idle) {
     for (PfPlan& pf : first.pfs) {
       auto error = pf.refused;

@@ -127,7 +127,7 @@ void PeerTable::Forget(Wall::time_point now) {
 
 void PeerTable::Restore(const std::vector<PeerReach>& peers) {
   for (Peer& peer : all_) {
-    const auto before = std::find_if(peers.begin(), peers.end(), [&](const PeerReach& old) {
+    const auto before = std::ranges::find_if(peers, [&](const PeerReach& old) {
       return old.node == peer.reach.node && old.address == peer.reach.address;
     });
     if (before != peers.end()) peer.reach = *before;
@@ -138,8 +138,8 @@ std::vector<std::size_t> PeerTable::Choose(std::size_t turns, std::mt19937_64& r
   std::vector<std::size_t> order(all_.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::shuffle(order.begin(), order.end(), random);
-  std::stable_sort(order.begin(), order.end(),
-                   [this](std::size_t a, std::size_t b) { return all_[a].visited < all_[b].visited; });
+  std::ranges::stable_sort(
+      order, [this](std::size_t a, std::size_t b) { return all_[a].visited < all_[b].visited; });
   std::vector<std::size_t> chosen;
   std::size_t suspects = 0;
   std::size_t others = 0;

@@ -127,7 +127,7 @@ std::vector<PodReach> PodProber::Reaches() const {
   const auto name = [](const PodReach& reach) {
     return std::tie(reach.pod_namespace, reach.pod, reach.interface);
   };
-  std::sort(reaches.begin(), reaches.end(), [&](const PodReach& a, const PodReach& b) {
+  std::ranges::sort(reaches, [&](const PodReach& a, const PodReach& b) {
     return name(a) != name(b) ? name(a) < name(b) : a.since > b.since;
   });
   // The latest sandbox of a pod: the journal may have an earlier one still.
@@ -239,7 +239,7 @@ class PodLooker {
     const auto still = RH_TRY(AskStations(silent));
     look_.sent = sent;
     for (const IpAddress& station : silent) {
-      if (std::find(still.begin(), still.end(), station) == still.end()) look_.stale.push_back(station);
+      if (!Contains(still, station)) look_.stale.push_back(station);
     }
     if (!gateway) return {};
     look_.gateway_echo = RH_TRY(Echo());

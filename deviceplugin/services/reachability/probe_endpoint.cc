@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "cni/fabric/fabric.h"
+#include "netns/base/text.h"
 #include "netns/nl/neighbours.h"
 #include "netns/nl/netlink_route.h"
 #include "netns/nl/vf_messages.h"
@@ -73,7 +74,7 @@ Result<std::optional<std::string>> Station::Settle(Kernel& kernel) {
   if (!RH_TRY(route->WaitCarrier(link_, std::chrono::steady_clock::now() + kCarrier))) return "no carrier";
   if (!plan_.address) return std::nullopt;
   const auto addresses = RH_TRY(route->ListAddresses(link_));
-  if (std::find(addresses.begin(), addresses.end(), *plan_.address) != addresses.end()) return std::nullopt;
+  if (Contains(addresses, *plan_.address)) return std::nullopt;
   return TakeAddress(kernel, *route, *link);
 }
 
@@ -142,7 +143,7 @@ Result<std::unique_ptr<RdmaEcho>> OpenStationRdma(Kernel& kernel, const Station&
   if (const VerbsPort port = RH_TRY(device.Port()); !port.active)
     return Fail(ErrorCode::kUnavailable, "port 1 of " + name + " is in state " + port.state);
   const auto gids = RH_TRY(device.Gids());
-  const auto own = std::find_if(gids.begin(), gids.end(), [&](const GidEntry& gid) {
+  const auto own = std::ranges::find_if(gids, [&](const GidEntry& gid) {
     return gid.type == GidType::kRoceV2 && AddressOfGid(gid.gid) == address.address;
   });
   if (own == gids.end())

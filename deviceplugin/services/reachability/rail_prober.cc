@@ -306,8 +306,8 @@ void RailProber::Ask(std::span<const Shot> shots) {
   if (!rdma_) return;
   for (const Aim& aim : aims_) {
     const auto own = shots.subspan(aim.first, aim.count);
-    const auto told = std::find_if(own.begin(), own.end(),
-                                   [](const Shot& shot) { return shot.rtt && shot.queue_pair != 0; });
+    const auto told =
+        std::ranges::find_if(own, [](const Shot& shot) { return shot.rtt && shot.queue_pair != 0; });
     if (told != own.end()) rdma_->Ask(told->session, {told->to.address, told->queue_pair});
   }
 }

@@ -118,7 +118,7 @@ template <typename State, std::size_t kCount>
 State ReadState(JsonReader& reader, const std::array<std::pair<const char*, State>, kCount>& names) {
   const std::string name = reader.String("state").value_or("");
   const auto* const found =
-      std::find_if(names.begin(), names.end(), [&](const auto& known) { return name == known.first; });
+      std::ranges::find_if(names, [&](const auto& known) { return name == known.first; });
   if (found != names.end()) return found->second;
   reader.Fail("state", "'" + name + "' is not known");
   return {};
@@ -263,13 +263,11 @@ std::string_view NameOf(ReachState state) {
 }
 
 std::size_t RailReach::Count(PeerState wanted) const {
-  return static_cast<std::size_t>(
-      std::count_if(peers.begin(), peers.end(), [&](const PeerReach& peer) { return peer.state == wanted; }));
+  return static_cast<std::size_t>(std::ranges::count(peers, wanted, &PeerReach::state));
 }
 
 const RailReach* ReachReport::Find(const std::string& rail) const {
-  const auto found =
-      std::find_if(rails.begin(), rails.end(), [&](const RailReach& one) { return one.rail == rail; });
+  const auto found = std::ranges::find(rails, rail, &RailReach::rail);
   return found == rails.end() ? nullptr : &*found;
 }
 
@@ -338,7 +336,7 @@ std::optional<RttSpread> SpreadOfRtt(const RailReach& rail) {
     if (peer.state == PeerState::kReachable && peer.rtt) times.push_back(*peer.rtt);
   }
   if (times.empty()) return std::nullopt;
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   // Of an even number the smaller one: a time that was measured.
   return RttSpread{times[(times.size() - 1) / 2], times.back()};
 }

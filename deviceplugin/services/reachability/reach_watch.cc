@@ -7,6 +7,7 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/text.h"
 #include "netns/sys/pci.h"
 
 namespace railhead::reachability {
@@ -134,9 +135,8 @@ Result<ReachWatch::Plan> ReachWatch::PlanOf(const Node& node) const {
       if (const auto rdma = RdmaDevicesOf(root_, found->address); rdma && !rdma->empty())
         port.rdma = rdma->front();
     }
-    port.whole = std::any_of(fabric->pools.begin(), fabric->pools.end(), [&](const Pool& pool) {
-      return pool.device == PoolDevice::kPf &&
-             std::find(pool.rails.begin(), pool.rails.end(), rail.name) != pool.rails.end();
+    port.whole = std::ranges::any_of(fabric->pools, [&](const Pool& pool) {
+      return pool.device == PoolDevice::kPf && Contains(pool.rails, rail.name);
     });
     plan.ports.push_back(std::move(port));
   }
@@ -161,9 +161,8 @@ void ReachWatch::Apply(Plan plan) {
   std::vector<std::unique_ptr<RailProber>> before = std::exchange(rails_, {});
   const std::string node = NodeName(root_).value_or("");
   for (const RailPort& port : ports_) {
-    const auto same = std::find_if(before.begin(), before.end(), [&](const auto& old) {
-      return old && old->port().rail.name == port.rail.name;
-    });
+    const auto same = std::ranges::find_if(
+        before, [&](const auto& old) { return old && old->port().rail.name == port.rail.name; });
     auto rail = same == before.end() ? std::make_unique<RailProber>(kernel_, *echo_, node) : std::move(*same);
     rail->Set(port, settings_);
     const RailReach* known = restored_ ? restored_->Find(port.rail.name) : nullptr;

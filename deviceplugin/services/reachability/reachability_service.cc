@@ -33,8 +33,7 @@ std::vector<const PeerReach*> WorstPeers(const RailReach& rail) {
   for (const PeerReach& peer : rail.peers) {
     if (peer.state > PeerState::kReachable) bad.push_back(&peer);
   }
-  std::stable_sort(bad.begin(), bad.end(),
-                   [](const PeerReach* a, const PeerReach* b) { return a->state > b->state; });
+  std::ranges::stable_sort(bad, [](const PeerReach* a, const PeerReach* b) { return a->state > b->state; });
   if (bad.size() > kMostBadPeers) bad.resize(kMostBadPeers);
   return bad;
 }
@@ -189,7 +188,7 @@ void LogPeers(Log* log, const RailReach& rail, const RailReach* before) {
 }
 
 const PodReach* FindPod(const ReachReport& report, const PodReach& pod) {
-  const auto found = std::find_if(report.pods.begin(), report.pods.end(), [&](const PodReach& one) {
+  const auto found = std::ranges::find_if(report.pods, [&](const PodReach& one) {
     return one.pod_namespace == pod.pod_namespace && one.pod == pod.pod && one.interface == pod.interface;
   });
   return found == report.pods.end() ? nullptr : &*found;
@@ -324,7 +323,7 @@ std::optional<health::ObservedRail> RailVerdicts::Of(const std::string& pf) cons
 
 bool RailVerdicts::AnyIs(const std::function<bool(const health::ObservedRail&)>& such) const {
   const std::lock_guard lock(mutex_);
-  return std::any_of(rails_.begin(), rails_.end(), [&](const auto& rail) { return such(rail.second); });
+  return std::ranges::any_of(rails_, [&](const auto& rail) { return such(rail.second); });
 }
 
 }  // namespace railhead::reachability

@@ -106,7 +106,7 @@ std::string Padded(std::int64_t number, std::size_t width) {
 std::string Folded(const NameShape& shape, std::vector<std::int64_t> numbers) {
   const auto& [prefix, width, suffix] = shape;
   if (width == 0) return prefix;
-  std::sort(numbers.begin(), numbers.end());
+  std::ranges::sort(numbers);
   if (numbers.size() == 1) return prefix + Padded(numbers[0], width) + suffix;
   std::vector<std::string> ranges;
   for (std::size_t i = 0; i < numbers.size();) {
@@ -148,11 +148,11 @@ std::string FoldedNames(const std::vector<std::string>& names) {
   // By the first of each: a bracket is no place in an order.
   std::vector<std::pair<std::string, std::string>> folded;
   for (auto& [shape, numbers] : shapes) {
-    const std::int64_t first = *std::min_element(numbers.begin(), numbers.end());
+    const std::int64_t first = *std::ranges::min_element(numbers);
     folded.emplace_back(Folded(shape, {first}), Folded(shape, numbers));
   }
-  std::sort(folded.begin(), folded.end(),
-            [](const auto& one, const auto& other) { return NaturallyLess(one.first, other.first); });
+  std::ranges::sort(folded,
+                    [](const auto& one, const auto& other) { return NaturallyLess(one.first, other.first); });
   std::vector<std::string> parts;
   parts.reserve(folded.size());
   for (auto& [first, text] : folded) parts.push_back(std::move(text));

@@ -34,7 +34,7 @@ Result<AddressHolders> AddressHolders::Read(const Root& root, const JournalScan&
 }
 
 const JournalEntry* AddressHolders::Attachment(const ipam::AddressRecord& record) const {
-  const auto entry = std::find_if(entries_.begin(), entries_.end(), [&](const JournalEntry& one) {
+  const auto entry = std::ranges::find_if(entries_, [&](const JournalEntry& one) {
     return one.key.network == record.owner.network && one.key.container_id == record.owner.container;
   });
   return entry == entries_.end() ? nullptr : &*entry;
@@ -42,7 +42,7 @@ const JournalEntry* AddressHolders::Attachment(const ipam::AddressRecord& record
 
 bool AddressHolders::IsRemembered(const ipam::AddressRecord& record) const {
   if (Contains(unreadable_, record.owner.container)) return true;
-  return std::any_of(results_.begin(), results_.end(), [&](const std::string& name) {
+  return std::ranges::any_of(results_, [&](const std::string& name) {
     return name.find(record.owner.container) != std::string::npos;
   });
 }
@@ -138,9 +138,8 @@ Result<std::vector<ipam::AddressRecord>> ReleaseOrphans(const ReconcilePass& pas
   const auto holders = RH_TRY(AddressHolders::Read(pass.root, scan));
   if (!holders.complete()) return std::vector<ipam::AddressRecord>{};
   const Orphans orphans(pass, held.now);
-  const bool any =
-      std::any_of(held.records.begin(), held.records.end(),
-                  [&](const ipam::AddressRecord& record) { return orphans.Includes(record, holders); });
+  const bool any = std::ranges::any_of(
+      held.records, [&](const ipam::AddressRecord& record) { return orphans.Includes(record, holders); });
   return any ? Release(pass) : std::vector<ipam::AddressRecord>{};
 }
 

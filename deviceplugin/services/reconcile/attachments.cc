@@ -160,9 +160,8 @@ struct Candidate {
 };
 
 bool IsOfEntry(const JournalScan& scan, const std::string& name) {
-  return std::any_of(scan.entries.begin(), scan.entries.end(), [&](const JournalEntry& entry) {
-    return std::any_of(entry.links.begin(), entry.links.end(),
-                       [&](const AttachedLink& link) { return link.rdma_device == name; });
+  return std::ranges::any_of(scan.entries, [&](const JournalEntry& entry) {
+    return Contains(entry.links, name, &AttachedLink::rdma_device);
   });
 }
 
@@ -179,7 +178,7 @@ Result<std::optional<Candidate>> CandidateOf(const Root& root, const std::string
   const PciAddress& vf = vfs[static_cast<std::size_t>(*number)];
   const auto parent = RH_TRY(RxeParentOf(root, name));
   const auto netdevs = RH_TRY(NetdevsOf(root, vf));
-  if (!parent || std::find(netdevs.begin(), netdevs.end(), *parent) == netdevs.end()) return std::nullopt;
+  if (!parent || !Contains(netdevs, *parent)) return std::nullopt;
   return Candidate{name, vf.ToString(), *parent};
 }
 
@@ -190,7 +189,7 @@ Result<bool> Remove(const ReconcilePass& pass, const Candidate& candidate) {
   const auto rdma = RH_TRY(pass.kernel.OpenRdma(host));
   // sysfs names the parent as its own namespace does; netlink shows only the host's.
   const auto devices = RH_TRY(rdma->ListDevices());
-  const bool on_host = std::any_of(devices.begin(), devices.end(), [&](const RdmaDevice& device) {
+  const bool on_host = std::ranges::any_of(devices, [&](const RdmaDevice& device) {
     return device.name == candidate.name && device.netdev_index != 0 && device.netdev == candidate.netdev;
   });
   return on_host ? RH_TRY(rdma->DeleteRxe(candidate.name)) : false;

@@ -22,8 +22,7 @@ ReconcileOptions SinglePass() {
 }
 
 bool ReconcileReport::Failed() const {
-  return std::any_of(actions.begin(), actions.end(),
-                     [](const ReconcileAction& action) { return action.error.has_value(); });
+  return std::ranges::any_of(actions, [](const ReconcileAction& action) { return action.error.has_value(); });
 }
 
 std::string ReportAsJson(const ReconcileReport& report) {
@@ -100,7 +99,7 @@ using Json = nlohmann::ordered_json;
 using Times = std::vector<std::chrono::microseconds>;
 
 Json Figures(Times times) {
-  std::sort(times.begin(), times.end());
+  std::ranges::sort(times);
   const auto milliseconds = [](std::chrono::microseconds time) {
     return std::chrono::duration<double, std::milli>(time).count();
   };
@@ -164,8 +163,7 @@ namespace {
 
 bool IsHandedOver(const JournalEntry& entry) {
   return entry.phase == Phase::kDone &&
-         std::any_of(entry.links.begin(), entry.links.end(),
-                     [](const auto& link) { return link.handoff && link.gid_index; });
+         std::ranges::any_of(entry.links, [](const auto& link) { return link.handoff && link.gid_index; });
 }
 
 }  // namespace

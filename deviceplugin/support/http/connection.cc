@@ -128,8 +128,8 @@ Result<HttpEndpoint> ParseHttpEndpoint(const std::string& url) {
   if ((!after.empty() && after[0] != ':') || !port || *port < 1 || *port > 65535) {
     return Fail(BadEndpoint(url, "the port is not a number from 1 to 65535"));
   }
-  if (endpoint.host.empty() || !std::all_of(endpoint.host.begin(), endpoint.host.end(), IsHostCharacter) ||
-      !std::all_of(endpoint.path.begin(), endpoint.path.end(), IsPathCharacter)) {
+  if (endpoint.host.empty() || !std::ranges::all_of(endpoint.host, IsHostCharacter) ||
+      !std::ranges::all_of(endpoint.path, IsPathCharacter)) {
     return Fail(BadEndpoint(url, "host or path have characters that do not belong there"));
   }
   return endpoint;

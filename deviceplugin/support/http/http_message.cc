@@ -32,15 +32,14 @@ std::string_view ReasonOf(int status) {
 
 bool IsToken(std::string_view text) {
   constexpr std::string_view kMarks = "!#$%&'*+-.^_`|~";
-  return !text.empty() && std::all_of(text.begin(), text.end(), [&](char c) {
+  return !text.empty() && std::ranges::all_of(text, [&](char c) {
     const bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
     return letter || (c >= '0' && c <= '9') || kMarks.find(c) != std::string_view::npos;
   });
 }
 
 bool IsTarget(std::string_view text) {
-  return text.starts_with('/') &&
-         std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+  return text.starts_with('/') && std::ranges::all_of(text, [](char c) { return c > ' ' && c < '\x7f'; });
 }
 
 HttpParsed Refuse(int status) {

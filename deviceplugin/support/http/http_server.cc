@@ -168,9 +168,8 @@ void HttpServer::Accept() {
     return;
   }
   if (connections_.size() == kMostConnections) {
-    connections_.erase(
-        std::min_element(connections_.begin(), connections_.end(),
-                         [](const auto& a, const auto& b) { return a.deadline < b.deadline; }));
+    connections_.erase(std::ranges::min_element(
+        connections_, [](const auto& a, const auto& b) { return a.deadline < b.deadline; }));
   }
   Connection connection;
   connection.fd = std::move(fd);
@@ -227,8 +226,7 @@ void HttpServer::Answer(const HttpParsed& parsed, Connection* connection) {
 
 void HttpServer::TakeSlowAnswers() {
   while (const auto answer = slow_.Take()) {
-    const auto asked = std::find_if(connections_.begin(), connections_.end(),
-                                    [&](const Connection& one) { return one.ticket == answer->first; });
+    const auto asked = std::ranges::find(connections_, answer->first, &Connection::ticket);
     if (asked == connections_.end()) continue;  // it did not wait
     asked->ticket.reset();
     asked->out = FormatHttpResponse(answer->second, asked->with_body);

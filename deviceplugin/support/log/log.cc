@@ -29,7 +29,7 @@ std::string Body(std::string_view message, Log::Fields fields, const Error* erro
 std::string Text(std::string_view message, Log::Fields fields, const Error* error) {
   const auto quoted = [](std::string_view value) {
     const bool plain = !value.empty() && value.find_first_of(" \"\\=") == std::string_view::npos &&
-                       std::all_of(value.begin(), value.end(), [](char c) { return c > ' ' && c < '\x7f'; });
+                       std::ranges::all_of(value, [](char c) { return c > ' ' && c < '\x7f'; });
     if (plain) return std::string(value);
     return nlohmann::json(value).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   };

@@ -113,7 +113,7 @@ Status Verdict::status() const {
 std::string Verdict::Found() const {
   std::vector<std::string> texts;
   for (const Observation& one : observations_) {
-    const bool known = std::find(texts.begin(), texts.end(), one.text) != texts.end();
+    const bool known = Contains(texts, one.text);
     if (one.status == status() && !known) texts.push_back(one.text);
   }
   std::string found;
@@ -147,8 +147,7 @@ bool Matches(std::string_view id, std::string_view wanted) {
 Result<void> MustExist(const std::vector<std::string>& wanted) {
   for (const std::string& one : wanted) {
     const auto checks = AllChecks();
-    if (std::any_of(checks.begin(), checks.end(), [&](const Check& check) { return Matches(check.id, one); }))
-      continue;
+    if (std::ranges::any_of(checks, [&](const Check& check) { return Matches(check.id, one); })) continue;
     std::vector<std::string> ids;
     for (const Check& check : checks) ids.emplace_back(check.id);
     const auto near = Nearest(one, ids);
@@ -159,7 +158,7 @@ Result<void> MustExist(const std::vector<std::string>& wanted) {
 }
 
 bool IsIn(std::string_view id, const std::vector<std::string>& list) {
-  return std::any_of(list.begin(), list.end(), [&](const std::string& one) { return Matches(id, one); });
+  return std::ranges::any_of(list, [&](const std::string& one) { return Matches(id, one); });
 }
 
 std::string Padded(std::string_view text, std::size_t width) {
@@ -204,9 +203,8 @@ Status Report::Worst() const {
 }
 
 int Report::Count(Status status) const {
-  return static_cast<int>(std::count_if(findings.begin(), findings.end(), [&](const Finding& finding) {
-    return finding.verdict.status() == status;
-  }));
+  return static_cast<int>(std::ranges::count_if(
+      findings, [&](const Finding& finding) { return finding.verdict.status() == status; }));
 }
 
 Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks) {

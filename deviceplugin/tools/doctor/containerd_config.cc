@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 
@@ -129,11 +129,9 @@ Result<CdiSwitch> ReadCrio(const Root& root) {
 }  // namespace
 
 Fact<CdiSwitch> ReadCdiSwitch(const Root& root, const std::vector<std::string>& running) {
-  const auto runs = [&](const char* name) {
-    return std::find(running.begin(), running.end(), name) != running.end();
-  };
-  const auto containerd = std::find_if(kContainerdPaths.begin(), kContainerdPaths.end(),
-                                       [&](const char* path) { return Exists(root.Path(path)); });
+  const auto runs = [&](const char* name) { return Contains(running, name); };
+  const auto containerd =
+      std::ranges::find_if(kContainerdPaths, [&](const char* path) { return Exists(root.Path(path)); });
   const bool has_containerd = containerd != kContainerdPaths.end();
   const bool has_crio = Exists(root.Path(kCrioPath)) || Exists(root.Path(kCrioDropIns));
   if (runs("crio") || (has_crio && !runs("containerd") && !has_containerd))

@@ -50,8 +50,7 @@ Verdict CheckRails(const NodeFacts& facts) {
   if (!facts.fabric) return verdict.Skip("there is no valid fabric.json");
   if (!facts.pfs_unknown.empty()) return verdict.Skip(facts.pfs_unknown);
   for (const Rail& rail : facts.fabric->rails) {
-    const auto found = std::find_if(facts.pfs.begin(), facts.pfs.end(),
-                                    [&](const PfFacts& pf) { return pf.rail == rail.name; });
+    const auto found = std::ranges::find(facts.pfs, rail.name, &PfFacts::rail);
     if (found != facts.pfs.end()) {
       verdict.Ok(rail.name + ": " + found->Name());
     } else {
@@ -60,8 +59,7 @@ Verdict CheckRails(const NodeFacts& facts) {
     }
   }
   // A node with none of them has no use for Railhead.
-  const bool any =
-      std::any_of(facts.pfs.begin(), facts.pfs.end(), [](const PfFacts& pf) { return !pf.rail.empty(); });
+  const bool any = std::ranges::any_of(facts.pfs, [](const PfFacts& pf) { return !pf.rail.empty(); });
   if (!any && !facts.fabric->rails.empty()) {
     verdict.Fail(
         "this node has none of the fabric's rails",
@@ -165,8 +163,8 @@ Verdict CheckMtu(const NodeFacts& facts) {
 // Pods' own settings are made by ADD; this is about the host's use of the PFs.
 Verdict CheckArp(const NodeFacts& facts) {
   Verdict verdict;
-  const auto on_host = std::count_if(facts.pfs.begin(), facts.pfs.end(),
-                                     [](const PfFacts& pf) { return static_cast<bool>(pf.arp); });
+  const auto on_host =
+      std::ranges::count_if(facts.pfs, [](const PfFacts& pf) { return static_cast<bool>(pf.arp); });
   for (const PfFacts& pf : facts.pfs) {
     if (!pf.arp) {
       verdict.Skip(pf.Name() + ": " + pf.arp.why());

@@ -1,5 +1,21 @@
 #include "deviceplugin/tools/doctor/facts.h"
 
+#include <chrono>
+
+#include "cni/protocol/plugin.h"
+#include "cni/state/cdi_spec.h"
+#include "cni/state/displaced_names.h"
+#include "cni/state/journal.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/health/drains.h"
+#include "deviceplugin/services/reachability/reach_report.h"
+#include "ipam/store/store.h"
+#include "netns/base/files.h"
+#include "netns/base/node.h"
+#include "netns/nl/devlink.h"
+#include "netns/nl/rdma.h"
+#include "netns/nl/vf_messages.h"
+
 namespace railhead::doctor {
 
 std::string PfFacts::Name() const {
@@ -12,6 +28,106 @@ std::string NodeFacts::WhyNoPf() const {
 
 const Rail* NodeFacts::RailOf(const PfFacts& pf) const {
   return fabric && !pf.rail.empty() ? fabric->FindRail(pf.rail) : nullptr;
+}
+
+namespace {
+
+void ReadTheFabric(const Root& root, NodeFacts* facts) {
+  auto fabric = ReadFabric(root);
+  if (!fabric) {
+    facts->fabric_error = fabric.error();
+    facts->fabric = Fact<Fabric>::Unknown(fabric.error().message);
+  } else if (!*fabric) {
+    facts->fabric = Fact<Fabric>::Unknown(std::string("there is no ") + kFabricPath);
+  } else {
+    facts->fabric = **std::move(fabric);
+  }
+  facts->sriovdp_config = Exists(root.Path(resources::kSriovdpConfigPath));
+}
+
+Fact<lldp::LeafReport> ReadLeaves(const Root& root) {
+  auto leaves = Fact<lldp::LeafReport>::Of(lldp::ReadLeafReport(root),
+                                           "railheadd, which listens, has not run since the boot");
+  if (leaves && std::chrono::system_clock::now() - leaves->time > lldp::kLeafReportLife)
+    return Fact<lldp::LeafReport>::Unknown("railheadd, which listens, does not run");
+  return leaves;
+}
+
+Result<std::uint64_t> ReadStoreExtensions(const Root& root) {
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
+  if (!store) return 0;
+  const ipam::StoreCounters counters = RH_TRY(store->OwnCounters());
+  return counters.extended;
+}
+
+Result<RecordFacts> ReadRecords(const Root& root) {
+  RecordFacts records;
+  JournalScan journal = RH_TRY(Journal(root).Scan());
+  records.unreadable = std::move(journal.unreadable);
+  for (const JournalEntry& entry : journal.entries) {
+    const std::string tenant = PodNamespace(entry.cni_args);
+    if (!tenant.empty() && !entry.links.empty()) records.tenants.insert(tenant);
+  }
+  for (const std::string& device : RH_TRY(ListDisplacedDevices(root))) {
+    const auto own = RH_TRY(ReadDisplacedNames(root, device));
+    if (own) records.displaced[device] = own->name;
+  }
+  for (const std::string& name : RH_TRY(ListCdiRecords(root))) {
+    if (!RH_TRY(IsCdiSpecIntact(root, name))) records.altered_specs.push_back(name);
+  }
+  if (const auto drains = health::ReadDrains(root); !drains) records.drains_error = drains.error();
+  records.claimants = RH_TRY(ListClaimants(root, BoottimeNow() - std::chrono::hours(1)));
+  if (const auto extensions = ReadStoreExtensions(root); extensions) {
+    records.store_extensions = *extensions;
+  } else {
+    records.store_error = extensions.error();
+  }
+  return records;
+}
+
+Fact<bool> ReadProbesSigned(const Root& root) {
+  const auto report = reachability::ReadReachReport(root);
+  if (!report) return Fact<bool>::Unknown(Describe(report.error()));
+  if (!*report) return Fact<bool>::Unknown("railheadd has not probed since the boot");
+  return (*report)->authentic;
+}
+
+}  // namespace
+
+KernelQuestions QuestionsFor(const Root& root) {
+  KernelQuestions kernel;
+  if (!root.prefix().empty()) {
+    const auto refuse = [](auto...) {
+      return Fail(ErrorCode::kUnsupported,
+                  "RAILHEAD_ROOT is set, and the kernel answers for this machine only");
+    };
+    kernel.dcb = refuse;
+    kernel.rdma_order = refuse;
+    kernel.vfs = refuse;
+    kernel.versions = refuse;
+    return kernel;
+  }
+  kernel.dcb = ReadDcb;
+  kernel.rdma_order = RdmaDeviceOrder;
+  kernel.vfs = ListVfs;
+  kernel.versions = DevlinkRunningVersions;
+  return kernel;
+}
+
+NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel) {
+  NodeFacts facts;
+  facts.node = NodeName(root).value_or("");
+  ReadTheFabric(root, &facts);
+  ReadRdma(root, kernel, &facts);
+  ReadPfs(root, kernel, &facts);
+  ReadPci(root, &facts);
+  ReadProcesses(root, &facts);
+  facts.leaves = ReadLeaves(root);
+  facts.records = Fact<RecordFacts>::Of(ReadRecords(root));
+  facts.probes_signed = ReadProbesSigned(root);
+  ReadGpuDriver(root, &facts);
+  ReadRuntime(root, &facts);
+  return facts;
 }
 
 }  // namespace railhead::doctor

@@ -1,10 +1,11 @@
-// What the checks judge: facts about this node, collected once (read_facts.h).
+// What the checks judge: facts about this node, collected once by ReadFacts.
 //
 // A fact that could not be had says why; no check guesses it.
 // Threads: plain values.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -16,6 +17,7 @@
 #include "cni/state/journal.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
+#include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/gid/gid_table.h"
 #include "netns/nl/dcb.h"
@@ -200,5 +202,44 @@ struct NodeFacts {
   // The rail of a PF; nullptr without one.
   [[nodiscard]] const Rail* RailOf(const PfFacts& pf) const;
 };
+
+// Reads what the checks judge, once, and quickly: of VFs only which there are.
+//
+// Everything comes from files below `root` but for what only the kernel's sockets tell; those are
+// asked through KernelQuestions. What cannot be had is a Fact that says why.
+// Threads: one. Errors: none; they are in the facts.
+
+struct KernelQuestions {
+  std::function<Result<std::optional<DcbState>>(const std::string& netdev)> dcb;
+  std::function<Result<std::vector<std::string>>()> rdma_order;
+  std::function<Result<std::vector<VfState>>(const std::string& pf)> vfs;
+  // devlink's versions of a PCI function
+  std::function<Result<std::map<std::string, std::string>>(const std::string& address)> versions;
+};
+
+// This machine's, in the calling thread's network namespace; below a root of its own nothing is
+// asked, since the devices there are not this machine's.
+KernelQuestions QuestionsFor(const Root& root);
+
+NodeFacts ReadFacts(const Root& root, const KernelQuestions& kernel);
+
+// The parts of it.
+void ReadPfs(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
+void ReadPci(const Root& root, NodeFacts* facts);
+void ReadRdma(const Root& root, const KernelQuestions& kernel, NodeFacts* facts);
+void ReadProcesses(const Root& root, NodeFacts* facts);
+void ReadGpuDriver(const Root& root, NodeFacts* facts);
+void ReadRuntime(const Root& root, NodeFacts* facts);
+Fact<KubeletFacts> ReadKubelet(const Root& root);
+// What containerd's and CRI-O's configurations say of CDI (containerd's docs/cri/config.md, crio.conf(5)).
+// `running`: names of the container runtimes that were seen among the processes.
+Fact<CdiSwitch> ReadCdiSwitch(const Root& root, const std::vector<std::string>& running);
+Fact<std::vector<std::string>> ReadHiddenDirectories(const Root& root);
+
+// Bridges between two functions, those that they share left out; paths as in PciDevice::path.
+std::vector<PciAddress> BridgesBetween(const std::string& a, const std::string& b);
+
+// What the IOMMU does to a function: the type of its group, or "off".
+Fact<std::string> IommuOf(const Root& root, const PciAddress& address);
 
 }  // namespace railhead::doctor

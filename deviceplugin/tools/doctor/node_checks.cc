@@ -180,13 +180,13 @@ constexpr int kVersionWithCdi = 3;
 
 bool UsesCdi(const NodeFacts& facts) {
   if (!facts.fabric) return true;
-  return std::any_of(facts.fabric->pools.begin(), facts.fabric->pools.end(), [](const Pool& pool) {
+  return std::ranges::any_of(facts.fabric->pools, [](const Pool& pool) {
     return pool.handoff == HandoffPolicy::kRequired && pool.delivery == Delivery::kCdi;
   });
 }
 
 bool ReadsOurDirectory(const std::vector<std::string>& directories) {
-  return std::any_of(directories.begin(), directories.end(), [](const std::string& directory) {
+  return std::ranges::any_of(directories, [](const std::string& directory) {
     return directory == "/run/cdi" || directory == "/var/run/cdi" || directory == "/run/cdi/" ||
            directory == "/var/run/cdi/";
   });
@@ -213,8 +213,8 @@ bool LooksLikeOurs(const std::string& socket) {
   constexpr std::array<std::string_view, 8> kWords = {"sriov", "rdma",     "roce",       "hca",
                                                       "mlnx",  "mellanox", "infiniband", "mlx5"};
   const std::string lower = ToLower(socket);
-  return std::any_of(kWords.begin(), kWords.end(),
-                     [&](std::string_view word) { return lower.find(word) != std::string::npos; });
+  return std::ranges::any_of(kWords,
+                             [&](std::string_view word) { return lower.find(word) != std::string::npos; });
 }
 
 // Names and addresses of the rails' PFs and their VFs.
@@ -237,8 +237,8 @@ bool StacksOn(const std::string& type) {
 }
 
 void JudgeCniUse(const CniUse& use, const std::set<std::string>& ours, Verdict* verdict) {
-  const auto device = std::find_if(use.devices.begin(), use.devices.end(),
-                                   [&](const std::string& name) { return ours.contains(name); });
+  const auto device =
+      std::ranges::find_if(use.devices, [&](const std::string& name) { return ours.contains(name); });
   const std::string name = use.file + ": " + use.type;
   if (device != use.devices.end() && Takes(use.type)) {
     verdict->Fail(name + " takes " + *device, "remove it, or the device's rail from fabric.json");

@@ -91,8 +91,7 @@ Verdict CheckIommu(const NodeFacts& facts) {
 Verdict CheckGpuDirect(const NodeFacts& facts) {
   Verdict verdict;
   if (!facts.accelerators) return verdict.Skip(facts.accelerators.why());
-  const bool any = std::any_of(facts.accelerators->begin(), facts.accelerators->end(),
-                               [](const AcceleratorFacts& one) { return one.vendor == kVendorNvidia; });
+  const bool any = Contains(*facts.accelerators, kVendorNvidia, &AcceleratorFacts::vendor);
   if (!any) return verdict.Skip("this node has no NVIDIA GPU");
   if (facts.gpu.peermem) return verdict.Ok("nvidia_peermem is loaded");
   if (!facts.gpu.nvidia) return verdict.Warn("NVIDIA's driver is not loaded", "modprobe nvidia nvidia_uvm");
@@ -121,9 +120,8 @@ constexpr int kVfsWithoutAri = 7;
 // Whether some pool hands out this rail's VFs.
 bool WantsVfs(const NodeFacts& facts, const PfFacts& pf) {
   if (!facts.fabric) return true;
-  return std::any_of(facts.fabric->pools.begin(), facts.fabric->pools.end(), [&](const Pool& pool) {
-    return pool.device == PoolDevice::kVf &&
-           std::find(pool.rails.begin(), pool.rails.end(), pf.rail) != pool.rails.end();
+  return std::ranges::any_of(facts.fabric->pools, [&](const Pool& pool) {
+    return pool.device == PoolDevice::kVf && Contains(pool.rails, pf.rail);
   });
 }
 
@@ -140,8 +138,8 @@ Places PlacesOf(const std::vector<PfFacts>& pfs) {
 
 // How many VFs without limit there are.
 std::size_t Unlimited(const std::vector<VfState>& states) {
-  return static_cast<std::size_t>(std::count_if(
-      states.begin(), states.end(), [](const VfState& vf) { return vf.max_tx_rate.value_or(0) == 0; }));
+  return static_cast<std::size_t>(
+      std::ranges::count_if(states, [](const VfState& vf) { return vf.max_tx_rate.value_or(0) == 0; }));
 }
 
 std::string OutOfOrder(const std::string& name, std::size_t vf, const PfFacts& pf) {

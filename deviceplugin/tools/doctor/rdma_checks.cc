@@ -28,10 +28,7 @@ std::string HowToChange(const NodeFacts& facts, bool exclusive) {
 // How many default GIDs a port begins with: one for each RoCE type (gid_table_reserve_default in
 // drivers/infiniband/core/cache.c). nullopt: slot 0 does not tell.
 std::optional<int> DefaultGids(const std::vector<GidEntry>& table) {
-  const auto at = [&](int index) {
-    return std::find_if(table.begin(), table.end(),
-                        [&](const GidEntry& entry) { return entry.index == index; });
-  };
+  const auto at = [&](int index) { return std::ranges::find(table, index, &GidEntry::index); };
   const auto first = at(0);
   if (first == table.end() || first->type == GidType::kInfiniband) return std::nullopt;
   if (first->type == GidType::kRoceV2) return 1;
@@ -50,8 +47,7 @@ std::optional<int> JudgeTable(const GidFacts& facts, Verdict* verdict) {
     verdict->Warn(facts.device + " has no GIDs", "is its network device up? ip link; rdma link");
     return std::nullopt;
   }
-  const bool v2 = std::any_of(table.begin(), table.end(),
-                              [](const GidEntry& entry) { return entry.type == GidType::kRoceV2; });
+  const bool v2 = Contains(table, GidType::kRoceV2, &GidEntry::type);
   if (!v2) {
     verdict->Fail(facts.device + " has no RoCE v2 GID",
                   "RoCE v2 is a setting of the NIC's firmware (mlxconfig: ROCE_CONTROL) or driver");

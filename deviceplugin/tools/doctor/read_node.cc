@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "cni/state/paths.h"
-#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/json/json_reader.h"
@@ -110,7 +110,7 @@ void ReadProcesses(const Root& root, NodeFacts* facts) {
     all_seen = all_seen && (ns.has_value() || ns.error().code != ErrorCode::kPermission);
     const auto command = ReadAttribute(proc + name + "/comm");
     if (!command || !*command) continue;
-    if (std::find(kRuntimes.begin(), kRuntimes.end(), **command) == kRuntimes.end()) continue;
+    if (!Contains(kRuntimes, **command)) continue;
     runtimes.push_back({static_cast<int>(*pid), **command, ReadMemlock(proc + name + "/limits")});
   }
   facts->runtimes = std::move(runtimes);

@@ -7,7 +7,7 @@
 #include "cni/state/journal.h"
 #include "deviceplugin/node/inventory/inventory.h"
 #include "deviceplugin/node/topology/topology.h"
-#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/sys/accelerators.h"

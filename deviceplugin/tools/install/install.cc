@@ -146,7 +146,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kMaxAnswer = 256;
 
 bool IsIdentifier(const std::string& text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+  return !text.empty() && std::ranges::all_of(text, [](char c) {
     return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-';
   });
 }
@@ -221,7 +221,7 @@ std::optional<Version> ParseVersion(std::string_view text) {
   Version version;
   if (const auto dash = text.find('-'); dash != std::string_view::npos) {
     version.prerelease = Split(text.substr(dash + 1), '.');
-    if (!std::all_of(version.prerelease.begin(), version.prerelease.end(), IsIdentifier)) return std::nullopt;
+    if (!std::ranges::all_of(version.prerelease, IsIdentifier)) return std::nullopt;
     text = text.substr(0, dash);
   }
   const auto parts = Split(text, '.');

@@ -4,6 +4,7 @@
 #include "deviceplugin/tools/migrate/network.h"
 #include "ipam/plugin/fields.h"
 #include "ipam/store/range.h"
+#include "netns/base/text.h"
 
 namespace railhead::migrate {
 namespace {
@@ -65,7 +66,7 @@ OrderedJson KnownKeys(const Section& ipam, const char* const (&keys)[N]) {
                                        [&key = key](const Word& word) { return word.key == key; });
     if (without != std::end(kWithoutEffect)) {
       ipam.Say(key, Fate::kDropped, std::string("because ") + without->why);
-    } else if (std::find(known.begin(), known.end(), key) == known.end()) {
+    } else if (!Contains(known, key)) {
       ipam.SayUnknown(key, known);
     } else if (IsEmptyText(value)) {
       ipam.Say(key, Fate::kDropped, "because it is empty");
@@ -236,7 +237,7 @@ std::vector<IpPrefix> SubnetsOf(const std::string& network, const std::vector<Ne
   for (const Network& one : networks) {
     if (one.network != network || one.ipam_type != "host-local") continue;
     for (const IpPrefix& subnet : one.subnets) {
-      if (std::find(subnets.begin(), subnets.end(), subnet) == subnets.end()) subnets.push_back(subnet);
+      if (!Contains(subnets, subnet)) subnets.push_back(subnet);
     }
   }
   return subnets;
@@ -247,11 +248,9 @@ KeyFate Judge(const HeldAddresses& held, const std::vector<IpPrefix>& subnets) {
   if (subnets.empty())
     return {kKey, Fate::kDecide,
             count + " in use, but no network given here is " + held.network + " of host-local"};
-  const auto outside =
-      std::find_if(held.addresses.begin(), held.addresses.end(), [&](const IpAddress& address) {
-        return std::none_of(subnets.begin(), subnets.end(),
-                            [&](const IpPrefix& subnet) { return subnet.Contains(address); });
-      });
+  const auto outside = std::ranges::find_if(held.addresses, [&](const IpAddress& address) {
+    return std::ranges::none_of(subnets, [&](const IpPrefix& subnet) { return subnet.Contains(address); });
+  });
   if (outside != held.addresses.end())
     return {kKey, Fate::kDecide,
             count + " in use; " + outside->ToString() + " is in no subnet of the network"};

@@ -24,8 +24,7 @@ constexpr const char* kNetworkKind = "NetworkAttachmentDefinition";
 bool IsDeviceConfig(const Json& json) {
   if (!json.is_object()) return false;
   const auto items = json.items();
-  return std::any_of(items.begin(), items.end(),
-                     [](const auto& item) { return ToLower(item.key()) == "resourcelist"; });
+  return std::ranges::any_of(items, [](const auto& item) { return ToLower(item.key()) == "resourcelist"; });
 }
 
 std::string TextAt(const Json& object, const std::string& key) {
@@ -35,10 +34,9 @@ std::string TextAt(const Json& object, const std::string& key) {
 
 // What names of Kubernetes' objects are made of; they become names of files.
 bool IsObjectName(const std::string& name) {
-  return !name.empty() && name.size() <= 253 && name.front() != '.' &&
-         std::all_of(name.begin(), name.end(), [](char c) {
-           return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
-         });
+  return !name.empty() && name.size() <= 253 && name.front() != '.' && std::ranges::all_of(name, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '.';
+  });
 }
 
 bool LooksLikeJson(const std::string& text) {
@@ -166,8 +164,8 @@ Result<void> AddFile(const std::string& path, Documents* documents) {
 }
 
 bool HasAddresses(const std::vector<std::string>& names) {
-  return std::any_of(names.begin(), names.end(),
-                     [](const std::string& name) { return IpAddress::Parse(name).has_value(); });
+  return std::ranges::any_of(names,
+                             [](const std::string& name) { return IpAddress::Parse(name).has_value(); });
 }
 
 Result<void> AddHeld(const std::string& directory, Documents* documents) {
@@ -225,7 +223,7 @@ using Json = nlohmann::json;
 
 bool HasKeys(const Json& value) {
   if (value.is_object()) return !value.empty();
-  return value.is_array() && std::any_of(value.begin(), value.end(), HasKeys);
+  return value.is_array() && std::ranges::any_of(value, HasKeys);
 }
 
 bool IsAtOrBelow(std::string_view key, std::string_view pointer) {
@@ -337,9 +335,8 @@ std::vector<KeyFate> KeyLedger::Fates() const {
 }
 
 bool MigrationReport::NeedsDecision() const {
-  return std::any_of(documents.begin(), documents.end(), [](const DocumentReport& document) {
-    return std::any_of(document.keys.begin(), document.keys.end(),
-                       [](const KeyFate& key) { return key.fate == Fate::kDecide; });
+  return std::ranges::any_of(documents, [](const DocumentReport& document) {
+    return Contains(document.keys, Fate::kDecide, &KeyFate::fate);
   });
 }
 

@@ -23,8 +23,7 @@ Result<const DeviceConfig*> ChooseConfig(const Documents& documents, const Optio
                                          MigrationReport* report) {
   std::vector<const DeviceConfig*> all;
   for (const DeviceConfig& config : documents.device_configs) {
-    const bool same =
-        std::any_of(all.begin(), all.end(), [&](const auto* one) { return one->text == config.text; });
+    const bool same = std::ranges::any_of(all, [&](const auto* one) { return one->text == config.text; });
     if (same) {
       report->untouched.push_back(config.source + ": says the same as another one");
     } else {

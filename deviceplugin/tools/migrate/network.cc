@@ -10,6 +10,7 @@
 #include "cni/protocol/plugin.h"
 #include "deviceplugin/tools/migrate/documents.h"
 #include "ipam/plugin/fields.h"
+#include "netns/base/text.h"
 
 namespace railhead::migrate {
 namespace {
@@ -263,7 +264,7 @@ std::vector<Network*> NetworksOf(const OrderedJson& rail, const OrderedJson& fab
     const OrderedJson* pool = PoolOf(fabric, network.resource);
     if (!network.usable || pool == nullptr) continue;
     const auto& rails = pool->at("rails");
-    if (std::find(rails.begin(), rails.end(), rail.at("name")) == rails.end()) continue;
+    if (!Contains(rails, rail.at("name"))) continue;
     if (rails.size() != 1) return {};
     users.push_back(&network);
   }
@@ -275,7 +276,7 @@ OrderedJson ValueOf(const OrderedJson& entry, const char* key) {
 }
 
 bool SayTheSame(const std::vector<Network*>& users, const char* key) {
-  return std::all_of(users.begin(), users.end(), [&](const Network* network) {
+  return std::ranges::all_of(users, [&](const Network* network) {
     return ValueOf(network->entry, key) == ValueOf(users.front()->entry, key);
   });
 }
@@ -291,7 +292,7 @@ void Move(const std::vector<Network*>& users, const char* key, const std::string
 }
 
 void MoveVlan(const std::vector<Network*>& users, const std::string& place, OrderedJson* rail) {
-  const bool tagged = std::all_of(users.begin(), users.end(), [](const Network* network) {
+  const bool tagged = std::ranges::all_of(users, [](const Network* network) {
     // A rail knows 802.1Q only, and without a VLAN the port's own setting is not touched.
     return network->entry.contains("vlan") && !network->entry.contains("vlanProto");
   });
@@ -301,7 +302,7 @@ void MoveVlan(const std::vector<Network*>& users, const std::string& place, Orde
 }
 
 bool HaveTheSameAddresses(const std::vector<Network*>& users) {
-  return std::all_of(users.begin(), users.end(), [&](const Network* network) {
+  return std::ranges::all_of(users, [&](const Network* network) {
     return network->addresses && network->addresses == users.front()->addresses;
   });
 }
@@ -324,8 +325,7 @@ void MoveToRails(const Options& options, OrderedJson* fabric, std::vector<Networ
     for (Network* network : users) MoveAddressesToRail(place, options, network);
   }
   if (leases) (*fabric)["addresses"]["store"]["type"] = "kubernetes";
-  const bool exclusive =
-      std::any_of(networks->begin(), networks->end(), [](const Network& one) { return one.exclusive_rdma; });
+  const bool exclusive = std::ranges::any_of(*networks, &Network::exclusive_rdma);
   if (exclusive) (*fabric)["rdmaMode"] = "exclusive";
 }
 

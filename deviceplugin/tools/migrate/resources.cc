@@ -201,19 +201,18 @@ class SriovdpMigrator {
       if (selector.need_vhost_net) return "fabric.json's pools give out no vhost-net";
       if (!selector.ddp_profiles.empty()) return "DDP packages are no part of fabric.json";
       if (!selector.pkeys.empty()) return "InfiniBand partitions are no part of fabric.json";
-      if (std::find(selector.link_types.begin(), selector.link_types.end(), "infiniband") !=
-          selector.link_types.end()) {
+      if (Contains(selector.link_types, "infiniband")) {
         return "rails are Ethernet";
       }
-      if (std::any_of(selector.drivers.begin(), selector.drivers.end(),
-                      [](const std::string& driver) { return UserSpaceOf(driver) != UserSpace::kNone; })) {
+      if (std::ranges::any_of(selector.drivers, [](const std::string& driver) {
+            return UserSpaceOf(driver) != UserSpace::kNone;
+          })) {
         return "fabric.json's pools have no devices with user-space drivers";
       }
     }
-    const bool names_pf =
-        std::any_of(spec.selectors.begin(), spec.selectors.end(), [](const resources::Selector& selector) {
-          return !selector.pf_names.empty() || !selector.root_devices.empty();
-        });
+    const bool names_pf = std::ranges::any_of(spec.selectors, [](const resources::Selector& selector) {
+      return !selector.pf_names.empty() || !selector.root_devices.empty();
+    });
     return names_pf ? "" : "no selector names its PFs by pfNames or rootDevices, so its rails are not known";
   }
 
@@ -234,7 +233,7 @@ class SriovdpMigrator {
              "the range of VFs of " + range.pf + " is left out: a pool takes all VFs of its rails");
       }
       const std::string& rail = RailOf(range.pf);
-      if (std::find(rails->begin(), rails->end(), rail) == rails->end()) rails->push_back(rail);
+      if (!Contains(*rails, rail)) rails->push_back(rail);
     }
     NoteFilters(selector);
   }

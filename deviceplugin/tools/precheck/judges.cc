@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
+#include "netns/base/text.h"
+
 namespace railhead::precheck {
 namespace {
 
@@ -42,7 +44,7 @@ std::string Speed(double gbit) {
 // The peer was not reached at all.
 bool IsAbsent(const Error& error) {
   constexpr std::array kErrors = {ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ETIMEDOUT};
-  return std::find(kErrors.begin(), kErrors.end(), error.sys_errno) != kErrors.end();
+  return Contains(kErrors, error.sys_errno);
 }
 
 // All but that an operator has drained it.
@@ -105,9 +107,9 @@ Finding JudgeHealth(const Result<std::optional<health::HealthState>>& state) {
     const std::vector<health::HealthReason> troubles = TroublesOf(device);
     if (device.healthy || (troubles.empty() && !device.reasons.empty())) continue;
     // VFs that share their PF's trouble are told by number.
-    const bool shared =
-        !troubles.empty() && std::none_of(troubles.begin(), troubles.end(),
-                                          [&](const auto& one) { return one.device == device.id; });
+    const bool shared = !troubles.empty() && std::ranges::none_of(troubles, [&](const auto& one) {
+      return one.device == device.id;
+    });
     if (shared) {
       ++with_pf;
       continue;
@@ -168,9 +170,7 @@ Finding JudgeCabling(const Result<std::optional<lldp::LeafReport>>& report,
   Finding finding = Begin(kCheck);
   for (const lldp::RailLeaf& rail : (*report)->rails) AddRail(&finding, rail);
   if (!finding.details.empty()) return finding;
-  const auto checked =
-      std::count_if((*report)->rails.begin(), (*report)->rails.end(),
-                    [](const lldp::RailLeaf& rail) { return rail.cabling == lldp::Cabling::kRight; });
+  const auto checked = std::ranges::count((*report)->rails, lldp::Cabling::kRight, &lldp::RailLeaf::cabling);
   finding.details.push_back(checked == 0 ? "no rail says which switch it belongs to"
                                          : std::to_string(checked) + " rails hang where they belong");
   return finding;

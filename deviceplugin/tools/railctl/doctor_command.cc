@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "deviceplugin/tools/doctor/checks.h"
-#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
 

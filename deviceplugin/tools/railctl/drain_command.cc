@@ -133,7 +133,7 @@ Result<std::vector<std::string>> Against(const Root& root, const std::string& de
 int RunReturn(const Root& root, const DrainArguments& arguments) {
   const auto drains = health::ReadDrains(root);
   if (!drains) return Complain(drains.error(), kFailed);
-  const auto drain = std::find_if(drains->begin(), drains->end(), [&](const health::Drain& one) {
+  const auto drain = std::ranges::find_if(*drains, [&](const health::Drain& one) {
     return one.name == arguments.part || one.device == arguments.part;
   });
   if (drain == drains->end()) {

@@ -192,7 +192,7 @@ namespace {
 
 bool HasHandoff(const JournalEntry& entry) {
   return entry.handoff_required ||
-         std::any_of(entry.links.begin(), entry.links.end(), [](const auto& link) { return link.handoff; });
+         std::ranges::any_of(entry.links, [](const auto& link) { return link.handoff; });
 }
 
 bool IsWanted(const JournalEntry& entry, const std::string& which) {

@@ -57,7 +57,7 @@ void PrintHistory(const std::vector<health::HealthRecord>& history, bool as_json
 // The device and, since its trouble is theirs, its PF in the history.
 Result<void> Select(const std::string& device, health::HealthState* state) {
   const auto is_it = [&](const health::DeviceHealth& health) { return health.id == device; };
-  const auto found = std::find_if(state->devices.begin(), state->devices.end(), is_it);
+  const auto found = std::ranges::find_if(state->devices, is_it);
   if (found == state->devices.end()) {
     return Fail(ErrorCode::kNotFound, "railheadd knows no device " + device,
                 "all that it knows: railctl health");
@@ -101,8 +101,7 @@ int RunHealth(const Root& root, const HealthArguments& options) {
     return kDone;
   }
   PrintDevices((*state)->devices, options.json);
-  const bool well = std::all_of((*state)->devices.begin(), (*state)->devices.end(),
-                                [](const health::DeviceHealth& device) { return device.healthy; });
+  const bool well = std::ranges::all_of((*state)->devices, &health::DeviceHealth::healthy);
   return well ? kDone : kFailed;
 }
 

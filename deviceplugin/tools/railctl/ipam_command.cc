@@ -14,6 +14,7 @@
 #include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
+#include "netns/base/text.h"
 
 namespace railhead::railctl {
 namespace {
@@ -110,11 +111,9 @@ int Events(const Root& root, bool as_json) {
 
 // What is in use is released only by force: the next pod would get its address.
 Result<void> Release(const Root& root, const AddressReport& report, const IpamOptions& options) {
-  const auto known =
-      std::find_if(report.addresses.begin(), report.addresses.end(), [&](const KnownAddress& one) {
-        return one.record.address.ToString() == options.which &&
-               one.record.state == ipam::AddressState::kHeld;
-      });
+  const auto known = std::ranges::find_if(report.addresses, [&](const KnownAddress& one) {
+    return one.record.address.ToString() == options.which && one.record.state == ipam::AddressState::kHeld;
+  });
   if (known == report.addresses.end()) {
     return Fail(ErrorCode::kNotFound, options.which + " is held by nobody", "what is: railctl ipam list");
   }
@@ -237,7 +236,7 @@ Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
     known.record = std::move(record);
     report.addresses.push_back(std::move(known));
   }
-  std::sort(report.addresses.begin(), report.addresses.end(), [](const auto& a, const auto& b) {
+  std::ranges::sort(report.addresses, [](const auto& a, const auto& b) {
     return std::tie(a.record.pool, a.record.address) < std::tie(b.record.pool, b.record.address);
   });
   return report;

@@ -60,7 +60,7 @@ Result<std::vector<JournalFile>> ReadFiles(const Root& root) {
     files.push_back({entry.path, entry.key, "unreadable", entry.devices, std::nullopt, std::nullopt});
     files.back().unreadable = std::move(entry);
   }
-  std::sort(files.begin(), files.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
+  std::ranges::sort(files, [](const auto& a, const auto& b) { return a.path < b.path; });
   return files;
 }
 
@@ -101,8 +101,8 @@ nlohmann::json AsJson(const JournalFile& file) {
 int List(const Root& root, const JournalArguments& arguments) {
   const auto files = ReadFiles(root);
   if (!files) return Complain(files.error(), kFailed);
-  const bool well = std::none_of(files->begin(), files->end(),
-                                 [](const JournalFile& file) { return file.unreadable.has_value(); });
+  const bool well =
+      std::ranges::none_of(*files, [](const JournalFile& file) { return file.unreadable.has_value(); });
   if (arguments.json) {
     nlohmann::json list = nlohmann::json::array();
     for (const JournalFile& file : *files) list.push_back(AsJson(file));

@@ -60,7 +60,7 @@ int ShowLeaves(const Root& root, const LeavesOptions& options) {
     return rail.cabling == lldp::Cabling::kWrong ||
            (options.strict && rail.cabling == lldp::Cabling::kUnknown);
   };
-  const bool bad = std::any_of((*report)->rails.begin(), (*report)->rails.end(), is_bad);
+  const bool bad = std::ranges::any_of((*report)->rails, is_bad);
   return old || bad ? kFailed : kDone;
 }
 

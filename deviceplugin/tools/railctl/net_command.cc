@@ -123,8 +123,8 @@ Result<GatheredReports> Gather(const NetOptions& options) {
 // Reports are gathered at about one time: one that is much older than the newest is of a railheadd that
 // ended.
 bool TellOldReports(const GatheredReports& all) {
-  const auto newest = std::max_element(all.times.begin(), all.times.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto newest =
+      std::ranges::max_element(all.times, [](const auto& a, const auto& b) { return a.second < b.second; });
   bool old = false;
   for (const auto& [node, time] : all.times) {
     if (newest->second - time <= reachability::kReachReportLife) continue;
@@ -254,8 +254,8 @@ std::string RdmaOf(const reachability::RailReach& rail) {
 }
 
 void PrintReachedRails(const reachability::ReachReport& report) {
-  const bool rdma = std::any_of(report.rails.begin(), report.rails.end(),
-                                [](const reachability::RailReach& rail) { return rail.rdma.has_value(); });
+  const bool rdma = std::ranges::any_of(
+      report.rails, [](const reachability::RailReach& rail) { return rail.rdma.has_value(); });
   std::vector<Row> rows = {{"RAIL", "PF", "STATE", "SINCE", "GATEWAY", "PEERS", "RDMA", "RTT", "BECAUSE"}};
   for (const reachability::RailReach& rail : report.rails) {
     rows.push_back({rail.rail, OrDash(rail.pf), std::string(NameOf(rail.state)), SpanSince(rail.since),
@@ -325,12 +325,11 @@ void PrintReach(const reachability::ReachReport& report, bool all) {
 bool HasFault(const reachability::ReachReport& report) {
   const auto ill = [](const reachability::RailReach& rail) {
     return IsIll(rail.state) || (rail.gateway && !rail.gateway->answers) ||
-           std::any_of(rail.peers.begin(), rail.peers.end(),
-                       [](const reachability::PeerReach& peer) { return IsIll(peer.state); });
+           std::ranges::any_of(rail.peers,
+                               [](const reachability::PeerReach& peer) { return IsIll(peer.state); });
   };
-  return std::any_of(report.rails.begin(), report.rails.end(), ill) ||
-         std::any_of(report.pods.begin(), report.pods.end(),
-                     [](const reachability::PodReach& pod) { return IsIll(pod.state); });
+  return std::ranges::any_of(report.rails, ill) ||
+         std::ranges::any_of(report.pods, [](const reachability::PodReach& pod) { return IsIll(pod.state); });
 }
 
 }  // namespace railhead::railctl

@@ -15,13 +15,14 @@
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/services/lldp/node_labels.h"
 #include "deviceplugin/tools/doctor/checks.h"
-#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/precheck/judges.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
+#include "netns/base/text.h"
 
 namespace railhead::railctl {
 namespace {
@@ -149,7 +150,7 @@ int RunPrecheck(const Root& root, const PrecheckOptions& options) {
   precheck::Report report;
   report.node = NodeName(root).value_or("?");
   for (const NodeCheck& check : ChecksOf(root, options, *selected)) {
-    const bool skipped = std::find(own.begin(), own.end(), check.name) != own.end();
+    const bool skipped = Contains(own, check.name);
     report.findings.push_back(skipped ? precheck::Finding{check.name, precheck::Fitness::kSkipped, {}, ""}
                                       : check.run());
   }

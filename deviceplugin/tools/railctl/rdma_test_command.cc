@@ -82,7 +82,7 @@ int Test(const Root& root, RdmaTestOptions& options) {
   }
   if (interrupted)
     (void)std::fprintf(stderr, "railctl: interrupted: %zu of %zu tests\n", records.size(), tests->size());
-  const bool well = !interrupted && std::all_of(records.begin(), records.end(), [](const TestRecord& record) {
+  const bool well = !interrupted && std::ranges::all_of(records, [](const TestRecord& record) {
     return record.outcome.has_value();
   });
   return well ? kDone : kFailed;

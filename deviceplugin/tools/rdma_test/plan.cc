@@ -75,7 +75,7 @@ Result<void> FindSandbox(const std::vector<JournalEntry>& journal, TestEnd* end)
 std::vector<std::string> RailsOf(const TestEnd& end) {
   std::vector<std::string> names;
   for (const RailEnd& rail : end.rails) {
-    if (!rail.rail.empty() && std::find(names.begin(), names.end(), rail.rail) == names.end()) {
+    if (!rail.rail.empty() && !Contains(names, rail.rail)) {
       names.push_back(rail.rail);
     }
   }
@@ -90,7 +90,7 @@ Result<std::vector<std::string>> CommonRails(const TestEnd& from, const TestEnd&
   std::vector<std::string> rails = ours.empty() ? theirs : ours;
   if (rails.empty()) return std::vector<std::string>{only};
   std::erase_if(rails, [&](const std::string& rail) {
-    const bool missing = !theirs.empty() && std::find(theirs.begin(), theirs.end(), rail) == theirs.end();
+    const bool missing = !theirs.empty() && !Contains(theirs, rail);
     return missing || (!only.empty() && rail != only);
   });
   if (!rails.empty()) return rails;
@@ -114,8 +114,7 @@ RailEnd Overridden(RailEnd rail, const PlanOptions& options) {
 }
 
 RailEnd FirstOf(const TestEnd& end, const std::string& rail) {
-  const auto found =
-      std::find_if(end.rails.begin(), end.rails.end(), [&](const RailEnd& one) { return one.rail == rail; });
+  const auto found = std::ranges::find(end.rails, rail, &RailEnd::rail);
   if (found != end.rails.end()) return *found;
   RailEnd named;
   // "END@DEVICE" of an end whose rails nobody knows.
@@ -151,8 +150,7 @@ Result<TestEnd> ResolveEnd(const std::string& said, const std::vector<JournalEnt
     RH_TRY(FindSandbox(journal, &end));
   }
   if (device.empty()) return end;
-  const auto known = std::find_if(end.rails.begin(), end.rails.end(),
-                                  [&](const RailEnd& one) { return one.device == device; });
+  const auto known = std::ranges::find(end.rails, device, &RailEnd::device);
   RailEnd only;
   only.device = device;
   if (known != end.rails.end()) only = *known;
@@ -162,8 +160,7 @@ Result<TestEnd> ResolveEnd(const std::string& said, const std::vector<JournalEnt
 }
 
 Result<std::vector<PlannedTest>> PlanTests(const std::vector<TestEnd>& ends, const PlanOptions& options) {
-  const auto local =
-      std::count_if(ends.begin(), ends.end(), [](const TestEnd& end) { return end.remote.empty(); });
+  const auto local = std::ranges::count_if(ends, [](const TestEnd& end) { return end.remote.empty(); });
   if (ends.size() < 2) return Fail(ErrorCode::kInvalid, "a test has two ends at least", kFormsHint);
   if (!options.device.empty() && local > 1) {
     return Fail(ErrorCode::kInvalid,
@@ -199,8 +196,7 @@ Result<std::vector<PlannedTest>> PlanTests(const std::vector<TestEnd>& ends, con
 
 Result<RailEnd> RailOf(const TestEnd& end, const std::string& rail, const PlanOptions& options) {
   if (end.rails.empty()) return Overridden({}, options);
-  const bool named =
-      std::any_of(end.rails.begin(), end.rails.end(), [&](const RailEnd& one) { return one.rail == rail; });
+  const bool named = Contains(end.rails, rail, &RailEnd::rail);
   if (named || end.rails.size() == 1) return Overridden(FirstOf(end, rail), options);
   return Fail(ErrorCode::kNotFound,
               end.name + " has no rail \"" + rail + "\", only " + Join(RailsOf(end), ", "),
@@ -251,8 +247,7 @@ Result<std::vector<Candidate>> CandidatesOf(const VerbsDevice& device, const std
   for (const GidEntry& gid : RH_TRY(device.Gids())) {
     const IpAddress address = AddressOfGid(gid.gid);
     if (gid.type != GidType::kRoceV2 || address.IsLinkLocal()) continue;
-    const auto found = std::find_if(own.begin(), own.end(),
-                                    [&](const IpPrefix& prefix) { return prefix.address == address; });
+    const auto found = std::ranges::find(own, address, &IpPrefix::address);
     if (found != own.end()) candidates.push_back({device.name(), gid, *found});
   }
   return candidates;
@@ -313,7 +308,7 @@ Result<Candidate> PickCandidate(const std::vector<Candidate>& candidates,
   const auto order = [](const Candidate& one) {
     return std::make_tuple(one.address.address.IsV6(), one.device, one.gid.index);
   };
-  std::sort(fit.begin(), fit.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); });
+  std::ranges::sort(fit, [&](const auto& a, const auto& b) { return order(a) < order(b); });
   if (fit.empty()) {
     return Fail(ErrorCode::kNotFound,
                 "no RDMA device there has a RoCE v2 GID of an address that its network namespace has" +

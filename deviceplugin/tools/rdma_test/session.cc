@@ -346,7 +346,7 @@ Latency LatencyOf(std::vector<std::chrono::nanoseconds> round_trips) {
   const std::size_t skipped = std::min(kWarmUp, round_trips.size() / kWarmUpPart);
   round_trips.erase(round_trips.begin(), round_trips.begin() + static_cast<std::ptrdiff_t>(skipped));
   if (round_trips.empty()) return {};
-  std::sort(round_trips.begin(), round_trips.end());
+  std::ranges::sort(round_trips);
   // The nearest rank: the smallest that at least this share of all does not exceed.
   const auto rank = [&](std::size_t percent) {
     const std::size_t position = (round_trips.size() * percent + 99) / 100;

@@ -73,7 +73,7 @@ std::vector<Watched*> Running(std::vector<Watched>& ends) {
 }
 
 bool AnyFailed(const std::vector<Watched>& ends) {
-  return std::any_of(ends.begin(), ends.end(), [](const Watched& end) { return end.result && !*end.result; });
+  return std::ranges::any_of(ends, [](const Watched& end) { return end.result && !*end.result; });
 }
 
 // Waits until all have ended, or one has failed and the others had their chance to say why.

@@ -150,7 +150,7 @@ class RailExplainer {
       for (const auto& [state, count] : pairs) sum[state] += count;
     }
     for (auto& [states, found] : alike) {
-      std::sort(found.first.begin(), found.first.end());
+      std::ranges::sort(found.first);
       Add(FaultKind::kNode, found.first).pairs = found.second;
     }
   }
@@ -158,8 +158,8 @@ class RailExplainer {
   // Two sets without a common node, each of the one bad with each of the other: grown from the node that has
   // most faults left. False: nothing is left.
   bool AddBlock() {
-    const auto seed = std::max_element(
-        open_.begin(), open_.end(), [](const Numbers& a, const Numbers& b) { return a.size() < b.size(); });
+    const auto seed = std::ranges::max_element(
+        open_, [](const Numbers& a, const Numbers& b) { return a.size() < b.size(); });
     if (seed == open_.end() || seed->empty()) return false;
     Numbers some = {static_cast<std::size_t>(seed - open_.begin())};
     Numbers others = *seed;
@@ -170,7 +170,7 @@ class RailExplainer {
       some.push_back(candidate);
       others = common;
     }
-    std::sort(some.begin(), some.end());
+    std::ranges::sort(some);
     if (others.front() < some.front()) std::swap(some, others);
     ReachFault& fault = Add(FaultKind::kBetween, some);
     fault.others = NamesAt(matrix_, others);
@@ -198,8 +198,7 @@ class RailExplainer {
       const std::size_t overlap = open_[node].empty() ? 0 : BadAmong(node, others).size();
       if (overlap != 0) found.emplace_back(overlap, node);
     }
-    std::stable_sort(found.begin(), found.end(),
-                     [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::ranges::stable_sort(found, [](const auto& a, const auto& b) { return a.first > b.first; });
     Numbers nodes;
     for (const auto& [overlap, node] : found) nodes.push_back(node);
     return nodes;
@@ -234,8 +233,8 @@ std::string CountedStates(const ReachFault& fault) {
 
 // Nothing gets through, in one direction at least.
 bool IsCut(const ReachFault& fault) {
-  return std::all_of(fault.pairs.begin(), fault.pairs.end(),
-                     [](const auto& pair) { return pair.first >= reachability::PeerState::kOneWay; });
+  return std::ranges::all_of(fault.pairs,
+                             [](const auto& pair) { return pair.first >= reachability::PeerState::kOneWay; });
 }
 
 std::string NameOfKind(FaultKind kind) {
@@ -258,8 +257,8 @@ std::vector<ReachFault> ExplainFaults(const ReachMatrix& matrix) {
   std::vector<ReachFault> faults;
   for (const RailMatrix& rail : matrix.rails) {
     for (ReachFault& fault : RailExplainer(matrix, rail).Explain()) {
-      const auto same = std::find_if(faults.begin(), faults.end(),
-                                     [&](const ReachFault& one) { return AreTheSame(one, fault); });
+      const auto same =
+          std::ranges::find_if(faults, [&](const ReachFault& one) { return AreTheSame(one, fault); });
       if (same == faults.end()) {
         faults.push_back(std::move(fault));
         continue;

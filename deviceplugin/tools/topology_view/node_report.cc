@@ -33,8 +33,7 @@ Result<std::set<std::string>> DevicesInUse(const Root& root, std::vector<std::st
 }  // namespace
 
 int NicUse::InUse() const {
-  return static_cast<int>(
-      std::count_if(vfs.begin(), vfs.end(), [](const ReportedVf& vf) { return vf.in_use; }));
+  return static_cast<int>(std::ranges::count_if(vfs, &ReportedVf::in_use));
 }
 
 Result<NodeReport> ReadNodeReport(const Root& root) {
