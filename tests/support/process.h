@@ -1,22 +1,75 @@
-// Runs a program with a given environment and standard input, for tests of binaries.
+// A program as a child of the test: what it gets, how it ends, and what it says.
+//
+// Threads: of the thread that made it. A failure to start it ends the test program.
 #pragma once
 
+#include <sys/types.h>
+
+#include <cstddef>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "netns/base/unique_fd.h"
+
 namespace railhead::testing {
+
+struct ProcessSpec {
+  std::vector<std::string> arguments;  // the program is found along PATH
+  // "NAME=VALUE": all that it gets; nullopt: what the test has.
+  std::optional<std::vector<std::string>> environment = std::nullopt;
+  std::string input = {};  // a file: nothing ever waits for a reader or a writer
+  // Files that output is appended to. "": kept in memory.
+  std::string out = {};
+  std::string err = {};
+  // It is killed when this thread ends, however that ends.
+  bool ends_with_test = false;
+  // Runs before the program does; only system calls there.
+  std::function<void()> in_child = {};
+};
+
+class Process {
+ public:
+  explicit Process(const ProcessSpec& spec);
+  ~Process();  // SIGKILL, if it is still there
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // Exit status; -signal when killed. What it was at last, if it was waited for before.
+  int Wait();
+  int Stop();  // SIGTERM
+  void Kill();
+  void Signal(int signal) const;
+  [[nodiscard]] pid_t pid() const { return pid_; }
+  [[nodiscard]] bool HasEnded() const;
+  // What it has open of that path. While a read of it waits, it is open.
+  [[nodiscard]] bool HasOpen(const std::string& path) const;
+  // The most memory that it has had so far.
+  [[nodiscard]] std::size_t PeakBytes() const;
+  [[nodiscard]] std::string out() const;
+  [[nodiscard]] std::string err() const;
+  // How much of its input it has read.
+  [[nodiscard]] std::size_t taken() const;
+
+ private:
+  UniqueFd in_;
+  UniqueFd out_;
+  UniqueFd err_;
+  pid_t pid_ = -1;
+  int status_ = 0;
+};
 
 struct ProcessOutput {
   int status = -1;  // exit status; -signal when killed
   std::string out;
   std::string err;
+  std::size_t taken = 0;  // how much of its input it has read
 };
 
-// `environment` is all that the program gets. `input_repeat` > 0: `input` that many
-// times, or until the program stops reading.
+// To its end. `environment` is all that the program gets.
 ProcessOutput RunProcess(const std::vector<std::string>& arguments,
-                         const std::map<std::string, std::string>& environment, const std::string& input,
-                         int input_repeat = 1);
+                         const std::map<std::string, std::string>& environment, const std::string& input);
 
 }  // namespace railhead::testing

@@ -52,7 +52,7 @@ class LeavesDaemonTest : public KubeletTest {
         sendto(fd.get(), frame.data(), frame.size(), 0, reinterpret_cast<const sockaddr*>(&to), sizeof(to)),
         static_cast<ssize_t>(frame.size()));
   }
-  static std::string AddressOf(const Child& daemon) {
+  static std::string AddressOf(const Process& daemon) {
     std::string address;
     Eventually([&] {
       for (const std::string& line : Split(daemon.err(), '\n')) {

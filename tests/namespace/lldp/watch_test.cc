@@ -1,17 +1,15 @@
 // LeafWatch on the real kernel: switches are namespaces that send LLDP frames, and lldpd.
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sched.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <csignal>
 #include <filesystem>
+#include <optional>
 
 #include "deviceplugin/services/lldp/lldp_service.h"
 #include "netns/linux_kernel.h"
 #include "tests/support/netns/wires.h"
+#include "tests/support/process.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/support/temp_root.h"
 
@@ -182,34 +180,23 @@ class Lldpd {
     temp_.Write("/lldpd.conf", configuration);
     // lldpd gives its privileges up.
     std::filesystem::permissions(temp_.directory(), std::filesystem::perms(0755));
-    // Before fork(): a child may only do what is safe in signal handlers.
-    const std::vector<std::string> arguments = {
-        "/usr/sbin/lldpd", "-d", "-u", socket_, "-I", "swp0", "-O", temp_.directory() + "/lldpd.conf"};
-    std::vector<char*> argv;
-    for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
-    argv.push_back(nullptr);
-    const UniqueFd log(::open((temp_.directory() + "/log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    pid_ = ::fork();
-    if (pid_ != 0) return;
-    ::prctl(PR_SET_PDEATHSIG, SIGTERM);
-    ::dup2(log.get(), STDOUT_FILENO);
-    ::dup2(log.get(), STDERR_FILENO);
-    if (::setns(ns.fd(), CLONE_NEWNET) == 0) ::execv(argv[0], argv.data());
-    ::_exit(127);
+    process_.emplace(ProcessSpec{.arguments = {"/usr/sbin/lldpd", "-d", "-u", socket_, "-I", "swp0", "-O",
+                                               temp_.directory() + "/lldpd.conf"},
+                                 .ends_with_test = true,
+                                 .in_child = [&] {
+                                   if (::setns(ns.fd(), CLONE_NEWNET) != 0) ::_exit(127);
+                                 }});
   }
-  ~Lldpd() {
-    (void)::kill(pid_, SIGTERM);
-    (void)::waitpid(pid_, nullptr, 0);
-  }
+  ~Lldpd() { (void)process_->Stop(); }
   Lldpd(const Lldpd&) = delete;
   Lldpd& operator=(const Lldpd&) = delete;
 
-  [[nodiscard]] std::string log() const { return temp_.Read("/log"); }
+  [[nodiscard]] std::string log() const { return process_->out() + process_->err(); }
 
  private:
   TempRoot temp_;
   std::string socket_;
-  pid_t pid_ = -1;
+  std::optional<Process> process_;
 };
 
 TEST_F(LeafWatchTest, UnderstandsLldpd) {

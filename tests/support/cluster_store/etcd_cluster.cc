@@ -65,7 +65,7 @@ void EtcdCluster::Start(int member) {
     }
   }
   members_[static_cast<std::size_t>(member)] =
-      std::make_unique<ServerProcess>(words, directory_ + "/" + Name(member) + ".log", [this, member] {
+      StartServer(words, directory_ + "/" + Name(member) + ".log", [this, member] {
         if (options_.in_child) options_.in_child(member);
       });
 }

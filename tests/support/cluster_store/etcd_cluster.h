@@ -50,7 +50,7 @@ class EtcdCluster {
   bool has_users_ = false;
   std::vector<ReservedPort> client_ports_;
   std::vector<ReservedPort> peer_ports_;
-  std::vector<std::unique_ptr<ServerProcess>> members_;
+  std::vector<std::unique_ptr<Process>> members_;
 };
 
 }  // namespace railhead::testing

@@ -11,8 +11,8 @@ namespace {
 
 constexpr const char* kRailheadd = "system:serviceaccount:kube-system:railheadd";
 
-std::string Log(const ServerProcess& process) {
-  const std::string log = process.Log();
+std::string Log(const Process& process) {
+  const std::string log = process.out();
   return log.substr(log.size() > 4000 ? log.size() - 4000 : 0);
 }
 
@@ -47,14 +47,13 @@ KubeServer::KubeServer(Kind kind) {
 void KubeServer::StartStandIn() {
   const std::string ready = files_.directory() + "/port";
   const std::string certificates = certificates_.directory();
-  process_ = std::make_unique<ServerProcess>(
-      std::vector<std::string>{"/usr/bin/python3", KUBE_STANDIN, "--port-file", ready, "--certificate",
-                               certificates + "/server.pem", "--key", certificates + "/server-key.pem",
-                               "--authority", certificates + "/ca.pem", "--tokens",
-                               files_.directory() + "/tokens.csv"},
-      files_.directory() + "/standin.log");
+  process_ =
+      StartServer({"/usr/bin/python3", KUBE_STANDIN, "--port-file", ready, "--certificate",
+                   certificates + "/server.pem", "--key", certificates + "/server-key.pem", "--authority",
+                   certificates + "/ca.pem", "--tokens", files_.directory() + "/tokens.csv"},
+                  files_.directory() + "/standin.log");
   if (!Eventually([&] { return Exists(ready) || process_->HasEnded(); }) || !Exists(ready)) {
-    throw std::runtime_error("the stand-in does not serve: " + process_->Log());
+    throw std::runtime_error("the stand-in does not serve: " + process_->out());
   }
   port_ = std::stoi(ReadFileAt(ready));
 }
@@ -65,18 +64,16 @@ void KubeServer::StartReal() {
   etcd_ = std::make_unique<EtcdCluster>(etcd_directory, EtcdOptions{});
   port_ = reserved_.emplace().number();
   const std::string certificates = certificates_.directory();
-  process_ = std::make_unique<ServerProcess>(
-      std::vector<std::string>{RealServer(), "--etcd-servers=" + etcd_->Config().endpoints[0].ToString(),
-                               "--bind-address=127.0.0.1", "--secure-port=" + std::to_string(port_),
-                               "--tls-cert-file=" + certificates + "/server.pem",
-                               "--tls-private-key-file=" + certificates + "/server-key.pem",
-                               "--client-ca-file=" + certificates + "/ca.pem",
-                               "--token-auth-file=" + files_.directory() + "/tokens.csv",
-                               "--authorization-mode=RBAC", "--cert-dir=" + files_.directory(),
-                               "--service-account-issuer=https://localhost",
-                               "--service-account-key-file=" + certificates + "/server.pem",
-                               "--service-account-signing-key-file=" + certificates + "/server-key.pem",
-                               "--service-cluster-ip-range=10.0.0.0/24"},
+  process_ = StartServer(
+      {RealServer(), "--etcd-servers=" + etcd_->Config().endpoints[0].ToString(), "--bind-address=127.0.0.1",
+       "--secure-port=" + std::to_string(port_), "--tls-cert-file=" + certificates + "/server.pem",
+       "--tls-private-key-file=" + certificates + "/server-key.pem",
+       "--client-ca-file=" + certificates + "/ca.pem",
+       "--token-auth-file=" + files_.directory() + "/tokens.csv", "--authorization-mode=RBAC",
+       "--cert-dir=" + files_.directory(), "--service-account-issuer=https://localhost",
+       "--service-account-key-file=" + certificates + "/server.pem",
+       "--service-account-signing-key-file=" + certificates + "/server-key.pem",
+       "--service-cluster-ip-range=10.0.0.0/24"},
       files_.directory() + "/kube-apiserver.log");
 }
 

@@ -52,7 +52,7 @@ class KubeServer {
   int port_ = 0;
   std::optional<ReservedPort> reserved_;  // the real server's; the stand-in chooses one itself
   std::unique_ptr<EtcdCluster> etcd_;
-  std::unique_ptr<ServerProcess> process_;
+  std::unique_ptr<Process> process_;
   std::unique_ptr<http::HttpClient> admin_;
 };
 

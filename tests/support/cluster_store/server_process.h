@@ -1,36 +1,20 @@
-// A server as a child that ends with the test, also when the test is killed.
+// Servers as children of the test, and ports for them.
 #pragma once
 
-#include <sys/types.h>
-
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "netns/base/unique_fd.h"
+#include "tests/support/process.h"
 
 namespace railhead::testing {
 
-class ServerProcess {
- public:
-  // Found along PATH. Output goes to `log`. `in_child` runs before the program does; only
-  // system calls there.
-  ServerProcess(const std::vector<std::string>& arguments, std::string log,
-                const std::function<void()>& in_child = {});
-  ~ServerProcess();
-  ServerProcess(const ServerProcess&) = delete;
-  ServerProcess& operator=(const ServerProcess&) = delete;
-
-  void Signal(int signal) const;
-  // SIGKILL, and wait.
-  void Kill();
-  [[nodiscard]] bool HasEnded();
-  [[nodiscard]] std::string Log() const;
-
- private:
-  const std::string log_;
-  pid_t pid_ = -1;
-};
+// Ends with the test, also when the test is killed. Output is appended to `log`. `in_child` runs before the
+// program does; only system calls there.
+std::unique_ptr<Process> StartServer(std::vector<std::string> arguments, const std::string& log,
+                                     std::function<void()> in_child = {});
 
 // A TCP port of 127.0.0.1 that nobody else is given while this lives; refuses connections until a server
 // listens there.

@@ -61,7 +61,7 @@ void RestartNode::UseRegistry() {
   (void)MakeDirectories(sockets_);
 }
 
-std::unique_ptr<Child> RestartNode::RunDaemon(std::vector<std::string> more) {
+std::unique_ptr<Process> RestartNode::RunDaemon(std::vector<std::string> more) {
   if (sockets_ != directory_)
     more.insert(more.begin(), {"--registration", "registry", "--registry-dir", kRegistry});
   return KubeletTest::RunDaemon(std::move(more));

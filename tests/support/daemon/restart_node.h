@@ -27,7 +27,7 @@ class RestartNode : public KubeletTest {
 
   // From now on kubelet finds the sockets of railheadd, instead of being called.
   void UseRegistry();
-  std::unique_ptr<Child> RunDaemon(std::vector<std::string> more = {});
+  std::unique_ptr<Process> RunDaemon(std::vector<std::string> more = {});
 
   // A stand-in that looks at all that railheadd says.
   std::unique_ptr<DeviceManager> MakeKubelet(KubeletOptions options = {});

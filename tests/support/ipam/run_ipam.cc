@@ -1,82 +1,24 @@
 #include "tests/support/ipam/run_ipam.h"
 
-#include <spawn.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <memory>
 
-#include <cstdio>
-#include <cstdlib>
-#include <utility>
-
-#include "netns/base/unique_fd.h"
+#include "tests/support/process.h"
 
 namespace railhead::testing {
 namespace {
 
-// Files in memory instead of pipes: nothing blocks, whatever is read or not.
-UniqueFd MemoryFile(const std::string& content) {
-  UniqueFd fd(::memfd_create("stdio", MFD_CLOEXEC));
-  if (!fd.valid() ||
-      ::write(fd.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
-      ::lseek(fd.get(), 0, SEEK_SET) != 0) {
-    std::perror("test set-up: memory file");
-    std::abort();
-  }
-  return fd;
+ProcessSpec Spec(const std::string& root, const Call& call) {
+  return {.arguments = {RAILHEAD_IPAM},
+          .environment = std::vector<std::string>{"RAILHEAD_ROOT=" + root, "CNI_COMMAND=" + call.command,
+                                                  "CNI_CONTAINERID=" + call.container,
+                                                  "CNI_IFNAME=" + call.ifname, "CNI_NETNS=" + call.netns,
+                                                  "CNI_PATH=/usr/lib/cni", "CNI_ARGS=" + call.args},
+          .input = call.config};
 }
 
-std::string Content(const UniqueFd& fd) {
-  std::string content(static_cast<std::size_t>(::lseek(fd.get(), 0, SEEK_END)), '\0');
-  if (::pread(fd.get(), content.data(), content.size(), 0) != static_cast<ssize_t>(content.size()))
-    std::abort();
-  return content;
-}
-
-class Process {
- public:
-  Process(std::vector<std::string> arguments, std::vector<std::string> environment, const std::string& input)
-      : in_(MemoryFile(input)), out_(MemoryFile("")), err_(MemoryFile("")) {
-    arguments.insert(arguments.begin(), RAILHEAD_IPAM);
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, in_.get(), STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, out_.get(), STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, err_.get(), STDERR_FILENO);
-    if (::posix_spawn(&pid_, RAILHEAD_IPAM, &actions, nullptr, Pointers(arguments).data(),
-                      Pointers(environment).data()) != 0) {
-      std::perror("test set-up: starting " RAILHEAD_IPAM);
-      std::abort();
-    }
-    ::posix_spawn_file_actions_destroy(&actions);
-  }
-  Answer Wait() {
-    int status = 0;
-    if (::waitpid(pid_, &status, 0) != pid_) std::abort();
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status), Content(out_), Content(err_)};
-  }
-
- private:
-  static std::vector<char*> Pointers(std::vector<std::string>& texts) {
-    std::vector<char*> pointers;
-    pointers.reserve(texts.size() + 1);
-    for (std::string& text : texts) pointers.push_back(text.data());
-    pointers.push_back(nullptr);
-    return pointers;
-  }
-
-  UniqueFd in_;
-  UniqueFd out_;
-  UniqueFd err_;
-  pid_t pid_ = -1;
-};
-
-Process Start(const std::string& root, const Call& call) {
-  std::vector<std::string> environment{
-      "RAILHEAD_ROOT=" + root,     "CNI_COMMAND=" + call.command, "CNI_CONTAINERID=" + call.container,
-      "CNI_IFNAME=" + call.ifname, "CNI_NETNS=" + call.netns,     "CNI_PATH=/usr/lib/cni",
-      "CNI_ARGS=" + call.args};
-  return {{}, std::move(environment), call.config};
+Answer Await(Process& process) {
+  const int status = process.Wait();
+  return {status, process.out(), process.err()};
 }
 
 }  // namespace
@@ -115,21 +57,24 @@ std::string Answer::Error() const {
 }
 
 Answer RunIpam(const std::string& root, const Call& call) {
-  return Start(root, call).Wait();
+  Process process(Spec(root, call));
+  return Await(process);
 }
 
 std::vector<Answer> RunIpamAtOnce(const std::string& root, const std::vector<Call>& calls) {
-  std::vector<Process> processes;
+  std::vector<std::unique_ptr<Process>> processes;
   processes.reserve(calls.size());
-  for (const Call& call : calls) processes.push_back(Start(root, call));
+  for (const Call& call : calls) processes.push_back(std::make_unique<Process>(Spec(root, call)));
   std::vector<Answer> answers;
   answers.reserve(calls.size());
-  for (Process& process : processes) answers.push_back(process.Wait());
+  for (const auto& process : processes) answers.push_back(Await(*process));
   return answers;
 }
 
-Answer RunIpamWith(const std::vector<std::string>& arguments) {
-  return Process(arguments, {}, "").Wait();
+Answer RunIpamWith(std::vector<std::string> arguments) {
+  arguments.insert(arguments.begin(), RAILHEAD_IPAM);
+  Process process({.arguments = arguments, .environment = std::vector<std::string>()});
+  return Await(process);
 }
 
 }  // namespace railhead::testing

@@ -10,7 +10,7 @@
 namespace railhead::testing {
 
 struct Answer {
-  int status = 0;  // exit status; 1000 + signal when killed by one
+  int status = 0;  // exit status; -signal when killed by one
   std::string out;
   std::string err;
 
@@ -39,6 +39,6 @@ Answer RunIpam(const std::string& root, const Call& call);
 // All at once.
 std::vector<Answer> RunIpamAtOnce(const std::string& root, const std::vector<Call>& calls);
 // By command line.
-Answer RunIpamWith(const std::vector<std::string>& arguments);
+Answer RunIpamWith(std::vector<std::string> arguments);
 
 }  // namespace railhead::testing

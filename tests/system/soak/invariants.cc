@@ -108,7 +108,8 @@ void Invariants::Expect() {
 }
 
 void Invariants::Sample() {
-  for (const pid_t pid : node_.daemons()) {
+  for (const auto& daemon : node_.daemons()) {
+    const pid_t pid = daemon->pid();
     const std::string directory = "/proc/" + std::to_string(pid);
     const auto status = ReadFile(directory + "/status");
     const auto files = ListDirectory(directory + "/fd");

@@ -1,14 +1,11 @@
 #include "tests/system/soak/node.h"
 
-#include <fcntl.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <cstring>
 
@@ -223,46 +220,25 @@ void Node::Count(const std::string& what) {
   ++counts_[what];
 }
 
-Result<void> Node::StartDaemon() {
-  std::vector<std::string> arguments = setting_.daemon;
-  std::vector<char*> pointers;
-  pointers.reserve(arguments.size() + 1);
-  for (auto& argument : arguments) pointers.push_back(argument.data());
-  pointers.push_back(nullptr);
-  std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
-  std::string root = "RAILHEAD_ROOT=" + setting_.plugin.root;
-  std::array<char*, 3> environment{path.data(), setting_.plugin.root.empty() ? nullptr : root.data(),
-                                   nullptr};
-  posix_spawn_file_actions_t files;
-  posix_spawn_file_actions_init(&files);
-  posix_spawn_file_actions_addopen(&files, STDERR_FILENO, setting_.log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
-                                   0600);
-  posix_spawn_file_actions_adddup2(&files, STDERR_FILENO, STDOUT_FILENO);
-  pid_t pid = 0;
-  const int error = ::posix_spawn(&pid, pointers[0], &files, nullptr, pointers.data(), environment.data());
-  posix_spawn_file_actions_destroy(&files);
-  if (error != 0) return FailSys(error, "starting " + arguments.at(0));
-  daemons_.push_back(pid);
-  return {};
+void Node::StartDaemon() {
+  std::vector<std::string> environment{"PATH=/usr/sbin:/usr/bin:/sbin:/bin"};
+  if (!setting_.plugin.root.empty()) environment.push_back("RAILHEAD_ROOT=" + setting_.plugin.root);
+  daemons_.push_back(std::make_unique<testing::Process>(testing::ProcessSpec{
+      .arguments = setting_.daemon, .environment = environment, .out = setting_.log, .err = setting_.log}));
 }
 
 void Node::SignalDaemon(std::size_t number, int signal) const {
-  if (number < daemons_.size()) (void)::kill(daemons_[number], signal);
+  if (number < daemons_.size()) daemons_[number]->Signal(signal);
 }
 
 void Node::KillDaemon(std::size_t number) {
-  if (number >= daemons_.size()) return;
-  const pid_t pid = daemons_[number];
-  daemons_.erase(daemons_.begin() + static_cast<std::ptrdiff_t>(number));
-  (void)::kill(pid, SIGKILL);
-  (void)::waitpid(pid, nullptr, 0);
+  if (number < daemons_.size()) daemons_.erase(daemons_.begin() + static_cast<std::ptrdiff_t>(number));
 }
 
 void Node::ReapDaemons() {
-  std::erase_if(daemons_, [&](pid_t pid) {
-    int status = 0;
-    if (::waitpid(pid, &status, WNOHANG) != pid) return false;
-    Wrong("railheadd has ended by itself, with status " + std::to_string(status));
+  std::erase_if(daemons_, [&](const auto& daemon) {
+    if (!daemon->HasEnded()) return false;
+    Wrong("railheadd has ended by itself, with status " + std::to_string(daemon->Wait()));
     return true;
   });
 }
@@ -270,7 +246,7 @@ void Node::ReapDaemons() {
 bool Node::Reap() {
   ReapDaemons();
   for (const pid_t child : Children()) {
-    if (std::find(daemons_.begin(), daemons_.end(), child) == daemons_.end())
+    if (std::ranges::none_of(daemons_, [&](const auto& daemon) { return daemon->pid() == child; }))
       (void)::waitpid(child, nullptr, __WALL | WNOHANG);
   }
   return Children().size() > daemons_.size();

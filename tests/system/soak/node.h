@@ -12,6 +12,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -19,6 +20,7 @@
 #include <vector>
 
 #include "netns/base/files.h"
+#include "tests/support/process.h"
 #include "tests/system/crash/cni_calls.h"
 
 namespace railhead::soak {
@@ -93,14 +95,14 @@ class Node {
   void Count(const std::string& what);
 
   // railheadd. Two at most.
-  Result<void> StartDaemon();
+  void StartDaemon();
   void SignalDaemon(std::size_t number, int signal) const;
   void KillDaemon(std::size_t number);
   // Reaps what ended; a railheadd among it that nobody killed is wrong. Whether anything else than
   // railheadd is still running: what plugins leave behind becomes this process's child.
   bool Reap();
   Result<void> AwaitDaemon();
-  [[nodiscard]] const std::vector<pid_t>& daemons() const { return daemons_; }
+  [[nodiscard]] const std::vector<std::unique_ptr<testing::Process>>& daemons() const { return daemons_; }
 
   [[nodiscard]] const NodeSetting& setting() const { return setting_; }
   [[nodiscard]] Root root() const { return Root(setting_.plugin.root); }
@@ -123,7 +125,7 @@ class Node {
   const NodeSetting setting_;
   const crash::CniCalls calls_;
   std::map<std::string, std::vector<int>> lengths_;
-  std::vector<pid_t> daemons_;
+  std::vector<std::unique_ptr<testing::Process>> daemons_;
 
   std::mutex mutex_;
   std::map<std::string, std::string> holders_;                                // of addresses: ids of pods

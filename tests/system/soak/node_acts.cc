@@ -102,7 +102,7 @@ void NodeEvent::Beside() {
       Pause(Luck());
       node_.KillDaemon(0);
       Pause(Luck());
-      if (const auto started = node_.StartDaemon(); !started) node_.Wrong(Describe(started.error()));
+      node_.StartDaemon();
       return;
     case NodeAct::kDaemonStopped:
       Pause(Luck());
@@ -132,7 +132,7 @@ void NodeEvent::End() {
 // As an update does it, whichever of the two goes.
 void NodeEvent::Double() {
   Pause(Luck());
-  if (const auto started = node_.StartDaemon(); !started) node_.Wrong(Describe(started.error()));
+  node_.StartDaemon();
   Pause(2 * Luck());
   node_.KillDaemon(Luck() % 2);
 }

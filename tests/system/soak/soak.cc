@@ -29,7 +29,7 @@ class Soak {
         planner_(setting.seed, slots_.size(), FirstLate(), setting.node.hardware) {}
 
   Result<void> Begin() {
-    RH_TRY(node_.StartDaemon());
+    node_.StartDaemon();
     RH_TRY(node_.AwaitDaemon());
     Slot first = slots_.front();
     Come(node_, first, 0, 0);

@@ -32,13 +32,13 @@ using Json = nlohmann::json;
 class ObservedTest : public KubeletTest {
  protected:
   // With HTTP at a port of its own.
-  std::unique_ptr<Child> RunObserved(std::vector<std::string> more = {}) {
+  std::unique_ptr<Process> RunObserved(std::vector<std::string> more = {}) {
     more.insert(more.end(), {"--http-address", "127.0.0.1:0"});
     return RunDaemon(std::move(more));
   }
 
   // What the daemon says that it listens at.
-  static std::string AddressOf(const Child& daemon) {
+  static std::string AddressOf(const Process& daemon) {
     std::string address;
     Eventually([&] {
       for (const std::string& line : Split(daemon.err(), '\n')) {
@@ -367,14 +367,11 @@ TEST_F(ObservedTest, WithoutAnAddressNobodyListens) {
 
 class NotifyTest : public ObservedTest, public ::testing::WithParamInterface<bool> {
  protected:
-  std::unique_ptr<Child> RunService(const std::string& socket, const std::string& watchdog_usec) {
-    const std::string directory = sysfs_.directory() + "/service";
-    (void)MakeDirectories(directory);
-    std::vector<std::string> arguments = {"/usr/bin/env", "RAILHEAD_ROOT=" + sysfs_.directory(),
-                                          "NOTIFY_SOCKET=" + socket};
-    if (!watchdog_usec.empty()) arguments.push_back("WATCHDOG_USEC=" + watchdog_usec);
-    arguments.insert(arguments.end(), {RAILHEADD, "--kubelet-dir", "/kubelet", "--http-address", ""});
-    return std::make_unique<Child>(directory, sysfs_.directory(), arguments);
+  std::unique_ptr<Process> RunService(const std::string& socket, const std::string& watchdog_usec) {
+    std::vector<std::string> environment = {"NOTIFY_SOCKET=" + socket};
+    if (!watchdog_usec.empty()) environment.push_back("WATCHDOG_USEC=" + watchdog_usec);
+    return StartOn(sysfs_.directory(), {RAILHEADD, "--kubelet-dir", "/kubelet", "--http-address", ""},
+                   environment);
   }
   // A name in the abstract namespace has to be nobody else's.
   [[nodiscard]] std::string SocketName() const {

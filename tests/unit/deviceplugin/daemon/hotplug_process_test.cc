@@ -88,7 +88,7 @@ class HotplugTest : public KubeletTest {
   }
 
   DeviceManager kubelet_{directory_};
-  std::unique_ptr<Child> daemon_;
+  std::unique_ptr<Process> daemon_;
 };
 
 TEST_F(HotplugTest, VfsThatComeAndGo) {
@@ -372,7 +372,7 @@ TEST_F(KubeletTest, WhatHasGoneIsToldBeforeHealthIsAsked) {
 TEST_F(KubeletTest, LooksOftenInsteadAndSaysSo) {
   DeviceManager kubelet(directory_);
   ASSERT_TRUE(kubelet.Start());
-  std::unique_ptr<Child> daemon;
+  std::unique_ptr<Process> daemon;
   bool refused = false;
   std::thread([&] {
     refused = RefuseUevents();

@@ -280,17 +280,13 @@ TEST_F(KubeletTest, ServesTheStandInsCommands) {
   const std::string standin = KUBELET_STANDIN;
   const auto ask = [&](std::vector<std::string> arguments, std::string* text = nullptr) {
     arguments.insert(arguments.begin(), standin);
-    const std::string output = sysfs_.directory() + "/ask" + std::to_string(++runs_);
-    (void)MakeDirectories(output);
-    Child child(output, "", arguments);
-    const int status = child.Wait();
-    if (text != nullptr) *text = status == 0 ? child.out() : child.err();
+    const auto child = StartOn("", arguments);
+    const int status = child->Wait();
+    if (text != nullptr) *text = status == 0 ? child->out() : child->err();
     return status;
   };
-  const std::string output = sysfs_.directory() + "/standin";
-  (void)MakeDirectories(output);
-  Child kubelet(output, "", {standin, "serve", "--dir", directory_});
-  ASSERT_TRUE(Eventually([&] { return Exists(directory_ + "/control.sock"); })) << kubelet.err();
+  const auto kubelet = StartOn("", {standin, "serve", "--dir", directory_});
+  ASSERT_TRUE(Eventually([&] { return Exists(directory_ + "/control.sock"); })) << kubelet->err();
   const auto daemon = RunDaemon();
   std::string text;
   ASSERT_EQ(ask({"devices", "--dir", directory_, kResource, "--wait", "8", "--timeout", "60"}, &text), 0)
@@ -314,7 +310,7 @@ TEST_F(KubeletTest, ServesTheStandInsCommands) {
       1);
   EXPECT_EQ(ask({"allocate", "--dir", directory_, "railhead.io/other", "1"}, &text), 1);
   EXPECT_EQ(daemon->Stop(), 0);
-  EXPECT_EQ(kubelet.Stop(), 0);
+  EXPECT_EQ(kubelet->Stop(), 0);
 }
 
 }  // namespace

@@ -35,22 +35,14 @@ class StartingTest : public KubeletTest {
     lock_ = std::move(*lock);
   }
 
-  std::unique_ptr<Child> RunService() {
-    const std::string directory = sysfs_.directory() + "/service";
-    (void)MakeDirectories(directory);
-    const std::vector<std::string> arguments = {"/usr/bin/env",
-                                                "RAILHEAD_ROOT=" + sysfs_.directory(),
-                                                "NOTIFY_SOCKET=" + socket_,
-                                                RAILHEADD,
-                                                "--kubelet-dir",
-                                                "/kubelet",
-                                                "--http-address",
-                                                "127.0.0.1:0"};
-    return std::make_unique<Child>(directory, sysfs_.directory(), arguments);
+  std::unique_ptr<Process> RunService() {
+    return StartOn(sysfs_.directory(),
+                   {RAILHEADD, "--kubelet-dir", "/kubelet", "--http-address", "127.0.0.1:0"},
+                   {"NOTIFY_SOCKET=" + socket_});
   }
 
   // All that the daemon said that it listens at.
-  static std::vector<std::string> Addresses(const Child& daemon) {
+  static std::vector<std::string> Addresses(const Process& daemon) {
     std::vector<std::string> addresses;
     for (const std::string& line : Split(daemon.err(), '\n')) {
       const Json json = Json::parse(line, nullptr, false);
@@ -59,7 +51,7 @@ class StartingTest : public KubeletTest {
     }
     return addresses;
   }
-  static std::string AddressOf(const Child& daemon) {
+  static std::string AddressOf(const Process& daemon) {
     EXPECT_TRUE(Eventually([&] { return !Addresses(daemon).empty(); })) << daemon.err();
     const auto addresses = Addresses(daemon);
     return addresses.empty() ? "" : addresses.front();

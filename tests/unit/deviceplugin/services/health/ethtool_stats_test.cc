@@ -1,9 +1,8 @@
 // On the running kernel: veth has statistics, macvlan has none.
-#include "netns/sys/ethtool_stats.h"
-
 #include <gtest/gtest.h>
 #include <net/if.h>
 
+#include "netns/sys/netdev_sysfs.h"
 #include "tests/support/netns/stand_in.h"
 
 namespace railhead::testing {

@@ -159,7 +159,7 @@ class BadInputTest : public KubeletTest {
   }
 
   DeviceManager kubelet_{directory_};
-  std::unique_ptr<Child> daemon_;
+  std::unique_ptr<Process> daemon_;
 };
 
 TEST_F(BadInputTest, ABrokenFabricWhileItRunsIsSaidOnce) {

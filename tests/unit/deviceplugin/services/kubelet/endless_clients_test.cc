@@ -95,7 +95,7 @@ class EndlessClientsTest : public KubeletTest {
   }
 
   DeviceManager kubelet_{directory_};
-  std::unique_ptr<Child> daemon_;
+  std::unique_ptr<Process> daemon_;
 };
 
 // One connection: how many there are is for root to choose, who alone can connect.

@@ -23,7 +23,7 @@ class StandInTest : public RestartNode {
   }
 
   std::unique_ptr<DeviceManager> kubelet_;
-  std::unique_ptr<Child> daemon_;
+  std::unique_ptr<Process> daemon_;
 };
 
 TEST_F(StandInTest, WritesACheckpointThatTheCniPluginReads) {

@@ -134,7 +134,7 @@ class RestartTest : public RestartNode, public ::testing::WithParamInterface<boo
     return sprung;
   }
 
-  std::unique_ptr<Child> daemon_;
+  std::unique_ptr<Process> daemon_;
   Ambush ambush_;
   std::unique_ptr<DeviceManager> kubelet_;  // first to go: it calls the ambush
 };

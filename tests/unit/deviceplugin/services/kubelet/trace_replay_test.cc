@@ -70,7 +70,7 @@ class TraceReplayTest : public KubeletTest {
   }
 
   std::map<std::string, std::set<std::string>> devices_;
-  std::map<int, std::unique_ptr<Child>> daemons_;
+  std::map<int, std::unique_ptr<Process>> daemons_;
 };
 
 class RealTraceTest : public TraceReplayTest, public ::testing::WithParamInterface<const char*> {};

@@ -50,21 +50,21 @@ class TwoDaemonsTest : public RestartNode, public ::testing::WithParamInterface<
       return status && status->allocatable == resource.second.size();
     });
   }
-  static std::size_t Said(const Child& daemon, const std::string& what) {
+  static std::size_t Said(const Process& daemon, const std::string& what) {
     std::size_t count = 0;
     const std::string log = daemon.err();
     for (auto at = log.find(what); at != std::string::npos; at = log.find(what, at + 1)) ++count;
     return count;
   }
-  static bool StandsBy(const Child& daemon, std::size_t resources) {
+  static bool StandsBy(const Process& daemon, std::size_t resources) {
     return Said(daemon, "standing by") >= resources;
   }
 
   std::atomic<bool> answers_late_ = false;  // kubelet to who registers kPlain: when it ends itself
   std::atomic<bool> answer_is_held_ = false;
   std::unique_ptr<DeviceManager> kubelet_;
-  std::unique_ptr<Child> old_;
-  std::unique_ptr<Child> new_;
+  std::unique_ptr<Process> old_;
+  std::unique_ptr<Process> new_;
 };
 
 TEST_P(TwoDaemonsTest, TheNewOneTakesOverAndTheOldOneEnds) {

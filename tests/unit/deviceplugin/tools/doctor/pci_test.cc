@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "deviceplugin/tools/doctor/read_facts.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 

@@ -1,12 +1,11 @@
 // What is read of a node's files, and asked of its kernel.
-#include "deviceplugin/tools/doctor/read_facts.h"
-
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
 
 #include "deviceplugin/tools/doctor/checks.h"
+#include "deviceplugin/tools/doctor/facts.h"
 #include "tests/unit/deviceplugin/tools/doctor/node.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 
