@@ -25,6 +25,7 @@ namespace railhead::reconcile {
 namespace {
 
 constexpr const char* kAttachment = "attachment";
+constexpr int kPassesWithoutPod = 3;
 
 bool HasUserSpaceDevice(const JournalEntry& entry) {
   for (const auto& link : entry.links) {
@@ -101,8 +102,8 @@ Result<bool> EndEarlier(const ReconcilePass& pass, const JournalEntry& seen) {
 }  // namespace
 
 void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
-                          std::map<AttachmentKey, Reconciler::Clock::time_point>& pods_gone) {
-  std::map<AttachmentKey, Reconciler::Clock::time_point> still_gone;
+                          std::map<AttachmentKey, GonePod>& pods_gone) {
+  std::map<AttachmentKey, GonePod> still_gone;
   for (const auto& entry : scan.entries) {
     if (pass.stopped) return;
     const auto verdict = Judge(pass, entry);
@@ -112,9 +113,9 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
     }
     if (verdict->reason.empty()) continue;
     if (verdict->if_gone_for_long) {
-      const auto since = pods_gone.find(entry.key);
-      still_gone[entry.key] = since == pods_gone.end() ? now : since->second;
-      if (now - still_gone[entry.key] < pass.options.pod_gone) continue;
+      const auto before = pods_gone.find(entry.key);
+      GonePod& pod = still_gone[entry.key] = before == pods_gone.end() ? GonePod{now} : before->second;
+      if (++pod.passes < kPassesWithoutPod || now - pod.since < pass.options.pod_gone) continue;
     }
     pass.Add(kAttachment, entry.key.ToString(), verdict->reason, End(pass, entry));
   }

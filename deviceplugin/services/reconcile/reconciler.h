@@ -47,8 +47,9 @@ namespace railhead::reconcile {
 struct ReconcileOptions {
   // Whether passes follow each other. A single one cannot see that a pod stays gone.
   bool repeated = true;
-  // How long a pod has to be gone, seen in two passes, before its NICs are fetched.
-  std::chrono::seconds pod_gone{10};
+  // How long a pod has to be gone, seen in three passes, before its NICs are fetched. Two may see the same
+  // moment of a sandbox that has no process yet: when the machine stood still between them.
+  std::chrono::seconds pod_gone{60};
   // How old an address without owner has to be: an ADD may still be at work.
   std::chrono::seconds address_age{600};
   // How long a device has to be idle, seen in two passes, before it is reset for the next tenant.
@@ -58,6 +59,12 @@ struct ReconcileOptions {
 };
 
 struct ReconcilePass;
+
+// A pod that kubelet does not know and that has no process.
+struct GonePod {
+  std::chrono::steady_clock::time_point since;
+  int passes = 0;  // one after the other that saw it so
+};
 
 // A device that no pod has, as a pass saw it.
 struct IdleDevice {
@@ -115,7 +122,7 @@ class Reconciler {
   bool earlier_boots_ = true;                               // addresses of theirs may be held
   std::chrono::milliseconds claims_known_ = BoottimeNow();  // when the last one was
   std::optional<std::uint64_t> events_known_;               // number of the last one; nullopt: no pass yet
-  std::map<AttachmentKey, Clock::time_point> pods_gone_;    // since when
+  std::map<AttachmentKey, GonePod> pods_gone_;              // in the last pass
   std::map<std::string, IdleDevice> idle_;                  // in the last pass
 };
 
@@ -156,7 +163,7 @@ std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const st
 // The attachments of `scan` that are over. `pods_gone`: which pods were gone in the last
 // pass, and since when; updated.
 void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconciler::Clock::time_point now,
-                          std::map<AttachmentKey, Reconciler::Clock::time_point>& pods_gone);
+                          std::map<AttachmentKey, GonePod>& pods_gone);
 
 // Files without an entry.
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan);

@@ -1,8 +1,11 @@
 // Pods: which devices they are given, and what is remembered of it.
 #include <algorithm>
 #include <iterator>
+#include <optional>
+#include <string_view>
 #include <utility>
 
+#include "netns/base/files.h"
 #include "tests/support/kubelet/device_manager_impl.h"
 
 namespace railhead::testing {
@@ -31,6 +34,13 @@ tl::unexpected<Error> Gone() {
 
 }  // namespace
 
+// Only where the socket is where kubelet has it, for /var/lib/kubelet/pods is beside it.
+std::optional<std::string> DeviceManager::Impl::DirectoryOfPod(const std::string& pod_uid) const {
+  constexpr std::string_view kOwn = "/device-plugins";
+  if (!directory_.ends_with(kOwn)) return std::nullopt;
+  return directory_.substr(0, directory_.size() - kOwn.size()) + "/pods/" + pod_uid;
+}
+
 Result<DeviceManager::Allocations> DeviceManager::Impl::Admit(const std::string& pod_uid,
                                                               const std::vector<PodContainer>& containers) {
   int life = 0;
@@ -39,6 +49,8 @@ Result<DeviceManager::Allocations> DeviceManager::Impl::Admit(const std::string&
     if (stopped_) return Gone();
     life = life_;
   }
+  // Before there is a sandbox (makePodDataDirs in pkg/kubelet/kubelet.go, SyncPod).
+  if (const auto directory = DirectoryOfPod(pod_uid)) RH_TRY(MakeDirectories(*directory));
   Allocations given;
   std::map<std::string, Ids> reusable;
   for (const bool init : {true, false}) {
@@ -317,6 +329,7 @@ void DeviceManager::Impl::RemovePod(const std::string& pod_uid) {
   const std::lock_guard<std::mutex> life(life_mutex_);
   const std::lock_guard<std::mutex> lock(mutex_);
   std::erase_if(pods_, [&](const PodDevicesEntry& entry) { return entry.pod_uid == pod_uid; });
+  if (const auto directory = DirectoryOfPod(pod_uid)) (void)RemoveEmptyDirectory(*directory);
   RecountAllocated();
   WriteState();
 }

@@ -33,6 +33,7 @@ class DeviceManager::Impl final : public v1beta1::Registration::Service {
   int OpenStreams(const std::string& resource) const;
   std::optional<Capacity> NodeStatus(const std::string& resource);
 
+  [[nodiscard]] std::optional<std::string> DirectoryOfPod(const std::string& pod_uid) const;
   Result<Allocations> Admit(const std::string& pod_uid, const std::vector<PodContainer>& containers);
   void Say(const TraceEvent& event);
   Result<SeenAllocation> Allocate(const std::string& resource, std::size_t count);

@@ -99,6 +99,7 @@ need '... offers the VFs' offered
 check '... is ready' within 60 daemonset_ready
 need 'Allocate' admit --uid "$POD_UID" "$RESOURCE" main=2
 need '... of two VFs' is_given main
+check 'kubelet has made the directory of the pod' test -d "/var/lib/kubelet/pods/$POD_UID"
 check '... lets go of a volume that the host unmounts' sh -c "umount $VOLUME && ! grep $VOLUME /proc/$(daemonset_pid)/mountinfo"
 before=$(world)
 
