@@ -1,4 +1,4 @@
-// A plugin that tells what it was asked, for plugin_process_test.
+// A plugin that tells what it was asked, for the protocol's plugin_test.
 #include "cni/protocol/plugin.h"
 
 namespace {

@@ -1,7 +1,7 @@
 // CNI results in every version, byte by byte.
-#include <gtest/gtest.h>
-
 #include "cni/protocol/cni_result.h"
+
+#include <gtest/gtest.h>
 
 namespace railhead {
 namespace {
@@ -108,6 +108,29 @@ TEST(CniResultTest, RefusesBrokenResults) {
     ASSERT_FALSE(result) << text;
     EXPECT_EQ(result.error().message.rfind("it: /", 0), 0U) << result.error().message;
   }
+}
+
+TEST(CniErrorTest, CodesFollowFromErrors) {
+  EXPECT_EQ(CniCodeOf(ErrorCode::kMalformed), 6);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kInvalid), 7);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kNamespace), 8);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kIo), 5);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kBusy), 11);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kTimeout), 11);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kInternal), 999);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kUnavailable), 50);
+  EXPECT_EQ(CniCodeOf(ErrorCode::kLimited), 51);
+  for (const int code : {5, 6, 7, 8, 11, 50, 51, 101, 102, 103, 104, 105, 106, 999}) {
+    EXPECT_EQ(CniCodeOf(ErrorCodeOfCni(code)), code);
+  }
+  EXPECT_EQ(ErrorCodeOfCni(4711), ErrorCode::kIo);
+}
+
+TEST(CniErrorTest, Json) {
+  EXPECT_EQ(
+      CniErrorJson("1.0.0", 7, "bad \"thing\" \xff", ""),
+      "{\n  \"cniVersion\": \"1.0.0\",\n  \"code\": 7,\n  \"msg\": \"bad \\\"thing\\\" \xef\xbf\xbd\"\n}\n");
+  EXPECT_NE(CniErrorJson("1.0.0", 7, "m", "do it").find("\"details\": \"do it\""), std::string::npos);
 }
 
 }  // namespace
