@@ -1,11 +1,14 @@
-// railhead-ipam with several ranges: of one address, and of several.
+// railhead-ipam that gives several addresses, or of several ranges.
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <set>
 #include <string>
+#include <vector>
 
+#include "ipam/store/allocate.h"
 #include "tests/support/ipam/run_ipam.h"
 #include "tests/support/ipam/support.h"
 #include "tests/unit/ipam/plugin/bad_config.h"
@@ -14,6 +17,8 @@ namespace railhead::testing {
 namespace {
 
 using nlohmann::json;
+
+// railhead-ipam with several ranges: of one address, and of several.
 
 class RangesTest : public ::testing::Test {
  protected:
@@ -153,6 +158,248 @@ INSTANTIATE_TEST_SUITE_P(
         BadConfig{"InALink", R"({"links": [{"ifname": "a", "ranges": [[{"subnet": "10.0.0.0/24"}]]}]})",
                   "/ipam/links/0/ranges: unknown field"}),
     [](const auto& param_info) { return std::string(param_info.param.name); });
+
+// railhead-ipam with `links`: the addresses of all interfaces of an attachment in one call.
+
+// Eight rails of 10.100.N.10 to .13; the last has three addresses less.
+json Fabric() {
+  json fabric{{"version", 1}, {"rails", json::array()}};
+  for (int i = 0; i < 8; ++i) {
+    const std::string net = "10." + std::to_string(100 + i) + ".0.";
+    std::string range = net;
+    range.append(i == 7 ? "13-" : "10-").append(net).append("13");
+    fabric["rails"].push_back({{"name", "rail" + std::to_string(i)},
+                               {"pf", i},
+                               {"subnet", net + "0/24"},
+                               {"gateway", net + "254"},
+                               {"routes", {"10.0.0.0/8"}},
+                               {"nodeRanges", {{"alpha", range}}}});
+  }
+  return fabric;
+}
+
+json Rail(int i) {
+  return {{"ifname", "r" + std::to_string(i)}, {"rail", "rail" + std::to_string(i)}};
+}
+
+json Config(const json& links, const std::string& version = "1.1.0") {
+  return {{"cniVersion", version},
+          {"name", "net"},
+          {"type", "railhead"},
+          {"ipam", {{"type", "railhead-ipam"}, {"links", links}}}};
+}
+
+class LinksTest : public ::testing::Test {
+ protected:
+  LinksTest() {
+    scratch_.Write("/etc/railhead/fabric.json", Fabric().dump());
+    scratch_.Write("/etc/railhead/node-name", "alpha\n");
+  }
+  Answer Run(const std::string& command, const std::string& container, const json& config,
+             const std::string& ifname = "eth0") {
+    return RunIpam(scratch_.path(), {command, container, config.dump(), ifname});
+  }
+  std::size_t HeldCount() {
+    const auto held = ipam::ListHeld(scratch_.root());
+    EXPECT_TRUE(held) << Describe(held.error());
+    return held ? held->records.size() : 0;
+  }
+
+  ScratchRoot scratch_;
+  const json two_ = Config({Rail(1), Rail(0)});
+};
+
+TEST_F(LinksTest, OneOfEachRailInTheirOrder) {
+  const Answer added = Run("ADD", "a", two_);
+  EXPECT_EQ(added.Addresses(), "0 10.101.0.10/24 via 10.101.0.254, 1 10.100.0.10/24 via 10.100.0.254");
+  EXPECT_FALSE(added.Json().contains("routes")) << "the fabric's routes are railhead's business";
+  EXPECT_FALSE(added.Json().contains("interfaces"));
+  EXPECT_EQ(Run("ADD", "b", two_).Addresses(),
+            "0 10.101.0.11/24 via 10.101.0.254, 1 10.100.0.11/24 via 10.100.0.254");
+}
+
+TEST_F(LinksTest, TheSameAgainWhateverTheOrder) {
+  ASSERT_EQ(Run("ADD", "a", two_).status, 0);
+  EXPECT_EQ(Run("ADD", "a", Config({Rail(0), Rail(1), Rail(2)})).Addresses(),
+            "0 10.100.0.10/24 via 10.100.0.254, 1 10.101.0.10/24 via 10.101.0.254, 2 10.102.0.10/24 via "
+            "10.102.0.254");
+  EXPECT_EQ(HeldCount(), 3U);
+  // The plain form is the attachment itself, not one of its links.
+  json plain = two_;
+  plain["ipam"] = {{"type", "railhead-ipam"}, {"rail", "rail0"}};
+  EXPECT_EQ(Run("ADD", "a", plain).Address(), "10.100.0.11/24");
+}
+
+TEST_F(LinksTest, InlineFieldsRoutesAndWhatHoldsForAll) {
+  json config =
+      Config({{{"ifname", "a"},
+               {"subnet", "10.9.0.0/24"},
+               {"rangeStart", "10.9.0.5"},
+               {"gateway", "10.9.0.1"},
+               {"routes", {{{"dst", "10.0.0.0/8"}, {"gw", "10.9.0.1"}, {"table", 109}}}}},
+              {{"ifname", "b"}, {"rail", "rail3"}, {"gateway", "10.103.0.253"}, {"routes", json::array()}},
+              {{"ifname", "c"}, {"subnet", "fd00::/64"}, {"restSeconds", 0}}});
+  config["ipam"]["exclude"] = {"10.9.0.5-10.9.0.7", "10.103.0.10", "fd00::1"};
+  config["ipam"]["restSeconds"] = 1000;
+  const Answer added = Run("ADD", "x", config);
+  EXPECT_EQ(added.Addresses(),
+            "0 10.9.0.11/24 via 10.9.0.1, 1 10.103.0.11/24 via 10.103.0.253, 2 fd00::2/64");
+  EXPECT_EQ(added.Json()["routes"],
+            json::array({{{"dst", "10.0.0.0/8"}, {"gw", "10.9.0.1"}, {"table", 109}}}));
+}
+
+TEST_F(LinksTest, OlderVersionsToo) {
+  const Answer added = Run("ADD", "a", Config({Rail(0), Rail(1)}, "0.4.0"));
+  ASSERT_EQ(added.status, 0) << added.out;
+  EXPECT_EQ(
+      added.Json()["ips"][1],
+      (json{{"version", "4"}, {"interface", 1}, {"address", "10.101.0.10/24"}, {"gateway", "10.101.0.254"}}));
+}
+
+TEST_F(LinksTest, TwoLinksOfOneRailAndTwoSubnetsOfOneLink) {
+  EXPECT_EQ(Run("ADD", "a", Config({Rail(0), {{"ifname", "second"}, {"rail", "rail0"}}})).Addresses(),
+            "0 10.100.0.10/24 via 10.100.0.254, 1 10.100.0.11/24 via 10.100.0.254");
+  EXPECT_EQ(Run("ADD", "b", Config({Rail(0), {{"ifname", "r0"}, {"subnet", "fd00::/64"}}})).Addresses(),
+            "0 10.100.0.12/24 via 10.100.0.254, 1 fd00::1/64");
+}
+
+TEST_F(LinksTest, NothingIsHeldWhenTheLastPoolIsExhausted) {
+  json all = json::array();
+  for (int i = 0; i < 8; ++i) all.push_back(Rail(i));
+  const json eight = Config(all);
+  ASSERT_EQ(Run("ADD", "a", eight).status, 0);
+  ASSERT_EQ(HeldCount(), 8U);
+  const std::string error = Run("ADD", "b", eight).Error();
+  EXPECT_EQ(error.rfind("105: r7: no free address in 10.107.0.13 ", 0), 0U) << error;
+  EXPECT_EQ(HeldCount(), 8U);
+  // And nothing was used up: the next address is the one after a's, which was .13 on all rails.
+  EXPECT_EQ(Run("ADD", "c", Config(json::array({Rail(0)}))).Addresses(), "0 10.100.0.10/24 via 10.100.0.254");
+}
+
+TEST_F(LinksTest, DelReleasesAllOfTheAttachmentWhateverTheConfiguration) {
+  for (const char* ifname : {"eth1", "eth10"}) ASSERT_EQ(Run("ADD", "a", two_, ifname).status, 0);
+  ASSERT_EQ(Run("ADD", "a", Config(json::array({Rail(4)})), "eth1").status, 0);
+  ASSERT_EQ(HeldCount(), 5U);
+  json other = two_;
+  other["ipam"] = {{"type", "railhead-ipam"}};
+  scratch_.Write("/etc/railhead/fabric.json", "{");
+  EXPECT_EQ(Run("DEL", "a", other, "eth1").status, 0);
+  const auto held = ipam::ListHeld(scratch_.root());
+  ASSERT_EQ(held->records.size(), 2U);
+  for (const ipam::AddressRecord& record : held->records) EXPECT_EQ(AttachmentIfname(record.owner), "eth10");
+  EXPECT_EQ(Run("DEL", "a", other, "eth1").status, 0);
+  EXPECT_EQ(HeldCount(), 2U);
+}
+
+TEST_F(LinksTest, CheckWantsEveryLink) {
+  EXPECT_EQ(Run("CHECK", "a", two_).Error().substr(0, 4), "101:");
+  json config = two_;
+  config["prevResult"] = Run("ADD", "a", two_).Json();
+  EXPECT_EQ(Run("CHECK", "a", config).status, 0) << Run("CHECK", "a", config).out;
+  json more = config;
+  more["ipam"]["links"].push_back(Rail(2));
+  EXPECT_EQ(
+      Run("CHECK", "a", more)
+          .Error()
+          .rfind("101: no address of 10.102.0.0/24 is held by container a, interface eth0/r2, network net",
+                 0),
+      0U)
+      << Run("CHECK", "a", more).Error();
+  config["prevResult"]["ips"].erase(1);
+  EXPECT_EQ(Run("CHECK", "a", config).Error().rfind("106: 10.100.0.10 is held by container a", 0), 0U)
+      << Run("CHECK", "a", config).Error();
+}
+
+TEST_F(LinksTest, ManyAtOnce) {
+  json links = json::array();
+  for (int i = 0; i < 8; ++i) {
+    links.push_back({{"ifname", "r" + std::to_string(i)}, {"subnet", "10.0." + std::to_string(i) + ".0/24"}});
+  }
+  std::vector<Call> calls;
+  calls.reserve(24);
+  for (int i = 0; i < 24; ++i) calls.push_back({"ADD", "c" + std::to_string(i), Config(links).dump()});
+  std::set<std::string> addresses;
+  for (const Answer& answer : RunIpamAtOnce(scratch_.path(), calls)) {
+    ASSERT_EQ(answer.status, 0) << answer.out << answer.err;
+    const json given = answer.Json();
+    for (const auto& ip : given["ips"]) addresses.insert(ip["address"].get<std::string>());
+  }
+  EXPECT_EQ(addresses.size(), 24U * 8U);
+}
+
+// The rails of a pod read alike, whatever single rails were used in between.
+TEST_F(LinksTest, TheSameHostPartOnEveryRail) {
+  ASSERT_EQ(Run("ADD", "a", Config(json::array({Rail(1)}))).status, 0);
+  ASSERT_EQ(Run("ADD", "b", Config(json::array({Rail(1)}))).status, 0);
+  EXPECT_EQ(Run("ADD", "c", two_).Addresses(),
+            "0 10.101.0.12/24 via 10.101.0.254, 1 10.100.0.12/24 via 10.100.0.254");
+  const json four = Config(
+      {Rail(2), Rail(3), {{"ifname", "r2-1"}, {"rail", "rail2"}}, {{"ifname", "r3-1"}, {"rail", "rail3"}}});
+  EXPECT_EQ(Run("ADD", "d", four).Addresses(),
+            "0 10.102.0.10/24 via 10.102.0.254, 1 10.103.0.10/24 via 10.103.0.254, "
+            "2 10.102.0.11/24 via 10.102.0.254, 3 10.103.0.11/24 via 10.103.0.254");
+  // An address that is asked for is not given to another link of the same pod.
+  json asked = four;
+  asked["runtimeConfig"]["ips"] = {"10.102.0.12"};
+  asked["ipam"]["links"][0]["ifname"] = "other";
+  EXPECT_EQ(Run("ADD", "e", asked).Addresses(),
+            "0 10.102.0.12/24 via 10.102.0.254, 1 10.103.0.13/24 via 10.103.0.254, "
+            "2 10.102.0.13/24 via 10.102.0.254, 3 10.103.0.12/24 via 10.103.0.254");
+}
+
+class BadLinks : public BadConfigTest {};
+
+TEST_P(BadLinks, AreRefused) {
+  ExpectRefused();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Fields, BadLinks,
+    ::testing::Values(
+        BadConfig{"Empty", R"({"links": []})", "/ipam/links: is empty"},
+        BadConfig{"NoList", R"({"links": {"ifname": "a"}})",
+                  "/ipam/links: is not a list of objects but object"},
+        BadConfig{"NoObject", R"({"links": ["rail0"]})", "/ipam/links/0: is not an object but string"},
+        BadConfig{"BesideRail", R"({"rail": "rail0", "links": [{"ifname": "a", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/rail: cannot be given together with 'links'"},
+        BadConfig{"BesideSubnet", R"({"subnet": "10.0.0.0/24", "links": [{"ifname": "a", "rail": "rail0"}]})",
+                  "/ipam/subnet: cannot be given together with 'links'"},
+        BadConfig{"BesideGateway",
+                  R"({"gateway": "10.0.0.1", "links": [{"ifname": "a", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/gateway: cannot be given together with 'links'; say it for each of the links"},
+        BadConfig{"NoName", R"({"links": [{"subnet": "10.0.0.0/24"}]})", "/ipam/links/0/ifname: is required"},
+        BadConfig{"NameWithSlash", R"({"links": [{"ifname": "a/b", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/ifname: is no interface name"},
+        BadConfig{"NameTooLong", R"({"links": [{"ifname": "sixteen_letters_", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/ifname: is no interface name"},
+        BadConfig{"NeitherRailNorSubnet", R"({"links": [{"ifname": "a"}]})",
+                  "/ipam/links/0: has neither 'rail' nor 'subnet'"},
+        BadConfig{"RailAndSubnet",
+                  R"({"links": [{"ifname": "a", "rail": "rail0", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/subnet: cannot be given together with 'rail'"},
+        BadConfig{"Misspelt", R"({"links": [{"ifname": "a", "subnte": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/subnte: unknown field; did you mean 'subnet'?"},
+        BadConfig{"TypeInside", R"({"links": [{"ifname": "a", "type": "x", "subnet": "10.0.0.0/24"}]})",
+                  "/ipam/links/0/type: unknown field"},
+        BadConfig{
+            "Twice",
+            R"({"links": [{"ifname": "a", "subnet": "10.0.0.0/24"}, {"ifname": "a", "subnet": "10.0.0.0/24"}]})",
+            "/ipam/links/1: 'a' has an address of 10.0.0.0/24 already"},
+        BadConfig{"RangeReversed",
+                  R"({"links": [{"ifname": "a", "subnet": "10.0.0.0/24"},
+                          {"ifname": "b", "subnet": "10.0.1.0/24", "rangeStart": "10.0.1.9", "rangeEnd": "10.0.1.5"}]})",
+                  "/ipam/links/1: rangeStart 10.0.1.9 is not before"},
+        BadConfig{"NoFabric", R"({"links": [{"ifname": "a", "rail": "rail0"}]})",
+                  "/ipam/links/0/rail: 'rail0' needs the fabric file"}),
+    [](const auto& param_info) { return std::string(param_info.param.name); });
+
+TEST_F(LinksTest, ARailThatIsNone) {
+  EXPECT_EQ(
+      Run("ADD", "a", Config({Rail(0), {{"ifname", "b"}, {"rail", "rial1"}}})).Error(),
+      "7: network configuration: /ipam/links/1/rail: /etc/railhead/fabric.json has no rail 'rial1'; did you "
+      "mean 'rail1'?");
+  EXPECT_FALSE(std::filesystem::exists(scratch_.StorePath()));
+}
 
 }  // namespace
 }  // namespace railhead::testing

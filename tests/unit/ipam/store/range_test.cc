@@ -3,7 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <optional>
+#include <random>
 #include <set>
 #include <string>
 #include <vector>
@@ -14,6 +18,7 @@ namespace railhead::ipam {
 namespace {
 
 using testing::Ip;
+using testing::MakePool;
 using testing::Prefix;
 using testing::Range;
 
@@ -142,6 +147,161 @@ TEST(PreviousAddress, Borrows) {
   EXPECT_EQ(PreviousAddress(Ip("fd00:0:0:1::")), Ip("fd00::ffff:ffff:ffff:ffff"));
   EXPECT_EQ(PreviousAddress(Ip("0.0.0.0")), std::nullopt);
   EXPECT_EQ(PreviousAddress(Ip("::")), std::nullopt);
+}
+
+class MapRuns : public RunMap {
+ public:
+  Result<std::optional<AddressRange>> AtOrBefore(const IpAddress& address) override {
+    ++look_ups;
+    const auto above = runs.upper_bound(address);
+    if (above == runs.begin()) return std::nullopt;
+    return AddressRange{std::prev(above)->first, std::prev(above)->second};
+  }
+  Result<void> Put(const AddressRange& run) override {
+    runs[run.first] = run.last;
+    return {};
+  }
+  Result<void> Erase(const IpAddress& first) override {
+    runs.erase(first);
+    return {};
+  }
+
+  std::map<IpAddress, IpAddress> runs;
+  int look_ups = 0;
+};
+
+std::string Next(const RangeSet& ranges, MapRuns& runs, const std::optional<IpAddress>& last) {
+  const auto next = NextFree(ranges, runs, last);
+  if (!next) return "error: " + next.error().message;
+  return *next ? (*next)->ToString() : "none";
+}
+
+TEST(Policy, GoesOnAfterTheLastAndWraps) {
+  const RangeSet ranges = MakePool("10.0.0.0/29", {}, 0).ranges;  // .1 to .6
+  MapRuns runs;
+  EXPECT_EQ(Next(ranges, runs, std::nullopt), "10.0.0.1");
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.1")), "10.0.0.2");
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.6")), "10.0.0.1");
+  ASSERT_TRUE(Take(runs, Ip("10.0.0.1")));
+  ASSERT_TRUE(Take(runs, Ip("10.0.0.2")));
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.6")), "10.0.0.3");
+  // Lower ones are free again, and still it goes on upwards.
+  ASSERT_TRUE(Free(runs, Ip("10.0.0.1")));
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.3")), "10.0.0.4");
+}
+
+TEST(Policy, TheLastGivenItselfIsTheLastChoice) {
+  const RangeSet ranges = MakePool("10.0.0.0/29", {}, 0).ranges;
+  MapRuns runs;
+  for (const char* taken : {"10.0.0.1", "10.0.0.2", "10.0.0.4", "10.0.0.5", "10.0.0.6"}) {
+    ASSERT_TRUE(Take(runs, Ip(taken)));
+  }
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.3")), "10.0.0.3");
+  ASSERT_TRUE(Take(runs, Ip("10.0.0.3")));
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.3")), "none");
+}
+
+TEST(Policy, JumpsOverGapsAndExclusions) {
+  const RangeSet ranges =
+      MakePool("10.0.0.0/24", {"10.0.0.10-10.0.0.12", "10.0.0.50-10.0.0.52"}, 0, {"10.0.0.51"}).ranges;
+  MapRuns runs;
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.12")), "10.0.0.50");
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.50")), "10.0.0.52");
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.52")), "10.0.0.10");
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.30")), "10.0.0.50");
+  EXPECT_EQ(Next(ranges, runs, Ip("10.0.0.200")), "10.0.0.10");
+}
+
+TEST(Policy, TheEndsOfTheAddressSpace) {
+  const RangeSet ranges = MakePool("255.255.255.254/31", {}, 0).ranges;
+  MapRuns runs;
+  ASSERT_TRUE(Take(runs, Ip("255.255.255.255")));
+  EXPECT_EQ(Next(ranges, runs, Ip("255.255.255.255")), "255.255.255.254");
+  ASSERT_TRUE(Take(runs, Ip("255.255.255.254")));
+  EXPECT_EQ(Next(ranges, runs, Ip("255.255.255.255")), "none");
+  ASSERT_TRUE(Free(runs, Ip("255.255.255.255")));
+  EXPECT_EQ(Next(ranges, runs, Ip("255.255.255.254")), "255.255.255.255");
+
+  const RangeSet lowest = MakePool("0.0.0.0/31", {}, 0).ranges;
+  MapRuns low;
+  ASSERT_TRUE(Take(low, Ip("0.0.0.0")));
+  EXPECT_EQ(Next(lowest, low, Ip("0.0.0.1")), "0.0.0.1");
+  ASSERT_TRUE(Free(low, Ip("0.0.0.0")));
+  EXPECT_TRUE(low.runs.empty());
+}
+
+TEST(Policy, TakenTwiceOrFreedTwiceIsAnError) {
+  MapRuns runs;
+  EXPECT_FALSE(Free(runs, Ip("10.0.0.1")));
+  ASSERT_TRUE(Take(runs, Ip("10.0.0.1")));
+  EXPECT_FALSE(Take(runs, Ip("10.0.0.1")));
+  EXPECT_EQ(runs.runs.size(), 1U);
+}
+
+TEST(Policy, CostDoesNotGrowWithFill) {
+  const RangeSet ranges = MakePool("10.0.0.0/12", {}, 0).ranges;
+  MapRuns runs;
+  runs.runs[Ip("10.0.0.1")] = Ip("10.15.255.253");  // all but one of a million
+  const auto next = NextFree(ranges, runs, Ip("10.0.0.5"));
+  ASSERT_TRUE(next);
+  EXPECT_EQ(*next, Ip("10.15.255.254"));
+  EXPECT_EQ(runs.look_ups, 1);
+}
+
+// The same by walking over all addresses.
+std::optional<IpAddress> NextByWalking(const RangeSet& ranges, const std::set<IpAddress>& taken,
+                                       const std::optional<IpAddress>& last) {
+  std::vector<IpAddress> order;
+  for (std::uint64_t i = 0; i < ranges.Size(); ++i) order.push_back(*ranges.At(i));
+  std::vector<IpAddress> wrapped;
+  for (const auto& address : order) {
+    if (last && address > *last) wrapped.push_back(address);
+  }
+  wrapped.insert(wrapped.end(), order.begin(), order.end());
+  for (const auto& address : wrapped) {
+    if (!taken.contains(address)) return address;
+  }
+  return std::nullopt;
+}
+
+void CompareWithWalking(std::mt19937_64& random, const AddressPool& pool) {
+  MapRuns runs;
+  std::set<IpAddress> taken;
+  const IpAddress base = pool.ranges.subnet().First();
+  const std::uint64_t size = *pool.ranges.subnet().Last().Minus(base) + 1;
+  for (int step = 0; step < 3000; ++step) {
+    const IpAddress address = base.Plus(random() % size);
+    // Phases of filling and of emptying.
+    const bool fill = (step / 500) % 2 == 0;
+    if (taken.contains(address)) {
+      if (fill && random() % 4 != 0) continue;
+      ASSERT_TRUE(Free(runs, address));
+      taken.erase(address);
+    } else {
+      ASSERT_TRUE(Take(runs, address));
+      taken.insert(address);
+    }
+    const auto last = random() % 10 == 0 ? std::nullopt : std::optional(base.Plus(random() % size));
+    const auto next = NextFree(pool.ranges, runs, last);
+    ASSERT_TRUE(next);
+    ASSERT_EQ(*next, NextByWalking(pool.ranges, taken, last)) << "step " << step;
+  }
+  std::set<IpAddress> in_runs;
+  for (const auto& [first, end] : runs.runs) {
+    for (IpAddress at = first; at != end; at = at.Plus(1)) in_runs.insert(at);
+    in_runs.insert(end);
+  }
+  EXPECT_EQ(in_runs, taken);
+}
+
+TEST(Policy, AgreesWithWalkingOverAllAddresses) {
+  std::mt19937_64 random(testing::Seed());
+  CompareWithWalking(random, MakePool("10.0.0.0/26", {}, 0));
+  CompareWithWalking(random, MakePool("10.0.0.0/26", {"10.0.0.3-10.0.0.20", "10.0.0.30-10.0.0.60"}, 0,
+                                      {"10.0.0.10-10.0.0.12", "10.0.0.40", "10.0.0.60"}));
+  CompareWithWalking(random, MakePool("255.255.255.192/26", {"255.255.255.200-255.255.255.255"}, 0));
+  CompareWithWalking(random, MakePool("0.0.0.0/27", {}, 0));
+  CompareWithWalking(random, MakePool("fd00::/122", {}, 0, {"fd00::8-fd00::f"}));
 }
 
 }  // namespace

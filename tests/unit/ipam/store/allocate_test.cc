@@ -1,11 +1,12 @@
 // What the reconciler may release.
+#include "ipam/store/allocate.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include "ipam/store/allocate.h"
 #include "ipam/store/store.h"
 #include "tests/support/ipam/support.h"
 

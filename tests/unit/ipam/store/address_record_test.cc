@@ -1,9 +1,10 @@
+#include "ipam/store/address_record.h"
+
 #include <gtest/gtest.h>
 
 #include <cstddef>
 #include <string>
 
-#include "ipam/store/address_record.h"
 #include "ipam/store/lmdb.h"
 #include "tests/support/ipam/support.h"
 
