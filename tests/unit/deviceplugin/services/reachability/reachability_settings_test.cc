@@ -1,76 +1,12 @@
-// What stations send each other, and the settings of it.
+// The settings of probes, and the stations that send them.
+#include "deviceplugin/services/reachability/reachability_settings.h"
+
 #include <gtest/gtest.h>
-#include <rapidcheck.h>
 
 #include "cni/fabric/fabric.h"
-#include "deviceplugin/services/reachability/echo_server.h"
-#include "deviceplugin/services/reachability/reachability_settings.h"
-#include "deviceplugin/services/reachability/udp_socket.h"
 
 namespace railhead::testing {
 namespace {
-
-TEST(ProbeMessageTest, ComesBackAsItWas) {
-  EXPECT_TRUE(rc::check([](bool answer, std::uint64_t session, std::uint64_t token) {
-    const reachability::ProbeMessage message{answer, session, token, static_cast<std::uint32_t>(token >> 7U),
-                                             static_cast<std::uint32_t>(session >> 9U) & 0xffffffU};
-    const auto size = *rc::gen::inRange<std::size_t>(0, 9000);
-    const auto bytes = BytesOf(message, size);
-    RC_ASSERT(bytes.size() == std::max(size, reachability::kProbeHeader));
-    RC_ASSERT(reachability::ParseProbe(bytes) == std::optional(message));
-    RC_ASSERT(!reachability::ParseProbe(std::span(bytes).first(reachability::kProbeHeader - 1)));
-  }));
-}
-
-// Where an earlier version had zeros.
-TEST(ProbeMessageTest, HasTheQueuePairInItsLastThreeBytes) {
-  const auto bytes = reachability::BytesOf({true, 1, 2, 3, 0x123456});
-  EXPECT_EQ((std::vector<std::uint8_t>(bytes.begin() + 28, bytes.end())),
-            (std::vector<std::uint8_t>{0, 0x12, 0x34, 0x56}));
-}
-
-TEST(ProbeMessageTest, TakesAnyBytes) {
-  EXPECT_TRUE(rc::check([](const std::vector<std::uint8_t>& bytes) {
-    const auto message = reachability::ParseProbe(bytes);
-    RC_ASSERT(!message || bytes.size() >= reachability::kProbeHeader);
-  }));
-}
-
-TEST(ProbeMessageTest, OtherVersionsAndKindsAreNone) {
-  auto bytes = reachability::BytesOf({});
-  bytes[4] = 2;
-  EXPECT_FALSE(reachability::ParseProbe(bytes));
-  bytes = reachability::BytesOf({});
-  bytes[5] = 3;
-  EXPECT_FALSE(reachability::ParseProbe(bytes));
-}
-
-// RFC 792, with the checksum by hand: 0800 + 1234 + 0001 = 1a35.
-TEST(EchoRequestTest, AsBytes) {
-  EXPECT_EQ(reachability::EchoRequest(true, 0x1234, 1),
-            (std::vector<std::uint8_t>{8, 0, 0xe5, 0xca, 0x12, 0x34, 0, 1}));
-  EXPECT_EQ(reachability::EchoRequest(false, 0x1234, 1),
-            (std::vector<std::uint8_t>{128, 0, 0, 0, 0x12, 0x34, 0, 1}));
-}
-
-TEST(EchoRequestTest, IsAnsweredByItsOwnReplyAlone) {
-  std::vector<std::uint8_t> v4 = {0x46, 0, 0, 32, 0, 0, 0, 0, 64, 1, 0, 0, 10,   0,    0, 1,
-                                  10,   0, 0, 2,  1, 1, 1, 1, 0,  0, 0, 0, 0x12, 0x34, 0, 1};
-  EXPECT_TRUE(reachability::AnswersRequest(v4, true, 0x1234)) << "behind IP options";
-  EXPECT_FALSE(reachability::AnswersRequest(v4, true, 0x1235));
-  EXPECT_FALSE(reachability::AnswersRequest(std::span(v4).first(v4.size() - 1), true, 0x1234));
-  v4[24] = 8;
-  EXPECT_FALSE(reachability::AnswersRequest(v4, true, 0x1234)) << "a request";
-  const std::vector<std::uint8_t> v6 = {129, 0, 0, 0, 0x12, 0x34, 0, 1};
-  EXPECT_TRUE(reachability::AnswersRequest(v6, false, 0x1234));
-  EXPECT_FALSE(reachability::AnswersRequest(v6, true, 0x1234));
-}
-
-TEST(EchoRequestTest, TakesAnyBytes) {
-  EXPECT_TRUE(rc::check([](const std::vector<std::uint8_t>& bytes, bool v4) {
-    RC_ASSERT(!reachability::AnswersRequest(bytes, v4, 7) || bytes.size() >= 8);
-  }));
-}
 
 TEST(ConnectivitySettingsTest, IsOffUnlessAsked) {
   EXPECT_FALSE(reachability::ParseConnectivity("", "f")->enabled);

@@ -1,10 +1,11 @@
 // etcd's own ways of refusing, failing and coming back.
+#include "deviceplugin/services/address_leasing/etcd_store.h"
+
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "netns/json/json_reader.h"
 #include "tests/support/cluster_store/certificates.h"
 #include "tests/support/cluster_store/etcd_cluster.h"

@@ -1,12 +1,13 @@
 // The Kubernetes API's own ways of refusing and failing; on the stand-in, and what a real
 // kube-apiserver can be brought to on that, too.
+#include "deviceplugin/services/address_leasing/kube_store.h"
+
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
-#include "deviceplugin/services/address_leasing/kube_store.h"
 #include "ipam/lease/cluster_store.h"
 #include "tests/support/cluster_store/kube_server.h"
 #include "tests/support/cluster_store/scripted_server.h"

@@ -1,4 +1,6 @@
 // The daemon's thread, on a real store and with the machine's own clock.
+#include "deviceplugin/services/address_leasing/leasing_service.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,7 +12,6 @@
 #include <thread>
 #include <vector>
 
-#include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "ipam/store/store.h"
 #include "tests/support/eventually.h"
 #include "tests/support/ipam/support.h"

@@ -1,9 +1,10 @@
 // Which announcements are repeated, on the fake kernel.
+#include "cni/attachment/announce_repeat.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "cni/attachment/announce_repeat.h"
 #include "cni/state/paths.h"
 #include "netns/base/state_folder.h"
 #include "tests/support/plugin/rails_fixture.h"

@@ -1,9 +1,10 @@
 // Which events there are between two looks, and how many of them are told.
+#include "deviceplugin/services/node_status/node_status_writer.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/node_status/node_status_writer.h"
 #include "tests/unit/deviceplugin/services/node_status/support.h"
 
 namespace railhead::testing {

@@ -1,10 +1,11 @@
 // What is told arrives at the API server's stand-in, whatever else happens there.
+#include "deviceplugin/services/node_status/node_status_service.h"
+
 #include <gtest/gtest.h>
 
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "deviceplugin/services/node_status/node_status_service.h"
 #include "deviceplugin/services/node_status/node_status_writer.h"
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "tests/support/cluster_store/kube_server.h"

@@ -1,0 +1,206 @@
+// Which rails are whole, and what the node's condition and taint are then.
+#include "deviceplugin/services/node_status/rail_states.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/unit/deviceplugin/services/node_status/support.h"
+
+namespace railhead::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::map<std::string, std::string> kPfs = {{"rail0", kPfA}, {"rail1", kPfB}};
+
+TEST(RailStatesTest, APfWithoutTroubleIsAWholeRail) {
+  const auto rails = node_status::RailStates({"rail1", "rail0"}, kPfs,
+                                             {PfHealth(kPfA, "pf0", {NoCarrier()}), PfHealth(kPfB, "")});
+  ASSERT_TRUE(rails);
+  ASSERT_EQ(rails->size(), 2U);
+  EXPECT_EQ((*rails)[0].rail, "rail1") << "in the fabric's order";
+  EXPECT_EQ((*rails)[0].pf, kPfB);
+  EXPECT_TRUE((*rails)[0].whole);
+  EXPECT_FALSE((*rails)[1].whole);
+  EXPECT_EQ(WholeRails(*rails), 1);
+}
+
+TEST(RailStatesTest, ARailWithoutPfIsNotWhole) {
+  const auto rails = node_status::RailStates({"rail0", "rail7"}, kPfs, {PfHealth(kPfA, "pf0")});
+  ASSERT_TRUE(rails);
+  EXPECT_FALSE((*rails)[1].whole);
+  EXPECT_EQ(ConditionOf(*rails).message, "1 of 2 rails are whole; rail7: the node has no PF for it");
+}
+
+TEST(RailStatesTest, NothingIsSaidBeforeHealthIsKnown) {
+  EXPECT_FALSE(node_status::RailStates({"rail0", "rail1"}, kPfs, {PfHealth(kPfA, "pf0")}));
+}
+
+TEST(RailStatesTest, TroubleOfAVfIsNoneOfTheRail) {
+  const health::HealthReason unbound =
+      Because(health::HealthRule::kUnbound, kVfA, "VF is bound to no driver");
+  const auto rails =
+      node_status::RailStates({"rail0"}, kPfs, {PfHealth(kPfA, "pf0"), VfHealth(kVfA, kPfA, {unbound})});
+  ASSERT_TRUE(rails);
+  EXPECT_TRUE(rails->front().whole);
+}
+
+TEST(ConditionTest, NamesTheRailsAndWhy) {
+  EXPECT_EQ(node_status::ConditionOf({Whole("rail0"), Whole("rail1")}),
+            (node_status::RailsCondition{true, "AllRailsWhole", "all 2 rails are whole"}));
+  EXPECT_EQ(node_status::ConditionOf({Whole("rail0"), Broken("rail1"), Broken("rail2")}),
+            (node_status::RailsCondition{
+                false, "RailsNotWhole",
+                "1 of 3 rails are whole; rail1: PF of rail1 is bad; rail2: PF of rail2 is bad"}));
+}
+
+TEST(ConditionTest, WhatAnOperatorWantedHasAReasonOfItsOwn) {
+  EXPECT_EQ(node_status::ConditionOf({Whole("rail0"), Broken("rail1", health::HealthRule::kDrained)}).reason,
+            "RailsDrained");
+  EXPECT_EQ(node_status::ConditionOf({Broken("rail0"), Broken("rail1", health::HealthRule::kDrained)}).reason,
+            "RailsNotWhole");
+}
+
+TEST(ConditionTest, ALongMessageIsCut) {
+  std::vector<node_status::RailState> rails;
+  for (int i = 0; i < 256; ++i) rails.push_back(Broken("rail" + std::to_string(i)));
+  EXPECT_LT(ConditionOf(rails).message.size(), 1024U);
+}
+
+// For every number of whole rails and every threshold.
+TEST(TaintWantedTest, WhileFewerRailsAreWholeThanWanted) {
+  for (int whole = 0; whole <= 8; ++whole) {
+    std::vector<node_status::RailState> rails;
+    for (int i = 0; i < 8; ++i) {
+      const std::string name = "rail" + std::to_string(i);
+      rails.push_back(i < whole ? Whole(name) : Broken(name));
+    }
+    EXPECT_EQ(WantsTaint({}, rails), whole < 8);
+    for (int below = 1; below <= 8; ++below) {
+      node_status::TaintSettings settings;
+      settings.when_rails_below = below;
+      EXPECT_EQ(WantsTaint(settings, rails), whole < below) << whole << " " << below;
+    }
+  }
+}
+
+// Our taint among those of others.
+
+Json Taint(const std::string& key, const std::string& effect) {
+  return {{"key", key}, {"effect", effect}};
+}
+
+const Json kOther = {
+    {"key", "node.kubernetes.io/unschedulable"}, {"effect", "NoSchedule"}, {"timeAdded", "t"}};
+
+TEST(TaintsTest, OursComesAndGoesAndOthersStay) {
+  const Json ours = Taint(node_status::kRailsTaint, "NoSchedule");
+  EXPECT_EQ(node_status::ChangedTaints(nullptr, "NoSchedule"), Json::array({ours}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({kOther}), "NoSchedule"), Json::array({kOther, ours}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({ours, kOther}), ""), Json::array({kOther}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({ours}), ""), Json::array());
+}
+
+TEST(TaintsTest, NothingIsWrittenWhenItIsSo) {
+  const Json ours = Taint(node_status::kRailsTaint, "NoSchedule");
+  EXPECT_EQ(node_status::ChangedTaints(nullptr, ""), std::nullopt);
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({kOther}), ""), std::nullopt);
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({kOther, ours}), "NoSchedule"), std::nullopt);
+}
+
+TEST(TaintsTest, AnotherEffectIsChangedAndTwoBecomeOne) {
+  const Json soft = Taint(node_status::kRailsTaint, "PreferNoSchedule");
+  const Json hard = Taint(node_status::kRailsTaint, "NoSchedule");
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({soft, kOther}), "NoSchedule"),
+            Json::array({kOther, hard}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({soft, hard}), "NoSchedule"), Json::array({hard}));
+  EXPECT_EQ(node_status::ChangedTaints(Json::array({soft, hard}), ""), Json::array());
+}
+
+// Whatever is there: the result has ours exactly as wanted, all others in their order, and wants no more.
+TEST(TaintsTest, OnceIsEnough) {
+  const std::vector<Json> some = {kOther, Taint(node_status::kRailsTaint, "NoSchedule"),
+                                  Taint(node_status::kRailsTaint, "NoExecute"), Taint("a", "NoExecute"),
+                                  Json("no taint")};
+  for (unsigned mask = 0; mask < 1U << some.size(); ++mask) {
+    Json taints = Json::array();
+    Json others = Json::array();
+    for (std::size_t i = 0; i < some.size(); ++i) {
+      if ((mask >> i & 1U) == 0) continue;
+      taints.push_back(some[i]);
+      if (i != 1 && i != 2) others.push_back(some[i]);
+    }
+    for (const std::string effect : {"", "NoSchedule", "NoExecute"}) {
+      Json now = node_status::ChangedTaints(taints, effect).value_or(taints);
+      EXPECT_EQ(node_status::HasRailsTaint(now), !effect.empty());
+      EXPECT_EQ(node_status::ChangedTaints(now, effect), std::nullopt) << now;
+      const auto left = node_status::ChangedTaints(now, "").value_or(now);
+      EXPECT_EQ(left, others);
+    }
+  }
+}
+
+// fabric.json's object `isolation`.
+
+node_status::IsolationSettings Parsed(const std::string& text) {
+  const auto settings = node_status::ParseIsolation(text, "fabric.json", 8);
+  EXPECT_TRUE(settings) << text << ": " << settings.error().message;
+  return settings.value_or(node_status::IsolationSettings{});
+}
+
+TEST(IsolationSettingsTest, NothingIsSpokenOfUnlessAsked) {
+  EXPECT_FALSE(Parsed("").Any());
+  EXPECT_FALSE(Parsed("{}").Any());
+  EXPECT_FALSE(
+      Parsed(R"({"kubernetes": {"timeoutSeconds": 7}, "nodeCondition": false, "events": false})").Any());
+  EXPECT_TRUE(Parsed(R"({"nodeCondition": true})").node_condition);
+  EXPECT_TRUE(Parsed(R"({"events": true})").events);
+  EXPECT_TRUE(Parsed(R"({"events": true})").Any());
+}
+
+TEST(IsolationSettingsTest, TheTaint) {
+  EXPECT_EQ(Parsed(R"({"taint": true})").taint, node_status::TaintSettings{});
+  const auto settings = Parsed(R"({"taint": {"effect": "PreferNoSchedule", "whenRailsBelow": 7}})");
+  ASSERT_TRUE(settings.taint);
+  EXPECT_EQ(settings.taint->effect, "PreferNoSchedule");
+  EXPECT_EQ(settings.taint->when_rails_below, 7);
+  EXPECT_FALSE(settings.no_taint);
+  const auto none = Parsed(R"({"taint": false})");
+  EXPECT_FALSE(none.taint);
+  EXPECT_TRUE(none.no_taint) << "one from before is taken away";
+  EXPECT_TRUE(none.Any());
+}
+
+TEST(IsolationSettingsTest, HowManyNodesMayBeOut) {
+  EXPECT_EQ(Parsed("{}").max_unavailable, (node_status::MaxUnavailable{0, 10}));
+  EXPECT_EQ(Parsed(R"({"maxUnavailable": 5})").max_unavailable, (node_status::MaxUnavailable{5, 0}));
+  EXPECT_EQ(Parsed(R"({"maxUnavailable": "25%"})").max_unavailable, (node_status::MaxUnavailable{0, 25}));
+}
+
+TEST(IsolationSettingsTest, MistakesAreToldWithTheirPlace) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {R"({"nodeConditions": true})", "/isolation/nodeConditions"},
+      {R"({"taint": "NoSchedule"})", "/isolation/taint"},
+      {R"({"taint": {"effect": "Never"}})", "/isolation/taint/effect"},
+      {R"({"taint": {"whenRailsBelow": 0}})", "/isolation/taint/whenRailsBelow"},
+      {R"({"taint": {"whenRailsBelow": 9}})", "the fabric has only 8 rails"},
+      {R"({"maxUnavailable": 0})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": "0%"})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": "101%"})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": "5"})", "/isolation/maxUnavailable"},
+      {R"({"maxUnavailable": true})", "/isolation/maxUnavailable"},
+      {R"({"kubernetes": {"kubeconfig": "here"}})", "/isolation/kubernetes/kubeconfig"},
+      {"7", "/isolation"},
+  };
+  for (const auto& [text, word] : cases) {
+    std::vector<Error> all;
+    const auto settings = node_status::ParseIsolation(text, "fabric.json", 8, &all);
+    ASSERT_FALSE(settings) << text;
+    ASSERT_EQ(all.size(), 1U) << text;
+    EXPECT_NE(all[0].message.find(word), std::string::npos) << all[0].message;
+  }
+}
+
+}  // namespace
+}  // namespace railhead::testing
