@@ -135,4 +135,13 @@ inline void Expect(const doctor::Verdict& verdict, doctor::Status status, const 
   }
 }
 
+// A good node whose rails have this changed.
+inline doctor::NodeFacts WithRail(void (*change)(Rail*)) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  for (Rail& rail : fabric.rails) change(&rail);
+  node.fabric = fabric;
+  return node;
+}
+
 }  // namespace railhead::testing

@@ -1,47 +1,10 @@
-// Fabric, rails, RDMA mode, ports and GID tables.
+// RDMA mode, ports, GID tables; DSCP, PFC, ETS and ECN.
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 
 namespace railhead::testing {
 namespace {
 
 using doctor::Status;
-
-TEST(FabricChecksTest, ABrokenFabricIsAFailure) {
-  doctor::NodeFacts node = GoodNode();
-  node.fabric_error = Error{ErrorCode::kInvalid, "/rails/0/vlan: 4095 is out of range 0..4094", "", 0};
-  Expect(doctor::CheckFabric(node), Status::kFailure, "/rails/0/vlan");
-}
-
-TEST(FabricChecksTest, WithoutFabric) {
-  doctor::NodeFacts node = GoodNode();
-  node.fabric = doctor::Fact<Fabric>::Unknown("there is none");
-  Expect(doctor::CheckFabric(node), Status::kFailure, "there is no /etc/railhead/fabric.json");
-  node.sriovdp_config = true;
-  Expect(doctor::CheckFabric(node), Status::kWarning, "every network may set VLAN, MAC");
-}
-
-TEST(FabricChecksTest, NamesRulesThatAreForEveryNetwork) {
-  doctor::NodeFacts node = GoodNode();
-  Fabric fabric = *node.fabric;
-  NetworkRule rule;
-  rule.keys = {"vlan"};
-  rule.namespaces = {"team-a"};
-  fabric.policy.rules = {rule};
-  node.fabric = doctor::Fact<Fabric>(fabric);
-  Expect(doctor::CheckFabric(node), Status::kOk, "2 rails");
-  rule.namespaces.clear();
-  fabric.policy.rules.push_back(rule);
-  node.fabric = doctor::Fact<Fabric>(fabric);
-  Expect(doctor::CheckFabric(node), Status::kNote, "policy.networks[1] is for every network");
-}
-
-TEST(FabricChecksTest, RailsThatTheNodeLacks) {
-  doctor::NodeFacts node = GoodNode();
-  node.pfs.pop_back();
-  Expect(doctor::CheckRails(node), Status::kWarning, "no PF of this node is rail rail1");
-  node.pfs.clear();
-  Expect(doctor::CheckRails(node), Status::kFailure, "none of the fabric's rails");
-}
 
 TEST(RdmaModeTest, AnotherOneThanStated) {
   doctor::NodeFacts node = GoodNode();
@@ -132,6 +95,79 @@ TEST(GidsTest, PortsThatBeginDifferently) {
   node.pfs[1].gids = {{"rocep1", std::vector<GidEntry>{{0, {}, GidType::kRoceV2, "pf1"}}}};
   const auto verdict = doctor::CheckGids(node);
   Expect(verdict, Status::kWarning, "is at 1 or later, unlike mlx5_0");
+}
+
+// pf1 with other DCB.
+doctor::NodeFacts With(const DcbState& dcb) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs[1].dcb = dcb;
+  return node;
+}
+
+TEST(DscpTest, TrustAndEntries) {
+  DcbState dcb = GoodDcb();
+  dcb.dscp.clear();
+  const auto verdict = doctor::CheckDscp(With(dcb));
+  Expect(verdict, Status::kWarning, "pf1 (0000:13:00.0) trusts VLAN tags");
+  EXPECT_NE(verdict.Fix().find("dcb app add dev pf1 dscp-prio 26:"), std::string::npos) << verdict.Fix();
+  dcb.dscp = {{0, 0}, {48, 6}};
+  Expect(doctor::CheckDscp(With(dcb)), Status::kWarning, "no priority for traffic class 106 (DSCP 26)");
+}
+
+TEST(PfcTest, TheRailsPriority) {
+  DcbState dcb = GoodDcb();
+  dcb.pfc = std::uint8_t{0xf7};
+  const auto verdict = doctor::CheckPfc(With(dcb));
+  Expect(verdict, Status::kWarning, "pf1 (0000:13:00.0): PFC is off for priority 3 of rail1");
+  EXPECT_NE(verdict.Fix().find("dcb pfc set dev pf1 prio-pfc 3:on"), std::string::npos) << verdict.Fix();
+  // The entry with the highest priority counts.
+  dcb.pfc = std::uint8_t{0x20};
+  dcb.dscp = {{26, 3}, {26, 5}, {26, 4}};
+  EXPECT_EQ(doctor::CheckPfc(With(dcb)).status(), Status::kOk);
+  dcb.pfc = std::nullopt;
+  const auto untold = doctor::CheckPfc(With(dcb));
+  EXPECT_EQ(untold.observations()[1].status, Status::kSkipped);
+}
+
+TEST(PfcTest, ByVlanPriority) {
+  doctor::NodeFacts node = WithRail([](Rail* rail) {
+    rail->traffic_class = std::nullopt;
+    rail->vlan = 100;
+    rail->vlan_qos = 5;
+  });
+  Expect(doctor::CheckPfc(node), Status::kWarning, "PFC is off for priority 5");
+  EXPECT_EQ(doctor::CheckDscp(node).status(), Status::kOk);
+  for (doctor::PfFacts& pf : node.pfs) {
+    DcbState dcb;
+    dcb.pfc = std::uint8_t{0x20};
+    pf.dcb = dcb;
+  }
+  EXPECT_EQ(doctor::CheckPfc(node).status(), Status::kOk);
+}
+
+TEST(PfcTest, WithoutProfile) {
+  const doctor::NodeFacts node = WithRail([](Rail* rail) { rail->traffic_class = std::nullopt; });
+  Expect(doctor::CheckPfc(node), Status::kNote, "rail0 has neither trafficClass nor vlanQoS");
+}
+
+TEST(EtsTest, AClassWithoutBandwidth) {
+  DcbState dcb = GoodDcb();
+  dcb.ets->bandwidth = {100, 0, 0, 0, 0, 0, 0, 0};
+  Expect(doctor::CheckEts(With(dcb)), Status::kWarning, "priority 3 is traffic class 3 with no bandwidth");
+  dcb.ets->selection[3] = kTsaStrict;
+  EXPECT_EQ(doctor::CheckEts(With(dcb)).status(), Status::kOk);
+  dcb.ets->traffic_classes[3] = 9;
+  EXPECT_EQ(doctor::CheckEts(With(dcb)).observations()[1].status, Status::kSkipped);
+}
+
+TEST(EcnTest, BothSides) {
+  for (const bool reacts : {true, false}) {
+    doctor::NodeFacts node = GoodNode();
+    doctor::EcnState ecn{std::vector<bool>(8, reacts), std::vector<bool>(8, !reacts)};
+    node.pfs[1].ecn = ecn;
+    Expect(doctor::CheckEcn(node), Status::kWarning,
+           "pf1 (0000:13:00.0): ECN is not on for priority 3 of rail1");
+  }
 }
 
 }  // namespace

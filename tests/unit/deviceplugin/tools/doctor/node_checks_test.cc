@@ -1,4 +1,5 @@
-// The CDI switch, other device plugins, CNI configurations: judged and read.
+// Limits, modules, firmware, records; the CDI switch, other device plugins, CNI configurations: judged and
+// read.
 #include "deviceplugin/tools/doctor/facts.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
@@ -164,6 +165,83 @@ TEST_F(RuntimeTest, CniConfigurations) {
   EXPECT_EQ((*facts.cni)[1].devices, (std::vector<std::string>{"0000:13:00.0"}));
   EXPECT_EQ((*facts.cni)[2].file, "20-b.conf");
   EXPECT_EQ((*facts.cni)[2].devices, (std::vector<std::string>{"pf0"}));
+}
+
+TEST(MemlockTest, ALimit) {
+  doctor::NodeFacts node = GoodNode();
+  node.runtimes = std::vector<doctor::ProcessFacts>{{4711, "containerd", std::string("8388608")}};
+  const auto verdict = doctor::CheckMemlock(node);
+  Expect(verdict, Status::kWarning, "containerd (process 4711) may lock 8388608 bytes only");
+  EXPECT_NE(verdict.Fix().find("LimitMEMLOCK=infinity"), std::string::npos);
+  node.runtimes = std::vector<doctor::ProcessFacts>{};
+  Expect(doctor::CheckMemlock(node), Status::kSkipped, "hostPID");
+}
+
+TEST(ModulesTest, WhatIsMissing) {
+  doctor::NodeFacts node = GoodNode();
+  node.rdma_cm = false;
+  Expect(doctor::CheckModules(node), Status::kWarning, "rdma_ucm");
+  node.verbs = false;
+  Expect(doctor::CheckModules(node), Status::kFailure, "ib_uverbs");
+  node = GoodNode();
+  node.pfs[1].rdma.clear();
+  const auto verdict = doctor::CheckModules(node);
+  Expect(verdict, Status::kFailure, "pf1 (0000:13:00.0) (mlx5_core) has no RDMA device");
+  EXPECT_EQ(verdict.Fix(), "modprobe mlx5_ib");
+  node.pfs[1].netdev.clear();  // in a pod
+  EXPECT_EQ(doctor::CheckModules(node).status(), Status::kOk);
+}
+
+TEST(ModulesTest, SoftRoce) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  fabric.rails[1].soft_roce = true;
+  node.fabric = fabric;
+  node.pfs[1].rdma.clear();
+  Expect(doctor::CheckModules(node), Status::kNote, "rdma_rxe is not loaded");
+  node.rxe = true;
+  EXPECT_EQ(doctor::CheckModules(node).status(), Status::kOk);
+}
+
+TEST(FirmwareTest, OneKindOneFirmware) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs[1].firmware = std::string("28.39.3560");
+  Expect(doctor::CheckFirmware(node), Status::kWarning,
+         "pf1 (0000:13:00.0): 15b3:1021, mlx5_core, firmware 28.39.3560, unlike pf0 (0000:03:00.0) with "
+         "28.41.1000");
+  node.pfs[1].device = 0x1017;  // another kind of NIC
+  EXPECT_EQ(doctor::CheckFirmware(node).status(), Status::kOk);
+}
+
+TEST(RecordsTest, UnreadableEntriesAndSubstituteNames) {
+  doctor::NodeFacts node = GoodNode();
+  EXPECT_EQ(doctor::CheckRecords(node).status(), Status::kOk);
+  doctor::RecordFacts records;
+  records.displaced["0000:43:10.0"] = "eth13";
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kWarning, "another interface is called eth13");
+  records.displaced.clear();
+  records.altered_specs = {"railhead-0000:43:10.0.json"};
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kWarning,
+         "/run/cdi/railhead-0000:43:10.0.json was removed or changed");
+  records.altered_specs.clear();
+  records.store_extensions = 2;
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kNote, "2 times; nothing was lost");
+  records.claimants.push_back({*MacAddress::Parse("02:00:00:00:00:07"), {}, 5, "jobs/liar", {}});
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kWarning, "02:00:00:00:00:07 (pod jobs/liar) claims");
+  records.claimants.clear();
+  records.store_error = Error{ErrorCode::kIo, "page 7 is missing", "railctl ipam", 0};
+  node.records = records;
+  Expect(doctor::CheckRecords(node), Status::kFailure, "the address store cannot be read: page 7 is missing");
+  records.store_error = std::nullopt;
+  records.unreadable.push_back({{"rails", "c1", "net1"}, "/run/x.json", {"0000:43:10.1"}, {}});
+  node.records = records;
+  const auto verdict = doctor::CheckRecords(node);
+  Expect(verdict, Status::kFailure, "c1/rails@net1 of 0000:43:10.1 cannot be read");
+  EXPECT_NE(verdict.Fix().find("railctl journal restore /run/x.json"), std::string::npos);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
 // What is shown of a node: use of VFs, text, JSON, picture.
+#include "deviceplugin/tools/topology_view/node_report.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "cni/state/journal.h"
-#include "deviceplugin/tools/topology_view/node_report.h"
 #include "netns/base/node.h"
 #include "tests/support/process.h"
 #include "tests/support/sysfs/machines.h"

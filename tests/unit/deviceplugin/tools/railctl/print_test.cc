@@ -1,4 +1,6 @@
 // Nothing that a pod, a switch or another node chose reaches the terminal of whoever runs railctl.
+#include "deviceplugin/tools/railctl/print.h"
+
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -10,7 +12,6 @@
 
 #include "cni/state/journal.h"
 #include "deviceplugin/services/reachability/reach_report.h"
-#include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/node.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"

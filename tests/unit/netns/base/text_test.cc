@@ -1,7 +1,7 @@
 // FNV-1a against its published test vectors.
-#include <gtest/gtest.h>
-
 #include "netns/base/text.h"
+
+#include <gtest/gtest.h>
 
 namespace railhead::testing {
 namespace {

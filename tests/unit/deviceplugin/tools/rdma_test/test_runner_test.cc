@@ -1,4 +1,6 @@
 // Messages over real sockets, and the processes of ends, with others than we expect at the far end.
+#include "deviceplugin/tools/rdma_test/test_runner.h"
+
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -11,7 +13,6 @@
 #include <string>
 #include <thread>
 
-#include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/unit/deviceplugin/tools/rdma_test/support.h"
 

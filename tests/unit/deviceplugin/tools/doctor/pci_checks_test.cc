@@ -1,9 +1,8 @@
-// ACS, IOMMU, GPUDirect: judged, and read from a configuration space as the kernel shows it.
-#include "netns/sys/pci.h"
-
+// VFs, ACS, IOMMU, GPUDirect: judged, and read from a configuration space as the kernel shows it.
 #include <algorithm>
 
 #include "deviceplugin/tools/doctor/facts.h"
+#include "netns/sys/pci.h"
 #include "tests/support/sysfs/fake_sysfs.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 
@@ -135,6 +134,66 @@ TEST_F(PciConfigTest, WhatCannotBeReadIsAnError) {
   const auto hidden = Read(kCapabilityAcs, 6);
   ASSERT_FALSE(hidden);
   EXPECT_EQ(hidden.error().code, ErrorCode::kPermission);
+}
+
+TEST(VfCountTest, NoVfs) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs[1].vfs.clear();
+  const auto none = doctor::CheckVfCount(node);
+  Expect(none, Status::kFailure, "pf1 (0000:13:00.0) has 0 of 16 VFs");
+  EXPECT_NE(none.Fix().find("railctl vfs apply"), std::string::npos);
+  node.pfs[1].total_vfs = 0;
+  const auto impossible = doctor::CheckVfCount(node);
+  Expect(impossible, Status::kFailure, "can have no VFs");
+  EXPECT_NE(impossible.Fix().find("SRIOV_EN"), std::string::npos);
+}
+
+TEST(VfCountTest, PoolsOfPfsNeedNone) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs[1].vfs.clear();
+  Fabric fabric = *node.fabric;
+  fabric.pools[0].device = PoolDevice::kPf;
+  node.fabric = fabric;
+  Expect(doctor::CheckVfCount(node), Status::kSkipped, "no pool hands out VFs");
+}
+
+TEST(AriTest, ManyVfsWithoutAri) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs[0].sriov_control = std::uint16_t{0x09};
+  Expect(doctor::CheckAri(node), Status::kNote, "pf0 (0000:03:00.0), with up to 16 VFs");
+  node.pfs[0].total_vfs = 7;
+  EXPECT_EQ(doctor::CheckAri(node).status(), Status::kOk);
+}
+
+TEST(VfOrderTest, OutOfOrder) {
+  doctor::NodeFacts node = GoodNode();
+  // A VF that was unbound and bound again.
+  node.rdma_order = std::vector<std::string>{"v01", "v10", "v11", "v00"};
+  Expect(doctor::CheckVfOrder(node), Status::kWarning, "v00 (VF 0 of pf0 (0000:03:00.0)) comes after v11");
+  // The second PF's VFs were made first.
+  node.rdma_order = std::vector<std::string>{"v10", "v11", "v00", "v01"};
+  Expect(doctor::CheckVfOrder(node), Status::kWarning, "v00 (VF 0 of pf0 (0000:03:00.0)) comes after v11");
+}
+
+TEST(VfOrderTest, OnlyWhatIsHere) {
+  doctor::NodeFacts node = GoodNode();
+  // In exclusive mode those of pods are not seen; soft RoCE is no VF.
+  node.rdma_order = std::vector<std::string>{"rxe0", "v00", "v11"};
+  Expect(doctor::CheckVfOrder(node), Status::kOk, "2 RDMA devices");
+  node.rdma_order = std::vector<std::string>{"mlx5_0"};
+  Expect(doctor::CheckVfOrder(node), Status::kSkipped, "no VF of a rail");
+}
+
+TEST(BandwidthTest, VfsThatShare) {
+  doctor::NodeFacts node = GoodNode();
+  VfState unlimited;
+  unlimited.max_tx_rate = 0;
+  node.pfs[0].vf_states = std::vector<VfState>{unlimited, VfState{}};
+  Expect(doctor::CheckBandwidth(node), Status::kNote, "2 VFs share its port, 2 of them without a limit");
+  node.pfs[0].vf_states = doctor::Fact<std::vector<VfState>>::Unknown("not here");
+  Expect(doctor::CheckBandwidth(node), Status::kNote, "not known (not here)");
+  node.pfs[0].vfs.pop_back();
+  EXPECT_EQ(doctor::CheckBandwidth(node).status(), Status::kOk);
 }
 
 }  // namespace

@@ -1,3 +1,5 @@
+#include "netns/base/state_folder.h"
+
 #include <gtest/gtest.h>
 #include <pthread.h>
 #include <sys/stat.h>
@@ -10,8 +12,6 @@
 #include <optional>
 #include <thread>
 #include <vector>
-
-#include "netns/base/state_folder.h"
 
 namespace railhead::testing {
 namespace {

@@ -1,4 +1,6 @@
 // railctl rdma-test --listen, with others than we hope for among those who connect.
+#include "deviceplugin/tools/rdma_test/session.h"
+
 #include <gtest/gtest.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -11,7 +13,6 @@
 #include <csignal>
 #include <thread>
 
-#include "deviceplugin/tools/rdma_test/session.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "deviceplugin/tools/rdma_test/wire_protocol.h"
 #include "tests/support/eventually.h"

@@ -1,0 +1,120 @@
+// Fabric, rails, cabling, MTU, ARP and probes.
+#include "tests/unit/deviceplugin/tools/doctor/support.h"
+
+namespace railhead::testing {
+namespace {
+
+using doctor::Status;
+
+TEST(FabricChecksTest, ABrokenFabricIsAFailure) {
+  doctor::NodeFacts node = GoodNode();
+  node.fabric_error = Error{ErrorCode::kInvalid, "/rails/0/vlan: 4095 is out of range 0..4094", "", 0};
+  Expect(doctor::CheckFabric(node), Status::kFailure, "/rails/0/vlan");
+}
+
+TEST(FabricChecksTest, WithoutFabric) {
+  doctor::NodeFacts node = GoodNode();
+  node.fabric = doctor::Fact<Fabric>::Unknown("there is none");
+  Expect(doctor::CheckFabric(node), Status::kFailure, "there is no /etc/railhead/fabric.json");
+  node.sriovdp_config = true;
+  Expect(doctor::CheckFabric(node), Status::kWarning, "every network may set VLAN, MAC");
+}
+
+TEST(FabricChecksTest, NamesRulesThatAreForEveryNetwork) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  NetworkRule rule;
+  rule.keys = {"vlan"};
+  rule.namespaces = {"team-a"};
+  fabric.policy.rules = {rule};
+  node.fabric = doctor::Fact<Fabric>(fabric);
+  Expect(doctor::CheckFabric(node), Status::kOk, "2 rails");
+  rule.namespaces.clear();
+  fabric.policy.rules.push_back(rule);
+  node.fabric = doctor::Fact<Fabric>(fabric);
+  Expect(doctor::CheckFabric(node), Status::kNote, "policy.networks[1] is for every network");
+}
+
+TEST(FabricChecksTest, RailsThatTheNodeLacks) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs.pop_back();
+  Expect(doctor::CheckRails(node), Status::kWarning, "no PF of this node is rail rail1");
+  node.pfs.clear();
+  Expect(doctor::CheckRails(node), Status::kFailure, "none of the fabric's rails");
+}
+
+TEST(CablingCheckTest, WrongUnknownAndUnchecked) {
+  doctor::NodeFacts node = GoodNode();
+  lldp::LeafReport leaves = GoodLeaves();
+  leaves.rails[1].cabling = lldp::Cabling::kWrong;
+  leaves.rails[1].because = "swapped with rail0";
+  node.leaves = leaves;
+  Expect(doctor::CheckCabling(node), Status::kWarning, "rail1 hangs on leaf1, port swp1: swapped with rail0");
+  leaves = GoodLeaves();
+  leaves.rails[1].cabling = lldp::Cabling::kUnknown;
+  leaves.rails[1].neighbour.reset();
+  leaves.rails[1].because = "no carrier";
+  node.leaves = leaves;
+  Expect(doctor::CheckCabling(node), Status::kNote, "rail1: nothing is heard of its switch, no carrier");
+  leaves.rails[1].expected.clear();
+  leaves.rails[0].cabling = lldp::Cabling::kUnchecked;
+  node.leaves = leaves;
+  Expect(doctor::CheckCabling(node), Status::kOk, "rail0: leaf0");
+}
+
+TEST(MtuTest, LessThanTheRails) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs[0].mtu = 4200;
+  Expect(doctor::CheckMtu(node), Status::kFailure,
+         "pf0 (0000:03:00.0): MTU 4200, less than the 9000 of rail0");
+}
+
+TEST(MtuTest, TooSmallForRoce) {
+  doctor::NodeFacts node = WithRail([](Rail* rail) { rail->mtu = std::nullopt; });
+  EXPECT_EQ(doctor::CheckMtu(node).status(), Status::kOk);
+  node.pfs[0].mtu = 1500;
+  Expect(doctor::CheckMtu(node), Status::kNote, "MTU 1500, RoCE cannot use 4096 bytes");
+  node = WithRail([](Rail* rail) { rail->mtu = 1500; });
+  Expect(doctor::CheckMtu(node), Status::kNote, "rail0 gives pods 1500");
+}
+
+TEST(ArpTest, SeveralRails) {
+  doctor::NodeFacts node = GoodNode();
+  node.pfs[0].arp = doctor::ArpSettings{1, 1, 2};
+  Expect(doctor::CheckArp(node), Status::kWarning, "pf0 (0000:03:00.0): rp_filter is strict");
+  for (const doctor::ArpSettings settings : {doctor::ArpSettings{0, 0, 2}, {2, 1, 1}}) {
+    node.pfs[0].arp = settings;
+    Expect(doctor::CheckArp(node), Status::kNote, "other rails' addresses");
+  }
+  node.pfs[0].arp = doctor::ArpSettings{1, 0, 0};
+  node.pfs.pop_back();
+  EXPECT_EQ(doctor::CheckArp(node).status(), Status::kOk) << "one rail has nobody to be confused with";
+}
+
+TEST(ProbesTest, WhoeverCanForgeThemIsTold) {
+  doctor::NodeFacts node = GoodNode();
+  Fabric fabric = *node.fabric;
+  const auto with = [&](const std::string& connectivity, const std::string& health,
+                        const doctor::Fact<bool>& is_signed) {
+    fabric.connectivity = connectivity;
+    fabric.health = health;
+    node.fabric = fabric;
+    node.probes_signed = is_signed;
+    return doctor::CheckProbes(node);
+  };
+  const auto unknown = doctor::Fact<bool>::Unknown("railheadd has not probed since the boot");
+  EXPECT_EQ(with("", "", unknown).status(), Status::kOk);
+  EXPECT_EQ(with("false", "", unknown).status(), Status::kOk);
+  Expect(with("{}", "", unknown), Status::kSkipped, "has not probed");
+  EXPECT_EQ(with("{}", R"({"unreachable":true})", true).status(), Status::kOk);
+  Expect(with("{}", "", false), Status::kNote, "not signed");
+  Expect(with("{}", R"({"unreachable":false,"impaired":false})", false), Status::kNote, "not signed");
+  for (const char* health : {R"({"unreachable":true})", R"({"impaired":{}})"}) {
+    const auto verdict = with("{}", health, false);
+    Expect(verdict, Status::kWarning, "a pod that forges them");
+    EXPECT_NE(verdict.Fix().find("probe-keys"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace railhead::testing
