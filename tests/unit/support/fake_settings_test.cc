@@ -1,5 +1,5 @@
 // Link settings, alternative names and sysctls of the fake, as tests/namespace/netns/ sees them on
-// the real kernel (link_settings_test.cc, sysctl_test.cc).
+// the real kernel (link_test.cc, sysctl_test.cc).
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 

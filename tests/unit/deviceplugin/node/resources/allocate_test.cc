@@ -10,11 +10,13 @@
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "tests/support/daemon/two_rails.h"
+#include "tests/unit/deviceplugin/node/resources/other_devices.h"
 
 namespace railhead::testing {
 namespace {
 
 using Json = nlohmann::json;
+using Strings = std::vector<std::string>;
 
 class AllocateTest : public TwoRails {
  protected:
@@ -172,6 +174,246 @@ TEST_F(AllocateTest, SriovdpPoolsAnswerAsThatProgram) {
       allocator_.Allocate(*SriovdpPool(R"({"resourceName": "net", "selectors": {}})"), {vfs0_[0]});
   ASSERT_TRUE(plain);
   EXPECT_TRUE(plain->device_nodes.empty());
+}
+
+// What Allocate gives beyond RDMA nodes, and the device-info files.
+
+class GrantTest : public TwoRails {
+ protected:
+  [[nodiscard]] std::shared_ptr<const resources::ResourcePool> PoolFor(const std::string& selectors,
+                                                                       const std::string& more = "") const {
+    const auto specs = resources::ParseSriovdpConfig(
+        R"({"resourceList": [{"resourceName": "net", "selectors": )" + selectors + more + "}]}",
+        "config.json", "intel.com");
+    if (!specs) {
+      ADD_FAILURE() << Describe(specs.error());
+      return std::make_shared<resources::ResourcePool>();
+    }
+    return BuildPools(*specs, *Look()).front();
+  }
+  resources::AllocateAnswer Given(const resources::ResourcePool& pool, const Strings& ids) {
+    const auto answer = allocator_.Allocate(pool, ids);
+    if (!answer) {
+      ADD_FAILURE() << Describe(answer.error());
+      return {};
+    }
+    return *answer;
+  }
+  static Json InfoOf(const resources::AllocateAnswer& answer) {
+    const auto found = answer.envs.find("PCIDEVICE_INTEL_COM_NET_INFO");
+    return found == answer.envs.end() ? Json() : Json::parse(found->second);
+  }
+  [[nodiscard]] Json DeviceInfo(const std::string& id) const {
+    const auto text = ReadFile(resources::DeviceInfoPath(root_, "intel.com/net", id));
+    return text && *text ? Json::parse(**text) : Json();
+  }
+
+  [[nodiscard]] Json Spec(const std::string& id) const {
+    const auto text = ReadFile(resources::CdiGrantPath(root_, id));
+    return text && *text ? Json::parse(**text) : Json();
+  }
+
+  resources::Allocator allocator_{root_};
+};
+
+TEST_F(GrantTest, VfioGroupsAndTheirControlNodeOnce) {
+  BindToUserSpace(sysfs_, vfs0_[0], "vfio-pci", "42");
+  BindToUserSpace(sysfs_, vfs0_[1], "vfio-pci", "43");
+  BindToUserSpace(sysfs_, vfs0_[2], "vfio-pci", "43");
+  const auto pool = PoolFor(R"({"drivers": ["vfio-pci"]})");
+  const auto answer = Given(*pool, {vfs0_[0], vfs0_[1], vfs0_[2]});
+  EXPECT_EQ(answer.device_nodes, (Strings{"/dev/vfio/vfio", "/dev/vfio/42", "/dev/vfio/43"}));
+  EXPECT_TRUE(answer.renamed_nodes.empty());
+  EXPECT_EQ(InfoOf(answer)[vfs0_[1]], Json::parse(R"({"generic": {"deviceID": ")" + vfs0_[1] + R"("},
+      "vfio": {"mount": "/dev/vfio/vfio", "dev-mount": "/dev/vfio/43"}})"));
+  EXPECT_EQ(DeviceInfo(vfs0_[1])["type"], "pci");
+}
+
+TEST_F(GrantTest, VfioWithoutAnIommuHasAnotherNodeOnTheHost) {
+  BindToUserSpace(sysfs_, vfs0_[0], "vfio-pci", "5");
+  sysfs_.Write("/sys/kernel/iommu_groups/5/name", "vfio-noiommu\n");
+  const auto answer = Given(*PoolFor(R"({"drivers": ["vfio-pci"]})"), {vfs0_[0]});
+  EXPECT_EQ(answer.device_nodes, Strings{"/dev/vfio/vfio"});
+  EXPECT_EQ(answer.renamed_nodes,
+            (std::vector<resources::DeviceNode>{{"/dev/vfio/noiommu-5", "/dev/vfio/5"}}));
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["vfio"]["dev-mount"], "/dev/vfio/5");
+}
+
+TEST_F(GrantTest, WhatAUserSpaceDriverHasLostIsAnError) {
+  BindToUserSpace(sysfs_, vfs0_[0], "vfio-pci");
+  BindToUserSpace(sysfs_, vfs0_[1], "igb_uio");
+  const auto pool = PoolFor(R"({"drivers": ["vfio-pci", "igb_uio"]})");
+  sysfs_.Remove("/sys/bus/pci/devices/" + vfs0_[0] + "/iommu_group");
+  sysfs_.Remove("/sys/bus/pci/devices/" + vfs0_[1] + "/uio");
+  for (const std::string& id : {vfs0_[0], vfs0_[1]}) {
+    const auto answer = allocator_.Allocate(*pool, {id});
+    ASSERT_FALSE(answer);
+    EXPECT_EQ(answer.error().code, ErrorCode::kConflict);
+    EXPECT_NE(answer.error().message.find(id), std::string::npos);
+    EXPECT_FALSE(answer.error().hint.empty());
+  }
+}
+
+TEST_F(GrantTest, UioNodesAreReadAtAllocate) {
+  BindToUserSpace(sysfs_, vfs0_[0], "uio_pci_generic");
+  const auto pool = PoolFor(R"({"drivers": ["uio_pci_generic"]})");
+  EXPECT_EQ(Given(*pool, {vfs0_[0]}).device_nodes, Strings{"/dev/uio3"});
+  sysfs_.Remove("/sys/bus/pci/devices/" + vfs0_[0] + "/uio/uio3");
+  sysfs_.Write("/sys/bus/pci/devices/" + vfs0_[0] + "/uio/uio8/name", "x\n");
+  const auto answer = Given(*pool, {vfs0_[0]});
+  EXPECT_EQ(answer.device_nodes, Strings{"/dev/uio8"});
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["uio"]["mount"], "/dev/uio8");
+}
+
+TEST_F(GrantTest, VhostNetWhereTheNodeHasIt) {
+  const auto pool = PoolFor(R"({"needVhostNet": true})");
+  EXPECT_FALSE(InfoOf(Given(*pool, {vfs0_[0]}))[vfs0_[0]].contains("vhost"));
+  sysfs_.Write("/dev/vhost-net", "");
+  sysfs_.Write("/dev/net/tun", "");
+  const auto answer = Given(*pool, {vfs0_[0], vfs0_[1]});
+  EXPECT_EQ(answer.device_nodes, (Strings{"/dev/vhost-net", "/dev/net/tun"}));
+  EXPECT_EQ(InfoOf(answer)[vfs0_[1]]["vhost"],
+            Json::parse(R"({"net-mount": "/dev/vhost-net", "tun-mount": "/dev/net/tun"})"));
+}
+
+TEST_F(GrantTest, EachDeviceGetsWhatItsOwnSelectorAsksFor) {
+  sysfs_.Write("/dev/vhost-net", "");
+  sysfs_.Write("/dev/net/tun", "");
+  const auto pool =
+      PoolFor(R"([{"pfNames": ["pf0"], "needVhostNet": true}, {"pfNames": ["pf1"], "isRdma": true}])");
+  const auto plain = Given(*pool, {vfs0_[0]});
+  EXPECT_EQ(plain.device_nodes, (Strings{"/dev/vhost-net", "/dev/net/tun"}));
+  EXPECT_FALSE(InfoOf(plain)[vfs0_[0]].contains("rdma"));
+  const auto rdma = Given(*pool, {vfs1_[0]});
+  EXPECT_EQ(rdma.device_nodes, Strings{"/dev/infiniband/uverbs6"});
+  EXPECT_FALSE(InfoOf(rdma)[vfs1_[0]].contains("vhost"));
+}
+
+TEST_F(GrantTest, VdpaVhostHasANodeAndItsOwnDeviceInfo) {
+  AddVdpa(sysfs_, vfs0_[0], "vdpa0", "vhost_vdpa");
+  const auto pool = PoolFor(R"({"vdpaType": "vhost"})");
+  const auto answer = Given(*pool, {vfs0_[0]});
+  EXPECT_EQ(answer.device_nodes, Strings{"/dev/vhost-vdpa-5"});
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["vdpa"]["mount"], "/dev/vhost-vdpa-5");
+  EXPECT_EQ(DeviceInfo(vfs0_[0]), Json::parse(R"({"type": "vdpa", "version": "1.1.0", "vdpa": {
+      "parent-device": "vdpa0", "driver": "vhost", "path": "/dev/vhost-vdpa-5",
+      "pci-address": ")" + vfs0_[0] + R"(", "pf-pci-address": "0000:43:00.0"}})"));
+  sysfs_.Remove("/sys/bus/vdpa/devices/vdpa0");
+  const auto gone = allocator_.Allocate(*pool, {vfs0_[0]});
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::kConflict);
+}
+
+TEST_F(GrantTest, VdpaVirtioHasNoNode) {
+  AddVdpa(sysfs_, vfs0_[0], "vdpa0", "virtio_vdpa");
+  const auto answer = Given(*PoolFor(R"({"vdpaType": "virtio"})"), {vfs0_[0]});
+  EXPECT_TRUE(answer.device_nodes.empty());
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["vdpa"], Json::object());
+  EXPECT_EQ(DeviceInfo(vfs0_[0])["vdpa"]["driver"], "virtio");
+  EXPECT_FALSE(DeviceInfo(vfs0_[0])["vdpa"].contains("path"));
+}
+
+TEST_F(GrantTest, SubfunctionsGetTheirOwnRdmaNodes) {
+  AddSubfunction(sysfs_, kPf0, "mlx5_core.sf.2", 88, "sf0", "mlx5_7");
+  const auto pool =
+      PoolFor(R"({"auxTypes": ["sf"], "isRdma": true})",
+              R"(, "deviceType": "auxNetDevice", "additionalInfo": {"0000:43:00.0": {"a": "pf", "b": "pf"},
+                               "mlx5_core.sf.2": {"b": "sf"}})");
+  const auto answer = Given(*pool, {"mlx5_core.sf.2"});
+  EXPECT_EQ(answer.device_nodes, Strings{"/dev/infiniband/uverbs77"});
+  EXPECT_EQ(answer.envs.at("PCIDEVICE_INTEL_COM_NET"), "mlx5_core.sf.2");
+  EXPECT_EQ(InfoOf(answer)["mlx5_core.sf.2"], Json::parse(R"({"generic": {"deviceID": "mlx5_core.sf.2"},
+      "rdma": {"uverbs": "/dev/infiniband/uverbs77", "rdma_dev": "mlx5_7"}, "extra": {"a": "pf", "b": "sf"}})"));
+  EXPECT_TRUE(DeviceInfo("mlx5_core.sf.2").is_null());
+}
+
+TEST_F(GrantTest, ExtraIsThereForAllDevicesOnceThereIsAdditionalInfo) {
+  const auto pool = PoolFor("{}", R"(, "additionalInfo": {")" + vfs0_[0] + R"(": {"token": "x"}})");
+  const auto info = InfoOf(Given(*pool, {vfs0_[0], vfs0_[1]}));
+  EXPECT_EQ(info[vfs0_[0]]["extra"]["token"], "x");
+  EXPECT_EQ(info[vfs0_[1]]["extra"], Json::object());
+}
+
+// As in a container, which has no /dev of the host's.
+TEST_F(GrantTest, SharedNodesAreKnownFromSysfs) {
+  sysfs_.Remove("/dev/infiniband");
+  sysfs_.Write("/sys/class/misc/rdma_cm/dev", "10:58\n");
+  sysfs_.Write("/sys/class/misc/vhost-net/dev", "10:238\n");
+  const auto pool = PoolFor(R"({"isRdma": true, "needVhostNet": true})");
+  auto answer = Given(*pool, {vfs0_[0]});
+  EXPECT_EQ(answer.device_nodes.back(), resources::kRdmaCm);
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["rdma"]["rdma_cm"], resources::kRdmaCm);
+  EXPECT_FALSE(InfoOf(answer)[vfs0_[0]].contains("vhost")) << "there is no tun";
+  sysfs_.Write("/sys/class/misc/tun/dev", "10:200\n");
+  answer = Given(*pool, {vfs0_[0]});
+  EXPECT_EQ(InfoOf(answer)[vfs0_[0]]["vhost"]["net-mount"], "/dev/vhost-net");
+}
+
+TEST_F(GrantTest, NamesThatAreNotUtf8DoNotEndTheProgram) {
+  sysfs_.AddPf({.address = "0000:c3:00.0", .netdev = "odd", .rdma = "mlx5_\xff", .total_vfs = 0});
+  const auto pool = PoolFor(R"({"pciAddresses": ["0000:c3:00.0"], "isRdma": true})");
+  EXPECT_TRUE(resources::Allocator(root_).Allocate(*pool, {"0000:c3:00.0"}));
+}
+
+TEST_F(GrantTest, WithCdiTheNodesAreInASpecOfTheDevicesOwn) {
+  BindToUserSpace(sysfs_, vfs0_[0], "vfio-pci", "5");
+  sysfs_.Write("/sys/kernel/iommu_groups/5/name", "vfio-noiommu\n");
+  resources::ResourcePool pool = *PoolFor(R"([{"drivers": ["vfio-pci"]}, {"isRdma": true}])");
+  pool.spec.cdi_nodes = true;
+  const auto answer = Given(pool, {vfs0_[1], vfs0_[0]});
+  EXPECT_EQ(answer.cdi_devices, (Strings{"intel.com/net-pci=" + vfs0_[0], "intel.com/net-pci=" + vfs0_[1]}));
+  EXPECT_TRUE(answer.device_nodes.empty());
+  EXPECT_TRUE(answer.renamed_nodes.empty());
+  EXPECT_EQ(answer.envs.at("PCIDEVICE_INTEL_COM_NET"), vfs0_[0] + "," + vfs0_[1]);
+  EXPECT_EQ(Spec(vfs0_[0]),
+            Json::parse(R"({"cdiVersion": "0.5.0", "kind": "intel.com/net-pci", "devices": [{"name": ")" +
+                        vfs0_[0] + R"(", "containerEdits": {"deviceNodes": [
+      {"path": "/dev/vfio/vfio", "permissions": "rw"},
+      {"path": "/dev/vfio/5", "hostPath": "/dev/vfio/noiommu-5", "permissions": "rw"}]}}]})"));
+  EXPECT_EQ(Spec(vfs0_[1])["devices"][0]["containerEdits"]["deviceNodes"][0]["path"],
+            "/dev/infiniband/uverbs3");
+}
+
+TEST_F(GrantTest, AReboot) {
+  resources::ResourcePool pool = *PoolFor(R"({"isRdma": true})");
+  pool.spec.cdi_nodes = true;
+  (void)Given(pool, {vfs0_[1]});
+  const Json before = Spec(vfs0_[1]);
+  sysfs_.Remove("/run/cdi");
+  ASSERT_TRUE(resources::RestoreAllocated(root_, {std::make_shared<resources::ResourcePool>(pool)}));
+  EXPECT_EQ(Spec(vfs0_[1]), before) << "kubelet's checkpoint still names it";
+  EXPECT_TRUE(Spec(vfs0_[2]).is_null());
+}
+
+TEST_F(GrantTest, DeviceInfoComesBackForAllocatedDevicesOnly) {
+  const auto pool = PoolFor("{}");
+  (void)Given(*pool, {vfs0_[0]});
+  sysfs_.Remove("/var/run");
+  ASSERT_TRUE(resources::RestoreAllocated(root_, {pool}));
+  EXPECT_EQ(DeviceInfo(vfs0_[0])["pci"]["pci-address"], vfs0_[0]);
+  EXPECT_TRUE(DeviceInfo(vfs0_[1]).is_null());
+  // Outdated: after the reboot the RDMA device is called otherwise.
+  sysfs_.Remove("/var/run/k8s.cni.cncf.io/devinfo/dp/intel.com-net-" + vfs0_[0] + "-device.json");
+  sysfs_.Write("/var/run/k8s.cni.cncf.io/devinfo/dp/intel.com-net-" + vfs0_[0] + "-device.json", "{}");
+  ASSERT_TRUE(resources::RestoreAllocated(root_, {pool}));
+  EXPECT_EQ(DeviceInfo(vfs0_[0])["type"], "pci");
+}
+
+TEST_F(GrantTest, RestoringGoesOnAfterAnErrorAndPassesOverOtherResources) {
+  AddVdpa(sysfs_, vfs0_[0], "vdpa0", "vhost_vdpa");
+  const auto pool = PoolFor(R"([{"vdpaType": "vhost"}, {}])");
+  (void)Given(*pool, {vfs0_[0]});
+  (void)Given(*pool, {vfs0_[1]});
+  sysfs_.Write("/var/lib/railhead/allocations/" + vfs0_[2] + ".json",
+               R"({"version": 1, "resource": "other/net", "deviceId": ")" + vfs0_[2] +
+                   R"(", "siblings": [], "generation": 1, "handoff": "off", "delivery": "mount"})");
+  sysfs_.Write("/var/lib/railhead/allocations/" + vfs0_[3] + ".json", "{damaged");
+  sysfs_.Remove("/var/run");
+  sysfs_.Remove("/sys/bus/vdpa/devices/vdpa0");
+  EXPECT_FALSE(resources::RestoreAllocated(root_, {pool}));
+  EXPECT_EQ(DeviceInfo(vfs0_[1])["type"], "pci");
+  EXPECT_TRUE(DeviceInfo(vfs0_[2]).is_null());
+  EXPECT_TRUE(DeviceInfo(vfs0_[3]).is_null());
 }
 
 }  // namespace

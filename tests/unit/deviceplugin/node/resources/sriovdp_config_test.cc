@@ -1,6 +1,8 @@
 #include "deviceplugin/node/resources/sriovdp_config.h"
 
+#include "deviceplugin/tools/migrate/resources.h"
 #include "tests/support/daemon/two_rails.h"
+#include "tests/unit/deviceplugin/node/resources/other_devices.h"
 
 namespace railhead::testing {
 namespace {
@@ -146,6 +148,195 @@ INSTANTIATE_TEST_SUITE_P(
               "no selector of deviceType auxNetDevice"},
         Wrong{SELECTORS(R"([])"), "empty list"},
         Wrong{SELECTORS(R"([{}, {"isRdma": 1}])"), "/resourceList/0/selectors/1/isRdma"}));
+
+constexpr const char* kPath = "/etc/pcidp/config.json";
+
+class ConfigCheckTest : public TwoRails {
+ protected:
+  Result<resources::Plan> PlanFor(const std::string& text) {
+    sysfs_.Write(kPath, text);
+    const resources::ConfigSource source = RH_TRY(resources::TellConfig(root_, kPath, "intel.com"));
+    return MakePlan(root_, source, {{"pf0v3"}}, resources::DdpOfKernel(root_));
+  }
+};
+
+TEST_F(ConfigCheckTest, TellsBothKindsApartByTheirKeys) {
+  sysfs_.Write(kPath, R"({"RESOURCELIST": []})");
+  const auto sriovdp = resources::TellConfig(root_, kPath, "x.io");
+  ASSERT_TRUE(sriovdp);
+  EXPECT_EQ(sriovdp->sriovdp, kPath);
+  EXPECT_EQ(sriovdp->resource_prefix, "x.io");
+  EXPECT_FALSE(sriovdp->fabric);
+  sysfs_.Write(kPath, TwoRailFabric());
+  const auto fabric = resources::TellConfig(root_, kPath, "x.io");
+  ASSERT_TRUE(fabric);
+  EXPECT_EQ(fabric->fabric, kPath);
+  EXPECT_FALSE(fabric->sriovdp);
+}
+
+TEST_F(ConfigCheckTest, RefusesWhatIsNeither) {
+  for (const char* text : {"{}", R"({"configList": []})", "[]", "{", ""}) {
+    sysfs_.Write(kPath, text);
+    const auto source = resources::TellConfig(root_, kPath, "intel.com");
+    ASSERT_FALSE(source) << text;
+    EXPECT_NE(source.error().message.find(kPath), std::string::npos) << source.error().message;
+  }
+  EXPECT_EQ(resources::TellConfig(root_, "/nowhere.json", "intel.com").error().code, ErrorCode::kNotFound);
+}
+
+TEST_F(ConfigCheckTest, PassesOnTheJsonPointer) {
+  const auto plan =
+      PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {"vendor": ["15b3"]}}]})");
+  ASSERT_FALSE(plan);
+  EXPECT_NE(plan.error().message.find("/resourceList/0/selectors/vendor"), std::string::npos)
+      << plan.error().message;
+}
+
+TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
+  const auto plan =
+      PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["pf0#2-3"]}}]})");
+  ASSERT_TRUE(plan) << Describe(plan.error());
+  const std::string text = PlanAsText(*plan);
+  EXPECT_EQ(
+      text.rfind("intel.com/a: 1 device\n  " + vfs0_[2] + "  VF 2 of pf0, pf0_rdma2\nnot given out:\n", 0),
+      0U)
+      << text;
+  EXPECT_NE(text.find("  " + vfs0_[3] + "  carries the host's own network (pf0v3)\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("  " + vfs1_[0] + "  is selected by no resource (intel.com/a: pfNames)\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(PlanAsJson(*plan).find("is selected by no resource (intel.com/a: pfNames)"), std::string::npos);
+}
+
+// Representors are no interfaces of its own; ADD refuses what has two.
+TEST_F(ConfigCheckTest, AFunctionOfSeveralPortsIsNotGivenOut) {
+  const auto text = [&] {
+    const auto plan =
+        PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {"pfNames": ["pf0#0-1"]}}]})");
+    return plan ? PlanAsText(*plan) : Describe(plan.error());
+  };
+  const std::string net = "/sys/bus/pci/devices/" + vfs0_[1] + "/net/";
+  sysfs_.Write(net + "another/phys_port_name", "pf0sf88\n");
+  EXPECT_EQ(text().rfind("intel.com/a: 2 devices\n", 0), 0U) << text();
+  sysfs_.Write(net + "second/dev_port", "1\n");
+  EXPECT_EQ(text().rfind("intel.com/a: 1 device\n  " + vfs0_[0], 0), 0U) << text();
+  EXPECT_NE(text().find("  " + vfs0_[1] + "  has several interfaces of its own"), std::string::npos)
+      << text();
+}
+
+TEST_F(ConfigCheckTest, SaysWhyAnAcceleratorIsNotGivenOutWhereAResourceWantsSome) {
+  AddAcceleratorFunction(sysfs_, "0000:b0:00.0", "qat");
+  AddAcceleratorFunction(sysfs_, "0000:b1:00.0", "");
+  const auto plan =
+      PlanFor(R"({"resourceList": [{"resourceName": "a", "deviceType": "accelerator", "selectors": {}}]})");
+  ASSERT_TRUE(plan) << Describe(plan.error());
+  const std::string text = PlanAsText(*plan);
+  EXPECT_EQ(text.rfind("intel.com/a: 1 device\n  0000:b0:00.0\nnot given out:\n", 0), 0U) << text;
+  EXPECT_NE(text.find("  0000:b1:00.0  is bound to no driver\n"), std::string::npos) << text;
+  EXPECT_NE(PlanAsJson(*plan).find("is bound to no driver"), std::string::npos);
+
+  const auto other = PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {}}]})");
+  ASSERT_TRUE(other) << Describe(other.error());
+  EXPECT_EQ(PlanAsText(*other).find("0000:b1:00.0"), std::string::npos) << "other plugins' are none of ours";
+}
+
+// "/resourceList/0 (intel.com/net): ..."
+std::vector<std::string> NotesOf(const migrate::ResourceMigration& migration) {
+  std::vector<std::string> notes;
+  for (const migrate::ResourceNote& note : migration.notes) {
+    notes.push_back("/resourceList/" + std::to_string(note.resource) + " (" +
+                    migration.resources.at(note.resource) + "): " + note.text);
+  }
+  return notes;
+}
+
+TEST_F(ConfigCheckTest, MigratesPfsToRails) {
+  const auto migration = migrate::MigrateResources(
+      R"({"resourceList": [
+        {"resourceName": "a", "selectors": {"pfNames": ["pf0#0-1", "pf1"], "vendors": ["15b3"], "isRdma": true}},
+        {"resourceName": "b", "selectors": [{"rootDevices": ["0000:C3:00.0"]}, {"pfNames": ["PF0"]}]}]})",
+      "config.json", "intel.com");
+  ASSERT_TRUE(migration) << Describe(migration.error());
+  const auto fabric = ParseFabric(migration->fabric, "fabric.json");
+  ASSERT_TRUE(fabric) << Describe(fabric.error()) << migration->fabric;
+  ASSERT_EQ(fabric->rails.size(), 3U);
+  EXPECT_EQ(fabric->rails[0].pfs, std::vector<std::string>{"pf0"});
+  EXPECT_EQ(fabric->rails[1].pfs, std::vector<std::string>{"pf1"});
+  EXPECT_EQ(fabric->rails[2].pfs, std::vector<std::string>{"0000:c3:00.0"});
+  for (const Rail& rail : fabric->rails) {
+    EXPECT_FALSE(rail.subnet || rail.gateway || rail.vlan || rail.mtu) << "nothing is made up";
+  }
+  ASSERT_EQ(fabric->pools.size(), 2U);
+  EXPECT_EQ(fabric->pools[0].resource, "intel.com/a");
+  EXPECT_EQ(fabric->pools[0].rails, (std::vector<std::string>{"rail0", "rail1"}));
+  EXPECT_EQ(fabric->pools[0].handoff, HandoffPolicy::kRequired);
+  EXPECT_EQ(fabric->pools[1].rails, (std::vector<std::string>{"rail2", "rail0"}));
+  EXPECT_EQ(fabric->pools[1].handoff, HandoffPolicy::kOff);
+  std::string notes;
+  for (const std::string& note : NotesOf(*migration)) notes += note + "\n";
+  for (const char* said : {"/resourceList/0 (intel.com/a): the range of VFs of pf0", "vendors left out",
+                           "/resourceList/1 (intel.com/b): rail0 is in the pool intel.com/a"}) {
+    EXPECT_NE(notes.find(said), std::string::npos) << said << " in:\n" << notes;
+  }
+}
+
+struct LeftOut {
+  const char* resource;
+  const char* because;
+};
+class MigrateLeavesOut : public ::testing::TestWithParam<LeftOut> {};
+
+TEST_P(MigrateLeavesOut, WithTheReason) {
+  const std::string left_out = GetParam().resource;
+  const auto nothing =
+      migrate::MigrateResources(R"({"resourceList": [)" + left_out + "]}", "config.json", "intel.com");
+  ASSERT_TRUE(nothing) << Describe(nothing.error());
+  EXPECT_EQ(nothing->fabric, "");
+  EXPECT_NE(NotesOf(*nothing).at(0).find(GetParam().because), std::string::npos) << NotesOf(*nothing).at(0);
+  const auto others = migrate::MigrateResources(
+      R"({"resourceList": [{"resourceName": "ok", "selectors": {"pfNames": ["pf0"]}}, )" + left_out + "]}",
+      "config.json", "intel.com");
+  ASSERT_TRUE(others) << Describe(others.error());
+  EXPECT_EQ(ParseFabric(others->fabric, "fabric.json").value().pools.size(), 1U);
+  EXPECT_NE(NotesOf(*others).at(0).find("/resourceList/1 (intel.com/x): left out: "), std::string::npos)
+      << NotesOf(*others).at(0);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MigrateLeavesOut,
+    ::testing::Values(
+        LeftOut{R"({"resourceName": "x", "deviceType": "accelerator", "selectors": {}})", "accelerators"},
+        LeftOut{R"({"resourceName": "x", "deviceType": "auxNetDevice", "selectors": {"auxTypes": ["sf"]}})",
+                "subfunctions"},
+        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "vdpaType": "vhost"}})", "vDPA"},
+        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "needVhostNet": true}})",
+                "vhost-net"},
+        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "pKeys": ["0x1"]}})",
+                "partitions"},
+        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "linkTypes": ["infiniband"]}})",
+                "Ethernet"},
+        LeftOut{R"({"resourceName": "x", "selectors": {"pfNames": ["pf0"], "drivers": ["vfio-pci"]}})",
+                "user-space"},
+        LeftOut{R"({"resourceName": "x", "selectors": {"vendors": ["15b3"]}})", "names its PFs"}));
+
+TEST(Migrate, RefusesNamesThatAFabricCannotHave) {
+  const std::string domain = std::string(100, 'a') + "." + std::string(100, 'b');
+  const auto migration = migrate::MigrateResources(
+      R"({"resourceList": [{"resourceName": "net", "selectors": {"pfNames": ["pf0"]}}]})", "config.json",
+      domain);
+  ASSERT_FALSE(migration);
+  EXPECT_EQ(migration.error().code, ErrorCode::kUnsupported);
+  EXPECT_NE(migration.error().message.find("/pools/0/resource"), std::string::npos)
+      << migration.error().message;
+}
+
+TEST(Migrate, RefusesABrokenConfigWithThePointer) {
+  const auto migration =
+      migrate::MigrateResources(R"({"resourceList": [{"selectors": {}}]})", "config.json", "x.io");
+  ASSERT_FALSE(migration);
+  EXPECT_NE(migration.error().message.find("/resourceList/0/resourceName"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace railhead::testing

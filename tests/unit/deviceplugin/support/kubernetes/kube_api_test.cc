@@ -1,9 +1,10 @@
 // Where the Kubernetes API is and who we are to it: kubeconfig files and a pod's environment.
+#include "deviceplugin/support/kubernetes/kube_api.h"
+
 #include <gtest/gtest.h>
 
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/support/http/http_message.h"
-#include "deviceplugin/support/kubernetes/kube_api.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {

@@ -1,4 +1,6 @@
 // HTTP as far as it is spoken here, and that nobody can hold the server up.
+#include "deviceplugin/support/http/http_server.h"
+
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -7,7 +9,6 @@
 #include <mutex>
 #include <vector>
 
-#include "deviceplugin/support/http/http_server.h"
 #include "tests/support/metrics/http_client.h"
 
 namespace railhead::testing {

@@ -1,9 +1,9 @@
 // Alive and ready, out of what the parts say; and when a part is late.
+#include "deviceplugin/daemon/pages.h"
+
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-
-#include "deviceplugin/daemon/pages.h"
 
 namespace railhead::testing {
 namespace {

@@ -1,4 +1,6 @@
 // Resolving neighbours and waiting for them, between two namespaces.
+#include "netns/nl/neighbours.h"
+
 #include <gtest/gtest.h>
 #include <linux/neighbour.h>
 #include <linux/sockios.h>
@@ -10,7 +12,6 @@
 #include <cstring>
 #include <thread>
 
-#include "netns/nl/neighbours.h"
 #include "netns/nl/route_messages.h"
 #include "netns/ns/sysctl.h"
 #include "tests/support/netns/stand_in.h"
