@@ -6,24 +6,143 @@
 //   experiments), says "sent", and holds the device until its standard input ends.
 // exit status: 0; 1, with the reason, for a device that cannot be used so; 2 for a wrong command line.
 // Source: Intel 82576 datasheet, 7.8.3 (mailbox), 7.2.2 (transmit descriptors); the kernel's igbvf driver.
+#include <fcntl.h>
+#include <linux/pci_regs.h>
+#include <linux/vfio.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "tests/guest/vfio/vfio_device.h"
+#include "netns/base/unique_fd.h"
 
 namespace railhead::testing {
 namespace {
 
 using Mac = std::array<std::uint8_t, 6>;
+
+[[noreturn]] void GiveUp(const std::string& what) {
+  (void)std::fprintf(stderr, "%s: %s\n", what.c_str(), std::strerror(errno));
+  std::exit(1);
+}
+
+// A PCI function in a program's hands, by VFIO: its registers, and memory that it may read and write.
+//
+// Ownership: group, device and mappings end with it. Threads: one. Errors end the process: a program that
+// shows what a container can do has nothing to fall back on. Source: Documentation/driver-api/vfio.rst,
+// include/uapi/linux/vfio.h.
+class VfioDevice {
+ public:
+  static constexpr std::uint64_t kMemoryAt = 0x100000;  // where the device sees memory()
+  static constexpr std::size_t kMemorySize = 0x4000;
+
+  // `control` and `group`: the nodes that the container was given; bdf: which of the group's functions.
+  VfioDevice(const std::string& control, const std::string& group, const std::string& bdf);
+  ~VfioDevice();
+  VfioDevice(const VfioDevice&) = delete;
+  VfioDevice& operator=(const VfioDevice&) = delete;
+
+  // Of BAR 0, 32 bits.
+  [[nodiscard]] std::uint32_t Read(std::size_t offset) const { return registers_[offset / 4]; }
+  void Write(std::size_t offset, std::uint32_t value) { registers_[offset / 4] = value; }
+  [[nodiscard]] volatile std::uint8_t* memory() const { return memory_; }
+
+ private:
+  void MapRegisters();
+  void MapMemory();
+  void LetItMaster();
+
+  UniqueFd container_;
+  UniqueFd group_;
+  UniqueFd device_;
+  volatile std::uint32_t* registers_ = nullptr;
+  std::size_t registers_size_ = 0;
+  volatile std::uint8_t* memory_ = nullptr;
+};
+
+UniqueFd Open(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!fd.valid()) GiveUp("opening " + path);
+  return fd;
+}
+
+VfioDevice::VfioDevice(const std::string& control, const std::string& group, const std::string& bdf)
+    : container_(Open(control)), group_(Open(group)) {
+  if (::ioctl(container_.get(), VFIO_GET_API_VERSION) != VFIO_API_VERSION)
+    GiveUp("asking for VFIO's version");
+  vfio_group_status status{};
+  status.argsz = sizeof status;
+  if (::ioctl(group_.get(), VFIO_GROUP_GET_STATUS, &status) != 0) GiveUp("asking for the state of " + group);
+  errno = EBUSY;  // what the ioctl that comes next would say
+  if ((status.flags & VFIO_GROUP_FLAGS_VIABLE) == 0) GiveUp(group + " has functions of the host, too");
+  const int container = container_.get();
+  if (::ioctl(group_.get(), VFIO_GROUP_SET_CONTAINER, &container) != 0) GiveUp("using " + group);
+  if (::ioctl(container_.get(), VFIO_SET_IOMMU, VFIO_TYPE1v2_IOMMU) != 0) GiveUp("using the IOMMU");
+  device_ = UniqueFd(::ioctl(group_.get(), VFIO_GROUP_GET_DEVICE_FD, bdf.c_str()));
+  if (!device_.valid()) GiveUp("using " + bdf);
+  MapRegisters();
+  MapMemory();
+  LetItMaster();
+}
+
+VfioDevice::~VfioDevice() {
+  ::munmap(const_cast<std::uint32_t*>(registers_), registers_size_);
+  ::munmap(const_cast<std::uint8_t*>(memory_), kMemorySize);
+}
+
+void VfioDevice::MapRegisters() {
+  vfio_region_info region{};
+  region.argsz = sizeof region;
+  region.index = VFIO_PCI_BAR0_REGION_INDEX;
+  if (::ioctl(device_.get(), VFIO_DEVICE_GET_REGION_INFO, &region) != 0) GiveUp("asking for BAR 0");
+  void* const mapped = ::mmap(nullptr, region.size, PROT_READ | PROT_WRITE, MAP_SHARED, device_.get(),
+                              static_cast<off_t>(region.offset));
+  if (mapped == MAP_FAILED) GiveUp("mapping BAR 0");
+  registers_ = static_cast<std::uint32_t*>(mapped);
+  registers_size_ = region.size;
+}
+
+void VfioDevice::MapMemory() {
+  void* const mapped =
+      ::mmap(nullptr, kMemorySize, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) GiveUp("mapping memory");
+  memory_ = static_cast<std::uint8_t*>(mapped);
+  vfio_iommu_type1_dma_map map{};
+  map.argsz = sizeof map;
+  map.flags = VFIO_DMA_MAP_FLAG_READ | VFIO_DMA_MAP_FLAG_WRITE;
+  map.vaddr = reinterpret_cast<std::uintptr_t>(mapped);
+  map.iova = kMemoryAt;
+  map.size = kMemorySize;
+  if (::ioctl(container_.get(), VFIO_IOMMU_MAP_DMA, &map) != 0) GiveUp("mapping memory for the device");
+}
+
+void VfioDevice::LetItMaster() {
+  vfio_region_info region{};
+  region.argsz = sizeof region;
+  region.index = VFIO_PCI_CONFIG_REGION_INDEX;
+  if (::ioctl(device_.get(), VFIO_DEVICE_GET_REGION_INFO, &region) != 0)
+    GiveUp("asking for configuration space");
+  const auto at = static_cast<off_t>(region.offset) + PCI_COMMAND;
+  std::uint16_t command = 0;
+  if (::pread(device_.get(), &command, sizeof command, at) != sizeof command)
+    GiveUp("reading the command register");
+  command |= PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER;
+  if (::pwrite(device_.get(), &command, sizeof command, at) != sizeof command)
+    GiveUp("writing the command register");
+}
 
 constexpr std::size_t kCtrl = 0x0;
 constexpr std::uint32_t kCtrlReset = 1U << 26U;

@@ -8,7 +8,7 @@
 //   ... kernel.HostNetns(), kernel.OpenRoute(ns), ...
 //   EXPECT_EQ(kernel.Snapshot(), before);
 //
-// It behaves as Linux does where that matters (rules: fake_state.h, fake_gids.h)
+// It behaves as Linux does where that matters (rules: fake_state.h)
 // and keeps the tree of `sysfs` in step: a VF in a pod has no net/ directory there,
 // uverbs nodes come and go. It expects nothing: tests look at the state, at
 // Snapshot(), and at Log() for messages.

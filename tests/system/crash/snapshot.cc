@@ -4,15 +4,33 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string>
 #include <string_view>
+#include <vector>
 
+#include "ipam/store/store.h"
 #include "netns/base/files.h"
+#include "netns/base/result.h"
 #include "netns/linux_kernel.h"
-#include "tests/system/crash/held_addresses.h"
 #include "tests/system/crash/raw_state.h"
 
 namespace railhead::crash {
 namespace {
+
+// What the address store says is held; takes its lock for a moment: "address A held by CONTAINER
+// NETWORK@IFNAME", and what the store's own check finds.
+Result<std::vector<std::string>> HeldAddresses(const Root& root) {
+  std::vector<std::string> lines;
+  const auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
+  if (!store) return lines;
+  for (const auto& record : RH_TRY(store->List())) {
+    if (record.state != ipam::AddressState::kHeld) continue;
+    lines.push_back("address " + record.address.ToString() + " held by " + record.owner.container + " " +
+                    record.owner.network + "@" + record.owner.ifname);
+  }
+  for (const auto& contradiction : RH_TRY(store->Verify())) lines.push_back("store: " + contradiction);
+  return lines;
+}
 
 // Below /run/railhead and /var/lib/railhead. The store is asked for its addresses; the
 // log, the mode at the first ADD, requests to a railheadd that is not running and whose pod had a device last
