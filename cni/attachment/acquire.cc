@@ -263,7 +263,8 @@ Result<Bindings> BindSlots(const Root& root, const BindRequest& request) {
   const std::string path = paths::BindSocket(root);
   const auto until = Clock::now() + kLimit;
   const UniqueFd fd = RH_TRY(Connect(path));
-  RH_TRY(SendLine(path, fd.get(), FormatBindRequest(request), until));
+  const std::string line = RH_TRY(FormatBindRequest(request));
+  RH_TRY(SendLine(path, fd.get(), line, until));
   return ParseBindAnswer(RH_TRY(ReadLine(path, fd.get(), until)), request);
 }
 

@@ -99,7 +99,7 @@ bool Misunderstands(ErrorCode refusal) {
 // Whether the way home may go on without this plugin's DEL. A finished ADD has its
 // addresses: then a plugin that is missing or refuses has to be mended first.
 bool HoldsNothing(const JournalEntry& entry, const IpamCall& call, ErrorCode refusal) {
-  return call.state == IpamState::kRefused || (entry.phase != Phase::kDone && Misunderstands(refusal));
+  return call.refused || (entry.phase != Phase::kDone && Misunderstands(refusal));
 }
 
 // The plugin that a network without a journal entry would use; empty: none.
@@ -145,7 +145,7 @@ Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPl
     const auto output = RunDelegate(As(request, run.call.ifname), call, &refused);
     if (!output) {
       entry.ipam_calls.resize(i + 1);
-      if (refused) entry.ipam_calls.back().state = IpamState::kRefused;
+      entry.ipam_calls.back().refused = refused;
       return Fail(output.error());
     }
     CniResult answer = RH_TRY(ParseCniResult(*output, "result of " + plan.ipam_type));

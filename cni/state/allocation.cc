@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead {
 namespace {
@@ -21,18 +20,6 @@ Result<std::string> PathOf(const Root& root, const std::string& device_id) {
                     });
   if (!safe) return Fail(ErrorCode::kInvalid, "'" + device_id + "' is no device id");
   return paths::Allocations(root) + "/" + device_id + ".json";
-}
-
-std::string ToText(const AllocationRecord& record) {
-  nlohmann::ordered_json json;
-  json["version"] = 1;
-  json["resource"] = record.resource;
-  json["deviceId"] = record.device_id;
-  json["siblings"] = record.siblings;
-  json["generation"] = record.generation;
-  json["handoff"] = record.handoff == HandoffPolicy::kRequired ? "required" : "off";
-  json["delivery"] = record.delivery == Delivery::kMount ? "mount" : "cdi";
-  return json.dump(2) + "\n";
 }
 
 }  // namespace
@@ -49,18 +36,7 @@ Result<std::optional<AllocationRecord>> ReadAllocation(const Root& root, const s
   const std::string path = RH_TRY(PathOf(root, device_id));
   const auto text = RH_TRY(ReadRootFile(path));
   if (!text) return std::nullopt;
-  const auto document = RH_TRY(JsonDocument::Parse(*text, path));
-  JsonReader reader = document.Root();
-  AllocationRecord record;
-  (void)reader.Int("version", 1, 1);
-  record.resource = reader.RequiredString("resource");
-  record.device_id = reader.RequiredString("deviceId");
-  record.siblings = reader.Strings("siblings").value_or(std::vector<std::string>{});
-  record.generation = static_cast<std::uint64_t>(reader.Int("generation", 0, INT64_MAX).value_or(0));
-  record.handoff = reader.String("handoff") == "required" ? HandoffPolicy::kRequired : HandoffPolicy::kOff;
-  record.delivery = reader.String("delivery") == "mount" ? Delivery::kMount : Delivery::kCdi;
-  RH_TRY(reader.status());
-  return record;
+  return RH_TRY(ParseRecord<AllocationRecord>(*text, path));
 }
 
 Result<void> WriteAllocation(const Root& root, const AllocationRecord& record) {
@@ -74,7 +50,7 @@ Result<void> WriteAllocations(const Root& root, const std::vector<AllocationReco
   files.reserve(records.size());
   for (const AllocationRecord& record : records) {
     std::string path = RH_TRY(PathOf(root, record.device_id));
-    contents.push_back(ToText(record));
+    contents.push_back(RH_TRY(FormatRecord(record, "the allocation of " + record.device_id, 2)));
     files.push_back({std::move(path), contents.back()});
   }
   RH_TRY(MakeStateFolder(root, paths::Allocations(root), 0700));

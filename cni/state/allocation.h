@@ -15,6 +15,7 @@
 #include "cni/fabric/fabric.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead {
 
@@ -27,6 +28,30 @@ struct AllocationRecord {
   Delivery delivery = Delivery::kCdi;
 
   bool operator==(const AllocationRecord&) const = default;
+};
+
+template <>
+struct Names<HandoffPolicy> {
+  static constexpr std::array kAll = {std::pair{"off", HandoffPolicy::kOff},
+                                      std::pair{"required", HandoffPolicy::kRequired}};
+};
+
+template <>
+struct Names<Delivery> {
+  static constexpr std::array kAll = {std::pair{"cdi", Delivery::kCdi}, std::pair{"mount", Delivery::kMount}};
+};
+
+template <>
+struct Shape<AllocationRecord> {
+  static void List(auto& f) {
+    f.Version(1);
+    f("resource", &AllocationRecord::resource, kRequiredField);
+    f("deviceId", &AllocationRecord::device_id, kRequiredField);
+    f("siblings", &AllocationRecord::siblings);
+    f("generation", &AllocationRecord::generation);
+    f("handoff", &AllocationRecord::handoff);
+    f("delivery", &AllocationRecord::delivery);
+  }
 };
 
 // "PCIDEVICE_INTEL_COM_SRIOV_NET": upper case, '.' and '/' become '_', '-' stays,

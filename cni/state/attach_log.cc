@@ -7,41 +7,19 @@
 #include <cerrno>
 #include <cstdio>
 #include <ctime>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/base/unique_fd.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string LineOf(const AttachTiming& timing) {
-  Json json;
-  json["time"] = static_cast<std::int64_t>(std::time(nullptr));
-  json["network"] = timing.key.network;
-  json["containerId"] = timing.key.container_id;
-  json["ifname"] = timing.key.ifname;
-  json["links"] = timing.links;
-  if (!timing.error.empty()) json["error"] = timing.error;
-  std::chrono::microseconds total{0};
-  json["phasesUs"] = Json::object();
-  for (const auto& [phase, took] : timing.phases) {
-    json["phasesUs"][phase] = took.count();
-    total += took;
-  }
-  json["totalUs"] = total.count();
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-}  // namespace
-
-void AppendToAttachLog(const Root& root, const std::string& line) {
+void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record) {
+  nlohmann::ordered_json timed{{"time", static_cast<std::int64_t>(std::time(nullptr))}};
+  timed.update(record);
+  const std::string line = record::Dump(timed) + "\n";
   const std::string path = paths::AttachLog(root);
   auto fd = OpenOwnFile(path, O_WRONLY | O_APPEND | O_CREAT);
   if (!fd) return;
@@ -56,37 +34,20 @@ void AppendToAttachLog(const Root& root, const std::string& line) {
 }
 
 std::optional<AttachTiming> ParseAttachTiming(const std::string& line) {
-  const auto document = JsonDocument::Parse(line, "attach log");
-  if (!document) return std::nullopt;
-  JsonReader reader = document->Root();
-  AttachTiming timing;
-  timing.key = {reader.RequiredString("network"), reader.RequiredString("containerId"),
-                reader.RequiredString("ifname")};
-  timing.links = static_cast<std::size_t>(reader.Int("links", 0, INT32_MAX).value_or(0));
-  timing.error = reader.String("error").value_or("");
-  auto phases = reader.Object("phasesUs");
-  if (!phases) return std::nullopt;
-  for (const auto& phase : phases->Keys()) {
-    timing.phases.emplace_back(phase, phases->Int(phase, 0, INT64_MAX).value_or(0));
-  }
-  if (!reader.status()) return std::nullopt;
-  return timing;
+  auto timing = ParseRecord<AttachTiming>(line, "attach log");
+  return timing ? std::optional(*std::move(timing)) : std::nullopt;
 }
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing) {
-  AppendToAttachLog(root, LineOf(timing));
+  AppendToAttachLog(root, ToJson(timing));
 }
 
 void LogRebind(const Root& root, const AttachmentKey& key, const std::string& device,
                const std::string& why) {
-  Json json;
-  json["time"] = static_cast<std::int64_t>(std::time(nullptr));
-  json["network"] = key.network;
-  json["containerId"] = key.container_id;
-  json["ifname"] = key.ifname;
+  nlohmann::ordered_json json = ToJson(key);
   json["device"] = device;
   json["reboundFor"] = why;
-  AppendToAttachLog(root, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  AppendToAttachLog(root, json);
 }
 
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root) {

@@ -13,14 +13,16 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "cni/state/journal.h"
+#include "cni/state/journal_shape.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead {
 
@@ -32,13 +34,32 @@ struct AttachTiming {
   std::string error;  // empty: attached
   // In order, without gaps: their sum is the whole.
   std::vector<std::pair<std::string, std::chrono::microseconds>> phases;
+
+  bool operator==(const AttachTiming&) const = default;
+};
+
+inline constexpr std::int64_t kLongestPhase = 86'400'000'000;  // a day, in microseconds
+
+template <>
+struct Shape<AttachTiming> {
+  static void List(auto& f) {
+    f.Part(&AttachTiming::key);
+    f("links", &AttachTiming::links);
+    f("error", &AttachTiming::error, kSparseField);
+    f("phasesUs", &AttachTiming::phases, {.need = Need::kRequired, .min = 0, .max = kLongestPhase});
+    f.Shown("totalUs", [](const AttachTiming& timing) {
+      std::chrono::microseconds total{0};
+      for (const auto& [phase, took] : timing.phases) total += took;
+      return total.count();
+    });
+  }
 };
 
 void LogAttachTiming(const Root& root, const AttachTiming& timing);
 // Logs that a DEL binds a device's driver anew, and why. ReadAttachTimings() skips the line.
 void LogRebind(const Root& root, const AttachmentKey& key, const std::string& device, const std::string& why);
-// Appends a line, which ends with a newline, for other kinds of lines.
-void AppendToAttachLog(const Root& root, const std::string& line);
+// Appends a line of any kind, with the time.
+void AppendToAttachLog(const Root& root, const nlohmann::ordered_json& record);
 // All that is there, the oldest first. What is no line of ours (one that was cut when the
 // disk was full, say) is passed over.
 Result<std::vector<AttachTiming>> ReadAttachTimings(const Root& root);

@@ -3,23 +3,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-
 #include "cni/protocol/cni_result.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
-namespace {
-
-using Json = nlohmann::ordered_json;
-
-std::string Line(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-}
-
-}  // namespace
-
 bool IsPeerTrusted(int connection) {
   ucred peer{};
   socklen_t length = sizeof peer;
@@ -27,53 +15,41 @@ bool IsPeerTrusted(int connection) {
   return known && (peer.uid == 0 || peer.uid == ::geteuid());
 }
 
-std::string FormatBindRequest(const BindRequest& request) {
-  return Line({{"version", 1},
-               {"podUid", request.pod_uid},
-               {"pod", request.pod},
-               {"containerId", request.container_id},
-               {"slots", request.slots}});
+Result<std::string> FormatBindRequest(const BindRequest& request) {
+  return FormatRecord(request, "request for devices");
 }
 
 Result<BindRequest> ParseBindRequest(const std::string& line) {
-  const JsonDocument document = RH_TRY(JsonDocument::Parse(line, "request for devices"));
-  JsonReader reader = document.Root();
-  if (!reader.Int("version", 1, 1)) reader.Fail("version", "is required");
-  BindRequest request;
-  request.pod_uid = reader.RequiredString("podUid");
-  request.pod = reader.String("pod").value_or("");
-  request.container_id = reader.RequiredString("containerId");
-  request.slots = reader.Strings("slots").value_or(std::vector<std::string>{});
-  if (request.slots.empty()) reader.Fail("slots", "names none");
-  RH_TRY(reader.status());
-  return request;
+  return ParseRecord<BindRequest>(line, "request for devices");
 }
 
 std::string FormatBindAnswer(const Result<Bindings>& answer) {
-  if (answer) return Line({{"devices", *answer}});
-  const Error& error = answer.error();
-  return Line({{"code", CniCodeOf(error.code)}, {"msg", error.message}, {"details", error.hint}});
+  BindAnswer given;
+  if (answer) {
+    given.devices = *answer;
+  } else {
+    const Error& error = answer.error();
+    given = {std::nullopt, CniCodeOf(error.code), error.message, error.hint};
+  }
+  return record::Dump(ToJson(given)) + "\n";
 }
 
 Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request) {
   const std::string what = "railheadd's answer";
-  const JsonDocument document = RH_TRY(JsonDocument::Parse(line, what));
-  JsonReader reader = document.Root();
-  if (const auto code = reader.Int("code", 0, INT32_MAX); code) {
-    return Fail(ErrorCodeOfCni(static_cast<int>(*code)), reader.String("msg").value_or("railheadd refused"),
-                reader.String("details").value_or(""));
+  const BindAnswer answer = RH_TRY(ParseRecord<BindAnswer>(line, what));
+  if (answer.code) {
+    return Fail(ErrorCodeOfCni(*answer.code), answer.message.empty() ? "railheadd refused" : answer.message,
+                answer.hint);
   }
   Bindings bindings;
-  auto devices = reader.Object("devices");
   for (const std::string& slot : request.slots) {
-    const auto device = devices ? devices->String(slot) : std::nullopt;
-    if (!device || !PciAddress::Parse(*device)) {
+    const auto device = answer.devices ? answer.devices->find(slot) : Bindings::const_iterator();
+    if (!answer.devices || device == answer.devices->end() || !PciAddress::Parse(device->second)) {
       return Fail(ErrorCode::kInvalid, std::string(what).append(" names no device for ").append(slot),
                   "is railheadd of another version than railhead?");
     }
-    bindings[slot] = *device;
+    bindings[slot] = device->second;
   }
-  RH_TRY(reader.status());
   return bindings;
 }
 

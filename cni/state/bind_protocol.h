@@ -13,11 +13,13 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead {
 
@@ -26,6 +28,22 @@ struct BindRequest {
   std::string container_id;
   std::vector<std::string> slots;
   std::string pod;  // NAMESPACE/NAME; "" when the runtime did not say
+
+  bool operator==(const BindRequest&) const = default;
+};
+
+template <>
+struct Shape<BindRequest> {
+  static void List(auto& f) {
+    f.Version(1);
+    f("podUid", &BindRequest::pod_uid, kRequiredField);
+    f("pod", &BindRequest::pod);
+    f("containerId", &BindRequest::container_id, kRequiredField);
+    f("slots", &BindRequest::slots);
+  }
+  static void Check(const BindRequest& request, const auto& complain) {
+    if (request.slots.empty()) complain("slots", "names none");
+  }
 };
 
 // Slot -> PCI address of its device; for all that were asked for.
@@ -43,8 +61,28 @@ inline bool IsSlot(std::string_view id) {
 // (unix(7), SO_PEERCRED): as it was when it connected, or began to listen.
 bool IsPeerTrusted(int connection);
 
-std::string FormatBindRequest(const BindRequest& request);
+Result<std::string> FormatBindRequest(const BindRequest& request);
 Result<BindRequest> ParseBindRequest(const std::string& line);
+// Either devices, or an error's code.
+struct BindAnswer {
+  std::optional<Bindings> devices;
+  std::optional<int> code;
+  std::string message;
+  std::string hint;
+
+  bool operator==(const BindAnswer&) const = default;
+};
+
+template <>
+struct Shape<BindAnswer> {
+  static void List(auto& f) {
+    f("devices", &BindAnswer::devices);
+    f("code", &BindAnswer::code, {.min = 0});
+    f("msg", &BindAnswer::message, kSparseField);
+    f("details", &BindAnswer::hint, kSparseField);
+  }
+};
+
 std::string FormatBindAnswer(const Result<Bindings>& answer);
 Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request);
 

@@ -1,12 +1,11 @@
 #include "cni/state/displaced_names.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead {
 namespace {
@@ -37,21 +36,14 @@ Result<std::optional<OwnNames>> ReadDisplacedNames(const Root& root, const std::
   const std::string path = RecordPath(root, device);
   const auto text = RH_TRY(ReadFile(path));
   if (!text) return std::nullopt;
-  const auto document = RH_TRY(JsonDocument::Parse(*text, path));
-  JsonReader reader = document.Root();
-  OwnNames names;
-  names.name = reader.RequiredString("name");
-  names.alt_names = reader.Strings("altNames").value_or(std::vector<std::string>{});
-  RH_TRY(reader.status());
-  return names;
+  return RH_TRY(ParseRecord<OwnNames>(*text, path));
 }
 
 Result<void> WriteDisplacedNames(const Root& root, const std::string& device, const OwnNames& names) {
-  const nlohmann::ordered_json json{{"name", names.name}, {"altNames", names.alt_names}};
   const std::string path = RecordPath(root, device);
+  const std::string text = RH_TRY(FormatRecord(names, path));
   RH_TRY(MakeStateFolderOf(root, path));
-  return WriteAtomic(path, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
-                     Sync::kVolatile, 0644);
+  return WriteAtomic(path, text, Sync::kVolatile, 0644);
 }
 
 Result<void> RemoveDisplacedNames(const Root& root, const std::string& device) {

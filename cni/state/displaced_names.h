@@ -15,12 +15,23 @@
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead {
 
 struct OwnNames {
   std::string name;
   std::vector<std::string> alt_names;
+
+  bool operator==(const OwnNames&) const = default;
+};
+
+template <>
+struct Shape<OwnNames> {
+  static void List(auto& f) {
+    f("name", &OwnNames::name, kRequiredField);
+    f("altNames", &OwnNames::alt_names);
+  }
 };
 
 // The n-th substitute: "rh000043100" for 0000:43:10.0, then "rh000043100a" and so on, for a pod can take

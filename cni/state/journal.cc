@@ -133,8 +133,8 @@ std::set<std::string> Journal::DevicesInReset() const {
 
 Result<void> Journal::Write(const JournalEntry& entry) const {
   const std::string path = PathOf(entry.key);
-  const std::string text = FormatJournalEntry(entry);
   // What nobody can read again, nobody can restore.
+  const std::string text = RH_TRY_WRAP(FormatJournalEntry(entry), "it could not be read again");
   if (text.size() > JsonDocument::kMaxSize) {
     return Fail(
         ErrorCode::kInvalid,
@@ -142,8 +142,6 @@ Result<void> Journal::Write(const JournalEntry& entry) const {
             std::to_string(JsonDocument::kMaxSize) + " bytes",
         "it holds the network configuration once for each call of the IPAM plugin: make that shorter");
   }
-  const auto again = ParseJournalEntry(text, "the entry of " + entry.key.ToString());
-  if (!again) return Fail(Wrap(again.error(), "it could not be read again"));
   RH_TRY(CheckStateFolder(root_, DirectoryOf(entry.key.container_id)));
   auto written = WriteAtomic(path, text, Sync::kVolatile);
   for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < kAttempts; ++attempt) {

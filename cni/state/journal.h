@@ -122,18 +122,18 @@ struct AttachedLink {
   std::string uverbs;  // "uverbs3"
   std::optional<int> traffic_class;
   std::optional<int> service_level;
-};
 
-enum class IpamState : std::uint8_t {
-  kAsked,    // it may have allocated, or may yet
-  kRefused,  // its ADD answered with an error: it holds nothing
+  bool operator==(const AttachedLink&) const = default;
 };
 
 // One run of the IPAM plugin; DEL repeats it with the same words.
 struct IpamCall {
   std::string ifname;  // CNI_IFNAME that it was given
   std::string config;
-  IpamState state = IpamState::kAsked;
+  // Its ADD answered with an error: it holds nothing. Else it may have allocated, or may yet.
+  bool refused = false;
+
+  bool operator==(const IpamCall&) const = default;
 };
 
 struct JournalEntry {
@@ -150,6 +150,8 @@ struct JournalEntry {
   std::vector<std::string> cni_path;
   std::map<std::string, std::string> cni_args;
   bool handoff_required = false;
+
+  bool operator==(const JournalEntry&) const = default;
 };
 
 // The entries that say what a device was before it is reset between two pods (cni/attachment/reset.h) are no
@@ -251,7 +253,7 @@ class Journal {
 
 // JournalEntry as text (internal to state and its tests).
 
-std::string FormatJournalEntry(const JournalEntry& entry);
+Result<std::string> FormatJournalEntry(const JournalEntry& entry);
 Result<JournalEntry> ParseJournalEntry(const std::string& text, const std::string& what);
 
 // What can still be read of an entry that ParseJournalEntry() refuses: each device by itself.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -14,7 +13,7 @@
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead {
 namespace {
@@ -23,21 +22,6 @@ constexpr std::string_view kTenantSuffix = ".json";
 
 std::string TenantPath(const Root& root, const std::string& device) {
   return paths::Tenants(root) + "/" + device + std::string(kTenantSuffix);
-}
-
-Result<Tenant> ParseTenant(const std::string& text, const std::string& path) {
-  const auto document = RH_TRY(JsonDocument::Parse(text, path));
-  JsonReader reader = document.Root();
-  Tenant tenant;
-  const auto text_of = [&](const char* key) {
-    if (!reader.Has(key)) reader.Fail(key, "is required");
-    return reader.String(key).value_or("");
-  };
-  tenant.pod_namespace = text_of("namespace");
-  tenant.pod = text_of("pod");
-  tenant.left = reader.String("left").value_or("");
-  RH_TRY(reader.status());
-  return tenant;
 }
 
 }  // namespace
@@ -56,18 +40,16 @@ Result<std::optional<Tenant>> ReadTenant(const Root& root, const std::string& de
   const std::string path = TenantPath(root, device);
   const auto text = RH_TRY(ReadFile(path));
   if (!text) return std::nullopt;
-  auto tenant = ParseTenant(*text, path);
+  auto tenant = ParseRecord<Tenant>(*text, path);
   if (tenant) return *std::move(tenant);
   return Tenant{"", "", "the record of its last pod cannot be read: " + tenant.error().message};
 }
 
 Result<void> WriteTenant(const Root& root, const std::string& device, const Tenant& tenant) {
-  nlohmann::ordered_json json{{"namespace", tenant.pod_namespace}, {"pod", tenant.pod}};
-  if (!tenant.left.empty()) json["left"] = tenant.left;
   const std::string path = TenantPath(root, device);
+  const std::string text = RH_TRY(FormatRecord(tenant, path));
   RH_TRY(MakeStateFolderOf(root, path, 0700));
-  return WriteAtomic(path, json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n",
-                     Sync::kVolatile);
+  return WriteAtomic(path, text, Sync::kVolatile);
 }
 
 Result<void> RemoveTenant(const Root& root, const std::string& device) {
@@ -93,31 +75,6 @@ Result<std::vector<std::string>> ListTenantDevices(const Root& root) {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
-
-// nullopt: a line of another kind, or a damaged one.
-std::optional<RivalClaim> ParseRivalClaim(const std::string& line) {
-  const auto document = JsonDocument::Parse(line, "attach log");
-  if (!document) return std::nullopt;
-  JsonReader reader = document->Root();
-  const auto text = reader.String("claimed");
-  if (!text) return std::nullopt;
-  const auto address = IpAddress::Parse(*text);
-  const auto mac = MacAddress::Parse(reader.RequiredString("by"));
-  const auto source = MacAddress::Parse(reader.RequiredString("source"));
-  RivalClaim claim;
-  claim.key = {reader.RequiredString("network"), reader.RequiredString("containerId"),
-               reader.RequiredString("ifname")};
-  claim.device = reader.RequiredString("device");
-  claim.boottime = std::chrono::milliseconds(reader.Int("boottimeMs", 0, INT64_MAX).value_or(0));
-  claim.ignored = reader.Bool("ignored").value_or(false);
-  if (!reader.status() || !address || !mac || !source) return std::nullopt;
-  claim.address = *address;
-  claim.mac = *mac;
-  claim.source = *source;
-  return claim;
-}
-
 bool HasMac(const AttachedLink& link, const MacAddress& mac) {
   return link.host_mac == mac || link.vf_change.mac == mac;
 }
@@ -141,18 +98,7 @@ std::chrono::milliseconds BoottimeNow() {
 }
 
 void LogRivalClaim(const Root& root, const RivalClaim& claim) {
-  Json json;
-  json["time"] = static_cast<std::int64_t>(std::time(nullptr));
-  json["boottimeMs"] = claim.boottime.count();
-  json["network"] = claim.key.network;
-  json["containerId"] = claim.key.container_id;
-  json["ifname"] = claim.key.ifname;
-  json["device"] = claim.device;
-  json["claimed"] = claim.address.ToString();
-  json["by"] = claim.mac.ToString();
-  json["source"] = claim.source.ToString();
-  json["ignored"] = claim.ignored;
-  AppendToAttachLog(root, json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  AppendToAttachLog(root, ToJson(claim));
 }
 
 std::string Claimant::ToString() const {
@@ -186,8 +132,8 @@ Result<std::vector<RivalClaim>> ReadRivalClaims(const Root& root) {
   for (const char* suffix : {".1", ""}) {
     const auto text = RH_TRY(ReadFile(paths::AttachLog(root) + suffix));
     for (const auto& line : Split(text.value_or(""), '\n')) {
-      if (auto claim = line.empty() ? std::nullopt : ParseRivalClaim(line))
-        claims.push_back(*std::move(claim));
+      // A line of another kind, or a damaged one, is passed over.
+      if (auto claim = ParseRecord<RivalClaim>(line, "attach log")) claims.push_back(*std::move(claim));
     }
   }
   return claims;

@@ -21,6 +21,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead {
 
@@ -30,6 +31,15 @@ struct Tenant {
   std::string left;           // why something of it may still work on the device; "": nothing is known
 
   bool operator==(const Tenant&) const = default;
+};
+
+template <>
+struct Shape<Tenant> {
+  static void List(auto& f) {
+    f("namespace", &Tenant::pod_namespace, kPresentField);
+    f("pod", &Tenant::pod, kPresentField);
+    f("left", &Tenant::left, kSparseField);
+  }
 };
 
 Tenant TenantOf(const CniArgs& args);
@@ -60,6 +70,19 @@ struct RivalClaim {
   bool ignored = false;                   // its station claims too many addresses: ADD went on
 
   bool operator==(const RivalClaim&) const = default;
+};
+
+template <>
+struct Shape<RivalClaim> {
+  static void List(auto& f) {
+    f("boottimeMs", &RivalClaim::boottime, {.min = 0});
+    f.Part(&RivalClaim::key);
+    f("device", &RivalClaim::device, kRequiredField);
+    f("claimed", &RivalClaim::address, kRequiredField);
+    f("by", &RivalClaim::mac, kRequiredField);
+    f("source", &RivalClaim::source, kRequiredField);
+    f("ignored", &RivalClaim::ignored);
+  }
 };
 
 // CLOCK_BOOTTIME: no step of the wall clock makes a claim older or newer.

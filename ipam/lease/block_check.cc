@@ -63,14 +63,14 @@ Result<void> BlockCheck::CheckLayout(const PoolLayout& layout, bool insist) {
   const LeaseKey key = LeaseKey::Block(layout.pool(), kLayoutIndex);
   const auto entry = RH_TRY(context_.cluster.Get(key));
   if (!entry) {
-    auto made = context_.cluster.Create(key, EncodeLayout(layout.size()));
+    auto made = context_.cluster.Create(key, Encode(LayoutRecord{layout.size()}));
     if (made) return {};
     return Fail(std::move(made.error()));
   }
-  const std::uint64_t size = RH_TRY(ParseLayout(*entry));
+  const std::uint64_t size = RH_TRY(ParseLayout(*entry)).block_size;
   if (size == layout.size()) return {};
   if (insist) {
-    RH_TRY(context_.cluster.Update(*entry, EncodeLayout(layout.size())));
+    RH_TRY(context_.cluster.Update(*entry, Encode(LayoutRecord{layout.size()})));
     return {};
   }
   return Fail(ErrorCode::kConflict,

@@ -21,6 +21,7 @@
 
 #include "ipam/lease/pool_layout.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead::ipam {
 
@@ -109,15 +110,54 @@ struct NodeRecord {
   bool operator==(const NodeRecord&) const = default;
 };
 
+struct LayoutRecord {
+  std::uint64_t block_size = 0;
+
+  bool operator==(const LayoutRecord&) const = default;
+};
+
 std::string Encode(const BlockRecord& record);
 std::string Encode(const NodeRecord& record);
-std::string EncodeLayout(std::uint64_t block_size);
+std::string Encode(const LayoutRecord& record);
 
 Result<BlockRecord> ParseBlockRecord(const LeaseEntry& entry);
 Result<NodeRecord> ParseNodeRecord(const LeaseEntry& entry);
-Result<std::uint64_t> ParseLayout(const LeaseEntry& entry);
+Result<LayoutRecord> ParseLayout(const LeaseEntry& entry);
 
 // For messages: "block 3 of 10.7.0.0/16", "the record of node n1".
 std::string Describe(const LeaseKey& key);
 
 }  // namespace railhead::ipam
+
+template <>
+struct railhead::Shape<railhead::ipam::BlockRecord> {
+  using Block = ipam::BlockRecord;
+  static void List(auto& f) {
+    f("node", &Block::node, kRequiredField);
+    f("instance", &Block::instance, kRequiredField);
+    f("nonce", &Block::nonce, kRequiredField);
+    f("state", &Block::leased, {.need = Need::kRequired, .no = "probation", .yes = "leased"});
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::ipam::NodeRecord> {
+  using Node = ipam::NodeRecord;
+  static void List(auto& f) {
+    f("instance", &Node::instance, kRequiredField);
+    f("previous", &Node::previous, kSparseField);
+    f("session", &Node::session, kRequiredField);
+    f("machine", &Node::machine);
+    f("boot", &Node::boot);
+    f("counter", &Node::counter);
+    f("blocks", &Node::blocks);
+    f("takenBy", &Node::taken_by, kSparseField);
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::ipam::LayoutRecord> {
+  static void List(auto& f) {
+    f("blockSize", &ipam::LayoutRecord::block_size, {.need = Need::kRequired, .min = 1});
+  }
+};

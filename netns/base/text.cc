@@ -1,7 +1,9 @@
 #include "netns/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <ctime>
 
 namespace railhead {
 namespace {
@@ -33,6 +35,8 @@ std::size_t EditDistance(std::string_view a, std::string_view b) {
   }
   return d[a.size()][b.size()];
 }
+
+constexpr const char* kTimeFormat = "%Y-%m-%dT%H:%M:%SZ";
 
 }  // namespace
 
@@ -83,6 +87,28 @@ std::optional<std::string> Nearest(std::string_view word, const std::vector<std:
     }
   }
   return nearest;
+}
+
+std::string FormatTime(std::chrono::system_clock::time_point time) {
+  const std::time_t seconds =
+      std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
+  std::tm utc{};
+  if (::gmtime_r(&seconds, &utc) == nullptr) return "0000-00-00T00:00:00Z";
+  std::array<char, 40> buffer{};
+  return {buffer.data(), std::strftime(buffer.data(), buffer.size(), kTimeFormat, &utc)};
+}
+
+std::optional<std::chrono::system_clock::time_point> ParseTime(std::string_view text) {
+  using std::chrono::system_clock;
+  std::tm utc{};
+  const std::string copy(text);
+  const char* end = ::strptime(copy.c_str(), kTimeFormat, &utc);
+  if (end == nullptr || *end != '\0') return std::nullopt;
+  const std::chrono::seconds since_epoch(::timegm(&utc));
+  // The clock counts nanoseconds, which end in the year 2262.
+  if (std::chrono::abs(since_epoch) > std::chrono::floor<std::chrono::seconds>(system_clock::duration::max()))
+    return std::nullopt;
+  return system_clock::time_point(since_epoch);
 }
 
 }  // namespace railhead

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -30,6 +31,10 @@ bool Contains(const Range& range, const Value& value, Projection projection = {}
 // The candidate nearest to a misspelt `word` (edit distance at most a third of
 // its length, at least 1); nullopt when none is near.
 std::optional<std::string> Nearest(std::string_view word, const std::vector<std::string>& candidates);
+
+// "2026-03-01T12:00:00Z": RFC 3339 in UTC, to the second.
+std::string FormatTime(std::chrono::system_clock::time_point time);
+std::optional<std::chrono::system_clock::time_point> ParseTime(std::string_view text);
 
 // FNV-1a (draft-eastlake-fnv): hashes that name files, slots, labels and MAC addresses.
 //

@@ -1,6 +1,7 @@
 #include "netns/json/json_reader.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <streambuf>
 #include <utility>
@@ -111,6 +112,8 @@ struct JsonDocument::State {
     Error error;
   };
   std::vector<Wrong> wrong;
+
+  void Add(const std::string& where, const std::string& why, std::string hint);
 };
 
 JsonDocument::JsonDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -172,131 +175,140 @@ const Json* JsonReader::Raw(const std::string& key) {
   return Find(key);
 }
 
-void JsonReader::Fail(const std::string& key, const std::string& why, std::string hint) {
-  std::string where = pointer_;
-  if (!key.empty()) where += "/" + EscapePointer(key);
+void JsonDocument::State::Add(const std::string& where, const std::string& why, std::string hint) {
   // An error of the same place, of a part of it or of the whole is what this one comes from.
-  const auto& wrong = state_->wrong;
   if (wrong.size() >= kMostErrors || std::ranges::any_of(wrong, [&](const auto& other) {
         return IsWithin(other.where, where) || IsWithin(where, other.where);
       })) {
     return;
   }
   const std::string shown = where.empty() ? "/" : where;
-  state_->wrong.push_back(
-      {where, {ErrorCode::kInvalid, state_->what + ": " + shown + ": " + why, std::move(hint), 0}});
+  wrong.push_back({where, {ErrorCode::kInvalid, what + ": " + shown + ": " + why, std::move(hint), 0}});
 }
 
-void JsonReader::WrongType(const std::string& key, const Json& value, std::string_view wanted) {
-  Fail(key, "is not " + std::string(wanted) + " but " +
-                (value.is_number_float() ? "a fraction" : value.type_name()));
+void JsonReader::Fail(const std::string& key, const std::string& why, std::string hint) {
+  state_->Add(key.empty() ? pointer_ : pointer_ + "/" + EscapePointer(key), why, std::move(hint));
+}
+
+JsonValue JsonReader::At(const std::string& key) {
+  return {state_, Find(key), pointer_ + "/" + EscapePointer(key)};
 }
 
 std::optional<std::string> JsonReader::String(const std::string& key) {
-  const Json* value = Find(key);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_string()) {
-    WrongType(key, *value, "a string");
-    return std::nullopt;
-  }
-  return value->get<std::string>();
+  return At(key).String();
 }
 
 std::optional<std::int64_t> JsonReader::Int(const std::string& key, std::int64_t min, std::int64_t max) {
-  const Json* value = Find(key);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_number_integer()) {
-    WrongType(key, *value, "an integer");
-    return std::nullopt;
-  }
-  // What does not fit int64 is stored as unsigned: above every range of ours.
-  const bool huge =
-      value->is_number_unsigned() && value->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
-  if (huge || value->get<std::int64_t>() < min || value->get<std::int64_t>() > max) {
-    Fail(key, value->dump() + " is out of range " + std::to_string(min) + ".." + std::to_string(max));
-    return std::nullopt;
-  }
-  return value->get<std::int64_t>();
+  return At(key).Int(min, max);
 }
 
 std::optional<bool> JsonReader::Bool(const std::string& key) {
-  const Json* value = Find(key);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_boolean()) {
-    WrongType(key, *value, "true or false");
-    return std::nullopt;
-  }
-  return value->get<bool>();
+  return At(key).Bool();
 }
 
 std::optional<std::vector<std::string>> JsonReader::Strings(const std::string& key) {
-  const Json* value = Find(key);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_array()) {
-    WrongType(key, *value, "a list of strings");
-    return std::nullopt;
-  }
+  const auto list = At(key).List("strings");
+  if (!list) return std::nullopt;
   std::vector<std::string> strings;
-  for (std::size_t i = 0; i < value->size(); ++i) {
-    const Json& item = (*value)[i];
-    if (!item.is_string()) {
-      JsonReader(state_, nullptr, pointer_ + "/" + EscapePointer(key))
-          .WrongType(std::to_string(i), item, "a string");
-      return std::nullopt;
-    }
-    strings.push_back(item.get<std::string>());
+  for (const JsonValue& item : *list) {
+    auto text = item.String();
+    if (!text) return std::nullopt;
+    strings.push_back(*std::move(text));
   }
   return strings;
 }
 
 std::optional<JsonReader> JsonReader::Object(const std::string& key) {
-  const Json* value = Find(key);
-  if (value == nullptr) return std::nullopt;
-  if (!value->is_object()) {
-    WrongType(key, *value, "an object");
-    return std::nullopt;
-  }
-  return JsonReader(state_, value, pointer_ + "/" + EscapePointer(key));
+  return At(key).Object();
 }
 
 std::vector<JsonReader> JsonReader::Objects(const std::string& key) {
-  const Json* value = Find(key);
-  if (value == nullptr) return {};
-  if (!value->is_array()) {
-    WrongType(key, *value, "a list of objects");
-    return {};
-  }
-  return Items(*value, pointer_ + "/" + EscapePointer(key));
-}
-
-std::vector<JsonReader> JsonReader::Items(const Json& value, const std::string& at) {
-  std::vector<JsonReader> readers;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const Json& item = value[i];
-    readers.push_back(JsonReader(state_, item.is_object() ? &item : nullptr, at + "/" + std::to_string(i)));
-    if (!item.is_object()) readers.back().WrongType("", item, "an object");
-  }
-  return readers;
+  std::vector<JsonReader> objects;
+  for (const JsonValue& item : At(key).List("objects").value_or(std::vector<JsonValue>{}))
+    objects.push_back(item.Object().value_or(JsonReader(state_, nullptr, item.pointer_)));
+  return objects;
 }
 
 std::vector<std::vector<JsonReader>> JsonReader::ObjectLists(const std::string& key) {
-  const Json* value = Find(key);
-  if (value == nullptr) return {};
-  if (!value->is_array()) {
-    WrongType(key, *value, "a list of lists of objects");
-    return {};
-  }
-  const std::string at = pointer_ + "/" + EscapePointer(key);
   std::vector<std::vector<JsonReader>> lists;
-  for (std::size_t i = 0; i < value->size(); ++i) {
-    const Json& item = (*value)[i];
-    if (item.is_array()) {
-      lists.push_back(Items(item, at + "/" + std::to_string(i)));
-    } else {
-      JsonReader(state_, nullptr, at).WrongType(std::to_string(i), item, "a list of objects");
-    }
+  for (const JsonValue& item : At(key).List("lists of objects").value_or(std::vector<JsonValue>{})) {
+    const auto list = item.List("objects");
+    if (!list) continue;
+    std::vector<JsonReader>& objects = lists.emplace_back();
+    for (const JsonValue& one : *list)
+      objects.push_back(one.Object().value_or(JsonReader(state_, nullptr, one.pointer_)));
   }
   return lists;
+}
+
+JsonValue::JsonValue(std::shared_ptr<JsonDocument::State> state, const Json* value, std::string pointer)
+    : state_(std::move(state)), value_(value), pointer_(std::move(pointer)) {}
+
+void JsonValue::Fail(const std::string& why, std::string hint) const {
+  state_->Add(pointer_, why, std::move(hint));
+}
+
+void JsonValue::WrongType(std::string_view wanted) const {
+  Fail("is not " + std::string(wanted) + " but " +
+       (value_->is_number_float() ? "a fraction" : value_->type_name()));
+}
+
+std::optional<std::string> JsonValue::String() const {
+  if (value_ == nullptr) return std::nullopt;
+  if (value_->is_string()) return value_->get<std::string>();
+  WrongType("a string");
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> JsonValue::Int(std::int64_t min, std::int64_t max) const {
+  if (value_ == nullptr) return std::nullopt;
+  if (!value_->is_number_integer()) {
+    WrongType("an integer");
+    return std::nullopt;
+  }
+  // What does not fit int64 is stored as unsigned: above every range of ours.
+  const bool huge =
+      value_->is_number_unsigned() && value_->get<std::uint64_t>() > static_cast<std::uint64_t>(INT64_MAX);
+  if (huge || value_->get<std::int64_t>() < min || value_->get<std::int64_t>() > max) {
+    Fail(value_->dump() + " is out of range " + std::to_string(min) + ".." + std::to_string(max));
+    return std::nullopt;
+  }
+  return value_->get<std::int64_t>();
+}
+
+std::optional<double> JsonValue::Number(double min, double max) const {
+  if (value_ == nullptr) return std::nullopt;
+  if (value_->is_number() && value_->get<double>() >= min && value_->get<double>() <= max)
+    return value_->get<double>();
+  Fail("is no number from " + std::to_string(std::lround(min)) + " to " + std::to_string(std::lround(max)));
+  return std::nullopt;
+}
+
+std::optional<bool> JsonValue::Bool() const {
+  if (value_ == nullptr) return std::nullopt;
+  if (value_->is_boolean()) return value_->get<bool>();
+  WrongType("true or false");
+  return std::nullopt;
+}
+
+std::optional<JsonReader> JsonValue::Object() const {
+  if (value_ == nullptr) return std::nullopt;
+  if (value_->is_object()) return JsonReader(state_, value_, pointer_);
+  WrongType("an object");
+  return std::nullopt;
+}
+
+std::optional<std::vector<JsonValue>> JsonValue::List(std::string_view of) const {
+  if (value_ == nullptr) return std::nullopt;
+  if (!value_->is_array()) {
+    WrongType("a list of " + std::string(of));
+    return std::nullopt;
+  }
+  std::vector<JsonValue> items;
+  items.reserve(value_->size());
+  for (std::size_t i = 0; i < value_->size(); ++i)
+    items.push_back(JsonValue(state_, &(*value_)[i], pointer_ + "/" + std::to_string(i)));
+  return items;
 }
 
 std::string JsonReader::RequiredString(const std::string& key) {

@@ -36,6 +36,7 @@
 namespace railhead {
 
 class JsonReader;
+class JsonValue;
 
 class JsonDocument {
  public:
@@ -58,10 +59,39 @@ class JsonDocument {
   explicit JsonDocument(std::shared_ptr<State> state);
   std::shared_ptr<State> state_;
   friend class JsonReader;
+  friend class JsonValue;
+};
+
+// One value of an object or a list. Absent (or null): nullopt. Wrong: nullopt and the error sticks.
+class JsonValue {
+ public:
+  [[nodiscard]] bool is_there() const { return value_ != nullptr; }
+
+  [[nodiscard]] std::optional<std::string> String() const;
+  [[nodiscard]] std::optional<std::int64_t> Int(std::int64_t min, std::int64_t max) const;
+  [[nodiscard]] std::optional<double> Number(double min, double max) const;
+  [[nodiscard]] std::optional<bool> Bool() const;
+  [[nodiscard]] std::optional<JsonReader> Object() const;
+  // `of`: what it is a list of, for the message ("strings").
+  [[nodiscard]] std::optional<std::vector<JsonValue>> List(std::string_view of) const;
+  // Records an error at this value.
+  void Fail(const std::string& why, std::string hint = {}) const;
+
+ private:
+  friend class JsonDocument;
+  friend class JsonReader;
+  JsonValue(std::shared_ptr<JsonDocument::State> state, const nlohmann::json* value, std::string pointer);
+  void WrongType(std::string_view wanted) const;
+
+  std::shared_ptr<JsonDocument::State> state_;
+  const nlohmann::json* value_;  // or nullptr
+  std::string pointer_;
 };
 
 class JsonReader {
  public:
+  // What `key` holds, of whatever type.
+  JsonValue At(const std::string& key);
   // Absent (or null): nullopt. Wrong: nullopt and the error sticks.
   std::optional<std::string> String(const std::string& key);
   std::optional<std::int64_t> Int(const std::string& key, std::int64_t min, std::int64_t max);
@@ -97,11 +127,9 @@ class JsonReader {
 
  private:
   friend class JsonDocument;
+  friend class JsonValue;
   JsonReader(std::shared_ptr<JsonDocument::State> state, const nlohmann::json* value, std::string pointer);
   const nlohmann::json* Find(const std::string& key);
-  // The objects of the list `value`, whose pointer is `at`.
-  std::vector<JsonReader> Items(const nlohmann::json& value, const std::string& at);
-  void WrongType(const std::string& key, const nlohmann::json& value, std::string_view wanted);
 
   std::shared_ptr<JsonDocument::State> state_;
   const nlohmann::json* value_;  // an object, or nullptr

@@ -81,6 +81,7 @@ struct VfChange {
   };
   std::optional<Rate> rate;
 
+  bool operator==(const VfChange&) const = default;
   [[nodiscard]] bool Empty() const { return !mac && !vlan && !spoofchk && !trust && !link_state && !rate; }
 };
 

@@ -26,7 +26,7 @@ void ReadLayout(const std::string& text) {
   const ipam::LeaseKey key = ipam::LeaseKey::Block("10.7.0.0/16", ipam::kLayoutIndex);
   const auto size = ipam::ParseLayout({key, text, "1"});
   if (!size) return;
-  const auto again = ipam::ParseLayout({key, ipam::EncodeLayout(*size), "1"});
+  const auto again = ipam::ParseLayout({key, Encode(*size), "1"});
   Require(again && *again == *size, "a layout is read as it was written");
 }
 

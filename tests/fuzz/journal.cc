@@ -7,9 +7,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using railhead::fuzz::Require;
   const auto entry = railhead::ParseJournalEntry(railhead::fuzz::TextOf(data, size), "entry");
   if (!entry) return 0;
-  const std::string text = railhead::FormatJournalEntry(*entry);
+  const std::string text = railhead::FormatJournalEntry(*entry).value();
   const auto again = railhead::ParseJournalEntry(text, "our own entry");
   Require(again.has_value(), "what we write of an accepted entry is accepted");
-  Require(railhead::FormatJournalEntry(*again) == text, "writing it again changes nothing");
+  Require(railhead::FormatJournalEntry(*again).value() == text, "writing it again changes nothing");
   return 0;
 }

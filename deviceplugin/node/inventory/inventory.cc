@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
@@ -13,7 +12,7 @@
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
 #include "netns/base/text.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 #include "netns/kernel.h"
 #include "netns/nl/vf_messages.h"
 #include "netns/sys/device_nodes.h"
@@ -296,56 +295,54 @@ Result<void> ReadRdmaFacts(const Root& root, const std::vector<std::string>& rdm
 
 namespace {
 
-using Json = nlohmann::json;
-using Known = std::map<std::string, NicFunction>;  // only the parts that the file has
+struct KnownPfs {
+  std::vector<KnownPf> pfs;
 
-constexpr const char* kDirectory = "/run/railhead";
-constexpr std::int64_t kFileVersion = 1;
+  bool operator==(const KnownPfs&) const = default;
+};
 
-std::string MemoryPath(const Root& root) {
-  return root.Path(kDirectory) + "/pfs.json";
-}
+}  // namespace
+}  // namespace railhead::inventory
 
-Known ParseMemory(const std::string& text) {
-  const auto document = JsonDocument::Parse(text, "pfs.json", kMaxFileSize);
-  if (!document) return {};
-  JsonReader reader = document->Root();
-  if (!reader.Int("version", kFileVersion, kFileVersion)) return {};
-  Known known;
-  for (JsonReader& entry : reader.Objects("pfs")) {
-    NicFunction pf;
-    pf.id = entry.RequiredString("pf");
-    pf.driver = entry.RequiredString("driver");
-    pf.pf_name = entry.String("name").value_or("");
-    pf.link_type = entry.String("linkType").value_or("");
-    pf.is_rdma = entry.Bool("rdma").value_or(false);
-    known[pf.id] = std::move(pf);
+template <>
+struct railhead::Shape<railhead::inventory::KnownPf> {
+  using Pf = inventory::KnownPf;
+  static void List(auto& f) {
+    f("pf", &Pf::id, kRequiredField);
+    f("driver", &Pf::driver, kRequiredField);
+    f("name", &Pf::name);
+    f("linkType", &Pf::link_type);
+    f("rdma", &Pf::is_rdma);
   }
-  return reader.status() ? known : Known{};
-}
+  static std::string Key(const Pf& pf) { return pf.id; }
+};
 
-Known ReadMemory(const Root& root) {
-  const auto text = ReadFile(MemoryPath(root));
-  return text && *text ? ParseMemory(**text) : Known{};
-}
-
-// Of what was known and what is seen, the same device in the same role.
-bool IsSamePf(const NicFunction& before, const NicFunction& now) {
-  return before.driver == now.driver &&
-         (before.link_type.empty() || now.link_type.empty() || before.link_type == now.link_type);
-}
-
-std::string MemoryAsText(const Known& known) {
-  Json json = {{"version", kFileVersion}, {"pfs", Json::array()}};
-  for (const auto& [id, pf] : known) {
-    json["pfs"].push_back({{"pf", id},
-                           {"driver", pf.driver},
-                           {"name", pf.pf_name},
-                           {"linkType", pf.link_type},
-                           {"rdma", pf.is_rdma}});
+template <>
+struct railhead::Shape<railhead::inventory::KnownPfs> {
+  static void List(auto& f) {
+    f.Version(1);
+    f("pfs", &inventory::KnownPfs::pfs);
   }
-  // Names of interfaces are any bytes.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+};
+
+namespace railhead::inventory {
+namespace {
+
+constexpr StateFile<KnownPfs> kMemory{"/run/railhead/pfs.json", "remembering the PFs"};
+
+// Of a file that cannot be read nothing is known.
+std::vector<KnownPf> ReadMemory(const Root& root) {
+  const auto file = kMemory.Read(root);
+  return file && *file ? (*file)->pfs : std::vector<KnownPf>{};
+}
+
+// The same device in the same role; nullptr: it is not known.
+const KnownPf* FindSamePf(const std::vector<KnownPf>& known, const NicFunction& now) {
+  const auto before = std::ranges::find(known, now.id, &KnownPf::id);
+  const bool is_same =
+      before != known.end() && before->driver == now.driver &&
+      (before->link_type.empty() || now.link_type.empty() || before->link_type == now.link_type);
+  return is_same ? &*before : nullptr;
 }
 
 }  // namespace
@@ -353,37 +350,28 @@ std::string MemoryAsText(const Known& known) {
 void PfMemory::Recall(NicFunction* pf) {
   if (pf->driver.empty()) return;
   if (!known_) known_ = ReadMemory(root_);
-  const auto at = known_->find(pf->id);
-  if (at == known_->end() || !IsSamePf(at->second, *pf)) return;
-  const NicFunction& before = at->second;
-  if (pf->pf_name.empty() && !Exists(root_.Path("/sys/class/net/") + before.pf_name)) {
-    pf->pf_name = before.pf_name;
-  }
-  if (pf->link_type.empty()) pf->link_type = before.link_type;
-  pf->is_rdma = pf->is_rdma || before.is_rdma;
+  const KnownPf* before = FindSamePf(*known_, *pf);
+  if (before == nullptr) return;
+  if (pf->pf_name.empty() && !Exists(root_.Path("/sys/class/net/") + before->name))
+    pf->pf_name = before->name;
+  if (pf->link_type.empty()) pf->link_type = before->link_type;
+  pf->is_rdma = pf->is_rdma || before->is_rdma;
 }
 
 Result<void> RememberPfs(const Root& root, const Inventory& inventory) {
-  const std::string path = MemoryPath(root);
-  // A file that cannot be read is written anew.
-  const auto text = ReadFile(path);
-  const std::string before = text ? text->value_or("") : std::string();
-  const Known known = ParseMemory(before);
-  Known now;
+  const auto before = kMemory.Read(root);
+  KnownPfs now;
   for (const NicFunction& pf : inventory.functions) {
     if (pf.is_vf || pf.driver.empty()) continue;
-    NicFunction& entry = now[pf.id] = pf;
-    if (!pf.pf_name.empty()) continue;
+    now.pfs.push_back({pf.id, pf.driver, pf.pf_name, pf.link_type, pf.is_rdma});
+    if (!pf.pf_name.empty() || !before || !*before) continue;
     // Its name is another device's for the moment.
-    if (const auto old = known.find(pf.id); old != known.end() && IsSamePf(old->second, pf))
-      entry.pf_name = old->second.pf_name;
+    if (const KnownPf* old = FindSamePf((*before)->pfs, pf)) now.pfs.back().name = old->name;
   }
-  const std::string after = MemoryAsText(now);
-  if (after == before) return {};
-  constexpr const char* kWhat = "remembering the PFs";
-  RH_TRY_WRAP(MakeStateFolder(root, root.Path(kDirectory)), kWhat);
-  RH_TRY_WRAP(WriteAtomic(path, after, Sync::kVolatile, 0644), kWhat);
-  return {};
+  std::ranges::sort(now.pfs, {}, &KnownPf::id);
+  // A file that cannot be read is written anew.
+  if (before && *before == now) return {};
+  return kMemory.Write(root, now);
 }
 
 }  // namespace railhead::inventory

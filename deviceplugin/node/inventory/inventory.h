@@ -132,6 +132,16 @@ Result<void> ReadRdmaFacts(const Root& root, const std::vector<std::string>& rdm
 // Threads: thread-safe functions, one writer. Errors of the reader: none; what cannot be read is
 // not known, and is written anew.
 
+struct KnownPf {
+  std::string id;
+  std::string driver;
+  std::string name;  // of its network device; "": unknown
+  std::string link_type;
+  bool is_rdma = false;
+
+  bool operator==(const KnownPf&) const = default;
+};
+
 class PfMemory {
  public:
   explicit PfMemory(Root root) : root_(std::move(root)) {}
@@ -143,7 +153,7 @@ class PfMemory {
 
  private:
   const Root root_;
-  std::optional<std::map<std::string, NicFunction>> known_;  // by address
+  std::optional<std::vector<KnownPf>> known_;
 };
 
 // Writes the file if it is to be another one. kIo.

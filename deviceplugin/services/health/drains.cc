@@ -3,60 +3,30 @@
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
-#include "deviceplugin/services/health/state_file.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::health {
 namespace {
 
-using Json = nlohmann::json;
-
-constexpr std::int64_t kVersion = 1;
+constexpr StateFile<Drains> kDrainsFile{kDrainsPath, "keeping what is drained", Sync::kDurable};
 constexpr std::chrono::seconds kLockLimit{10};
-constexpr const char* kWhat = "keeping what is drained";
-
-Drain ReadDrain(JsonReader* reader) {
-  Drain drain;
-  drain.device = reader->RequiredString("device");
-  drain.name = reader->String("name").value_or(drain.device);
-  drain.reason = reader->String("reason").value_or("");
-  const auto since = ParseTime(reader->RequiredString("since"));
-  if (since) {
-    drain.since = *since;
-  } else {
-    reader->Fail("since", "is no time", "as 2026-03-01T12:00:00Z");
-  }
-  return drain;
-}
-
-Result<void> Write(const Root& root, const std::vector<Drain>& drains) {
-  Json json = {{"version", kVersion}, {"drains", Json::array()}};
-  for (const Drain& drain : drains) {
-    Json one = {{"device", drain.device}, {"name", drain.name}, {"since", FormatTime(drain.since)}};
-    if (!drain.reason.empty()) one["reason"] = drain.reason;
-    json["drains"].push_back(std::move(one));
-  }
-  const std::string text = json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-  RH_TRY(MakeStateFolderOf(root, DrainsPath(root)));
-  return WriteAtomic(DrainsPath(root), text, Sync::kDurable, 0644);
-}
 
 // Reads, lets `change` change, and writes when it says true.
 template <typename Change>
 Result<bool> Update(const Root& root, Change change) {
   const std::string lock_path = paths::Lock(root, "drains");
-  RH_TRY_WRAP(MakeStateFolderOf(root, lock_path), kWhat);
-  const FileLock lock = RH_TRY_WRAP(FileLock::Acquire(lock_path, kLockLimit), kWhat);
-  auto drains = RH_TRY(ReadDrains(root));
-  if (!change(drains)) return false;
-  RH_TRY_WRAP(Write(root, drains), kWhat);
+  RH_TRY_WRAP(MakeStateFolderOf(root, lock_path), kDrainsFile.what);
+  const FileLock lock = RH_TRY_WRAP(FileLock::Acquire(lock_path, kLockLimit), kDrainsFile.what);
+  Drains file;
+  file.drains = RH_TRY(ReadDrains(root));
+  if (!change(file.drains)) return false;
+  RH_TRY(kDrainsFile.Write(root, file));
   return true;
 }
 
@@ -67,21 +37,12 @@ auto Of(const std::string& device) {
 }  // namespace
 
 std::string DrainsPath(const Root& root) {
-  return root.Path(kDrainsPath);
+  return kDrainsFile.PathIn(root);
 }
 
 Result<std::vector<Drain>> ReadDrains(const Root& root) {
-  std::vector<Drain> drains;
-  const std::string path = DrainsPath(root);
-  const auto text = RH_TRY(ReadFile(path));
-  if (!text) return drains;
-  const auto document = RH_TRY(JsonDocument::Parse(*text, path));
-  JsonReader reader = document.Root();
-  (void)reader.Int("version", kVersion, kVersion);
-  if (!reader.Has("version")) reader.Fail("version", "is required");
-  for (JsonReader& one : reader.Objects("drains")) drains.push_back(ReadDrain(&one));
-  RH_TRY(reader.status());
-  std::ranges::sort(drains, [](const Drain& a, const Drain& b) { return a.device < b.device; });
+  auto drains = RH_TRY(kDrainsFile.Read(root)).value_or(Drains{}).drains;
+  std::ranges::sort(drains, {}, &Drain::device);
   return drains;
 }
 

@@ -21,6 +21,7 @@
 #include "deviceplugin/node/inventory/inventory.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead::health {
 
@@ -31,6 +32,13 @@ struct Drain {
   std::chrono::system_clock::time_point since;
 
   bool operator==(const Drain&) const = default;
+};
+
+// By device.
+struct Drains {
+  std::vector<Drain> drains;
+
+  bool operator==(const Drains&) const = default;
 };
 
 inline constexpr const char* kDrainsPath = "/var/lib/railhead/drains.json";
@@ -128,3 +136,22 @@ class UnreadyDevices {
 };
 
 }  // namespace railhead::health
+
+template <>
+struct railhead::Shape<railhead::health::Drain> {
+  static void List(auto& f) {
+    f("device", &health::Drain::device, kRequiredField);
+    f("name", &health::Drain::name, kRequiredField);
+    f("since", &health::Drain::since, kRequiredField);
+    f("reason", &health::Drain::reason);
+  }
+  static std::string Key(const health::Drain& drain) { return drain.device; }
+};
+
+template <>
+struct railhead::Shape<railhead::health::Drains> {
+  static void List(auto& f) {
+    f.Version(1);
+    f("drains", &health::Drains::drains);
+  }
+};

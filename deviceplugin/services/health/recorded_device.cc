@@ -5,6 +5,7 @@
 #include "deviceplugin/services/health/monitor.h"
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/state_file.h"
+#include "netns/base/text.h"
 
 namespace railhead::health {
 namespace {
@@ -112,7 +113,7 @@ void ReadCountersDelta(JsonReader* line, std::vector<ObservedCounter>* counters)
   auto rules = line->Object("counters");
   if (!rules) return;
   for (const std::string& key : rules->Keys()) {
-    const auto rule = HealthRuleNamed(key);
+    const auto rule = FromWord<HealthRule>(key);
     if (!rule) {
       rules->Fail(key, "is no rule of health");
       return;

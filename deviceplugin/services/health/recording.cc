@@ -11,6 +11,7 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::health {
 namespace {
@@ -91,7 +92,8 @@ class Parser {
     header.t = milliseconds(line->Int("t", 0, kMostMillis).value_or(0));
     header.continues = line->Bool("continues").value_or(false);
     header.rules = ReadHealthRules(*line, "health");
-    for (JsonReader& device : line->Objects("devices")) header.devices.push_back(ReadDeviceHealth(&device));
+    for (JsonReader& device : line->Objects("devices"))
+      header.devices.push_back(ReadRecord<DeviceHealth>(device));
     if (header.devices.size() > kMaxRecordedDevices) line->Fail("devices", "are too many");
     if (!line->status()) return;
     Append(std::move(header));
@@ -216,8 +218,7 @@ std::string HeaderLine(const RecordedHeader& header) {
   if (header.continues) json["continues"] = true;
   json["health"] = HealthRulesAsJson(header.rules);
   if (!header.devices.empty()) json["devices"] = OrderedJson::array();
-  for (const DeviceHealth& device : header.devices)
-    json["devices"].push_back(OrderedJson(DeviceAsJson(device)));
+  for (const DeviceHealth& device : header.devices) json["devices"].push_back(ToJson(device));
   return json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 

@@ -10,10 +10,6 @@ namespace {
 
 using std::chrono::seconds;
 
-constexpr std::array<std::string_view, kHealthRuleCount> kNames = {
-    "link",      "rdmaPort",   "gone",        "unbound",  "vfCount", "aer",     "devlink",
-    "errorRate", "pauseStorm", "unreachable", "impaired", "drained", "notReady"};
-
 constexpr std::int64_t kMaxSeconds = 86400;
 constexpr std::int64_t kMaxInterval = 3600;
 // One second's resolution of a window of a day would not be kept; see RateWindow.
@@ -111,16 +107,6 @@ void ReadRule(JsonReader& health, HealthRule rule, HealthRules* rules) {
 }
 
 }  // namespace
-
-std::string_view NameOf(HealthRule rule) {
-  return kNames[static_cast<std::size_t>(rule)];
-}
-
-std::optional<HealthRule> HealthRuleNamed(std::string_view name) {
-  const auto* const found = std::ranges::find(kNames, name);
-  if (found == kNames.end()) return std::nullopt;
-  return static_cast<HealthRule>(found - kNames.begin());
-}
 
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   using R = HealthRule;

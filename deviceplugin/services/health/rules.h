@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "netns/json/json_reader.h"
+#include "netns/json/record.h"
 
 namespace railhead::health {
 
@@ -38,14 +39,38 @@ enum class HealthRule : std::uint8_t {
 };
 inline constexpr std::size_t kHealthRuleCount = 13;
 
+}  // namespace railhead::health
+
+// A rule's key in the configuration.
+template <>
+struct railhead::Names<railhead::health::HealthRule> {
+  using Rule = health::HealthRule;
+  static constexpr std::array kAll = {std::pair{"link", Rule::kLink},
+                                      std::pair{"rdmaPort", Rule::kRdmaPort},
+                                      std::pair{"gone", Rule::kGone},
+                                      std::pair{"unbound", Rule::kUnbound},
+                                      std::pair{"vfCount", Rule::kVfCount},
+                                      std::pair{"aer", Rule::kAer},
+                                      std::pair{"devlink", Rule::kDevlink},
+                                      std::pair{"errorRate", Rule::kErrorRate},
+                                      std::pair{"pauseStorm", Rule::kPauseStorm},
+                                      std::pair{"unreachable", Rule::kUnreachable},
+                                      std::pair{"impaired", Rule::kImpaired},
+                                      std::pair{"drained", Rule::kDrained},
+                                      std::pair{"notReady", Rule::kNotReady}};
+};
+
+namespace railhead::health {
+
+constexpr std::string_view NameOf(HealthRule rule) {
+  return WordOf(rule);
+}
+
 // No matter of settings.
 constexpr bool IsAlwaysOn(HealthRule rule) {
   return rule == HealthRule::kDrained || rule == HealthRule::kNotReady;
 }
 
-// The rule's key in the configuration: "link", "rdmaPort", ...
-std::string_view NameOf(HealthRule rule);
-std::optional<HealthRule> HealthRuleNamed(std::string_view name);
 // In the order in which they are judged.
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules();
 

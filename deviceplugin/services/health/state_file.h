@@ -10,7 +10,6 @@
 
 #include <chrono>
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +18,7 @@
 #include "deviceplugin/services/health/observation.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record.h"
 
 namespace railhead::health {
 
@@ -55,22 +54,68 @@ std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes);
 // The same, appended; the oldest beyond kHealthHistory go.
 void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthRecord>* history);
 
-// Health as JSON: in the state file, and in what railctl prints.
-//
-// Times are RFC 3339 in UTC, to the second. Reading passes over fields it does not know,
-// and over reasons of rules that a later version has: this one cannot tell when they end.
-// Threads: pure functions. Errors stick in the JsonReader.
-
-nlohmann::json DeviceAsJson(const DeviceHealth& device);
-nlohmann::json RecordAsJson(const HealthRecord& record);
-DeviceHealth ReadDeviceHealth(JsonReader* reader);
-HealthRecord ReadHealthRecord(JsonReader* reader);
-
 // "Healthy", "Unhealthy": kubelet's words.
-const char* HealthWord(bool healthy);
-
-// "2026-03-01T12:00:00Z"
-std::string FormatTime(std::chrono::system_clock::time_point time);
-std::optional<std::chrono::system_clock::time_point> ParseTime(std::string_view text);
+inline constexpr const char* kHealthy = "Healthy";
+inline constexpr const char* kUnhealthy = "Unhealthy";
+inline constexpr FieldRules kHealthWord{.need = Need::kRequired, .no = kUnhealthy, .yes = kHealthy};
+constexpr const char* HealthWord(bool healthy) {
+  return healthy ? kHealthy : kUnhealthy;
+}
 
 }  // namespace railhead::health
+
+// The fields of the state file, which railctl prints, too.
+//
+// Reading passes over fields it does not know, and over reasons of rules that a later version has: this one
+// cannot tell when they end.
+template <>
+struct railhead::Shape<railhead::health::HealthReason> {
+  using Reason = health::HealthReason;
+  static void List(auto& f) {
+    f("rule", &Reason::rule, kRequiredField);
+    f("device", &Reason::device, kRequiredField);
+    f("text", &Reason::text, kRequiredField);
+    f("since", &Reason::since, kRequiredField);
+    f("counter", &Reason::counter, kSparseField);
+  }
+  static bool IsKnown(auto& reader) {
+    return FromWord<health::HealthRule>(reader.RequiredString("rule")).has_value();
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::health::DeviceHealth> {
+  using Device = health::DeviceHealth;
+  static void List(auto& f) {
+    f("device", &Device::id, kRequiredField);
+    f("pf", &Device::pf, kRequiredField);
+    f("pfName", &Device::pf_name);
+    f("vf", &Device::is_vf);
+    f("state", &Device::healthy, health::kHealthWord);
+    f("since", &Device::since, kRequiredField);
+    f("reasons", &Device::reasons);
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::health::HealthRecord> {
+  using Record = health::HealthRecord;
+  static void List(auto& f) {
+    f("time", &Record::time, kRequiredField);
+    f("device", &Record::device, kRequiredField);
+    f("itself", &Record::itself);
+    f("vfs", &Record::vfs, {.max = 65536});
+    f("state", &Record::healthy, health::kHealthWord);
+    f("started", &Record::started);
+    f("ended", &Record::ended);
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::health::HealthState> {
+  static void List(auto& f) {
+    f.Version(1);
+    f("devices", &health::HealthState::devices);
+    f("changes", &health::HealthState::history);
+  }
+};

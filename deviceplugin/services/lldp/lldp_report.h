@@ -18,6 +18,7 @@
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 #include "netns/packet/lldp.h"
 
 namespace railhead::lldp {
@@ -28,9 +29,6 @@ enum class Cabling : std::uint8_t {
   kRight,
   kWrong,
 };
-
-// "unknown", "unchecked", "right", "wrong"
-std::string_view NameOf(Cabling cabling);
 
 struct HeardNeighbour {
   LldpNeighbour neighbour;
@@ -59,6 +57,7 @@ struct LeafReport {
   std::vector<RailLeaf> rails;  // in the fabric's order
 
   [[nodiscard]] const RailLeaf* Find(const std::string& rail) const;
+  bool operator==(const LeafReport&) const = default;
 };
 
 // railheadd writes it every half a minute at least: one that is older than this tells of a railheadd that
@@ -71,7 +70,7 @@ bool SaysTheSame(const LeafReport& a, const LeafReport& b);
 // In bytes: room for more rails than a node has.
 inline constexpr std::size_t kMaxLeafReport = std::size_t{4} << 20;
 
-nlohmann::json LeafReportAsJson(const LeafReport& report);
+nlohmann::ordered_json LeafReportAsJson(const LeafReport& report);
 // `what` names the text in errors.
 Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what);
 
@@ -128,3 +127,67 @@ class NeighbourTable {
 };
 
 }  // namespace railhead::lldp
+
+template <>
+struct railhead::Names<railhead::lldp::Cabling> {
+  static constexpr std::array kAll = {
+      std::pair{"unknown", lldp::Cabling::kUnknown}, std::pair{"unchecked", lldp::Cabling::kUnchecked},
+      std::pair{"right", lldp::Cabling::kRight}, std::pair{"wrong", lldp::Cabling::kWrong}};
+};
+
+template <>
+struct railhead::Shape<railhead::LldpNeighbour> {
+  static void List(auto& f) {
+    f("chassisId", &LldpNeighbour::chassis, kRequiredField);
+    f("portId", &LldpNeighbour::port, kRequiredField);
+    f("ttl", &LldpNeighbour::ttl, {.min = 0, .max = 65535});
+    f("systemName", &LldpNeighbour::system_name, kSparseField);
+    f("portDescription", &LldpNeighbour::port_description, kSparseField);
+    f("portIsMac", &LldpNeighbour::port_is_mac, kSparseField);
+    f("portVlan", &LldpNeighbour::port_vlan, {.min = 1, .max = 4094});
+    f("maxFrame", &LldpNeighbour::max_frame, {.min = 1, .max = 65535});
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::lldp::HeardNeighbour> {
+  static void List(auto& f) {
+    f.Part(&lldp::HeardNeighbour::neighbour);
+    f("heard", &lldp::HeardNeighbour::heard, kEpochSeconds);
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::lldp::RailLeaf> {
+  using RailLeaf = lldp::RailLeaf;
+  static void List(auto& f) {
+    f("rail", &RailLeaf::rail, kRequiredField);
+    f("device", &RailLeaf::device);
+    f("pf", &RailLeaf::pf);
+    f("carrier", &RailLeaf::carrier);
+    f("cabling", &RailLeaf::cabling, kRequiredField);
+    f("because", &RailLeaf::because, kSparseField);
+    f("expected", &RailLeaf::expected, kSparseField);
+    f("others", &RailLeaf::others, kSparseField);
+    f("lldp", &RailLeaf::neighbour);
+    f.Shown("leaf", [](const RailLeaf& rail) -> std::optional<std::string> {
+      if (!rail.neighbour) return std::nullopt;
+      return rail.neighbour->neighbour.Leaf();
+    });
+    f.Shown("port", [](const RailLeaf& rail) -> std::optional<std::string> {
+      if (!rail.neighbour) return std::nullopt;
+      return rail.neighbour->neighbour.Port();
+    });
+  }
+  static std::string Key(const RailLeaf& rail) { return rail.rail; }
+};
+
+template <>
+struct railhead::Shape<railhead::lldp::LeafReport> {
+  static void List(auto& f) {
+    f.Version(1, "it is what `railctl leaves --json` prints");
+    f("node", &lldp::LeafReport::node, kRequiredField);
+    f("time", &lldp::LeafReport::time, kEpochSeconds);
+    f("rails", &lldp::LeafReport::rails);
+  }
+};

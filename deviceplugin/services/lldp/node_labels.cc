@@ -78,9 +78,9 @@ std::optional<PciPath> FarthestPath(const std::vector<const inventory::NicFuncti
 std::string CablingOf(const LeafReport& leaves) {
   const auto has = [&](Cabling cabling) { return Contains(leaves.rails, cabling, &RailLeaf::cabling); };
   for (const Cabling worst : {Cabling::kWrong, Cabling::kUnknown, Cabling::kUnchecked}) {
-    if (has(worst)) return std::string(NameOf(worst));
+    if (has(worst)) return std::string(WordOf(worst));
   }
-  return std::string(NameOf(leaves.rails.empty() ? Cabling::kUnknown : Cabling::kRight));
+  return std::string(WordOf(leaves.rails.empty() ? Cabling::kUnknown : Cabling::kRight));
 }
 
 }  // namespace
@@ -131,13 +131,8 @@ Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_pa
 }
 
 std::string FeatureFile(const NodeLabels& labels, std::chrono::system_clock::time_point expires) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(expires);
-  std::tm utc{};
-  (void)::gmtime_r(&seconds, &utc);
-  std::array<char, 32> time{};
-  (void)std::strftime(time.data(), time.size(), "%Y-%m-%dT%H:%M:%SZ", &utc);
   std::string text = "# by railheadd, which writes it again before this is over:\n# +expiry-time=";
-  text.append(time.data()).append("\n");
+  text.append(FormatTime(expires)).append("\n");
   for (const auto& [name, value] : labels) text.append(name).append("=").append(value).append("\n");
   return text;
 }

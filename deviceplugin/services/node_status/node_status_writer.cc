@@ -200,8 +200,8 @@ Result<void> NodeApi::WriteCondition(const RailsCondition& condition,
                     {"status", condition.ready ? "True" : "False"},
                     {"reason", condition.reason},
                     {"message", condition.message},
-                    {"lastHeartbeatTime", health::FormatTime(now)}};
-  if (changed) entry["lastTransitionTime"] = health::FormatTime(now);
+                    {"lastHeartbeatTime", FormatTime(now)}};
+  if (changed) entry["lastTransitionTime"] = FormatTime(now);
   const NodeJson patch = {{"status", {{"conditions", NodeJson::array({std::move(entry)})}}}};
   RH_TRY_WRAP(Patch(path_ + "/status", patch, kStrategicPatch),
               std::string("writing the condition ") + kRailsReady + " of node " + node_);
@@ -246,7 +246,7 @@ std::string EventObject(const HealthEvent& event, const std::string& node,
     involved.update({{"kind", "Pod"}, {"namespace", event.pod_namespace}, {"name", event.pod}});
     if (!event.uid.empty()) involved["uid"] = event.uid;
   }
-  const std::string at = health::FormatTime(time);
+  const std::string at = FormatTime(time);
   const nlohmann::json object = {{"apiVersion", "v1"},
                                  {"kind", "Event"},
                                  {"metadata",

@@ -108,6 +108,7 @@ void PeerTable::SetPeers(const std::map<std::string, IpAddress>& stations, const
     Peer& peer = all_.emplace_back();
     peer.reach.node = node;
     peer.reach.address = address;
+    peer.reach.state = PeerState::kUnknown;
     peer.reach.since = now;
     peer.session = (std::uint64_t{random()} << 32U) | random();
   }
@@ -118,6 +119,7 @@ void PeerTable::Forget(Wall::time_point now) {
     peer.last.reset();
     if (peer.reach.state == PeerState::kUnknown) continue;
     PeerReach unknown;
+    unknown.state = PeerState::kUnknown;
     unknown.node = peer.reach.node;
     unknown.address = peer.reach.address;
     unknown.since = now;

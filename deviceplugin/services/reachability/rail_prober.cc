@@ -59,7 +59,7 @@ void JudgeRail(const std::vector<PeerReach>& peers, const std::string& unready, 
   for (const PeerState state : {PeerState::kSilent, PeerState::kOneWay, PeerState::kNoRdma, PeerState::kMtu,
                                 PeerState::kPaths, PeerState::kLossy}) {
     const std::string names = NamesOf(peers, state);
-    if (!names.empty()) because.push_back(std::string(NameOf(state)) + ": " + names);
+    if (!names.empty()) because.push_back(std::string(WordOf(state)) + ": " + names);
   }
   if (!unready.empty()) {
     reach->state = ReachState::kDead;
@@ -318,7 +318,8 @@ void RailProber::Take(std::span<const Shot> shots, EchoServer::Clock::time_point
     rdma_->Await(until);
     rdma = rdma_->Take();
     const std::string why = rdma_->WhyMute();
-    reach_.rdma = why.empty() ? RdmaReach{rdma_->device(), "", rdma_->gid_index()} : RdmaReach{"", why, 0};
+    reach_.rdma =
+        why.empty() ? RdmaReach{rdma_->device(), "", rdma_->gid_index()} : RdmaReach{"", why, std::nullopt};
   }
   for (const Aim& aim : aims_)
     (void)peers_.Take(aim.peer, VisitOf(aim, shots, rdma[peers_.Session(aim.peer)]), Wall::now());

@@ -16,6 +16,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead::reachability {
 
@@ -30,13 +31,11 @@ enum class PeerState : std::uint8_t {
   kOneWay,     // it is heard, and does not hear
   kSilent,     // no answer, and not heard
 };
-// "unknown", "reachable", "lossy", "paths", "mtu", "noRdma", "oneWay", "silent"
-std::string_view NameOf(PeerState state);
 
 struct PeerReach {
   std::string node;
   IpAddress address;
-  PeerState state = PeerState::kUnknown;
+  PeerState state = PeerState::kReachable;      // as most are
   std::chrono::system_clock::time_point since;  // of the state
   std::string because;                          // for people; empty when it is reachable
   // Of the latest rounds with this peer: small packets.
@@ -68,7 +67,7 @@ struct GatewayReach {
 struct RdmaReach {
   std::string device;   // "": it is not,
   std::string because;  // for this reason
-  int gid_index = 0;
+  std::optional<int> gid_index;
 
   bool operator==(const RdmaReach&) const = default;
 };
@@ -79,8 +78,6 @@ enum class ReachState : std::uint8_t {
   kDegraded,   // some of it
   kDead,       // none of it
 };
-// "unknown", "reachable", "degraded", "dead"
-std::string_view NameOf(ReachState state);
 
 struct RailReach {
   std::string rail;
@@ -134,6 +131,7 @@ struct ReachReport {
   bool authentic = false;        // only probes and answers count that are signed (shared_keys.h)
 
   [[nodiscard]] const RailReach* Find(const std::string& rail) const;
+  bool operator==(const ReachReport&) const = default;
 };
 
 // railheadd writes it every minute at least: one that is older than this tells of a railheadd that ended.
@@ -144,7 +142,7 @@ inline constexpr std::size_t kMaxReachReport = std::size_t{32} << 20;
 
 // Of a peer is left out what is as it mostly is: `state` when it is reachable, `since` when it is the rail's,
 // `answered` when all was, and whatever is 0 or not known. Times are in seconds: parts of one are lost.
-nlohmann::json ReachReportAsJson(const ReachReport& report);
+nlohmann::ordered_json ReachReportAsJson(const ReachReport& report);
 // `what` names the text in errors.
 Result<ReachReport> ParseReachReport(std::string_view text, const std::string& what);
 
@@ -165,3 +163,130 @@ struct RttSpread {
 std::optional<RttSpread> SpreadOfRtt(const RailReach& rail);
 
 }  // namespace railhead::reachability
+
+template <>
+struct railhead::Names<railhead::reachability::PeerState> {
+  using State = reachability::PeerState;
+  static constexpr std::array kAll = {
+      std::pair{"unknown", State::kUnknown}, std::pair{"reachable", State::kReachable},
+      std::pair{"lossy", State::kLossy},     std::pair{"paths", State::kPaths},
+      std::pair{"mtu", State::kMtu},         std::pair{"noRdma", State::kNoRdma},
+      std::pair{"oneWay", State::kOneWay},   std::pair{"silent", State::kSilent}};
+};
+
+template <>
+struct railhead::Names<railhead::reachability::ReachState> {
+  using State = reachability::ReachState;
+  static constexpr std::array kAll = {
+      std::pair{"unknown", State::kUnknown}, std::pair{"reachable", State::kReachable},
+      std::pair{"degraded", State::kDegraded}, std::pair{"dead", State::kDead}};
+};
+
+template <>
+struct railhead::Shape<railhead::reachability::PeerReach> {
+  using Peer = reachability::PeerReach;
+  static void List(auto& f) {
+    constexpr FieldRules kPart{.need = Need::kSparse, .min = 0, .max = 1};
+    f("node", &Peer::node, kRequiredField);
+    f("address", &Peer::address, kRequiredField);
+    f("state", &Peer::state, kSparseField);
+    f("since", &Peer::since, {.need = Need::kSparse, .time = TimeForm::kSeconds});
+    f("because", &Peer::because, kSparseField);
+    f("sent", &Peer::sent, kSparseField);
+    f.Implied("answered", &Peer::answered, &Peer::sent);
+    f("lostOut", &Peer::lost_out, kPart);
+    f("lostIn", &Peer::lost_in, kPart);
+    f("rttUs", &Peer::rtt, {.min = 0, .max = 3'600'000'000});
+    f("paths", &Peer::paths, kSparseField);
+    f("badPaths", &Peer::bad_paths, kSparseField);
+    f("mtu", &Peer::mtu, {.min = 0, .max = 65535});
+    f("rdmaSent", &Peer::rdma_sent, kSparseField);
+    f.Implied("rdmaAnswered", &Peer::rdma_answered, &Peer::rdma_sent);
+  }
+  static void Check(const Peer& peer, const auto& complain) {
+    if (peer.answered > peer.sent) complain("answered", "is more than was sent");
+    if (peer.bad_paths > peer.paths) complain("badPaths", "is more than there are");
+    if (peer.rdma_answered > peer.rdma_sent) complain("rdmaAnswered", "is more than was sent");
+  }
+  static std::string Key(const Peer& peer) { return peer.node; }
+};
+
+template <>
+struct railhead::Shape<railhead::reachability::GatewayReach> {
+  using Gateway = reachability::GatewayReach;
+  static void List(auto& f) {
+    f("address", &Gateway::address, kRequiredField);
+    f("answers", &Gateway::answers, kRequiredField);
+    f("since", &Gateway::since, kEpochSeconds);
+    f("mac", &Gateway::mac);
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::reachability::RdmaReach> {
+  static void List(auto& f) {
+    f("device", &reachability::RdmaReach::device, kSparseField);
+    f("because", &reachability::RdmaReach::because, kSparseField);
+    f("gidIndex", &reachability::RdmaReach::gid_index, {.min = 0, .max = 65535});
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::reachability::RailReach> {
+  using Rail = reachability::RailReach;
+  static void List(auto& f) {
+    f("rail", &Rail::rail, kRequiredField);
+    f("device", &Rail::device);
+    f("pf", &Rail::pf);
+    f("state", &Rail::state, kRequiredField);
+    f("since", &Rail::since, kEpochSeconds);
+    f("probed", &Rail::probed);
+    f("probes", &Rail::probes);
+    f("answers", &Rail::answers);
+    f("rdma", &Rail::rdma);
+    f("rdmaProbes", &Rail::rdma_probes, kSparseField);
+    f("rdmaAnswers", &Rail::rdma_answers, kSparseField);
+    f("stale", &Rail::stale, kSparseField);
+    f("because", &Rail::because, kSparseField);
+    f("station", &Rail::station);
+    f("gateway", &Rail::gateway);
+    f("peers", &Rail::peers);
+  }
+  static std::string Key(const Rail& rail) { return rail.rail; }
+};
+
+template <>
+struct railhead::Shape<railhead::reachability::PodReach> {
+  using Pod = reachability::PodReach;
+  static void List(auto& f) {
+    f("namespace", &Pod::pod_namespace);
+    f("pod", &Pod::pod, kRequiredField);
+    f("interface", &Pod::interface, kRequiredField);
+    f("rail", &Pod::rail, kRequiredField);
+    f("device", &Pod::device);
+    f("state", &Pod::state, kRequiredField);
+    f("since", &Pod::since, kEpochSeconds);
+    f("sent", &Pod::sent);
+    f("answered", &Pod::answered);
+    f("because", &Pod::because, kSparseField);
+    f("gatewayAnswers", &Pod::gateway_answers);
+    f("stale", &Pod::stale, kSparseField);
+  }
+  static void Check(const Pod& pod, const auto& complain) {
+    if (pod.answered > pod.sent) complain("answered", "is more than was sent");
+  }
+  static std::string Key(const Pod& pod) { return pod.Name() + " " + pod.interface; }
+};
+
+template <>
+struct railhead::Shape<railhead::reachability::ReachReport> {
+  using Report = reachability::ReachReport;
+  static void List(auto& f) {
+    f.Version(1, "it is what `railctl net --json` prints");
+    f("node", &Report::node, kRequiredField);
+    f("time", &Report::time, kEpochSeconds);
+    f("authentic", &Report::authentic, kSparseField);
+    f("rails", &Report::rails);
+    f("pods", &Report::pods);
+  }
+};

@@ -58,13 +58,13 @@ void AppendPeers(Exposition* page, const ReachReport& report) {
   for (const RailReach& rail : report.rails) {
     if (!rail.station) continue;
     for (const PeerState state : kAllPeerStates)
-      page->Sample({{"rail", rail.rail}, {"state", NameOf(state)}}, std::uint64_t{rail.Count(state)});
+      page->Sample({{"rail", rail.rail}, {"state", WordOf(state)}}, std::uint64_t{rail.Count(state)});
   }
   page->Begin(MetricType::kGauge, "railhead_rail_bad_peer",
               "Always 1; other nodes that a rail does not reach well, the 16 worst");
   for (const RailReach& rail : report.rails) {
     for (const PeerReach* peer : WorstPeers(rail))
-      page->Sample({{"rail", rail.rail}, {"peer", peer->node}, {"state", NameOf(peer->state)}},
+      page->Sample({{"rail", rail.rail}, {"peer", peer->node}, {"state", WordOf(peer->state)}},
                    std::uint64_t{1});
   }
 }
@@ -128,7 +128,7 @@ using WorstFirst = std::map<PeerState, std::vector<std::string>, std::greater<>>
 std::string NamedByState(const WorstFirst& peers) {
   std::vector<std::string> parts;
   for (const auto& [state, nodes] : peers)
-    parts.push_back(FoldedNames(nodes) + " " + std::string(NameOf(state)));
+    parts.push_back(FoldedNames(nodes) + " " + std::string(WordOf(state)));
   return Join(parts, ", ");
 }
 
@@ -216,7 +216,7 @@ void LogPod(Log* log, const PodReach& pod, ReachState before) {
                               {"interface", pod.interface},
                               {"rail", pod.rail},
                               {"device", pod.device},
-                              {"state", std::string(NameOf(pod.state))},
+                              {"state", std::string(WordOf(pod.state))},
                               {"because", pod.because}};
   if (is_ill) {
     log->Warning(pod.state == ReachState::kDead ? "a pod's interface reaches nothing of its rail"

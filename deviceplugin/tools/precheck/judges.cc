@@ -74,7 +74,7 @@ void AddReach(Finding* finding, const reachability::RailReach& rail) {
   if (rail.state == reachability::ReachState::kUnknown) {
     Add(finding, Fitness::kUnknown, rail.rail + ": what it reaches is not known" + because, "railctl net");
   } else if (rail.state == reachability::ReachState::kDead || !gateway || ill > well) {
-    Add(finding, Fitness::kUnfit, rail.rail + " is " + std::string(NameOf(rail.state)) + because,
+    Add(finding, Fitness::kUnfit, rail.rail + " is " + std::string(WordOf(rail.state)) + because,
         "railctl net; the switch port, its VLAN and MTU");
   } else if (ill > 0) {
     Add(finding, Fitness::kFit, rail.rail + " does not reach all" + because, "");

@@ -16,6 +16,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/text.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::railctl {
 namespace {
@@ -66,25 +67,16 @@ std::vector<std::string> InPods(const Root& root, const std::string& device) {
   return in_pods;
 }
 
-nlohmann::json DrainAsJson(const health::Drain& drain) {
-  return {{"device", drain.device},
-          {"name", drain.name},
-          {"reason", drain.reason},
-          {"since", health::FormatTime(drain.since)}};
-}
-
 int List(const Root& root, const DrainArguments& arguments) {
   const auto drains = health::ReadDrains(root);
   if (!drains) return Complain(drains.error(), kFailed);
   if (arguments.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const health::Drain& drain : *drains) list.push_back(DrainAsJson(drain));
-    PrintJson({{"drains", std::move(list)}});
+    PrintJson({{"drains", ToJson(*drains)}});
     return kDone;
   }
   std::vector<Row> rows = {{"DEVICE", "DRAINED AS", "SINCE", "REASON"}};
   for (const health::Drain& drain : *drains)
-    rows.push_back({drain.device, drain.name, health::FormatTime(drain.since), drain.reason});
+    rows.push_back({drain.device, drain.name, FormatTime(drain.since), drain.reason});
   PrintTable(rows);
   return kDone;
 }
@@ -98,7 +90,7 @@ int RunDrain(const Root& root, const DrainArguments& arguments) {
   if (!added) return Complain(added.error(), kFailed);
   const auto in_pods = InPods(root, *device);
   if (arguments.json) {
-    nlohmann::json json = DrainAsJson(drain);
+    nlohmann::json json = ToJson(drain);
     json["drained"] = *added;
     json["inPods"] = in_pods;
     PrintJson(json);

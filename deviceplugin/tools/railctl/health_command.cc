@@ -10,6 +10,7 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::railctl {
 namespace {
@@ -23,33 +24,26 @@ struct HealthArguments {
 
 void PrintDevices(const std::vector<health::DeviceHealth>& devices, bool as_json) {
   if (as_json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const health::DeviceHealth& device : devices) list.push_back(DeviceAsJson(device));
-    PrintJson({{"devices", std::move(list)}});
-    return;
+    return PrintJson({{"devices", ToJson(devices)}});
   }
   std::vector<Row> rows = {{"DEVICE", "PF", "STATE", "SINCE", "REASON"}};
   rows.reserve(devices.size() + 1);
   for (const health::DeviceHealth& device : devices) {
     rows.push_back({device.id, device.pf_name.empty() ? device.pf : device.pf_name,
-                    health::HealthWord(device.healthy), health::FormatTime(device.since),
-                    TextOf(device.reasons)});
+                    health::HealthWord(device.healthy), FormatTime(device.since), TextOf(device.reasons)});
   }
   PrintTable(rows);
 }
 
 void PrintHistory(const std::vector<health::HealthRecord>& history, bool as_json) {
   if (as_json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const health::HealthRecord& record : history) list.push_back(RecordAsJson(record));
-    PrintJson({{"changes", std::move(list)}});
-    return;
+    return PrintJson({{"changes", ToJson(history)}});
   }
   std::vector<Row> rows = {{"TIME", "DEVICE", "STATE", "REASON"}};
   rows.reserve(history.size() + 1);
   for (const health::HealthRecord& record : history) {
     rows.push_back(
-        {health::FormatTime(record.time), WhoOf(record), health::HealthWord(record.healthy), WhatOf(record)});
+        {FormatTime(record.time), WhoOf(record), health::HealthWord(record.healthy), WhatOf(record)});
   }
   PrintTable(rows);
 }

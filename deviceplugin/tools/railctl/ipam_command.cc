@@ -92,7 +92,7 @@ int Events(const Root& root, bool as_json) {
   std::vector<Row> rows = {{"TIME", "EVENT", "WHAT"}};
   for (const ipam::AddressEvent& event : facts->events) {
     const std::string time =
-        health::FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(event.wall_seconds)));
+        FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(event.wall_seconds)));
     const std::string name(NameOf(event.kind));
     rows.push_back({time, name, reconcile::Sentence(event)});
     nlohmann::json json = {{"number", event.number}, {"time", time}, {"event", name}, {"count", event.count}};
@@ -196,7 +196,7 @@ std::string LeakOf(const ipam::AddressRecord& record, const reconcile::AddressHo
 }
 
 std::string Since(const ipam::AddressRecord& record) {
-  return health::FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(record.wall_seconds)));
+  return FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(record.wall_seconds)));
 }
 
 const char* StateWord(ipam::AddressState state) {

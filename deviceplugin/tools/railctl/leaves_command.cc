@@ -11,6 +11,7 @@
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/print.h"
+#include "netns/base/text.h"
 
 namespace railhead::railctl {
 namespace {
@@ -21,7 +22,7 @@ struct LeavesOptions {
 };
 
 std::string CablingOf(const lldp::RailLeaf& rail) {
-  std::string text(NameOf(rail.cabling));
+  std::string text(WordOf(rail.cabling));
   if (!rail.because.empty()) text += ": " + rail.because;
   if (rail.neighbour && !rail.carrier) text += " (no carrier)";
   for (const std::string& other : rail.others) text += "; also heard: " + other;
@@ -50,7 +51,7 @@ int ShowLeaves(const Root& root, const LeavesOptions& options) {
   const bool old = std::chrono::system_clock::now() - (*report)->time > lldp::kLeafReportLife;
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
-                       health::FormatTime((*report)->time).c_str());
+                       FormatTime((*report)->time).c_str());
   if (options.json) {
     PrintJson(LeafReportAsJson(**report));
   } else {

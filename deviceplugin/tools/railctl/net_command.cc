@@ -50,7 +50,7 @@ std::vector<std::string> NamesOfRails(const reachability::ReachReport& report) {
 }
 
 // On one line each: those of many nodes are put one after the other.
-void PrintOnOneLine(const nlohmann::json& json) {
+void PrintOnOneLine(const nlohmann::ordered_json& json) {
   (void)std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
@@ -78,7 +78,7 @@ int ShowThisNode(const Root& root, const NetOptions& options) {
   const bool old = Wall::now() - report.time > reachability::kReachReportLife;
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
-                       health::FormatTime(report.time).c_str());
+                       FormatTime(report.time).c_str());
   if (!options.rail.empty() && report.Find(options.rail) == nullptr)
     return ComplainOfRail(options.rail, NamesOfRails(report));
   KeepRail(options.rail, &report);
@@ -130,7 +130,7 @@ bool TellOldReports(const GatheredReports& all) {
     if (newest->second - time <= reachability::kReachReportLife) continue;
     old = true;
     (void)std::fprintf(stderr, "railctl: %s: as of %s: railheadd does not run there\n", node.c_str(),
-                       health::FormatTime(time).c_str());
+                       FormatTime(time).c_str());
   }
   return old;
 }
@@ -227,7 +227,7 @@ std::string PeersOf(const reachability::RailReach& rail) {
   std::vector<std::string> parts;
   for (const reachability::PeerState state : kPeerStates) {
     const std::size_t count = rail.Count(state);
-    if (count != 0) parts.push_back(std::to_string(count) + " " + std::string(NameOf(state)));
+    if (count != 0) parts.push_back(std::to_string(count) + " " + std::string(WordOf(state)));
   }
   return OrDash(Join(parts, ", "));
 }
@@ -250,7 +250,7 @@ std::string GatewayOf(const reachability::RailReach& rail) {
 // "mlx5_0[3]": device and index of the GID.
 std::string RdmaOf(const reachability::RailReach& rail) {
   if (!rail.rdma || rail.rdma->device.empty()) return "-";
-  return rail.rdma->device + "[" + std::to_string(rail.rdma->gid_index) + "]";
+  return rail.rdma->device + "[" + std::to_string(rail.rdma->gid_index.value_or(0)) + "]";
 }
 
 void PrintReachedRails(const reachability::ReachReport& report) {
@@ -258,7 +258,7 @@ void PrintReachedRails(const reachability::ReachReport& report) {
       report.rails, [](const reachability::RailReach& rail) { return rail.rdma.has_value(); });
   std::vector<Row> rows = {{"RAIL", "PF", "STATE", "SINCE", "GATEWAY", "PEERS", "RDMA", "RTT", "BECAUSE"}};
   for (const reachability::RailReach& rail : report.rails) {
-    rows.push_back({rail.rail, OrDash(rail.pf), std::string(NameOf(rail.state)), SpanSince(rail.since),
+    rows.push_back({rail.rail, OrDash(rail.pf), std::string(WordOf(rail.state)), SpanSince(rail.since),
                     GatewayOf(rail), PeersOf(rail), RdmaOf(rail), RttOf(rail), rail.because});
   }
   constexpr std::ptrdiff_t kRdmaColumn = 6;
@@ -276,7 +276,7 @@ Row PeerRow(const reachability::RailReach& rail, const reachability::PeerReach& 
   return {rail.rail,
           peer.node,
           peer.address.ToString(),
-          std::string(NameOf(peer.state)),
+          std::string(WordOf(peer.state)),
           SpanSince(peer.since),
           AnsweredText(peer.answered, peer.sent),
           RttText(peer.rtt),
@@ -306,7 +306,7 @@ void PrintReachedPods(const reachability::ReachReport& report, bool all) {
   std::vector<Row> rows = {{"POD", "INTERFACE", "RAIL", "DEVICE", "STATE", "SINCE", "ANSWERED", "BECAUSE"}};
   for (const reachability::PodReach& pod : report.pods) {
     if (!all && !IsIll(pod.state)) continue;
-    rows.push_back({pod.Name(), pod.interface, pod.rail, OrDash(pod.device), std::string(NameOf(pod.state)),
+    rows.push_back({pod.Name(), pod.interface, pod.rail, OrDash(pod.device), std::string(WordOf(pod.state)),
                     SpanSince(pod.since), AnsweredText(pod.answered, pod.sent), pod.because});
   }
   if (rows.size() == 1) return;

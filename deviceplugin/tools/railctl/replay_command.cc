@@ -13,6 +13,7 @@
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 #include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::railctl {
 namespace {
@@ -71,12 +72,12 @@ std::vector<Row> TimelineRows(const health::Replayed& replayed) {
   std::vector<Row> rows = {{"AFTER", "TIME", "DEVICE", "STATE", "REASON"}};
   for (const health::DeviceHealth& device : replayed.begin) {
     if (device.healthy) continue;
-    rows.push_back({"before", health::FormatTime(device.since), device.id, health::HealthWord(false),
-                    TextOf(device.reasons)});
+    rows.push_back(
+        {"before", FormatTime(device.since), device.id, health::HealthWord(false), TextOf(device.reasons)});
   }
   for (const health::ReplayedRound& round : replayed.rounds) {
     for (const health::HealthRecord& record : RecordsOf(round.changes)) {
-      rows.push_back({After(round.at), health::FormatTime(record.time), WhoOf(record),
+      rows.push_back({After(round.at), FormatTime(record.time), WhoOf(record),
                       health::HealthWord(record.healthy), WhatOf(record)});
     }
   }
@@ -87,22 +88,20 @@ nlohmann::json TimelineJson(const health::Recording& recording, const health::Re
   nlohmann::json changes = nlohmann::json::array();
   for (const health::ReplayedRound& round : replayed.rounds) {
     for (const health::HealthRecord& record : RecordsOf(round.changes)) {
-      auto json = RecordAsJson(record);
+      auto json = ToJson(record);
       json["afterMs"] = round.at.count();
-      changes.push_back(std::move(json));
+      changes.push_back(nlohmann::json(json));
     }
   }
   nlohmann::json before = nlohmann::json::array();
   for (const health::DeviceHealth& device : replayed.begin) {
-    if (!device.healthy) before.push_back(DeviceAsJson(device));
+    if (!device.healthy) before.push_back(nlohmann::json(ToJson(device)));
   }
-  nlohmann::json devices = nlohmann::json::array();
-  for (const health::DeviceHealth& device : replayed.end) devices.push_back(DeviceAsJson(device));
   return {
       {"node", FirstHeader(recording).node},   {"time", health::FormatMillis(FirstHeader(recording).time)},
       {"durationMs", replayed.lasted.count()}, {"looks", replayed.looks},
       {"before", std::move(before)},           {"changes", std::move(changes)},
-      {"devices", std::move(devices)}};
+      {"devices", ToJson(replayed.end)}};
 }
 
 void PrintTimeline(const health::Recording& recording, const health::Replayed& replayed) {

@@ -227,7 +227,7 @@ std::string CountedStates(const ReachFault& fault) {
                                                                                    fault.pairs.end());
   parts.reserve(worst_first.size());
   for (const auto& [state, count] : worst_first)
-    parts.push_back(std::string(NameOf(state)) + " " + std::to_string(count));
+    parts.push_back(std::string(WordOf(state)) + " " + std::to_string(count));
   return Join(parts, ", ");
 }
 
@@ -298,7 +298,7 @@ nlohmann::json ReachFaultAsJson(const ReachFault& fault) {
                          {"nodes", fault.nodes},
                          {"text", TextOf(fault)}};
   if (!fault.others.empty()) json["others"] = fault.others;
-  for (const auto& [state, count] : fault.pairs) json["pairs"][std::string(NameOf(state))] = count;
+  for (const auto& [state, count] : fault.pairs) json["pairs"][std::string(WordOf(state))] = count;
   return json;
 }
 

@@ -51,7 +51,7 @@ bool IsFault(char mark) {
 std::string_view MeaningOf(char mark) {
   if (mark == kMarkSelf) return "itself";
   const auto state = StateOfMark(mark);
-  return state ? NameOf(*state) : "not said";
+  return state ? WordOf(*state) : "not said";
 }
 
 std::size_t ReachMatrixBuilder::NumberOf(const std::string& node) {

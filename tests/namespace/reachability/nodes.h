@@ -53,8 +53,8 @@ class ReachCluster {
   // The switch is the rail's gateway, and nothing else.
   static bool IsGateway(int port, int vlan, const IpAddress& address);
   // Of node FROM, of node TO: state by name.
-  std::string State(int from, int to) { return std::string(NameOf(Node(from).Peer(to).state)); }
-  std::string Rail(int node) { return std::string(NameOf(Node(node).Reach().state)); }
+  std::string State(int from, int to) { return std::string(WordOf(Node(from).Peer(to).state)); }
+  std::string Rail(int node) { return std::string(WordOf(Node(node).Reach().state)); }
 
  private:
   Wires wires_{kNodes};

@@ -179,7 +179,7 @@ TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
     const sockaddr_un address = AddressOf(path);
     if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
       return Say(out, errno == EACCES ? "may not connect" : "cannot connect");
-    const std::string line = FormatBindRequest(request);
+    const std::string line = FormatBindRequest(request).value();
     (void)::send(fd.get(), line.data(), line.size(), MSG_NOSIGNAL);
     char answer = 0;
     Say(out, ::recv(fd.get(), &answer, 1, 0) == 1 ? "answered" : "hung up");

@@ -321,8 +321,7 @@ TEST(RivalsTest, TheLogKeepsThemBesideTimings) {
   ASSERT_TRUE(MakeDirectories(root.root().Path("/run/railhead")));
   LogRivalClaim(root.root(), claim);
   LogAttachTiming(root.root(), {{"rails", "c1", "net1"}, 1, "", {{"move", std::chrono::microseconds(5)}}});
-  AppendToAttachLog(root.root(), R"({"claimed":"10.0.0.300","by":"02:00:00:00:00:01"})"
-                                 "\n");
+  AppendToAttachLog(root.root(), {{"claimed", "10.0.0.300"}, {"by", "02:00:00:00:00:01"}});
   EXPECT_EQ(ReadRivalClaims(root.root()).value(), std::vector<RivalClaim>{claim});
   EXPECT_EQ(ReadAttachTimings(root.root())->size(), 1U);
   const auto claimants = ListClaimants(root.root(), milliseconds(12344));

@@ -78,7 +78,7 @@ TEST_F(PluginDelTest, EntryThatHoldsNoDeviceTouchesNone) {
   dead.phase = Phase::kPlanned;
   const std::string directory = sysfs_.directory() + "/run/railhead/attachments/dead";
   std::filesystem::create_directories(directory);
-  ASSERT_TRUE(WriteAtomic(directory + "/rail0@net1.json", FormatJournalEntry(dead), Sync::kVolatile));
+  ASSERT_TRUE(WriteAtomic(directory + "/rail0@net1.json", FormatJournalEntry(dead).value(), Sync::kVolatile));
   const auto deleted = Del({.container = "dead", .config = Usual()});
   ASSERT_TRUE(deleted) << Describe(deleted.error());
   const auto checked = Check({.config = Usual()});

@@ -318,8 +318,9 @@ TEST_F(PluginLateTest, OneSlotFromMultus) {
   const auto with = [&](const char* slot, const char* address) {
     return std::string(R"("deviceID":")") + slot + R"(",)" + Ipam(address);
   };
-  const Call first{.network = "a", .ifname = "net1", .config = with(kSlotA, "10.100.0.10/24")};
-  const Call second{.network = "b", .ifname = "net2", .config = with(kSlotB, "10.200.0.10/24")};
+  const std::string args = std::string("K8S_POD_UID=") + kLateUid;
+  const Call first{.network = "a", .ifname = "net1", .config = with(kSlotA, "10.100.0.10/24"), .args = args};
+  const Call second{.network = "b", .ifname = "net2", .config = with(kSlotB, "10.200.0.10/24"), .args = args};
   const auto one = Add(first);
   ASSERT_TRUE(one) << Describe(one.error());
   const auto two = Add(second);

@@ -24,7 +24,7 @@ class JournalCacheTest : public ::testing::Test {
     entry.boot_id = boot_id_;
     entry.phase = Phase::kDone;
     entry.netns = "/run/netns/" + container;
-    entry.ipam_calls = {{"net1", "{}", IpamState::kAsked}};
+    entry.ipam_calls = {{"net1", "{}"}};
     AttachedLink link;
     link.device = "0000:43:1" + container.substr(1) + ".0";
     link.pod_name = pod_name;

@@ -73,7 +73,9 @@ TEST(ClusterRecords, ComeBackAsTheyWere) {
   node.blocks["10.7.0.0/24"] = {1, 2};
   node.taken_by = "n2";
   EXPECT_EQ(ParseNodeRecord({LeaseKey::Node("n1"), Encode(node), "1"}).value(), node);
-  EXPECT_EQ(ParseLayout({LeaseKey::Block("10.7.0.0/24", kLayoutIndex), EncodeLayout(64), "1"}).value(), 64U);
+  EXPECT_EQ(
+      ParseLayout({LeaseKey::Block("10.7.0.0/24", kLayoutIndex), Encode(LayoutRecord{64}), "1"})->block_size,
+      64U);
 }
 
 TEST(ClusterRecords, WhatIsNoneOfOursIsToldByName) {

@@ -129,7 +129,7 @@ TEST_P(KubeServerTest, TheSchemasTakeOurRecords) {
   const ipam::NodeRecord node{"i", "p", "s", "m", "b", 7, {{kPool, {0, ipam::kLayoutIndex - 1}}}, "node1"};
   const std::vector<std::pair<ipam::LeaseKey, std::string>> records = {
       {ipam::LeaseKey::Block(kPool, 0), Encode(block)},
-      {ipam::LeaseKey::Block("fd00:1::/64", ipam::kLayoutIndex), ipam::EncodeLayout(64)},
+      {ipam::LeaseKey::Block("fd00:1::/64", ipam::kLayoutIndex), Encode(ipam::LayoutRecord{64})},
       {ipam::LeaseKey::Node("node0.example"), Encode(node)}};
   for (const auto& [key, value] : records) {
     auto made = store_->Create(key, value);

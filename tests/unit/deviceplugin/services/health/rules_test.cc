@@ -53,7 +53,7 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
       wanted.Of(rule).enabled = false;
       EXPECT_EQ(*rules, wanted) << name;
     }
-    EXPECT_EQ(health::HealthRuleNamed(name), rule);
+    EXPECT_EQ(FromWord<health::HealthRule>(name), rule);
   }
   const auto none = Parse(R"({"health": false})").value();
   for (const health::HealthRule rule : health::AllHealthRules())
@@ -62,7 +62,7 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
       Parse(R"({"health": {"unreachable": true}})").value().Of(health::HealthRule::kUnreachable).enabled);
   EXPECT_TRUE(Parse(R"({"health": {"impaired": true}})").value().Of(health::HealthRule::kImpaired).enabled);
   EXPECT_FALSE(Parse(R"({"health": {"drained": false}})"));
-  EXPECT_EQ(health::HealthRuleNamed("Link"), std::nullopt);
+  EXPECT_EQ(FromWord<health::HealthRule>("Link"), std::nullopt);
 }
 
 TEST(HealthRulesTest, NamesAreDistinct) {

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/health/support.h"
 
@@ -95,9 +96,10 @@ TEST_F(StateFileTest, WhatIsNoneOfOursIsNamed) {
     return text.replace(text.find("SINCE"), 5, since);
   };
   EXPECT_EQ(ErrorOf(with("Healthy", "2026-03-01T12:00:00Z")), "accepted");
-  EXPECT_NE(ErrorOf(with("healthy", "2026-03-01T12:00:00Z")).find("/devices/0/state: is neither"),
+  EXPECT_NE(ErrorOf(with("healthy", "2026-03-01T12:00:00Z")).find("/devices/0/state: 'healthy' is not known"),
             std::string::npos);
-  EXPECT_NE(ErrorOf(with("Healthy", "yesterday")).find("/devices/0/since: is no time"), std::string::npos);
+  EXPECT_NE(ErrorOf(with("Healthy", "yesterday")).find("/devices/0/since: 'yesterday' is no time"),
+            std::string::npos);
 }
 
 TEST_F(StateFileTest, RulesOfALaterVersionArePassedOver) {
@@ -149,15 +151,15 @@ TEST(HealthHistoryTest, TheNewestStay) {
 
 TEST(HealthTimeTest, Rfc3339) {
   const auto time = std::chrono::system_clock::time_point(std::chrono::milliseconds(1772366400999));
-  EXPECT_EQ(health::FormatTime(time), "2026-03-01T12:00:00Z");
-  EXPECT_EQ(health::ParseTime("2026-03-01T12:00:00Z"), std::chrono::floor<std::chrono::seconds>(time));
-  EXPECT_EQ(health::ParseTime("2026-03-01T12:00:00"), std::nullopt);
-  EXPECT_EQ(health::ParseTime("2026-03-01T12:00:00Zx"), std::nullopt);
-  EXPECT_EQ(health::ParseTime("2026-13-01T12:00:00Z"), std::nullopt);
+  EXPECT_EQ(FormatTime(time), "2026-03-01T12:00:00Z");
+  EXPECT_EQ(ParseTime("2026-03-01T12:00:00Z"), std::chrono::floor<std::chrono::seconds>(time));
+  EXPECT_EQ(ParseTime("2026-03-01T12:00:00"), std::nullopt);
+  EXPECT_EQ(ParseTime("2026-03-01T12:00:00Zx"), std::nullopt);
+  EXPECT_EQ(ParseTime("2026-13-01T12:00:00Z"), std::nullopt);
   // Found by the fuzzer: beyond what the clock counts to.
-  EXPECT_EQ(health::ParseTime("3578-03-01T12:00:00Z"), std::nullopt);
-  EXPECT_EQ(health::ParseTime("1000-03-01T12:00:00Z"), std::nullopt);
-  EXPECT_TRUE(health::ParseTime("2262-01-01T00:00:00Z"));
+  EXPECT_EQ(ParseTime("3578-03-01T12:00:00Z"), std::nullopt);
+  EXPECT_EQ(ParseTime("1000-03-01T12:00:00Z"), std::nullopt);
+  EXPECT_TRUE(ParseTime("2262-01-01T00:00:00Z"));
 }
 
 }  // namespace

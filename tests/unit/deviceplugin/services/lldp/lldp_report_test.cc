@@ -160,19 +160,9 @@ lldp::LeafReport Whole() {
   return report;
 }
 
-std::string TextOf(const lldp::LeafReport& report) {
-  return LeafReportAsJson(report).dump();
-}
-
-TEST(LeafReportTest, IsReadAsItWasWritten) {
-  const lldp::LeafReport report = Whole();
-  const auto read = lldp::ParseLeafReport(TextOf(report), "f");
-  ASSERT_TRUE(read) << Describe(read.error());
-  EXPECT_EQ(read->node, "gpu-001");
-  EXPECT_EQ(read->time, Wall(7));
-  EXPECT_EQ(read->rails, report.rails);
-  EXPECT_NE(read->Find("rail1"), nullptr);
-  EXPECT_EQ(read->Find("rail2"), nullptr);
+TEST(LeafReportTest, FindsRailsByName) {
+  EXPECT_NE(Whole().Find("rail1"), nullptr);
+  EXPECT_EQ(Whole().Find("rail2"), nullptr);
 }
 
 TEST(LeafReportTest, SaysTheLeafInPlainWords) {
@@ -228,7 +218,7 @@ TEST(LeafReportTest, RefusalsHaveAPointer) {
   EXPECT_NE(error_of(R"({"node":"n"})").find("/version: is required"), std::string::npos);
   EXPECT_NE(error_of(R"({"version":2,"node":"n"})").find("/version"), std::string::npos);
   EXPECT_NE(error_of(R"({"version":1})").find("/node"), std::string::npos);
-  EXPECT_NE(error_of(head + rail + "}," + rail + "}]}").find("/rails/1/rail: another rail is called 'a'"),
+  EXPECT_NE(error_of(head + rail + "}," + rail + "}]}").find("/rails/1: 'a' is there twice"),
             std::string::npos);
   EXPECT_NE(error_of(head + R"({"rail":"a","cabling":"odd"}]})").find("/rails/0/cabling: 'odd' is not known"),
             std::string::npos);

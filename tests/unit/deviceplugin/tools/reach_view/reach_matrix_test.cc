@@ -116,7 +116,7 @@ TEST(ReachMatrixTest, MarksAreDifferentAndKnown) {
     const auto state = static_cast<reachability::PeerState>(i);
     EXPECT_TRUE(marks.insert(reach_view::MarkOf(state)).second);
     EXPECT_EQ(reach_view::StateOfMark(reach_view::MarkOf(state)), state);
-    EXPECT_EQ(reach_view::MeaningOf(reach_view::MarkOf(state)), NameOf(state));
+    EXPECT_EQ(reach_view::MeaningOf(reach_view::MarkOf(state)), WordOf(state));
     EXPECT_EQ(reach_view::IsFault(reach_view::MarkOf(state)), state > reachability::PeerState::kReachable);
   }
   EXPECT_FALSE(reach_view::IsFault(reach_view::kMarkSelf) || reach_view::IsFault(reach_view::kMarkNotSaid));

@@ -1,0 +1,129 @@
+// Record: one list of fields per struct, from which its JSON is written and read (record_io.h).
+//
+//   struct Drain { std::string device; std::string reason; std::chrono::system_clock::time_point since; };
+//   template <>
+//   struct Shape<Drain> {
+//     static void List(auto& f) {
+//       f("device", &Drain::device, kRequiredField);
+//       f("reason", &Drain::reason, kSparseField);
+//       f("since", &Drain::since, kRequiredField);
+//     }
+//   };
+//
+// So a writer never writes what its reader refuses, and a field is one line.
+//
+// Members are: bool, integers, double, std::string, durations (their count), time points (TimeForm), enums
+// (Names; without Names their number), types with a TextForm, structs with a Shape, and optional, vector, set
+// and map<std::string, ..> of these. A vector of pairs of a string and a value is an object, too; it is
+// written in its own order.
+//
+// Besides fields a Shape lists
+//   f.Version(1, hint)              the format's number; one that is another, or none, is refused
+//   f.Part(&Entry::key)             fields of a member that has no object of its own
+//   f.Implied("answered", &Peer::answered, &Peer::sent)
+//                                   written when it differs from another member, which it is if it is absent
+//   f.Shown("leaf", function)       what is written for people and programs, and passed over by the reader;
+//                                   nullopt: not written
+// and it may have
+//   static std::string Key(const T&)                of lists: two elements with one key are refused
+//   static void Check(const T&, const auto& complain)     fields that contradict each other: complain(key,
+//   why) static bool IsKnown(JsonReader&)                of lists: elements that are not known here are
+//   passed over
+//
+// Threads: pure descriptions.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "netns/base/addresses.h"
+
+namespace railhead {
+
+enum class Need : std::uint8_t {
+  kOptional,  // absent: the member's default. Always written, but for an optional without a value
+  kRequired,  // has to be there; a text must not be empty
+  kPresent,   // has to be there; a text may be empty
+  kSparse,    // as kOptional, and not written while it is the default
+};
+
+enum class TimeForm : std::uint8_t {
+  kText,     // RFC 3339 in UTC, to the second
+  kSeconds,  // since the epoch
+};
+
+struct FieldRules {
+  Need need = Need::kOptional;
+  // Of numbers, also in lists.
+  std::int64_t min = std::numeric_limits<std::int64_t>::min();
+  std::int64_t max = std::numeric_limits<std::int64_t>::max();
+  TimeForm time = TimeForm::kText;
+  // Words for a bool; nullptr: false and true.
+  const char* no = nullptr;
+  const char* yes = nullptr;
+};
+inline constexpr FieldRules kRequiredField{.need = Need::kRequired};
+inline constexpr FieldRules kSparseField{.need = Need::kSparse};
+inline constexpr FieldRules kPresentField{.need = Need::kPresent};
+inline constexpr FieldRules kEpochSeconds{.time = TimeForm::kSeconds};
+
+// The list of fields of T.
+template <typename T>
+struct Shape;
+
+// The words for an enum: kAll, an array of pairs (word, enumerator).
+template <typename E>
+struct Names;
+
+template <typename E>
+concept Named = requires {
+  Names<E>::kAll;
+};
+
+template <Named E>
+constexpr std::string_view WordOf(E wanted) {
+  for (const auto& [name, value] : Names<E>::kAll) {
+    if (value == wanted) return name;
+  }
+  return "unknown";
+}
+
+template <Named E>
+constexpr std::optional<E> FromWord(std::string_view name) {
+  for (const auto& [known, value] : Names<E>::kAll) {
+    if (name == known) return value;
+  }
+  return std::nullopt;
+}
+
+// A value that is a text in JSON: Write(value), and Read(text) with a Result, or with an optional and kWrong,
+// what a text that is none is called.
+template <typename T>
+struct TextForm;
+
+template <typename T>
+struct ParsedText {
+  static std::string Write(const T& value) { return value.ToString(); }
+  static std::optional<T> Read(std::string_view text) { return T::Parse(text); }
+};
+
+template <>
+struct TextForm<MacAddress> : ParsedText<MacAddress> {
+  static constexpr const char* kWrong = "is no MAC address";
+};
+template <>
+struct TextForm<IpAddress> : ParsedText<IpAddress> {
+  static constexpr const char* kWrong = "is no IP address";
+};
+template <>
+struct TextForm<IpPrefix> : ParsedText<IpPrefix> {
+  static constexpr const char* kWrong = "is no address with prefix length";
+};
+
+}  // namespace railhead

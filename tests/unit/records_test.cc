@@ -1,0 +1,24 @@
+// Every record that Railhead keeps or sends, with the properties of tests/support/record_test.h.
+#include "cni/state/allocation.h"
+#include "cni/state/attach_log.h"
+#include "cni/state/bind_protocol.h"
+#include "cni/state/displaced_names.h"
+#include "cni/state/journal_shape.h"
+#include "cni/state/tenants.h"
+#include "deviceplugin/services/health/state_file.h"
+#include "deviceplugin/services/lldp/lldp_report.h"
+#include "deviceplugin/services/reachability/reach_report.h"
+#include "ipam/lease/cluster_store.h"
+#include "tests/support/record_test.h"
+
+namespace railhead::testing {
+namespace {
+
+using Records =
+    ::testing::Types<AllocationRecord, AttachTiming, BindRequest, JournalEntry, OwnNames, RivalClaim, Tenant,
+                     health::Drains, health::HealthState, ipam::BlockRecord, ipam::LayoutRecord,
+                     ipam::NodeRecord, lldp::LeafReport, reachability::ReachReport>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Of, RecordTest, Records);
+
+}  // namespace
+}  // namespace railhead::testing
