@@ -356,7 +356,7 @@ class Owners {
   // report that cannot be read says nothing.
   [[nodiscard]] std::map<MacAddress, std::string> ReportedMacs(const IpAddress& gateway) const {
     std::map<MacAddress, std::string> found;
-    const auto text = ReadFile(paths::ReachReport(root_));
+    const auto text = ReadFile(root_.Path(paths::kReachReport));
     if (!text || !*text) return found;
     const auto report = nlohmann::json::parse(**text, nullptr, false);
     if (!report.is_object() || !report.contains("rails")) return found;

@@ -22,6 +22,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
+#include "netns/json/record.h"
 
 namespace railhead {
 
@@ -145,6 +146,18 @@ struct HandoffOptions {
   std::vector<std::pair<std::string, std::string>> env;
 };
 enum class Delivery : std::uint8_t { kCdi, kMount };
+
+template <>
+struct Names<HandoffPolicy> {
+  static constexpr std::array kAll = {std::pair{"off", HandoffPolicy::kOff},
+                                      std::pair{"required", HandoffPolicy::kRequired}};
+};
+
+template <>
+struct Names<Delivery> {
+  static constexpr std::array kAll = {std::pair{"cdi", Delivery::kCdi}, std::pair{"mount", Delivery::kMount}};
+};
+
 enum class PoolDevice : std::uint8_t { kVf, kPf };
 
 struct Pool {

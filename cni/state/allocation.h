@@ -31,17 +31,6 @@ struct AllocationRecord {
 };
 
 template <>
-struct Names<HandoffPolicy> {
-  static constexpr std::array kAll = {std::pair{"off", HandoffPolicy::kOff},
-                                      std::pair{"required", HandoffPolicy::kRequired}};
-};
-
-template <>
-struct Names<Delivery> {
-  static constexpr std::array kAll = {std::pair{"cdi", Delivery::kCdi}, std::pair{"mount", Delivery::kMount}};
-};
-
-template <>
 struct Shape<AllocationRecord> {
   static void List(auto& f) {
     f.Version(1);

@@ -74,9 +74,7 @@ inline std::string BindSocket(const Root& root) {
 inline std::string BindSocketLock(const Root& root) {
   return Lock(root, "bind-socket");
 }
-inline std::string ReachReport(const Root& root) {
-  return root.Path("/run/railhead/reach.json");
-}
+inline constexpr const char* kReachReport = "/run/railhead/reach.json";
 inline std::string AttachLog(const Root& root) {
   return root.Path("/run/railhead/attach.log");
 }

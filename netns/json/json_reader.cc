@@ -88,6 +88,8 @@ bool IsWithin(std::string_view part, std::string_view whole) {
   return part.starts_with(whole) && (part.size() == whole.size() || part[whole.size()] == '/');
 }
 
+}  // namespace
+
 std::string EscapePointer(std::string_view key) {
   std::string escaped;
   for (const char c : key) {
@@ -101,8 +103,6 @@ std::string EscapePointer(std::string_view key) {
   }
   return escaped;
 }
-
-}  // namespace
 
 struct JsonDocument::State {
   Json json;

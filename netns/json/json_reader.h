@@ -137,6 +137,9 @@ class JsonReader {
   std::vector<std::string> known_;
 };
 
+// A key as a part of a JSON pointer (RFC 6901).
+std::string EscapePointer(std::string_view key);
+
 // Texts that hold JSON objects one after the other, on a line each or over many, as commands print them
 // on many nodes: taken apart without being read, so that one at a time is in memory.
 //

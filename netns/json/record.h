@@ -21,14 +21,16 @@
 //   f.Version(1, hint)              the format's number; one that is another, or none, is refused
 //   f.Part(&Entry::key)             fields of a member that has no object of its own
 //   f.Implied("answered", &Peer::answered, &Peer::sent)
-//                                   written when it differs from another member, which it is if it is absent
-//   f.Shown("leaf", function)       what is written for people and programs, and passed over by the reader;
-//                                   nullopt: not written
+//                                   absent: it equals the other member. Written only if it differs
+//   f.Shown("leaf", function)       written for people and programs. The reader passes over it. nullopt: not
+//                                   written
 // and it may have
-//   static std::string Key(const T&)                of lists: two elements with one key are refused
-//   static void Check(const T&, const auto& complain)     fields that contradict each other: complain(key,
-//   why) static bool IsKnown(JsonReader&)                of lists: elements that are not known here are
-//   passed over
+//   static std::string Key(const T&)
+//                                   of lists: two elements with one key are refused
+//   static void Check(const T&, const auto& complain)
+//                                   fields that contradict each other: complain(key, why)
+//   static bool IsKnown(JsonReader&)
+//                                   of lists: elements that are not known here are passed over
 //
 // Threads: pure descriptions.
 #pragma once
@@ -102,8 +104,8 @@ constexpr std::optional<E> FromWord(std::string_view name) {
   return std::nullopt;
 }
 
-// A value that is a text in JSON: Write(value), and Read(text) with a Result, or with an optional and kWrong,
-// what a text that is none is called.
+// A value that is a text in JSON. Read(text) gives a Result, or an optional: then kWrong says what is wrong
+// with a text that has no value.
 template <typename T>
 struct TextForm;
 

@@ -120,7 +120,8 @@ class AnyRecord {
       }
     }
     // It is read in the order of its keys.
-    if constexpr (record::kIsDictionary<T> && record::kIsVector<T>) std::ranges::sort(list);
+    if constexpr (record::kIsDictionary<T> && requires { list.push_back(*list.begin()); })
+      std::ranges::sort(list);
     return list;
   }
 
@@ -163,10 +164,7 @@ inline void VisitValues(nlohmann::ordered_json& json, const std::string& at,
   if (!at.empty()) visit(at, json);
   if (json.is_object()) {
     for (auto& [key, value] : json.items()) {
-      // RFC 6901
-      std::string escaped;
-      for (const char c : key) escaped += c == '~' ? "~0" : c == '/' ? "~1" : std::string(1, c);
-      VisitValues(value, at + "/" + escaped, visit);
+      VisitValues(value, at + "/" + EscapePointer(key), visit);
     }
   } else if (json.is_array()) {
     for (std::size_t i = 0; i < json.size(); ++i) VisitValues(json[i], at + "/" + std::to_string(i), visit);

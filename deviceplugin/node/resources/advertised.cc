@@ -114,8 +114,8 @@ std::string PlanAsJson(const Plan& plan) {
   for (const auto& pool : plan.pools) {
     OrderedJson resource;
     resource["resource"] = pool->spec.resource;
-    resource["handoff"] = pool->spec.handoff == HandoffPolicy::kRequired ? "required" : "off";
-    resource["delivery"] = pool->spec.delivery == Delivery::kCdi ? "cdi" : "mount";
+    resource["handoff"] = WordOf(pool->spec.handoff);
+    resource["delivery"] = WordOf(pool->spec.delivery);
     resource["devices"] = OrderedJson::array();
     for (const PoolMember& member : pool->members) {
       OrderedJson device = Facts(member.function);

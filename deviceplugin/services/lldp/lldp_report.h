@@ -67,9 +67,6 @@ inline constexpr std::chrono::seconds kLeafReportLife{120};
 // The same but for when it was made and when neighbours were heard last.
 bool SaysTheSame(const LeafReport& a, const LeafReport& b);
 
-// In bytes: room for more rails than a node has.
-inline constexpr std::size_t kMaxLeafReport = std::size_t{4} << 20;
-
 nlohmann::ordered_json LeafReportAsJson(const LeafReport& report);
 // `what` names the text in errors.
 Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what);

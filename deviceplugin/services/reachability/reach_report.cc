@@ -4,12 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "cni/state/paths.h"
 #include "netns/json/record_io.h"
 
 namespace railhead::reachability {
 namespace {
 
-constexpr StateFile<ReachReport> kReachFile{"/run/railhead/reach.json", "writing down what the rails reach",
+constexpr StateFile<ReachReport> kReachFile{paths::kReachReport, "writing down what the rails reach",
                                             Sync::kVolatile, kMaxReachReport};
 
 using Wall = std::chrono::system_clock;

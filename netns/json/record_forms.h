@@ -1,0 +1,100 @@
+// Which form in JSON a member of a record has, by its type: for record_write.h and record_read.h.
+//
+// Threads: pure.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <map>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "netns/json/json_reader.h"
+#include "netns/json/record.h"
+
+namespace railhead::record {
+
+using Json = nlohmann::ordered_json;
+
+template <typename T>
+concept HasShape = requires(const T& value) {
+  sizeof(Shape<T>);
+};
+// What a Shape may have besides List(), see record.h.
+using Complain = std::function<void(const char* key, std::string why)>;
+template <typename T>
+concept HasKey = requires(const T& value) {
+  Shape<T>::Key(value);
+};
+template <typename T>
+concept HasCheck = requires(const T& value, const Complain& complain) {
+  Shape<T>::Check(value, complain);
+};
+template <typename T>
+concept HasIsKnown = requires(JsonReader& reader) {
+  Shape<T>::IsKnown(reader);
+};
+
+template <typename T>
+concept HasTextForm = requires(const T& value) {
+  TextForm<T>::Write(value);
+};
+
+template <typename T>
+inline constexpr bool kIsOptional = false;
+template <typename T>
+inline constexpr bool kIsOptional<std::optional<T>> = true;
+template <typename T>
+inline constexpr bool kIsDuration = false;
+template <typename R, typename P>
+inline constexpr bool kIsDuration<std::chrono::duration<R, P>> = true;
+template <typename T>
+inline constexpr bool kIsList = false;
+template <typename T>
+inline constexpr bool kIsList<std::vector<T>> = true;
+template <typename T>
+inline constexpr bool kIsList<std::set<T>> = true;
+// Maps, and vectors of pairs: objects of which every key is a value.
+template <typename T>
+inline constexpr bool kIsDictionary = false;
+template <typename V>
+inline constexpr bool kIsDictionary<std::map<std::string, V>> = true;
+template <typename V>
+inline constexpr bool kIsDictionary<std::vector<std::pair<std::string, V>>> =
+    !HasShape<std::pair<std::string, V>>;
+
+using WallTime = std::chrono::system_clock::time_point;
+inline constexpr std::int64_t kLastSecond = 253'402'300'799;  // of year 9999
+
+template <typename T>
+std::int64_t SmallestOf(const FieldRules& rules) {
+  if constexpr (std::is_unsigned_v<T>) return std::max<std::int64_t>(rules.min, 0);
+  return std::max<std::int64_t>(rules.min, std::numeric_limits<T>::min());
+}
+template <typename T>
+std::int64_t LargestOf(const FieldRules& rules) {
+  if constexpr (sizeof(T) < sizeof(std::int64_t))
+    return std::min<std::int64_t>(rules.max, std::numeric_limits<T>::max());
+  return rules.max;
+}
+
+inline bool IsNeeded(const FieldRules& rules) {
+  return rules.need == Need::kRequired || rules.need == Need::kPresent;
+}
+
+template <typename T>
+bool IsEmptyText(const T& value) {
+  if constexpr (std::same_as<T, std::string>) return value.empty();
+  return false;
+}
+
+}  // namespace railhead::record

@@ -1,0 +1,174 @@
+// Writes a record as JSON, and notes what the reader would refuse (record_read.h).
+//
+// Threads: pure functions.
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "netns/json/record_forms.h"
+
+namespace railhead::record {
+
+// Where a value is, for messages: a chain of keys on the stack.
+struct Place {
+  const Place* of = nullptr;
+  std::string_view key;
+  std::size_t index = 0;  // without a key
+
+  // As JsonReader has it: a JSON pointer.
+  [[nodiscard]] std::string Pointer() const;
+};
+
+// What the reader would refuse: the first of it.
+struct Refusal {
+  std::string pointer;
+  std::string why;
+
+  void Add(const Place& place, std::string reason);
+};
+
+std::string OutOfRange(const std::string& value, std::int64_t min, std::int64_t max);
+Json WriteText(std::string text, const Place& place, Refusal& refusal);
+Json WriteTime(WallTime time, TimeForm form, const Place& place, Refusal& refusal);
+// Names of interfaces and the like are any bytes: those that are no UTF-8 are replaced.
+std::string Dump(const Json& json, int indent = -1);
+// A text as it will be read.
+std::string Readable(const std::string& text);
+
+template <typename T>
+Json WriteRecord(const T& value, const Place& place, Refusal& refusal);
+
+template <std::integral T>
+Json WriteInt(T value, std::int64_t min, std::int64_t max, const Place& place, Refusal& refusal) {
+  if (std::cmp_less(value, min) || std::cmp_greater(value, max)) {
+    refusal.Add(place, OutOfRange(std::to_string(value), min, max));
+  }
+  return value;
+}
+
+template <typename T>
+Json WriteValue(const T& value, const FieldRules& rules, const Place& place, Refusal& refusal) {
+  if constexpr (std::same_as<T, bool>) {
+    if (rules.no != nullptr) return value ? rules.yes : rules.no;
+    return value;
+  } else if constexpr (std::integral<T>) {
+    return WriteInt(value, SmallestOf<T>(rules), LargestOf<T>(rules), place, refusal);
+  } else if constexpr (std::floating_point<T>) {
+    if (!(value >= static_cast<T>(rules.min) && value <= static_cast<T>(rules.max)))
+      refusal.Add(place,
+                  "is no number from " + std::to_string(rules.min) + " to " + std::to_string(rules.max));
+    return value;
+  } else if constexpr (std::same_as<T, std::string>) {
+    return WriteText(value, place, refusal);
+  } else if constexpr (kIsDuration<T>) {
+    return WriteInt(value.count(), rules.min, rules.max, place, refusal);
+  } else if constexpr (std::same_as<T, WallTime>) {
+    return WriteTime(value, rules.time, place, refusal);
+  } else if constexpr (Named<T>) {
+    if (!FromWord<T>(WordOf(value))) refusal.Add(place, "has no name");
+    return WordOf(value);
+  } else if constexpr (std::is_enum_v<T>) {
+    return WriteInt(static_cast<std::int64_t>(value), rules.min, rules.max, place, refusal);
+  } else if constexpr (HasTextForm<T>) {
+    std::string text = TextForm<T>::Write(value);
+    if (!TextForm<T>::Read(text)) refusal.Add(place, "'" + text + "' could not be read again");
+    return WriteText(std::move(text), place, refusal);
+  } else if constexpr (kIsDictionary<T>) {
+    Json object = Json::object();
+    for (const auto& [key, one] : value) {
+      const Place at{&place, key};
+      const Json name = WriteText(Readable(key), at, refusal);
+      const bool is_new = object.emplace(name.get<std::string>(), WriteValue(one, rules, at, refusal)).second;
+      if (!is_new) refusal.Add(at, "is there twice");
+    }
+    return object;
+  } else if constexpr (kIsList<T>) {
+    Json list = Json::array();
+    std::set<std::string> keys;
+    for (const auto& one : value) {
+      const Place at{&place, "", list.size()};
+      if constexpr (HasKey<typename T::value_type>) {
+        const std::string key = Shape<typename T::value_type>::Key(one);
+        if (!keys.insert(key).second) refusal.Add(at, "'" + key + "' is there twice");
+      }
+      list.push_back(WriteValue(one, rules, at, refusal));
+    }
+    return list;
+  } else {
+    static_assert(HasShape<T>, "a member's type has no form in JSON (record.h)");
+    return WriteRecord(value, place, refusal);
+  }
+}
+
+template <typename T>
+class Writer {
+ public:
+  Writer(const T& object, Json& json, const Place& place, Refusal& refusal)
+      : object_(object), json_(json), place_(place), refusal_(refusal) {}
+
+  template <typename C, typename M>
+  void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
+    const M& value = object_.*member;
+    const Place at{&place_, key};
+    if (rules.need == Need::kRequired && IsEmptyText(value)) refusal_.Add(at, "must not be empty");
+    if constexpr (kIsOptional<M>) {
+      if (value) {
+        json_[key] = WriteValue(*value, rules, at, refusal_);
+      } else if (IsNeeded(rules)) {
+        refusal_.Add(at, "is required");
+      }
+    } else {
+      if (rules.need == Need::kSparse && value == T{}.*member) return;
+      json_[key] = WriteValue(value, rules, at, refusal_);
+    }
+  }
+
+  void Version(std::int64_t version, const char* /*hint*/ = "") { json_["version"] = version; }
+  template <typename C, typename M>
+  void Implied(const char* key, M C::*member, M C::*otherwise, const FieldRules& rules = {}) {
+    if (object_.*member != object_.*otherwise) (*this)(key, member, rules);
+  }
+  template <typename C, typename M>
+  void Part(M C::*member) {
+    Writer<M> part(object_.*member, json_, place_, refusal_);
+    Shape<M>::List(part);
+  }
+  template <typename Function>
+  void Shown(const char* key, Function function) {
+    auto value = function(object_);
+    if constexpr (kIsOptional<decltype(value)>) {
+      if (value) json_[key] = *value;
+    } else {
+      json_[key] = value;
+    }
+  }
+
+ private:
+  const T& object_;
+  Json& json_;
+  const Place& place_;
+  Refusal& refusal_;
+};
+
+template <typename T>
+Json WriteRecord(const T& value, const Place& place, Refusal& refusal) {
+  Json json = Json::object();
+  Writer<T> writer(value, json, place, refusal);
+  Shape<T>::List(writer);
+  if constexpr (HasCheck<T>) {
+    const Complain complain = [&](const char* key, std::string why) {
+      refusal.Add({&place, key}, std::move(why));
+    };
+    Shape<T>::Check(value, complain);
+  }
+  return json;
+}
+
+}  // namespace railhead::record
