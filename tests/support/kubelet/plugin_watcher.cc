@@ -13,7 +13,7 @@ namespace {
 
 using std::chrono::milliseconds;
 using std::chrono::seconds;
-constexpr milliseconds kLook{20};
+constexpr milliseconds kWatchLook{20};
 constexpr milliseconds kLongestPause{1000};  // kubelet's grows to minutes
 constexpr seconds kInfoLimit{1};
 constexpr seconds kNotifyLimit{5};
@@ -47,7 +47,7 @@ PluginWatcher::PluginWatcher(std::string directory, Connect connect, Disconnect 
   thread_ = std::thread([this] {
     while (!stopping_) {
       Look();
-      std::this_thread::sleep_for(kLook);
+      std::this_thread::sleep_for(kWatchLook);
     }
   });
 }

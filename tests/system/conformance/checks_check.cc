@@ -12,7 +12,7 @@ Result<void> IsContent(Fixture& fixture) {
   return fixture.Check(*attachment);
 }
 
-Result<void> IsSilent(Fixture& fixture) {
+Result<void> CheckIsSilent(Fixture& fixture) {
   const Attachment* attachment = RH_TRY(fixture.Attached());
   Request request;
   request.command = "CHECK";
@@ -162,7 +162,7 @@ std::vector<Check> CheckChecks() {
   return {
       {"check.after-add", "CHECK succeeds immediately after ADD", "2 CHECK", Severity::kMust, any, IsContent},
       {"check.silent", "CHECK prints nothing when it succeeds", "2 CHECK (0.4.0)", Severity::kMust, any,
-       IsSilent},
+       CheckIsSilent},
       {"check.passive", "CHECK changes nothing", "2 CHECK", Severity::kMust, interface, ChangesNothing},
       {"check.interface-gone", "CHECK notices that the interface is gone", "2 CHECK", Severity::kShould,
        interface, NoticesDeletion},

@@ -18,7 +18,7 @@ Result<void> RemovesInterface(Fixture& fixture) {
   return Expect(!link, attachment->ifname + " is still in the container");
 }
 
-Result<void> IsSilent(Fixture& fixture) {
+Result<void> DelIsSilent(Fixture& fixture) {
   const Attachment* attachment = RH_TRY(fixture.Attached());
   Request request = DelRequest();
   if (AtLeast(fixture.target().version, "0.4.0")) request.prev_result = attachment->result;
@@ -168,7 +168,7 @@ std::vector<Check> DelChecks() {
   const Needs both{true, true, ""};
   return {
       {"del.interface", "DEL removes the interface", "2 DEL", Severity::kMust, kInterface, RemovesInterface},
-      {"del.silent", "DEL prints nothing", "2 DEL", Severity::kExtra, {}, IsSilent},
+      {"del.silent", "DEL prints nothing", "2 DEL", Severity::kExtra, {}, DelIsSilent},
       {"del.container", "The container is as before ADD", "2 DEL", Severity::kMust, kInterface,
        LeavesContainerClean},
       {"del.host", "The host is as before ADD", "2 DEL", Severity::kMust, kInterface, LeavesHostClean},

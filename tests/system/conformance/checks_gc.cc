@@ -38,7 +38,7 @@ Result<void> KeepsValid(Fixture& fixture) {
   return fixture.Check(*b);
 }
 
-Result<void> IsSilent(Fixture& fixture) {
+Result<void> GcIsSilent(Fixture& fixture) {
   const Attachment* a = RH_TRY(fixture.Attached());
   const Outcome outcome = fixture.Call({}, GcRequest({a}));
   RH_TRY(Expect(outcome.Succeeded(), "GC failed: " + outcome.Describe()));
@@ -46,7 +46,7 @@ Result<void> IsSilent(Fixture& fixture) {
 }
 
 // What a runtime leaves when it has lost a DEL: no namespace, and everything else.
-Result<void> ReleasesAddress(Fixture& fixture) {
+Result<void> GcReleasesAddress(Fixture& fixture) {
   const Attachment* kept = RH_TRY(fixture.Attached());
   const Attachment* lost = RH_TRY(fixture.Attached());
   if (!fixture.AddressHeld(*lost).value_or(false)) {
@@ -58,7 +58,7 @@ Result<void> ReleasesAddress(Fixture& fixture) {
                 "the address of a lost attachment is still held");
 }
 
-Result<void> LeavesHostClean(Fixture& fixture) {
+Result<void> GcLeavesHostClean(Fixture& fixture) {
   const Attachment* kept = RH_TRY(fixture.Attached());
   Attachment* lost = RH_TRY(fixture.NewAttachment());
   const auto before = RH_TRY(Fixture::SeeHost());
@@ -140,11 +140,11 @@ std::vector<Check> GcChecks() {
   const Needs ipam{false, true, "1.1.0"};
   return {
       {"gc.keeps", "GC leaves the listed attachments alone", "2 GC", Severity::kMust, gc, KeepsValid},
-      {"gc.silent", "GC prints nothing when it succeeds", "2 GC", Severity::kMust, gc, IsSilent},
+      {"gc.silent", "GC prints nothing when it succeeds", "2 GC", Severity::kMust, gc, GcIsSilent},
       {"gc.address", "GC gives back addresses of attachments that are not listed", "2 GC", Severity::kShould,
-       ipam, ReleasesAddress},
+       ipam, GcReleasesAddress},
       {"gc.host", "GC leaves nothing of them on the host", "2 GC", Severity::kShould, interface,
-       LeavesHostClean},
+       GcLeavesHostClean},
       {"gc.del", "DEL of what GC has collected succeeds", "2 DEL", Severity::kMust, gc, AllowsAddAgain},
       {"gc.other-network", "GC leaves attachments of other networks alone", "2 GC", Severity::kMust, gc,
        SparesOtherNetworks},

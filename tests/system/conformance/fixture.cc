@@ -18,7 +18,7 @@ namespace {
 using Lines = std::vector<std::string>;
 
 constexpr const char* kFirstName = "eth0";
-constexpr std::chrono::milliseconds kPause{5};
+constexpr std::chrono::milliseconds kFixturePause{5};
 
 Result<void> ExpectLines(std::chrono::seconds settle, const std::function<Result<Lines>()>& see,
                          const Lines& before, const std::string& what) {
@@ -26,7 +26,7 @@ Result<void> ExpectLines(std::chrono::seconds settle, const std::function<Result
     const std::string difference = Difference(before, RH_TRY(see()));
     if (difference.empty()) return {};
     if (std::chrono::steady_clock::now() >= limit) return Fail(ErrorCode::kConflict, what + difference);
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kFixturePause);
   }
 }
 

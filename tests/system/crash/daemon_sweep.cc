@@ -16,7 +16,7 @@ using Clock = std::chrono::steady_clock;
 
 // So long nothing must change before what is done counts as done.
 constexpr std::chrono::milliseconds kQuiet{150};
-constexpr std::chrono::milliseconds kPoll{5};
+constexpr std::chrono::milliseconds kSweepPoll{5};
 constexpr std::chrono::seconds kQuietLimit{10};
 
 }  // namespace
@@ -89,7 +89,7 @@ Result<void> DaemonSweep::Disturb(const Scenario& scenario, Kill* kill) {
   const auto deadline = Clock::now() + kQuietLimit;
   int before = kill->seen;
   for (auto last = Clock::now(); Clock::now() < last + kQuiet && Clock::now() < deadline;) {
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kSweepPoll);
     if (std::exchange(before, kill->seen) != kill->seen) last = Clock::now();
   }
   return {};

@@ -19,12 +19,12 @@
 namespace railhead::crash {
 namespace {
 
-constexpr auto kOrphanLimit = std::chrono::seconds(120);
+constexpr auto kSweepOrphanLimit = std::chrono::seconds(120);
 // For what the kernel does a moment later.
-constexpr auto kSettleLimit = std::chrono::milliseconds(10'000);
+constexpr auto kSweepSettleLimit = std::chrono::milliseconds(10'000);
 constexpr auto kPeerLimit = std::chrono::milliseconds(500);
 constexpr auto kQuiet = std::chrono::milliseconds(200);
-constexpr auto kPoll = std::chrono::milliseconds(5);
+constexpr auto kSweepPoll = std::chrono::milliseconds(5);
 constexpr const char* kWholeEntry = "\"done\"";
 
 // Whether a process waits for a lock of ours. Of /proc/locks "12: -> FLOCK  ADVISORY  WRITE 4711
@@ -136,7 +136,7 @@ Result<Tally> Sweep::Run(Variant variant) {
 
 // Of links that were made a moment ago the kernel is still busy with addresses.
 Result<void> Sweep::ReadBaseline() {
-  const auto deadline = std::chrono::steady_clock::now() + kSettleLimit;
+  const auto deadline = std::chrono::steady_clock::now() + kSweepSettleLimit;
   for (auto last = RH_TRY(Settled());; last = baseline_) {
     std::this_thread::sleep_for(kQuiet);
     baseline_ = RH_TRY(Settled());
@@ -250,7 +250,7 @@ Result<void> Sweep::FinishLate() {
 Result<void> Sweep::FinishOrphan(pid_t frozen) {
   std::atomic<bool> over{false};
   std::thread watcher([&] {
-    while (!over && !SomebodyWaits(Root(calls_.plugin().root))) std::this_thread::sleep_for(kPoll);
+    while (!over && !SomebodyWaits(Root(calls_.plugin().root))) std::this_thread::sleep_for(kSweepPoll);
     (void)::kill(frozen, SIGCONT);
   });
   const auto deleted = calls_.Call("DEL", setting_.pod);
@@ -262,7 +262,7 @@ Result<void> Sweep::FinishOrphan(pid_t frozen) {
 }
 
 Result<void> Sweep::FinishAlone() {
-  RH_TRY(AwaitOrphans(kOrphanLimit));
+  RH_TRY(AwaitOrphans(kSweepOrphanLimit));
   if (setting_.hardware) RH_TRY(RemovePodNetns(setting_.pod.netns));
   Command command;
   command.arguments = setting_.reconciler;
@@ -306,13 +306,13 @@ Result<void> Sweep::Must(const std::string& command, const Pod& pod) {
 }
 
 Result<Snapshot> Sweep::Settled() {
-  RH_TRY(AwaitOrphans(kOrphanLimit));
+  RH_TRY(AwaitOrphans(kSweepOrphanLimit));
   return TakeSnapshot(setting_.world);
 }
 
 Result<void> Sweep::ExpectBaseline() {
   // A peer will not get there, and is not to be waited for each time.
-  const auto limit = setting_.restore.empty() ? kSettleLimit : kPeerLimit;
+  const auto limit = setting_.restore.empty() ? kSweepSettleLimit : kPeerLimit;
   const auto deadline = std::chrono::steady_clock::now() + limit;
   for (;;) {
     const auto difference = Difference(baseline_, RH_TRY(Settled()));
@@ -320,7 +320,7 @@ Result<void> Sweep::ExpectBaseline() {
     if (std::chrono::steady_clock::now() >= deadline) {
       return Fail(ErrorCode::kConflict, "the state is another one than before:\n" + difference);
     }
-    std::this_thread::sleep_for(kPoll);
+    std::this_thread::sleep_for(kSweepPoll);
   }
 }
 
