@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs in the guest: tests/system/cri/run.sh tests/system/cri/cri_guest.sh
+# Runs in the guest: tests/system/cri/run.sh tests/system/cri/cri_guest.sh [ATTACHMENTS]
 #
 # Pods with two VFs on a real container runtime, the VFs chained behind the cluster's
 # network: Allocate by railheadd, sandbox with CNI ADD, PreStartContainer, CreateContainer
@@ -18,6 +18,7 @@ set -u
 . "$SRC/tests/system/cri/daemonset.sh"
 readonly KUBELET=/var/lib/kubelet/device-plugins RESOURCE=railhead.io/roce
 readonly POD_UID=11111111-2222-3333-4444-555555555555 SEVERAL_UID=66666666-7777-8888-9999-000000000000
+readonly attachments=${1:-20}
 pod=(--name train --uid "$POD_UID" --log-directory "$POD_LOGS/train")
 
 # ---- the node ----------------------------------------------------------------------------
@@ -155,7 +156,7 @@ attached_and_started() { # ATTEMPT
 }
 attached_often() {
     local round
-    for round in {2..51}; do attached_and_started "$round" || { echo "round $round"; on_the_node; return 1; }; done
+    for ((round = 2; round < 2 + attachments; round++)); do attached_and_started "$round" || { echo "round $round"; on_the_node; return 1; }; done
 }
 on_the_node() { # what railheadd could have seen
     ls -l /run/railhead/devices/ /run/railhead/attachments/*
@@ -170,13 +171,13 @@ done
 unread() { cat "$POD_LOGS"/railheadd-2/*.log | grep -c 'no container runtime read the CDI specs'; }
 all_read() { [ "$(unread)" = "$unread_before" ] || { unread; return 1; }; }
 unread_before=$(unread)
-check '50 attachments, and no container is refused' attached_often
+check "$attachments attachments, and no container is refused" attached_often
 check '... railheadd saw each of them read' all_read
-check '... and said so of each' test "$(cat "$POD_LOGS"/railheadd-2/*.log | grep -c '"answered","call":"PreStartContainer"')" -ge 50
+check '... and said so of each' test "$(cat "$POD_LOGS"/railheadd-2/*.log | grep -c '"answered","call":"PreStartContainer"')" -ge "$attachments"
 rm /run/cdi/other-*.json
 
 # On the node's own network no ADD is called, so there is nothing that CDI could inject.
-check 'the sandbox of a pod on the node'\''s network' cri-pod sandbox "${pod[@]}" --attempt 52 --host-network
+check 'the sandbox of a pod on the node'\''s network' cri-pod sandbox "${pod[@]}" --attempt $((attachments + 2)) --host-network
 sandbox=$(tail -n 1 /tmp/check.log)
 deny 'PreStartContainer refuses it' prestart
 deny '... and so does the runtime' container main --host-network "${allocated[@]}"
