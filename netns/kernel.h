@@ -26,6 +26,7 @@
 #include "netns/nl/rdma.h"
 #include "netns/nl/route.h"
 #include "netns/ns/netns.h"
+#include "netns/ns/sysctl.h"
 #include "netns/packet/conflict.h"
 
 namespace railhead {
@@ -199,8 +200,7 @@ class Kernel {
   // is refused, which the error names.
   virtual Result<std::vector<std::optional<std::string>>> ReadSysctls(
       const NetNs& ns, const std::vector<std::string>& paths) = 0;
-  virtual Result<void> WriteSysctls(const NetNs& ns,
-                                    const std::vector<std::pair<std::string, std::string>>& values) = 0;
+  virtual Result<void> WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values) = 0;
   // Whether any process is in the namespace (one that only holds a descriptor is not).
   virtual Result<bool> HasProcesses(const NetNs& ns) = 0;
   // Unbinds and binds the PCI device's driver; for drivers that read a VF's MAC

@@ -96,8 +96,7 @@ Result<std::vector<std::optional<std::string>>> LinuxKernel::ReadSysctls(
   return railhead::ReadSysctls(ns, paths);
 }
 
-Result<void> LinuxKernel::WriteSysctls(const NetNs& ns,
-                                       const std::vector<std::pair<std::string, std::string>>& values) {
+Result<void> LinuxKernel::WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values) {
   return railhead::WriteSysctls(ns, values);
 }
 

@@ -107,7 +107,7 @@ Result<void> Attachment::Move(Work& work) const {
 
 Result<void> Attachment::ConfigureLinks() {
   for (const Work* work : Netdevs()) RH_TRY(ConfigureLink(*work));
-  std::vector<std::pair<std::string, std::string>> sysctls;
+  std::vector<Sysctl> sysctls;
   for (const Work* work : Netdevs()) {
     const auto& own = work->link->tuning.sysctls;
     sysctls.insert(sysctls.end(), own.begin(), own.end());
@@ -238,8 +238,7 @@ Result<void> Attachment::RefuseConflicts() {
   for (const Work* work : Netdevs()) {
     const auto& sysctls = work->link->tuning.sysctls;
     const std::string own = "net/ipv4/conf/" + work->plan->pod_name + "/arp_ignore";
-    const bool asked_otherwise =
-        std::ranges::any_of(sysctls, [&](const auto& sysctl) { return sysctl.first == own; });
+    const bool asked_otherwise = Contains(sysctls, own, &Sysctl::path);
     if (work->link->addresses.empty() || asked_otherwise) continue;
     RH_TRY_WRAP(network_.pod->ChangeLink(work->pod_link.index, answer),
                 "configuring " + work->plan->pod_name);

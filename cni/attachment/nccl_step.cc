@@ -255,7 +255,7 @@ Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNet
   handoff.nics = std::move(nics.handoff);
   handoff.paths = view.Variables();
   handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, links));
-  handoff.env = plan.handoff.env;
+  handoff.env = plan.handoff.Lines();
   auto conf = RH_TRY(NcclConf(handoff));
   content.files.push_back({nccl::kNcclConfName, {nccl::kNcclConfInContainer}, std::move(conf)});
   RH_TRY(AddStacks(plan.handoff.stacks, handoff, table_of, content));

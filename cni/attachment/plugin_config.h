@@ -18,16 +18,24 @@
 #include "cni/state/journal.h"
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 #include "netns/nl/link.h"
 
 namespace railhead::attachment {
 
 enum class HandoffWish : std::uint8_t { kAuto, kRequired, kOff };
 
+// What a runtime says of this call by its capabilities.
+struct RuntimeConfig {
+  std::optional<std::string> device;
+  std::optional<MacAddress> mac;
+};
+
 struct PluginConfig {
   // Which devices; see devices.h.
   std::string device_text;           // one, as given; may be no PCI address (DEL does not care)
   std::vector<std::string> devices;  // several, as given
+  RuntimeConfig runtime;             // its device and MAC are in device_text and mac, once read
   std::string resource;              // only the pod's devices of this resource; empty: of all that are ours
   std::optional<std::string> rail;
   std::optional<std::string> ipam_rail;  // `rail` of the object `ipam`

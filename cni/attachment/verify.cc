@@ -76,8 +76,7 @@ Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs&
   for (const auto& [sysctl, value] :
        {std::pair{"arp_ignore", "1"}, {"arp_announce", "2"}, {"rp_filter", "2"}}) {
     const std::string path = conf + sysctl;
-    const bool asked = std::ranges::any_of(wanted, [&](const auto& own) { return own.first == path; });
-    if (!asked) wanted.emplace_back(path, value);
+    if (!Contains(wanted, path, &Sysctl::path)) wanted.push_back({path, value});
   }
   std::vector<std::string> paths;
   paths.reserve(wanted.size());
@@ -85,7 +84,7 @@ Result<void> CheckSysctls(Differences& differences, Kernel& kernel, const NetNs&
   const auto values = RH_TRY(kernel.ReadSysctls(pod, paths));
   for (std::size_t i = 0; i < wanted.size(); ++i) {
     CheckValue(differences, "sysctl " + paths[i], Words(values[i].value_or("(absent)")),
-               Words(wanted[i].second));
+               Words(wanted[i].value));
   }
   return {};
 }

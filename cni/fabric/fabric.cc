@@ -27,12 +27,20 @@ IpAddress PlusShifted(const IpAddress& base, int number, int bits) {
 
 }  // namespace
 
-std::optional<IpRange> ParseIpRange(const std::string& text) {
+std::optional<IpRange> ParseIpRange(std::string_view text) {
+  if (const auto prefix = IpPrefix::Parse(text)) return IpRange{prefix->First(), prefix->Last()};
   const auto dash = text.find('-');
   const auto first = IpAddress::Parse(text.substr(0, dash));
-  const auto last = dash == std::string::npos ? first : IpAddress::Parse(text.substr(dash + 1));
+  const auto last = dash == std::string_view::npos ? first : IpAddress::Parse(text.substr(dash + 1));
   if (!first || !last || first->IsV6() != last->IsV6() || *last < *first) return std::nullopt;
   return IpRange{*first, *last};
+}
+
+std::vector<IpRange> Rail::Excluded() const {
+  std::vector<IpRange> excluded = exclude;
+  for (const auto& [node, address] : stations) excluded.push_back({address, address});
+  if (station_range) excluded.push_back(*station_range);
+  return excluded;
 }
 
 std::vector<IpRange> Rail::RangesOf(const std::string& node, std::optional<int> index) const {
@@ -100,6 +108,42 @@ MacAddress StationMac(const std::string& node, const std::string& rail) {
 
 namespace {
 
+using Lines = std::vector<std::pair<std::string, std::string>>;
+
+template <typename T>
+void AddLine(const char* variable, const std::optional<T>& value, Lines& lines) {
+  if (!value) return;
+  if constexpr (Named<T>) {
+    lines.emplace_back(variable, WordOf(*value));
+  } else {
+    lines.emplace_back(variable, std::to_string(static_cast<int>(*value)));
+  }
+}
+
+}  // namespace
+
+Lines NcclTuning::Lines() const {
+  std::vector<std::pair<std::string, std::string>> lines;
+  AddLine("NCCL_IB_TIMEOUT", timeout, lines);
+  AddLine("NCCL_IB_RETRY_CNT", retry_count, lines);
+  AddLine("NCCL_IB_QPS_PER_CONNECTION", qps_per_connection, lines);
+  AddLine("NCCL_IB_FIFO_TC", fifo_traffic_class, lines);
+  AddLine("NCCL_IB_PCI_RELAXED_ORDERING", relaxed_ordering, lines);
+  AddLine("NCCL_CROSS_NIC", cross_nic, lines);
+  AddLine("NCCL_IB_SPLIT_DATA_ON_QPS", split_data_on_qps, lines);
+  AddLine("NCCL_IB_ADAPTIVE_ROUTING", adaptive_routing, lines);
+  AddLine("NCCL_NET_GDR_LEVEL", gdr_level, lines);
+  return lines;
+}
+
+std::vector<std::pair<std::string, std::string>> HandoffOptions::Lines() const {
+  auto lines = nccl.Lines();
+  lines.insert(lines.end(), env.begin(), env.end());
+  return lines;
+}
+
+namespace {
+
 bool Matches(const std::vector<std::string>& patterns, const std::string& text) {
   return patterns.empty() || std::ranges::any_of(patterns, [&](const std::string& pattern) {
            return ::fnmatch(pattern.c_str(), text.c_str(), 0) == 0;
@@ -114,6 +158,7 @@ NetworkPermissions PermissionsFor(const NetworkPolicy& policy, const std::string
   for (const NetworkRule& rule : policy.rules) {
     if (!Matches(rule.networks, network) || !Matches(rule.namespaces, pod_namespace)) continue;
     may.any_device = may.any_device || rule.any_device;
+    if (rule.keys.contains("*")) may.keys.insert(kRestrictedKeys.begin(), kRestrictedKeys.end());
     may.keys.insert(rule.keys.begin(), rule.keys.end());
     may.ipam_types.insert(rule.ipam_types.begin(), rule.ipam_types.end());
     may.sysctls.insert(rule.sysctls.begin(), rule.sysctls.end());

@@ -49,12 +49,14 @@ struct NetworkRule {
   // Patterns as fnmatch(3) has them; empty: any.
   std::vector<std::string> networks;
   std::vector<std::string> namespaces;
-  std::set<std::string> keys;  // of kRestrictedKeys
+  std::set<std::string> keys;  // of kRestrictedKeys; "*": all of them
   bool any_device = false;     // also one that kubelet did not give to the pod; never a PF
   std::set<std::string> ipam_types;
   std::set<std::string> sysctls;       // besides those of interfaces: "net.core.somaxconn"
   std::set<std::string> fabric_paths;  // that the network may name instead of the node's fabric
   std::set<std::string> resolv_confs;  // that railhead-ipam may read for it
+
+  bool operator==(const NetworkRule&) const = default;
 };
 
 // When a device is made anew between two pods.
@@ -67,6 +69,8 @@ enum class ResetPolicy : std::uint8_t {
 struct NetworkPolicy {
   std::vector<NetworkRule> rules;
   ResetPolicy reset = ResetPolicy::kTenant;
+
+  bool operator==(const NetworkPolicy&) const = default;
 };
 
 // What one call may do.
@@ -102,8 +106,8 @@ struct IpRange {  // both ends included, one family
   [[nodiscard]] std::string ToString() const { return first.ToString() + "-" + last.ToString(); }
 };
 
-// "a-b" or a single address.
-std::optional<IpRange> ParseIpRange(const std::string& text);
+// "a-b", a single address, or a prefix: all of it.
+std::optional<IpRange> ParseIpRange(std::string_view text);
 
 struct Rail {
   std::string name;
@@ -122,15 +126,19 @@ struct Rail {
   std::optional<int> traffic_class;                         // the byte: DSCP << 2
   std::optional<int> service_level;
   bool soft_roce = false;
-  std::uint32_t table = 0;
+  std::uint32_t table = 0;  // never 0 once read
   // Switches that the rail may hang on, as fnmatch(3) has patterns; empty: any.
   std::vector<std::string> leaves;
   // By node name: what the nodes' stations have, which probe the rail; never given to pods.
   std::map<std::string, IpAddress> stations;
   std::optional<IpRange> station_range;  // instead: the node with index i has its i-th address
 
+  // What no pod gets: `exclude`, and what stations have.
+  [[nodiscard]] std::vector<IpRange> Excluded() const;
   // The addresses that node (`name`, `index`) may hand out; empty: none given.
   [[nodiscard]] std::vector<IpRange> RangesOf(const std::string& node, std::optional<int> index) const;
+
+  bool operator==(const Rail&) const = default;
 };
 
 enum class HandoffPolicy : std::uint8_t { kOff, kRequired };
@@ -138,19 +146,74 @@ enum class HandoffPolicy : std::uint8_t { kOff, kRequired };
 enum class TopologyPolicy : std::uint8_t { kNever, kNeeded, kAlways };
 // Who is told besides NCCL.
 enum class HandoffStack : std::uint8_t { kRccl, kUcx, kNvshmem, kGloo, kOpenMpi };
+// How near a GPU and a NIC have to be for GPUDirect RDMA (NCCL_NET_GDR_LEVEL).
+enum class GdrLevel : std::uint8_t { kLoc, kPix, kPxb, kP2c, kPhb, kSys };
+
+// Variables of NCCL whose values are checked.
+struct NcclTuning {
+  std::optional<int> timeout;
+  std::optional<int> retry_count;
+  std::optional<int> qps_per_connection;
+  std::optional<int> fifo_traffic_class;
+  std::optional<int> relaxed_ordering;
+  std::optional<int> cross_nic;
+  std::optional<bool> split_data_on_qps;
+  std::optional<bool> adaptive_routing;
+  std::optional<GdrLevel> gdr_level;
+
+  // As lines of nccl.conf.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> Lines() const;
+
+  bool operator==(const NcclTuning&) const = default;
+};
+
 // What all pods' handoffs have in common.
 struct HandoffOptions {
   TopologyPolicy topology = TopologyPolicy::kNeeded;
   std::set<HandoffStack> stacks = {HandoffStack::kRccl};  // it costs one more mount and takes nothing away
-  // Further lines of nccl.conf: handoff.nccl's, then handoff.env's.
-  std::vector<std::pair<std::string, std::string>> env;
+  NcclTuning nccl;
+  std::vector<std::pair<std::string, std::string>> env;  // further lines of nccl.conf, as they stand
+
+  // nccl's, then env's.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> Lines() const;
+
+  bool operator==(const HandoffOptions&) const = default;
 };
 enum class Delivery : std::uint8_t { kCdi, kMount };
 
 template <>
+struct Names<ResetPolicy> {
+  static constexpr std::array kAll = {std::pair{"tenant", ResetPolicy::kTenant},
+                                      std::pair{"always", ResetPolicy::kAlways},
+                                      std::pair{"never", ResetPolicy::kNever}};
+};
+
+template <>
 struct Names<HandoffPolicy> {
-  static constexpr std::array kAll = {std::pair{"off", HandoffPolicy::kOff},
-                                      std::pair{"required", HandoffPolicy::kRequired}};
+  static constexpr std::array kAll = {std::pair{"required", HandoffPolicy::kRequired},
+                                      std::pair{"off", HandoffPolicy::kOff}};
+};
+
+template <>
+struct Names<TopologyPolicy> {
+  static constexpr std::array kAll = {std::pair{"never", TopologyPolicy::kNever},
+                                      std::pair{"needed", TopologyPolicy::kNeeded},
+                                      std::pair{"always", TopologyPolicy::kAlways}};
+};
+
+template <>
+struct Names<HandoffStack> {
+  static constexpr std::array kAll = {
+      std::pair{"rccl", HandoffStack::kRccl}, std::pair{"ucx", HandoffStack::kUcx},
+      std::pair{"nvshmem", HandoffStack::kNvshmem}, std::pair{"gloo", HandoffStack::kGloo},
+      std::pair{"openmpi", HandoffStack::kOpenMpi}};
+};
+
+template <>
+struct Names<GdrLevel> {
+  static constexpr std::array kAll = {std::pair{"LOC", GdrLevel::kLoc}, std::pair{"PIX", GdrLevel::kPix},
+                                      std::pair{"PXB", GdrLevel::kPxb}, std::pair{"P2C", GdrLevel::kP2c},
+                                      std::pair{"PHB", GdrLevel::kPhb}, std::pair{"SYS", GdrLevel::kSys}};
 };
 
 template <>
@@ -160,23 +223,36 @@ struct Names<Delivery> {
 
 enum class PoolDevice : std::uint8_t { kVf, kPf };
 
+template <>
+struct Names<PoolDevice> {
+  static constexpr std::array kAll = {std::pair{"vf", PoolDevice::kVf}, std::pair{"pf", PoolDevice::kPf}};
+};
+
 struct Pool {
   std::string resource;  // "railhead.io/roce"
   std::vector<std::string> rails;
   PoolDevice device = PoolDevice::kVf;
-  HandoffPolicy handoff = HandoffPolicy::kRequired;
+  std::optional<HandoffPolicy> handoff;  // never empty once read
   Delivery delivery = Delivery::kCdi;
   bool late = false;  // kubelet gives out slots, which ADD binds to devices
+
+  bool operator==(const Pool&) const = default;
 };
 
 // Which address of a node's range comes next: ipam/store/range.h, or always that of the VF's index.
 enum class AddressPolicy : std::uint8_t { kIncrement, kDeterministic };
 
+template <>
+struct Names<AddressPolicy> {
+  static constexpr std::array kAll = {std::pair{"increment", AddressPolicy::kIncrement},
+                                      std::pair{"deterministic", AddressPolicy::kDeterministic}};
+};
+
 struct Fabric {
   std::vector<Rail> rails;
   std::map<std::string, int> nodes;  // name -> index
   AddressPolicy address_policy = AddressPolicy::kIncrement;
-  int rest_seconds = kDefaultRestSeconds;
+  std::optional<int> rest_seconds;                  // never empty once read
   int min_rest_seconds = kDefaultMinRestSeconds;    // where there is no other address
   int conflict_probe_ms = kDefaultConflictProbeMs;  // 0: addresses are used unprobed
   std::optional<bool> rdma_exclusive;               // the RDMA namespace mode that nodes must have
@@ -206,6 +282,8 @@ struct Fabric {
   // `pfs_in_order` (BDFs in PCI order).
   [[nodiscard]] const Rail* RailOfPf(const std::string& pf_name, const std::string& pf_bdf,
                                      const std::vector<std::string>& pfs_in_order) const;
+
+  bool operator==(const Fabric&) const = default;
 };
 
 // `what` names the text in errors, of which the result has the first and `all` gets all.
@@ -221,22 +299,5 @@ Result<std::optional<Fabric>> ReadFabric(const Root& root, const std::string& pa
 
 // Locally administered.
 MacAddress StationMac(const std::string& node, const std::string& rail);
-
-// The fields of fabric.json's `policy`.
-// Threads: pure. Errors stick to the reader.
-
-NetworkPolicy ReadPolicy(JsonReader& root);
-
-// Which addresses a rail has: its part of fabric.json.
-// Threads: thread-safe. Errors: the reader's.
-
-// subnet, gateway, routes, exclude, stations, nodeBlock and nodeRanges. `nodes`: Fabric::nodes.
-void ReadAddressing(JsonReader& reader, const std::map<std::string, int>& nodes, Rail& rail);
-
-// The fields of fabric.json's `handoff` that say what pods are told: `topology`, `stacks`, and the lines
-// of nccl.conf: `nccl`, whose values are checked, and `env`, whose lines are taken as they stand.
-// Threads: pure. Errors stick to the reader.
-
-HandoffOptions ReadHandoffOptions(JsonReader& handoff);
 
 }  // namespace railhead

@@ -33,6 +33,7 @@
 #include "netns/nl/device_state.h"
 #include "netns/nl/link.h"
 #include "netns/nl/route.h"
+#include "netns/ns/sysctl.h"
 
 namespace railhead {
 
@@ -47,7 +48,7 @@ struct LinkTuning {
   std::optional<bool> promiscuous;
   std::optional<bool> all_multicast;
   // By path below /proc/sys; in a configuration "IFNAME" stands for the interface.
-  std::vector<std::pair<std::string, std::string>> sysctls;
+  std::vector<Sysctl> sysctls;
 
   bool operator==(const LinkTuning&) const = default;
 };

@@ -84,13 +84,12 @@ struct Shape<Route> {
   }
 };
 
-// A sysctl. They are a list: the order of writing is part of it.
+// They are a list: the order of writing is part of it.
 template <>
-struct Shape<std::pair<std::string, std::string>> {
-  using Sysctl = std::pair<std::string, std::string>;
+struct Shape<Sysctl> {
   static void List(auto& f) {
-    f("path", &Sysctl::first, kRequiredField);
-    f("value", &Sysctl::second, kRequiredField);
+    f("path", &Sysctl::path, kRequiredField);
+    f("value", &Sysctl::value, kRequiredField);
   }
 };
 

@@ -141,7 +141,7 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
     spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, node));
   }
   spec.exclusions = ExclusionsFor(spec.subnet, fields);
-  for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
+  for (const IpRange& range : rail.Excluded()) spec.exclusions.push_back({range.first, range.last});
   AddressPlan plan;
   plan.ifname = fields.ifname;
   if (fields.routes) {
@@ -149,7 +149,8 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
   } else if (!listed) {
     plan.routes = RoutesOf(rail, spec.gateway);
   }
-  const Rests rests = RestsOf(fields, fabric.rest_seconds, fabric.min_rest_seconds);
+  const Rests rests =
+      RestsOf(fields, fabric.rest_seconds.value_or(kDefaultRestSeconds), fabric.min_rest_seconds);
   auto choice = RH_TRY(MakeChoice(spec, where, rests));
   plan.deterministic = fabric.address_policy == AddressPolicy::kDeterministic;
   if (plan.deterministic && fields.vf) {

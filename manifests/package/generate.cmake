@@ -1,4 +1,4 @@
-# Runs at installation: manual pages and completions, of the programs as they are.
+# Runs at installation: manual pages, completions and JSON schemas, of the programs as they are.
 set(to "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
 
 function(railhead_write file)
@@ -15,6 +15,10 @@ endfunction()
 railhead_write(${to}/bash-completion/completions/railctl ${RAILHEAD_BIN}/railctl completion bash)
 railhead_write(${to}/zsh/vendor-completions/_railctl ${RAILHEAD_BIN}/railctl completion zsh)
 railhead_write(${to}/fish/vendor_completions.d/railctl.fish ${RAILHEAD_BIN}/railctl completion fish)
+
+foreach(what fabric network)
+  railhead_write(${to}/railhead/${what}.schema.json ${RAILHEAD_BIN}/railctl config schema ${what})
+endforeach()
 
 find_program(HELP2MAN help2man)
 if(NOT HELP2MAN)

@@ -190,6 +190,10 @@ void JsonReader::Fail(const std::string& key, const std::string& why, std::strin
   state_->Add(key.empty() ? pointer_ : pointer_ + "/" + EscapePointer(key), why, std::move(hint));
 }
 
+void JsonReader::FailWithin(const std::string& pointer, const std::string& why, std::string hint) {
+  state_->Add(pointer_ + "/" + pointer, why, std::move(hint));
+}
+
 JsonValue JsonReader::At(const std::string& key) {
   return {state_, Find(key), pointer_ + "/" + EscapePointer(key)};
 }
@@ -331,6 +335,10 @@ void JsonReader::Close() {
 Result<void> JsonReader::status() const {
   if (!state_->wrong.empty()) return ::railhead::Fail(state_->wrong.front().error);
   return {};
+}
+
+std::size_t JsonReader::error_count() const {
+  return state_->wrong.size();
 }
 
 std::vector<Error> JsonReader::errors() const {

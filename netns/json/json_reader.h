@@ -66,6 +66,8 @@ class JsonDocument {
 class JsonValue {
  public:
   [[nodiscard]] bool is_there() const { return value_ != nullptr; }
+  // As it stands there, for what has several forms; nullptr: absent.
+  [[nodiscard]] const nlohmann::json* raw() const { return value_; }
 
   [[nodiscard]] std::optional<std::string> String() const;
   [[nodiscard]] std::optional<std::int64_t> Int(std::int64_t min, std::int64_t max) const;
@@ -115,6 +117,8 @@ class JsonReader {
   void Ignore(const std::string& key);
   // Records an error at this object's `key` ("" for the object itself).
   void Fail(const std::string& key, const std::string& why, std::string hint = {});
+  // The same at a JSON pointer within this object, without its first slash: "rails/0/name".
+  void FailWithin(const std::string& pointer, const std::string& why, std::string hint = {});
   // Every key that was neither read nor ignored is an error.
   void Close();
 
@@ -123,6 +127,7 @@ class JsonReader {
   // All of them, one for each place; what an object lacks because of what is wrong within it, or
   // the other way round, is left out.
   [[nodiscard]] std::vector<Error> errors() const;
+  [[nodiscard]] std::size_t error_count() const;
   [[nodiscard]] const std::string& pointer() const { return pointer_; }
 
  private:

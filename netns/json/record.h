@@ -18,8 +18,17 @@
 // written in its own order.
 //
 // Besides fields a Shape lists
+//   f.Group("addresses", [](auto& g) { g("policy", &Fabric::address_policy); })
+//                                   fields of this struct in an object of their own
+//   f.Form("pf", PfForm{})          a field that people write in several ways. PfForm has static functions:
+//                                   Read(const JsonValue&, T&); Write(const T&), null to leave it out;
+//                                   Schema()
+//   f.Foreign("dns")                a key of another program: the reader passes over it
+//   f.Foreign("cni.dev/*")          all keys that begin so
 //   f.Version(1, hint)              the format's number; one that is another, or none, is refused
 //   f.Part(&Entry::key)             fields of a member that has no object of its own
+//   f.Part(&Config::tuning, [](auto& part) {...})
+//                                   the same, of a member that is called otherwise elsewhere
 //   f.Implied("answered", &Peer::answered, &Peer::sent)
 //                                   absent: it equals the other member. Written only if it differs
 //   f.Shown("leaf", function)       written for people and programs. The reader passes over it. nullopt: not
@@ -27,8 +36,10 @@
 // and it may have
 //   static std::string Key(const T&)
 //                                   of lists: two elements with one key are refused
-//   static void Check(const T&, const auto& complain)
-//                                   fields that contradict each other: complain(key, why)
+//   static void Complete(T&)        sets what follows from other fields, after all are read
+//   static void Check(const T&, const record::Complain& complain)
+//                                   says which fields contradict each other: complain(key, why, hint). For a
+//                                   field of a member the key is PointerOf("rails", 0, "name")
 //   static bool IsKnown(JsonReader&)
 //                                   of lists: elements that are not known here are passed over
 //
@@ -69,6 +80,14 @@ struct FieldRules {
   // Words for a bool; nullptr: false and true.
   const char* no = nullptr;
   const char* yes = nullptr;
+  // Of lists: at least one element, if it is there.
+  bool filled = false;
+  // Of lists: one element may stand by itself.
+  bool or_one = false;
+  // An empty text, which sriov-cni's users write, is as if it were absent.
+  bool blank = false;
+  // What to write instead of what is refused, or of nothing.
+  const char* hint = "";
 };
 inline constexpr FieldRules kRequiredField{.need = Need::kRequired};
 inline constexpr FieldRules kSparseField{.need = Need::kSparse};

@@ -29,8 +29,21 @@ template <typename T>
 concept HasShape = requires(const T& value) {
   sizeof(Shape<T>);
 };
+
+// Says that a record is wrong at `at`: a key, or PointerOf() of several.
+class Complain {
+ public:
+  using Sink = std::function<void(const std::string& at, const std::string& why, const std::string& hint)>;
+  explicit Complain(Sink sink) : sink_(std::move(sink)) {}
+  void operator()(const std::string& at, const std::string& why, const std::string& hint = {}) const {
+    sink_(at, why, hint);
+  }
+
+ private:
+  Sink sink_;
+};
+
 // What a Shape may have besides List(), see record.h.
-using Complain = std::function<void(const char* key, std::string why)>;
 template <typename T>
 concept HasKey = requires(const T& value) {
   Shape<T>::Key(value);
@@ -38,6 +51,10 @@ concept HasKey = requires(const T& value) {
 template <typename T>
 concept HasCheck = requires(const T& value, const Complain& complain) {
   Shape<T>::Check(value, complain);
+};
+template <typename T>
+concept HasComplete = requires(T& value) {
+  Shape<T>::Complete(value);
 };
 template <typename T>
 concept HasIsKnown = requires(JsonReader& reader) {
@@ -69,8 +86,7 @@ inline constexpr bool kIsDictionary = false;
 template <typename V>
 inline constexpr bool kIsDictionary<std::map<std::string, V>> = true;
 template <typename V>
-inline constexpr bool kIsDictionary<std::vector<std::pair<std::string, V>>> =
-    !HasShape<std::pair<std::string, V>>;
+inline constexpr bool kIsDictionary<std::vector<std::pair<std::string, V>>> = true;
 
 using WallTime = std::chrono::system_clock::time_point;
 inline constexpr std::int64_t kLastSecond = 253'402'300'799;  // of year 9999
@@ -98,3 +114,20 @@ bool IsEmptyText(const T& value) {
 }
 
 }  // namespace railhead::record
+
+namespace railhead {
+
+// A JSON pointer of keys and indices, without the first slash: "rails/0/name".
+template <typename First, typename... Others>
+std::string PointerOf(const First& first, const Others&... others) {
+  std::string pointer;
+  if constexpr (std::integral<First>) {
+    pointer = std::to_string(first);
+  } else {
+    pointer = EscapePointer(first);
+  }
+  if constexpr (sizeof...(others) > 0) pointer += "/" + PointerOf(others...);
+  return pointer;
+}
+
+}  // namespace railhead

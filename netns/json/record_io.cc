@@ -18,6 +18,12 @@ void Refusal::Add(const Place& place, std::string reason) {
   why = std::move(reason);
 }
 
+void Refusal::AddWithin(const Place& place, const std::string& within, std::string reason) {
+  if (!why.empty()) return;
+  pointer = place.Pointer() + "/" + within;
+  why = std::move(reason);
+}
+
 std::string OutOfRange(const std::string& value, std::int64_t min, std::int64_t max) {
   return value + " is out of range " + std::to_string(min) + ".." + std::to_string(max);
 }
@@ -43,8 +49,42 @@ std::string Readable(const std::string& text) {
 }
 
 void FailUnknown(const JsonValue& json, const std::string& word, const std::vector<std::string_view>& known) {
-  json.Fail("'" + word + "' is not known",
-            "known here: " + Join(std::vector<std::string>(known.begin(), known.end()), ", "));
+  std::string hint;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    hint += std::string(i == 0 ? "" : i + 1 < known.size() ? ", " : " or ") + std::string(known[i]);
+  json.Fail("'" + word + "' is not known", hint);
+}
+
+void Ignore(JsonReader& json, std::string_view key) {
+  if (!key.ends_with('*')) return json.Ignore(std::string(key));
+  key.remove_suffix(1);
+  for (const std::string& one : json.Keys()) {
+    if (one.starts_with(key)) json.Ignore(one);
+  }
+}
+
+bool IsBlank(const JsonValue& json) {
+  return json.is_there() && json.raw()->is_string() && json.raw()->get_ref<const std::string&>().empty();
+}
+
+std::optional<std::vector<JsonValue>> ItemsOf(const JsonValue& json, const FieldRules& rules,
+                                              const char* of) {
+  const bool is_one = rules.or_one && json.is_there() && !json.raw()->is_array();
+  if (is_one && std::string_view(of) == "strings" && !json.raw()->is_string()) {
+    json.Fail("is neither a string nor a list of strings", rules.hint);
+    return std::nullopt;
+  }
+  if (is_one) return std::vector{json};
+  auto items = json.List(of);
+  if (items && rules.filled && items->empty()) json.Fail("must not be empty", rules.hint);
+  return items;
+}
+
+std::optional<JsonValue> FieldOf(JsonReader& json, const char* key, const FieldRules& rules) {
+  JsonValue field = json.At(key);
+  if (IsNeeded(rules) && !field.is_there()) field.Fail("is required", rules.hint);
+  if (!field.is_there() || (rules.blank && IsBlank(field))) return std::nullopt;
+  return field;
 }
 
 std::optional<bool> ReadWord(const JsonValue& json, const FieldRules& rules) {

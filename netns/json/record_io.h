@@ -85,7 +85,7 @@ struct StateFile {
   [[nodiscard]] Result<void> Write(const Root& root, const T& value) const {
     const std::string text = RH_TRY_WRAP(FormatRecord(value, PathIn(root)), what);
     if (text.size() > max_size) {
-      return Fail(ErrorCode::kInvalid, std::string(what) + ": " + PathIn(root) + ": would be larger than " +
+      return Fail(ErrorCode::kInvalid, std::string{what} + ": " + PathIn(root) + ": would be larger than " +
                                            std::to_string(max_size) + " bytes");
     }
     RH_TRY_WRAP(MakeStateFolderOf(root, PathIn(root)), what);

@@ -4,8 +4,11 @@
 // Threads: as JsonReader.
 #pragma once
 
+#include <algorithm>
 #include <concepts>
+#include <cstddef>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,6 +25,13 @@ template <typename T>
 T ReadRecord(JsonReader& reader, bool close);
 
 void FailUnknown(const JsonValue& json, const std::string& word, const std::vector<std::string_view>& known);
+// A key, or with "*" at its end all that begin so.
+void Ignore(JsonReader& json, std::string_view key);
+bool IsBlank(const JsonValue& json);  // an empty text
+// What a list holds, or the one that stands for it (FieldRules::or_one). `of`: strings, numbers, objects.
+std::optional<std::vector<JsonValue>> ItemsOf(const JsonValue& json, const FieldRules& rules, const char* of);
+// The value of a field; nullopt: there is none to be read.
+std::optional<JsonValue> FieldOf(JsonReader& json, const char* key, const FieldRules& rules);
 std::optional<bool> ReadWord(const JsonValue& json, const FieldRules& rules);
 std::optional<WallTime> ReadTime(const JsonValue& json, TimeForm form);
 
@@ -39,15 +49,15 @@ std::optional<E> ReadNamed(const JsonValue& json) {
 }
 
 template <typename T>
-std::optional<T> ReadText(const JsonValue& json) {
+std::optional<T> ReadText(const JsonValue& json, const FieldRules& rules) {
   const auto text = json.String();
   if (!text) return std::nullopt;
   auto value = TextForm<T>::Read(*text);
   if (value) return *std::move(value);
   if constexpr (requires { value.error(); }) {
-    json.Fail(value.error().message);
+    json.Fail(value.error().message, rules.hint);
   } else {
-    json.Fail("'" + *text + "' " + TextForm<T>::kWrong);
+    json.Fail("'" + *text + "' " + TextForm<T>::kWrong, rules.hint);
   }
   return std::nullopt;
 }
@@ -71,10 +81,10 @@ void AddTo(std::map<std::string, V>& object, std::pair<std::string, V> member) {
 template <typename T>
 std::optional<T> ReadList(const JsonValue& json, const FieldRules& rules, bool close) {
   using Element = typename T::value_type;
-  constexpr bool kOfObjects = HasShape<Element>;
-  const auto items = json.List(kOfObjects                      ? "objects"
-                               : std::is_arithmetic_v<Element> ? "numbers"
-                                                               : "strings");
+  const auto items = ItemsOf(json, rules,
+                             HasShape<Element>               ? "objects"
+                             : std::is_arithmetic_v<Element> ? "numbers"
+                                                             : "strings");
   if (!items) return std::nullopt;
   T list;
   std::set<std::string> keys;
@@ -131,7 +141,7 @@ std::optional<T> ReadValue(const JsonValue& json, const FieldRules& rules, bool 
   } else if constexpr (kIsDuration<T> || std::is_enum_v<T>) {
     return ReadNumber<T>(json, rules.min, rules.max);
   } else if constexpr (HasTextForm<T>) {
-    return ReadText<T>(json);
+    return ReadText<T>(json, rules);
   } else if constexpr (kIsDictionary<T>) {
     return ReadDictionary<T>(json, rules, close);
   } else if constexpr (kIsList<T>) {
@@ -143,6 +153,32 @@ std::optional<T> ReadValue(const JsonValue& json, const FieldRules& rules, bool 
   }
 }
 
+// A member that has words in this place only: pairs of a word and a value. (Names<E> are for all places.)
+template <const auto& kWords, auto kMember>
+struct WordForm {
+  template <typename T>
+  static void Read(const JsonValue& json, T& object) {
+    const auto word = json.String();
+    if (!word) return;
+    std::vector<std::string_view> known;  // one word for each value
+    for (auto at = kWords.begin(); at != kWords.end(); ++at) {
+      const auto& [name, value] = *at;
+      if (name == *word) {
+        object.*kMember = value;
+        return;
+      }
+      if (std::find_if(kWords.begin(), at, [&](const auto& one) { return one.second == at->second; }) == at)
+        known.emplace_back(name);
+    }
+    FailUnknown(json, *word, known);
+  }
+  static Json Schema() {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : kWords) words.emplace_back(name);
+    return {{"enum", words}};
+  }
+};
+
 template <typename T>
 struct OptionalOf {
   using Value = T;
@@ -152,6 +188,20 @@ struct OptionalOf<std::optional<T>> {
   using Value = T;
 };
 
+// By the member's type alone: structs share the code.
+template <typename M>
+void ReadField(JsonReader& json, const char* key, M& member, const FieldRules& rules, bool close) {
+  const auto field = FieldOf(json, key, rules);
+  if (!field) return;
+  auto value = ReadValue<typename OptionalOf<M>::Value>(*field, rules, close);
+  if (!value) return;
+  if (rules.need == Need::kRequired && IsEmptyText(*value)) field->Fail("must not be empty", rules.hint);
+  member = *std::move(value);
+}
+
+template <typename T>
+void ReadFields(T& object, JsonReader& json, bool close);
+
 template <typename T>
 class Reader {
  public:
@@ -159,12 +209,22 @@ class Reader {
 
   template <typename C, typename M>
   void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
-    const JsonValue json = json_.At(key);
-    auto value = ReadValue<typename OptionalOf<M>::Value>(json, rules, close_);
-    if (IsNeeded(rules) && !json.is_there()) json_.Fail(key, "is required");
-    if (rules.need == Need::kRequired && value && IsEmptyText(*value)) json_.Fail(key, "must not be empty");
-    if (value) object_.*member = *std::move(value);
+    ReadField(json_, key, object_.*member, rules, close_);
   }
+
+  template <typename List>
+  void Group(const char* key, List list) {
+    auto object = json_.Object(key);
+    if (!object) return;
+    Reader<T> group(object_, *object, close_);
+    list(group);
+    if (close_) object->Close();
+  }
+  template <typename F>
+  void Form(const char* key, F /*form*/, const FieldRules& rules = {}) {
+    if (const auto field = FieldOf(json_, key, rules)) F::Read(*field, object_);
+  }
+  void Foreign(const char* key) { Ignore(json_, key); }
 
   void Version(std::int64_t version, const char* hint = "") {
     (void)json_.Int("version", version, version);
@@ -177,8 +237,12 @@ class Reader {
   }
   template <typename C, typename M>
   void Part(M C::*member) {
+    ReadFields(object_.*member, json_, close_);
+  }
+  template <typename C, typename M, typename List>
+  void Part(M C::*member, List list) {
     Reader<M> part(object_.*member, json_, close_);
-    Shape<M>::List(part);
+    list(part);
   }
   template <typename Function>
   void Shown(const char* key, Function /*function*/) {
@@ -191,16 +255,26 @@ class Reader {
   const bool close_;
 };
 
+// Of a record in an object that others' fields may share.
+template <typename T>
+void ReadFields(T& object, JsonReader& json, bool close) {
+  const std::size_t errors = json.error_count();
+  Reader<T> reader(object, json, close);
+  Shape<T>::List(reader);
+  if constexpr (HasComplete<T>) Shape<T>::Complete(object);
+  if constexpr (HasCheck<T>) {
+    const Complain complain([&](const std::string& at, const std::string& why, const std::string& hint) {
+      json.FailWithin(at, why, hint);
+    });
+    if (json.error_count() == errors) Shape<T>::Check(object, complain);
+  }
+}
+
 template <typename T>
 T ReadRecord(JsonReader& json, bool close) {
   T object;
-  Reader<T> reader(object, json, close);
-  Shape<T>::List(reader);
+  ReadFields(object, json, close);
   if (close) json.Close();
-  if constexpr (HasCheck<T>) {
-    const Complain complain = [&](const char* key, const std::string& why) { json.Fail(key, why); };
-    if (json.status()) Shape<T>::Check(object, complain);
-  }
   return object;
 }
 

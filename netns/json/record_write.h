@@ -32,6 +32,8 @@ struct Refusal {
   std::string why;
 
   void Add(const Place& place, std::string reason);
+  // At a pointer within it, without its first slash.
+  void AddWithin(const Place& place, const std::string& within, std::string reason);
 };
 
 std::string OutOfRange(const std::string& value, std::int64_t min, std::int64_t max);
@@ -90,6 +92,8 @@ Json WriteValue(const T& value, const FieldRules& rules, const Place& place, Ref
     }
     return object;
   } else if constexpr (kIsList<T>) {
+    if (rules.filled && value.empty()) refusal.Add(place, "must not be empty");
+    if (rules.or_one && value.size() == 1) return WriteValue(*value.begin(), rules, place, refusal);
     Json list = Json::array();
     std::set<std::string> keys;
     for (const auto& one : value) {
@@ -107,6 +111,29 @@ Json WriteValue(const T& value, const FieldRules& rules, const Place& place, Ref
   }
 }
 
+// By the member's type alone: structs share the code.
+template <typename M>
+void WriteField(Json& json, const char* key, const M& value, const FieldRules& rules, const Place& place,
+                Refusal& refusal) {
+  const Place at{&place, key};
+  if (rules.need == Need::kRequired && IsEmptyText(value)) refusal.Add(at, "must not be empty");
+  if constexpr (kIsOptional<M>) {
+    if (value) {
+      json[key] = WriteValue(*value, rules, at, refusal);
+    } else if (IsNeeded(rules)) {
+      refusal.Add(at, "is required");
+    }
+  } else {
+    if constexpr (kIsList<M> || kIsDictionary<M>) {
+      if (rules.filled && value.empty() && !IsNeeded(rules)) return;
+    }
+    json[key] = WriteValue(value, rules, at, refusal);
+  }
+}
+
+template <typename T>
+void WriteFields(const T& value, Json& json, const Place& place, Refusal& refusal);
+
 template <typename T>
 class Writer {
  public:
@@ -115,19 +142,10 @@ class Writer {
 
   template <typename C, typename M>
   void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
-    const M& value = object_.*member;
-    const Place at{&place_, key};
-    if (rules.need == Need::kRequired && IsEmptyText(value)) refusal_.Add(at, "must not be empty");
-    if constexpr (kIsOptional<M>) {
-      if (value) {
-        json_[key] = WriteValue(*value, rules, at, refusal_);
-      } else if (IsNeeded(rules)) {
-        refusal_.Add(at, "is required");
-      }
-    } else {
-      if (rules.need == Need::kSparse && value == T{}.*member) return;
-      json_[key] = WriteValue(value, rules, at, refusal_);
+    if constexpr (!kIsOptional<M>) {
+      if (rules.need == Need::kSparse && object_.*member == T{}.*member) return;
     }
+    WriteField(json_, key, object_.*member, rules, place_, refusal_);
   }
 
   void Version(std::int64_t version, const char* /*hint*/ = "") { json_["version"] = version; }
@@ -137,9 +155,28 @@ class Writer {
   }
   template <typename C, typename M>
   void Part(M C::*member) {
-    Writer<M> part(object_.*member, json_, place_, refusal_);
-    Shape<M>::List(part);
+    WriteFields(object_.*member, json_, place_, refusal_);
   }
+  template <typename C, typename M, typename List>
+  void Part(M C::*member, List list) {
+    Writer<M> part(object_.*member, json_, place_, refusal_);
+    list(part);
+  }
+  template <typename List>
+  void Group(const char* key, List list) {
+    Json object = Json::object();
+    const Place at{&place_, key};
+    Writer<T> group(object_, object, at, refusal_);
+    list(group);
+    if (!object.empty()) json_[key] = std::move(object);
+  }
+  template <typename F>
+  void Form(const char* key, F /*form*/, const FieldRules& rules = {}) {
+    Json value = F::Write(object_);
+    if (IsNeeded(rules) && value.is_null()) refusal_.Add({&place_, key}, "is required");
+    if (!value.is_null()) json_[key] = std::move(value);
+  }
+  void Foreign(const char* /*key*/) {}
   template <typename Function>
   void Shown(const char* key, Function function) {
     auto value = function(object_);
@@ -158,16 +195,21 @@ class Writer {
 };
 
 template <typename T>
-Json WriteRecord(const T& value, const Place& place, Refusal& refusal) {
-  Json json = Json::object();
+void WriteFields(const T& value, Json& json, const Place& place, Refusal& refusal) {
   Writer<T> writer(value, json, place, refusal);
   Shape<T>::List(writer);
   if constexpr (HasCheck<T>) {
-    const Complain complain = [&](const char* key, std::string why) {
-      refusal.Add({&place, key}, std::move(why));
-    };
+    const Complain complain([&](const std::string& at, const std::string& why, const std::string& /*hint*/) {
+      refusal.AddWithin(place, at, why);
+    });
     Shape<T>::Check(value, complain);
   }
+}
+
+template <typename T>
+Json WriteRecord(const T& value, const Place& place, Refusal& refusal) {
+  Json json = Json::object();
+  WriteFields(value, json, place, refusal);
   return json;
 }
 

@@ -107,7 +107,7 @@ Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
   return values;
 }
 
-Result<void> WriteSysctls(const NetNs& ns, const std::vector<std::pair<std::string, std::string>>& values) {
+Result<void> WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values) {
   if (values.empty()) return {};
   std::vector<std::string> paths;
   paths.reserve(values.size());

@@ -20,12 +20,19 @@
 
 namespace railhead {
 
+struct Sysctl {
+  std::string path;
+  std::string value;
+
+  bool operator==(const Sysctl&) const = default;
+};
+
 // In the order of `paths`, without the final newline; nullopt: there is none.
 Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
                                                             const std::vector<std::string>& paths);
 
 // In order. All are opened before the first is written, so an unknown one is reported
 // with nothing changed; a value that is refused leaves those before it written.
-Result<void> WriteSysctls(const NetNs& ns, const std::vector<std::pair<std::string, std::string>>& values);
+Result<void> WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values);
 
 }  // namespace railhead

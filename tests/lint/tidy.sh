@@ -1,7 +1,7 @@
 #!/bin/bash
 # tidy.sh BUILD [--list] - clang-tidy (.clang-tidy, warnings are errors) over sources.
 # All of them take long. A run looks at those that differ from RAILHEAD_LINT_BASE, a commit,
-# and at those that include a header that differs: 12 at most, drawn by the commit. If there are
+# and at those that include a header that differs: 6 at most, drawn by the commit. If there are
 # fewer, one in 72 of the others follows, again drawn by the commit, so that each gets its turn.
 #   RAILHEAD_LINT_BASE=COMMIT   by default the newest commit that is older than 24 hours
 #   RAILHEAD_TESTS_ALL=1        all sources (tests/run.sh --all)
@@ -10,7 +10,7 @@ set -euo pipefail
 build=$1
 cd "$(dirname "$0")/../.."
 [ -r "$build/compile_commands.json" ] || { echo "tidy.sh: no compile_commands.json in $build" >&2; exit 1; }
-readonly MOST=12 TURNS=72
+readonly MOST=6 TURNS=72
 mapfile -t files < <(find netns cni ipam deviceplugin -name '*.cc' | LC_ALL=C sort)
 head=$(git rev-parse --short HEAD 2>/dev/null || echo none)
 

@@ -184,7 +184,7 @@ Result<FabricResources> ResourcesOfFabric(const Fabric& fabric, const inventory:
     RH_TRY(CheckDelivery(fabric, pool, n));
     ResourceSpec spec;
     spec.resource = pool.resource;
-    spec.handoff = pool.handoff;
+    spec.handoff = pool.handoff.value_or(fabric.handoff);
     spec.delivery = pool.delivery;
     spec.late = pool.late;
     if (pool.delivery == Delivery::kMount) spec.rdma_nodes = RdmaNodes::kVerbs;

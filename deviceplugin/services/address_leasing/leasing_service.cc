@@ -305,7 +305,7 @@ Result<ipam::PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
   ipam::RangeSpec spec;
   spec.subnet = *rail.subnet;
   spec.gateway = rail.gateway;
-  for (const IpRange& range : rail.exclude) spec.exclusions.push_back({range.first, range.last});
+  for (const IpRange& range : rail.Excluded()) spec.exclusions.push_back({range.first, range.last});
   return ipam::PoolLayout::Make(RH_TRY(ipam::RangeSet::Make(spec)), block_size);
 }
 
@@ -314,7 +314,8 @@ Result<ipam::PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
 Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::string& fabric_path) {
   LeasePlan plan;
   plan.where = fabric_path + ": /addresses/store";
-  plan.store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, plan.where, fabric.rest_seconds));
+  plan.store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, plan.where,
+                                               fabric.rest_seconds.value_or(kDefaultRestSeconds)));
   if (plan.store.type == ipam::LeaseStoreType::kNode) return std::nullopt;
   plan.settings.times = plan.store.times;
   plan.settings.low_water = plan.store.low_water;

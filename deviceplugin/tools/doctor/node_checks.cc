@@ -180,8 +180,9 @@ constexpr int kVersionWithCdi = 3;
 
 bool UsesCdi(const NodeFacts& facts) {
   if (!facts.fabric) return true;
-  return std::ranges::any_of(facts.fabric->pools, [](const Pool& pool) {
-    return pool.handoff == HandoffPolicy::kRequired && pool.delivery == Delivery::kCdi;
+  return std::ranges::any_of(facts.fabric->pools, [&](const Pool& pool) {
+    return pool.handoff.value_or(facts.fabric->handoff) == HandoffPolicy::kRequired &&
+           pool.delivery == Delivery::kCdi;
   });
 }
 

@@ -1,4 +1,4 @@
-// railctl config check.
+// railctl config check and railctl config schema.
 #include <cstdio>
 #include <iterator>
 #include <memory>
@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "cni/fabric/fabric.h"
+#include "cni/attachment/plugin_config_shape.h"
+#include "cni/fabric/fabric_shape.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
@@ -18,6 +19,7 @@
 #include "deviceplugin/tools/railctl/commands.h"
 #include "netns/base/files.h"
 #include "netns/json/json_reader.h"
+#include "netns/json/record_schema.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead::railctl {
@@ -71,10 +73,17 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   return kDone;
 }
 
+void PrintSchema(const std::string& of) {
+  const auto schema = of == "fabric"
+                          ? SchemaOf<Fabric>("Railhead: fabric.json")
+                          : SchemaOf<attachment::PluginConfig>("Railhead: a network configuration");
+  (void)std::printf("%s\n", schema.dump(2).c_str());
+}
+
 }  // namespace
 
 void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
-  CLI::App* config = app->add_subcommand("config", "Check a configuration");
+  CLI::App* config = app->add_subcommand("config", "Check or describe a configuration");
   config->require_subcommand(1);
   const auto arguments = std::make_shared<ConfigArguments>();
   CLI::App* check = config->add_subcommand(
@@ -85,6 +94,12 @@ void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
       ->capture_default_str();
   check->add_flag("--json", arguments->json, "Print JSON");
   check->callback([&root, status, arguments] { *status = CheckConfig(root, *arguments); });
+  const auto of = std::make_shared<std::string>();
+  CLI::App* schema = config->add_subcommand("schema", "Print a JSON schema, for editors and validators");
+  schema->add_option("WHAT", *of, "fabric.json, or the network configurations of railhead")
+      ->required()
+      ->check(CLI::IsMember({"fabric", "network"}));
+  schema->callback([of] { PrintSchema(*of); });
 }
 
 namespace {

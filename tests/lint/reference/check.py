@@ -71,8 +71,32 @@ def keys_wrong(text, facts):
     return wrong
 
 
-def defaults_wrong(text, source):
+# Sections, and the objects of the schemas that they describe.
+DESCRIBED = [("fabric.md", "`rails[]`", "fabric", ["rails", "items"]), ("fabric.md", "`addresses`", "fabric", ["addresses"]),
+             ("fabric.md", "`handoff`", "fabric", ["handoff"]), ("fabric.md", "`pools[]`", "fabric", ["pools", "items"]),
+             ("cni.md", "`railhead`", "network", [])]
+
+
+def schema_defaults(schemas):
+    """{(page, section, key): default} of the schemas, but for lists and objects."""
+    found = {}
+    for page, section, name, way in DESCRIBED:
+        place = schemas[name]
+        for step in way:
+            place = place[step] if step == "items" else place["properties"][step]
+        for key, of in place["properties"].items():
+            if of is not True and isinstance(of.get("default", []), (bool, int, str)):
+                default = of["default"]
+                found[page, section, key] = str(default).lower() if isinstance(default, bool) else str(default)
+    return found
+
+
+def defaults_wrong(text, source, schemas):
     wrong = []
+    for (page, section, name), default in schema_defaults(schemas).items():
+        rows = [row for row in pages.sections(text[page]).get(section, []) if name in row.names]
+        if not rows or not re.search(rf"(?<![\w.]){re.escape(default)}(?![\w.])", rows[0].cells[2]):
+            wrong.append(f"{page}, {section}: the default of `{name}` is {default}")
     for (page, section, name), (file, expression) in sources.DEFAULTS.items():
         rows = [row for row in pages.sections(text[page]).get(section, []) if name in row.names]
         default = source.default(file, expression)
@@ -83,7 +107,7 @@ def defaults_wrong(text, source):
     return wrong
 
 
-def lists_wrong(text, source):
+def lists_wrong(text, source, schemas):
     """Tables whose names are those of a list in the sources."""
     def listed(page, section):
         return pages.names(pages.sections(text[page]).get(section, []))
@@ -92,7 +116,8 @@ def lists_wrong(text, source):
     for page, section, there in [("README.md", "Variables of the environment", source.variables()),
                                  ("cni.md", "Variables of the environment", source.cni_variables()),
                                  ("cni.md", "CNI_ARGS", source.cni_args()),
-                                 ("cni.md", "`runtimeConfig`", source.runtime_config())]:
+                                 ("cni.md", "`runtimeConfig`", 
+                                  source.runtime_config(set(schemas["network"]["properties"]["runtimeConfig"]["properties"])))]:
         column = [row.names[0] for row in pages.sections(text[page]).get(section, []) if row.names]
         wrong += same_names(f"{page}, {section}", column, there)
     codes = [row.cells[0] for row in pages.sections(text["cni.md"]).get("Error codes", [])]
@@ -131,8 +156,8 @@ def examples_wrong(run):
     return wrong if len(found) >= 3 else [*wrong, f"only {len(found)} examples of fabric.json are found"]
 
 
-def all_wrong(text, facts, source, generated):
-    wrong = keys_wrong(text, facts) + defaults_wrong(text, source) + lists_wrong(text, source)
+def all_wrong(text, facts, source, schemas, generated):
+    wrong = keys_wrong(text, facts) + defaults_wrong(text, source, schemas) + lists_wrong(text, source, schemas)
     wrong += paths_wrong(text, source)
     if generated not in text["programs.md"]:
         wrong.append("programs.md is not what --help says: tests/lint/reference/check.py BIN --write")
@@ -160,7 +185,8 @@ def main():
         if write:
             (FOLDER / "programs.md").write_text(programs.rewritten(text["programs.md"], run), encoding="utf-8")
             return 0
-        known = parsers.collect(run), sources.Sources(ROOT), programs.tables(run)
+        schemas = {name: run.schema(name) for name in ("fabric", "network")}
+        known = parsers.collect(run), sources.Sources(ROOT), schemas, programs.tables(run)
         wrong = examples_wrong(run)
     wrong = wrong or all_wrong(text, *known) or not_found(text, *known)
     print("\n".join(wrong), file=sys.stderr)

@@ -74,6 +74,9 @@ class Programs:
         return subprocess.run([self.binaries / command[0], *command[1:]], input=text, env=self.environment,
                               capture_output=True, text=True, timeout=60, check=False)
 
+    def schema(self, of):
+        return json.loads(self.run("railctl", "config", "schema", of).stdout)
+
     def errors(self, program, configuration):
         """[(pointer, message, hint)] of what the program finds wrong with it."""
         text = json.dumps(configuration)

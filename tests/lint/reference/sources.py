@@ -9,13 +9,8 @@ import yaml
 ROOMS = ["cni", "ipam", "deviceplugin"]
 # Where a default stands: page, section, key -> file, expression.
 DEFAULTS = {
-    ("fabric.md", "`rails[]`", "softRoce"): ("cni/fabric/fabric.h", r"soft_roce = (\w+);"),
-    ("fabric.md", "`rails[]`", "vlanQoS"): ("cni/fabric/fabric_reader.cc", r'"vlanQoS", 0, 7\)\.value_or\((\d+)\)'),
     ("fabric.md", "`rails[]`", "table"): ("cni/fabric/fabric.h", r"kFirstRailTable = (\d+)"),
-    ("fabric.md", "`addresses`", "policy"): ("cni/fabric/fabric_reader.cc", r'"policy"\)\.value_or\("(\w+)"\)'),
     ("fabric.md", "`addresses`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
-    ("fabric.md", "`addresses`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
-    ("fabric.md", "`addresses`", "conflictProbeMs"): ("cni/fabric/fabric.h", r"kDefaultConflictProbeMs = (\d+)"),
     ("fabric.md", "`addresses.store`", "type"): ("ipam/lease/context.cc", r'"type"\)\.value_or\("(\w+)"\)'),
     ("fabric.md", "`addresses.store`", "blockSize"): ("ipam/lease/context.h", r"block_size = (\d+);"),
     ("fabric.md", "`addresses.store`", "renewSeconds"): ("ipam/lease/context.h", r"renew = std::chrono::(\w+\(\d+\))"),
@@ -27,7 +22,6 @@ DEFAULTS = {
         ("deviceplugin/services/address_leasing/etcd_store.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
     ("fabric.md", "`addresses.store.kubernetes`", "timeoutSeconds"):
         ("deviceplugin/support/kubernetes/kube_api.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
-    ("fabric.md", "`handoff`", "topology"): ("cni/fabric/rail_fields.cc", r'"topology"\)\.value_or\("(\w+)"\)'),
     ("fabric.md", "`health`", "intervalSeconds"): ("deviceplugin/services/health/rules.h", r" interval\{(\d+)\}"),
     ("fabric.md", "`health`", "vfSeconds"): ("deviceplugin/services/health/rules.h", r"vf_interval\{(\d+)\}"),
     ("fabric.md", "`health`", "counterSeconds"): ("deviceplugin/services/health/rules.h", r"counter_interval\{(\d+)\}"),
@@ -44,11 +38,6 @@ DEFAULTS = {
     ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/services/node_status/rail_states.h", r'effect = "(\w+)"'),
     ("fabric.md", "`isolation.kubernetes`", "timeoutSeconds"):
         ("deviceplugin/support/kubernetes/kube_api.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
-    ("cni.md", "`railhead`", "announce"): ("cni/attachment/plugin_config.cc", r'"announce"\)\.value_or\((\w+)\)'),
-    ("cni.md", "`railhead`", "gatewayCheck"): ("cni/attachment/plugin_config.cc", r'"gatewayCheck"\)\.value_or\((\w+)\)'),
-    ("cni.md", "`railhead`", "waitSeconds"): ("cni/attachment/plugin_config.h", r" wait_seconds = (\d+);"),
-    ("cni.md", "`railhead`", "homeWaitSeconds"): ("cni/attachment/plugin_config.h", r"home_wait_seconds = (\d+);"),
-    ("cni.md", "`railhead`", "fabric"): ("cni/fabric/fabric.h", r'kFabricPath = "([^"]+)"'),
     ("cni.md", "`railhead`", "ipam"): ("cni/fabric/fabric.h", r'kOwnIpam = "([^"]+)"'),
     ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
     ("cni.md", "`railhead-ipam`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
@@ -90,8 +79,9 @@ class Sources:
     def cni_args(self):
         return self.all(r'"(K8S_[A-Z_]+)"|\bargs\.find\("([A-Z]+)"\)')
 
-    def runtime_config(self):
-        keys = self.all(r'\*?\bruntime(?:->\w+\(|, )"(\w+)"')
+    def runtime_config(self, keys):
+        """Of railhead, `keys`, and of railhead-ipam."""
+        keys = keys | self.all(r'\*?\bruntime(?:->\w+\(|, )"(\w+)"')
         return keys | ({"ips"} if self.all(r"(ReadIps\(\*runtime\))") else set())
 
     def error_codes(self):

@@ -244,8 +244,7 @@ Result<std::vector<std::optional<std::string>>> FakeKernel::ReadSysctls(
   return values;
 }
 
-Result<void> FakeKernel::WriteSysctls(const NetNs& ns,
-                                      const std::vector<std::pair<std::string, std::string>>& values) {
+Result<void> FakeKernel::WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values) {
   std::vector<std::string> texts;
   for (const auto& [path, value] : values) {
     texts.push_back(path);

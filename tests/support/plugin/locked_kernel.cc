@@ -182,8 +182,7 @@ Result<std::vector<std::optional<std::string>>> LockedKernel::ReadSysctls(
     const NetNs& ns, const std::vector<std::string>& paths) {
   return Locked([&] { return kernel_.ReadSysctls(ns, paths); });
 }
-Result<void> LockedKernel::WriteSysctls(const NetNs& ns,
-                                        const std::vector<std::pair<std::string, std::string>>& values) {
+Result<void> LockedKernel::WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values) {
   return Locked([&] { return kernel_.WriteSysctls(ns, values); });
 }
 Result<bool> LockedKernel::HasProcesses(const NetNs& ns) {

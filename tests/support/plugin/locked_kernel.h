@@ -37,8 +37,7 @@ class LockedKernel final : public Kernel {
                                                       std::chrono::milliseconds budget) override;
   Result<std::vector<std::optional<std::string>>> ReadSysctls(const NetNs& ns,
                                                               const std::vector<std::string>& paths) override;
-  Result<void> WriteSysctls(const NetNs& ns,
-                            const std::vector<std::pair<std::string, std::string>>& values) override;
+  Result<void> WriteSysctls(const NetNs& ns, const std::vector<Sysctl>& values) override;
   Result<bool> HasProcesses(const NetNs& ns) override;
   Result<void> RebindDriver(const std::string& bdf) override;
   Result<void> BindDriver(const std::string& bdf, const std::string& driver) override;

@@ -61,7 +61,7 @@ TEST(FabricTest, ReadsTheDocumentedExample) {
   EXPECT_EQ(rail.exclude[2].ToString(), "10.100.0.64-10.100.0.79");
   EXPECT_EQ(rail.traffic_class, 106);
   EXPECT_EQ(fabric.rest_seconds, 60);
-  EXPECT_EQ(fabric.handoff_options.env.at(0).second, "INFO");
+  EXPECT_EQ(fabric.handoff_options.Lines().at(0).second, "INFO");
   EXPECT_EQ(fabric.pools.at(0).device, PoolDevice::kVf);
   EXPECT_EQ(fabric.pools[0].handoff, HandoffPolicy::kOff);
   EXPECT_EQ(fabric.pools[0].delivery, Delivery::kMount);
@@ -87,12 +87,12 @@ TEST(FabricTest, LinesOfTheHandoffInTheFieldsOrderThenTheFiles) {
   const Fabric fabric = Read(WithRail(R"("serviceLevel":5)", R"("handoff":{"env":{"NCCL_DEBUG":"INFO"},
       "nccl":{"gdrLevel":"PXB","crossNic":0,"timeout":22,"adaptiveRouting":true,"splitDataOnQps":false}})"));
   EXPECT_EQ(fabric.rails[0].service_level, 5);
-  EXPECT_EQ(fabric.handoff_options.env, (Lines{{"NCCL_IB_TIMEOUT", "22"},
-                                               {"NCCL_CROSS_NIC", "0"},
-                                               {"NCCL_IB_SPLIT_DATA_ON_QPS", "0"},
-                                               {"NCCL_IB_ADAPTIVE_ROUTING", "1"},
-                                               {"NCCL_NET_GDR_LEVEL", "PXB"},
-                                               {"NCCL_DEBUG", "INFO"}}));
+  EXPECT_EQ(fabric.handoff_options.Lines(), (Lines{{"NCCL_IB_TIMEOUT", "22"},
+                                                   {"NCCL_CROSS_NIC", "0"},
+                                                   {"NCCL_IB_SPLIT_DATA_ON_QPS", "0"},
+                                                   {"NCCL_IB_ADAPTIVE_ROUTING", "1"},
+                                                   {"NCCL_NET_GDR_LEVEL", "PXB"},
+                                                   {"NCCL_DEBUG", "INFO"}}));
 }
 
 TEST(FabricTest, StacksBesideNccl) {
@@ -103,8 +103,7 @@ TEST(FabricTest, StacksBesideNccl) {
                 .handoff_options.stacks.size(),
             5U);
   EXPECT_EQ(ErrorOf(WithRail("", R"("handoff":{"stacks":["ucx","nccl"]})")),
-            "f: /handoff/stacks: 'nccl' is not known; rccl, ucx, nvshmem, gloo or openmpi; NCCL is told in "
-            "any case");
+            "f: /handoff/stacks/1: 'nccl' is not known; rccl, ucx, nvshmem, gloo or openmpi");
 }
 
 struct Refusal {
@@ -130,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"("vlan":0,"vlanQoS":1)", "/vlanQoS: needs a vlan"},
         Refusal{R"("mtu":67)", "/mtu: 67 is out of range"},
         Refusal{R"("mtu":65536)", "/mtu: 65536 is out of range"},
-        Refusal{R"("subnet":"10.0.0.0")", "/subnet: '10.0.0.0' is no prefix"},
+        Refusal{R"("subnet":"10.0.0.0")", "/subnet: '10.0.0.0' is no address with prefix length"},
         Refusal{R"("subnet":"10.0.0.1/24")", "/subnet: '10.0.0.1/24' has host bits set; write 10.0.0.0/24"},
         Refusal{R"("gateway":"10.0.0.1")", "/gateway: there is no subnet"},
         Refusal{R"("subnet":"10.0.0.0/24","gateway":"10.0.1.1")", "/gateway: 10.0.1.1 is outside the subnet"},
@@ -138,22 +137,24 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"("subnet":"10.0.0.0/24","gateway":"fd00::1")", "/gateway: fd00::1 is outside"},
         Refusal{R"("subnet":"10.0.0.0/24","routes":["10.0.0.0/8"])", "/routes: there is no gateway"},
         Refusal{R"("subnet":"10.0.0.0/24","gateway":"10.0.0.1","routes":["10.1.0.0"])",
-                "/routes: '10.1.0.0' is no"},
+                "/routes/0: '10.1.0.0' is no"},
         Refusal{R"("subnet":"10.0.0.0/24","gateway":"10.0.0.1","routes":["10.0.0.1/8"])",
-                "/routes: '10.0.0.1/8'"},
+                "/routes/0: '10.0.0.1/8'"},
         Refusal{R"("subnet":"10.0.0.0/24","gateway":"10.0.0.1","routes":["fd00::/8"])",
-                "/routes: 'fd00::/8' is not of the subnet's address family"},
+                "/routes/0: 'fd00::/8' is not of the subnet's address family"},
         Refusal{R"("routes":"10.0.0.0/8")", "/routes: is not a list of strings"},
-        Refusal{R"("subnet":"10.0.0.0/24","exclude":["10.0.0.9-10.0.0.1"])", "/exclude: '10.0.0.9-10.0.0.1'"},
+        Refusal{R"("subnet":"10.0.0.0/24","exclude":["10.0.0.9-10.0.0.1"])",
+                "/exclude/0: '10.0.0.9-10.0.0.1'"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"n":"10.0.1.1-10.0.1.2"})",
                 "/nodeRanges/n: 10.0.1.1-"},
-        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"n":"x"})", "/nodeRanges/n: 'x' is no range"},
-        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"n":7})", "/nodeRanges/n: is not a string"},
+        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"n":"x"})",
+                "/nodeRanges/n: 'x' is no address, range or prefix"},
+        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"n":7})", "/nodeRanges/n: is neither a string"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":"10.0.0.1-10.0.0.9","b":"10.0.0.9-10.0.0.20"})",
                 "/nodeRanges/b: 10.0.0.9-10.0.0.20 overlaps 10.0.0.1-10.0.0.9 of node 'a'"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":["10.0.0.1-10.0.0.9","10.0.0.9-10.0.0.20"]})",
                 "/nodeRanges/a: 10.0.0.9-10.0.0.20 overlaps 10.0.0.1-10.0.0.9 of node 'a'"},
-        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":[]})", "/nodeRanges/a: is empty"},
+        Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":[]})", "/nodeRanges/a: must not be empty"},
         Refusal{R"("subnet":"10.0.0.0/24","nodeRanges":{"a":["10.0.0.1",7]})",
                 "/nodeRanges/a/1: is not a string"},
         Refusal{R"("nodeBlock":26)", "/subnet: is required with nodeRanges or nodeBlock"},
@@ -166,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{R"("leaf":"")", "/leaf: must not be empty"},
         Refusal{R"("leaf":[])", "/leaf: must not be empty"},
         Refusal{R"("leaf":["a",""])", "/leaf: must not be empty"},
-        Refusal{R"("leaf":7)", "/leaf: is neither a name"},
+        Refusal{R"("leaf":7)", "/leaf: is neither a string"},
         Refusal{R"("table":0)", "/table: 0 is out of range"},
         Refusal{R"("table":254)", "/table: 253, 254 and 255"},
         Refusal{R"("vlna":1)", "/vlna: unknown field; did you mean 'vlan'?"}));
@@ -184,7 +185,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refusal{"", "no valid JSON"}, Refusal{"[]", "/: is not an object"},
         Refusal{R"({"rails":[{"name":"a","pf":"p"}]})", "/version: is required"},
         Refusal{R"({"version":2,"rails":[{"name":"a","pf":"p"}]})", "/version: 2 is out of range"},
-        Refusal{R"({"version":1})", "/rails: must name at least one rail"},
+        Refusal{R"({"version":1})", "/rails: is required; name at least one rail"},
         Refusal{R"({"version":1,"rails":{}})", "/rails: is not a list of objects"},
         Refusal{R"({"version":1,"rails":[{"pf":"p"}]})", "/rails/0/name: is required"},
         Refusal{R"({"version":1,"rails":[{"name":"a"}]})", "/rails/0/pf: is required"},

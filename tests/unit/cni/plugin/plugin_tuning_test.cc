@@ -148,9 +148,9 @@ TEST_F(PluginTuningTest, SysctlNames) {
 }
 
 TEST_F(PluginTuningTest, FieldsThatAreNone) {
-  Refused(R"("altNames":["a/b"])", kCniInvalidConfig, "/altNames: 'a/b' is no interface name");
-  Refused(R"("altNames":[""])", kCniInvalidConfig, "/altNames:");
-  Refused(R"("altNames":[")" + std::string(128, 'x') + "\"]", kCniInvalidConfig, "/altNames:");
+  Refused(R"("altNames":["a/b"])", kCniInvalidConfig, "/altNames/0: 'a/b' is no interface name");
+  Refused(R"("altNames":[""])", kCniInvalidConfig, "/altNames/0:");
+  Refused(R"("altNames":[")" + std::string(128, 'x') + "\"]", kCniInvalidConfig, "/altNames/0:");
   Refused(R"("alias":")" + std::string(256, 'x') + "\"", kCniInvalidConfig, "/alias: is longer");
   Refused(R"("txQLen":-1)", kCniInvalidConfig, "/txQLen: -1");
   Refused(R"("promisc":"on")", kCniInvalidConfig, "/promisc: is not true or false");

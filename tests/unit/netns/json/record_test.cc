@@ -27,6 +27,34 @@ struct Outer {
   bool operator==(const Outer&) const = default;
 };
 
+// As people write it.
+struct Settings {
+  std::string file;
+  int rest = 0;
+  int pause = -1;  // as long as the rest; never -1 once read
+  std::optional<std::string> nick;
+  std::vector<int> ports;
+  std::optional<int> position;
+  std::string word;
+  Inner inner;
+  bool operator==(const Settings&) const = default;
+};
+
+// A number or a word.
+struct PlaceForm {
+  static void Read(const JsonValue& json, Settings& settings) {
+    if (json.raw()->is_string()) {
+      settings.word = json.String().value_or("");
+    } else if (const auto position = json.Int(0, 9)) {
+      settings.position = static_cast<int>(*position);
+    }
+  }
+  static nlohmann::ordered_json Write(const Settings& settings) {
+    if (settings.position) return *settings.position;
+    return settings.word.empty() ? nlohmann::ordered_json() : nlohmann::ordered_json(settings.word);
+  }
+};
+
 }  // namespace railhead::testing
 
 namespace railhead {
@@ -65,6 +93,30 @@ struct Shape<testing::Outer> {
   }
   static void Check(const Outer& outer, const auto& complain) {
     if (outer.high < outer.low) complain("high", "is below low");
+  }
+};
+
+template <>
+struct Shape<testing::Settings> {
+  using Settings = testing::Settings;
+  static void List(auto& f) {
+    f("file", &Settings::file, {.need = Need::kRequired, .hint = "for example /x"});
+    f.Group("times", [](auto& times) {
+      times("rest", &Settings::rest, {.min = 0, .max = 60});
+      times("pause", &Settings::pause, {.min = 0, .max = 60});
+    });
+    f("nick", &Settings::nick, {.blank = true});
+    f("ports", &Settings::ports, {.min = 1, .filled = true, .or_one = true, .hint = "80 or [80, 81]"});
+    f.Form("place", testing::PlaceForm{}, {.need = Need::kRequired, .hint = "a number or a word"});
+    f.Part(&Settings::inner, [](auto& inner) { inner("share of it", &testing::Inner::share, {.min = 0}); });
+    f.Foreign("dns");
+    f.Foreign("cni.dev/*");
+  }
+  static void Complete(Settings& settings) {
+    if (settings.pause < 0) settings.pause = settings.rest;
+  }
+  static void Check(const Settings& settings, const record::Complain& complain) {
+    if (settings.pause < settings.rest) complain(PointerOf("times", "pause"), "is below rest", "longer");
   }
 };
 
@@ -138,10 +190,8 @@ TEST(RecordTest, RefusalsNameThePlaceAndWhatIsKnown) {
   EXPECT_NE(ErrorOf(R"({"version":2,"name":"a"})").find("/version: 2 is out of range"), std::string::npos);
   EXPECT_NE(ErrorOf(R"({"version":1})").find("/name: is required"), std::string::npos);
   EXPECT_NE(ErrorOf(R"({"version":1,"name":""})").find("/name: must not be empty"), std::string::npos);
-  EXPECT_EQ(ErrorOf(good + R"(,"colour":"green"})"),
-            "it: /colour: 'green' is not known; known here: red, blue");
-  EXPECT_EQ(ErrorOf(good + R"(,"state":"taken"})"),
-            "it: /state: 'taken' is not known; known here: free, leased");
+  EXPECT_EQ(ErrorOf(good + R"(,"colour":"green"})"), "it: /colour: 'green' is not known; red or blue");
+  EXPECT_EQ(ErrorOf(good + R"(,"state":"taken"})"), "it: /state: 'taken' is not known; free or leased");
   EXPECT_NE(ErrorOf(good + R"(,"small":256})").find("/small: 256 is out of range 0..255"), std::string::npos);
   EXPECT_NE(ErrorOf(good + R"(,"parts":[{"name":"p"},{"name":"p"}]})").find("/parts/1: 'p' is there twice"),
             std::string::npos);
@@ -165,6 +215,57 @@ TEST(RecordTest, WhatIsAbsentIsTheDefaultOrImplied) {
   EXPECT_EQ(outer.high, 5);
   EXPECT_EQ(outer.count, std::nullopt);
   EXPECT_EQ(outer.colour, Colour::kRed);
+}
+
+Result<Settings> SettingsOf(const std::string& fields) {
+  return ParseRecord<Settings>(R"({"file":"/f","place":3)" + fields + "}", "it", UnknownFields::kRefuse);
+}
+
+std::string WrongWith(const std::string& fields) {
+  const auto settings = SettingsOf(fields);
+  return settings ? "read" : Describe(settings.error());
+}
+
+TEST(RecordTest, SettingsInTheWaysThatPeopleWriteThem) {
+  const auto all =
+      SettingsOf(R"(,"times":{"rest":5},"nick":"","ports":80,"share of it":7,"dns":{},"cni.dev/x":1)");
+  ASSERT_TRUE(all) << Describe(all.error());
+  EXPECT_EQ(
+      *all,
+      (Settings{.file = "/f", .rest = 5, .pause = 5, .ports = {80}, .position = 3, .inner = {.share = 7}}));
+  EXPECT_EQ(SettingsOf(R"(,"ports":[80,81])")->ports, (std::vector<int>{80, 81}));
+  EXPECT_EQ(SettingsOf(R"(,"times":{"pause":9})")->pause, 9);
+  for (Settings settings :
+       {*all, Settings{.file = "/f", .pause = 1, .nick = "n", .ports = {1, 2}, .word = "w"}}) {
+    const auto text = FormatRecord(settings, "it");
+    ASSERT_TRUE(text) << Describe(text.error());
+    EXPECT_EQ(ParseRecord<Settings>(*text, "it", UnknownFields::kRefuse).value(), settings) << *text;
+  }
+}
+
+TEST(RecordTest, SettingsAreRefusedWithTheWayOut) {
+  EXPECT_EQ(WrongWith(R"(,"ports":[])"), "it: /ports: must not be empty; 80 or [80, 81]");
+  EXPECT_EQ(WrongWith(R"(,"ports":0)").find("it: /ports: 0 is out of range 1.."), 0U);
+  EXPECT_EQ(WrongWith(R"(,"ports":[1,0])").find("it: /ports/1: 0 is out of range 1.."), 0U);
+  EXPECT_EQ(WrongWith(R"(,"times":{"rest":61})"), "it: /times/rest: 61 is out of range 0..60");
+  EXPECT_EQ(WrongWith(R"(,"times":{"rest":5,"pause":4})"), "it: /times/pause: is below rest; longer");
+  EXPECT_EQ(WrongWith(R"(,"times":{"paus":4})"), "it: /times/paus: unknown field; did you mean 'pause'?");
+  EXPECT_EQ(WrongWith(R"(,"cni":1)").find("it: /cni: unknown field"), 0U);
+  const auto error = ParseRecord<Settings>("{}", "it").error();
+  EXPECT_EQ(Describe(error), "it: /file: is required; for example /x");
+  EXPECT_EQ(Describe(ParseRecord<Settings>(R"({"file":"/f"})", "it").error()),
+            "it: /place: is required; a number or a word");
+}
+
+TEST(RecordTest, AFileThatCouldNotBeReadAgainIsNotWritten) {
+  constexpr StateFile<Outer> kSmall{"/run/railhead/outer.json", "keeping it", Sync::kVolatile, 100};
+  const TempRoot temp;
+  Outer outer = Small();
+  ASSERT_TRUE(kSmall.Write(temp.root(), outer));
+  outer.name = std::string(100, 'a');
+  EXPECT_NE(kSmall.Write(temp.root(), outer).error().message.find("would be larger than 100 bytes"),
+            std::string::npos);
+  EXPECT_EQ(kSmall.Read(temp.root()).value(), Small());
 }
 
 TEST(RecordTest, AFileIsWrittenWholeAndNamedInErrors) {

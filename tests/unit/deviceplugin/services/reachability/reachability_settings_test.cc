@@ -41,8 +41,8 @@ TEST(StationsTest, AreKeptFromPods) {
   ASSERT_TRUE(fabric);
   const Rail& rail = fabric->rails[0];
   EXPECT_EQ(rail.stations.at("node1"), *IpAddress::Parse("10.100.0.2"));
-  EXPECT_EQ(rail.exclude.size(), 2U);
-  EXPECT_TRUE(rail.exclude[0].Contains(*IpAddress::Parse("10.100.0.1")));
+  EXPECT_EQ(rail.Excluded().size(), 2U);
+  EXPECT_TRUE(rail.Excluded()[0].Contains(*IpAddress::Parse("10.100.0.1")));
 }
 
 TEST(StationsTest, FitTheRail) {
@@ -68,7 +68,7 @@ TEST(StationsTest, OfARangeGoByIndex) {
     const auto stations = fabric->StationsOf(fabric->rails[0]);
     EXPECT_EQ(stations, (std::map<std::string, IpAddress>{{"a", *IpAddress::Parse("10.100.0.200")},
                                                           {"b", *IpAddress::Parse("10.100.0.207")}}));
-    EXPECT_TRUE(fabric->rails[0].exclude.at(0).Contains(*IpAddress::Parse("10.100.0.205")))
+    EXPECT_TRUE(fabric->rails[0].Excluded().at(0).Contains(*IpAddress::Parse("10.100.0.205")))
         << "for nodes to come";
   }
   const auto v6 = WithNodes(R"("fd00::100/120")", "fd00::/64");
@@ -82,7 +82,7 @@ TEST(StationsTest, OfARangeFitTheRailAndItsNodes) {
            {R"("10.100.0.250-10.100.1.10")", "outside"},
            {R"("10.100.0.0/28")", "first or last"},
            {R"("10.100.0.248/29")", "first or last"},
-           {R"("x")", "is no range or prefix"},
+           {R"("x")", "is no address, range or prefix"},
            {"5", "/stations"}}) {
     const auto fabric = WithNodes(wrong);
     ASSERT_FALSE(fabric) << wrong;

@@ -1,0 +1,137 @@
+// The fields of a network configuration of `railhead`, each in one line. What contradicts what is in
+// plugin_config.cc; docs/reference/cni.md says what each is for.
+//
+// Included where a configuration is read, or its schema is made. Threads: pure descriptions.
+#pragma once
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cni/attachment/plugin_config.h"
+#include "cni/fabric/fabric_shape.h"
+#include "netns/json/json_reader.h"
+#include "netns/json/record.h"
+#include "netns/json/record_read.h"
+
+namespace railhead::attachment {
+
+// sriov-cni takes capitals, too.
+inline constexpr std::array kVlanProtos = {
+    std::pair{"802.1q", kVlanProto8021q},   std::pair{"802.1ad", kVlanProto8021ad},
+    std::pair{"802.1Q", kVlanProto8021q},   std::pair{"802.1AD", kVlanProto8021ad},
+    std::pair{"802.1Ad", kVlanProto8021ad}, std::pair{"802.1aD", kVlanProto8021ad}};
+// Here they are words, in the journal numbers.
+inline constexpr std::array kLinkStates = {std::pair{"auto", VfLinkState::kAuto},
+                                           std::pair{"enable", VfLinkState::kEnable},
+                                           std::pair{"disable", VfLinkState::kDisable}};
+
+// `sysctl`: an object, of which names are paths with dots, or with slashes, as sysctl(8) has them.
+struct SysctlForm {
+  static void Read(const JsonValue& json, PluginConfig& config);
+  static nlohmann::ordered_json Schema();
+};
+
+// `ipam`: another plugin's to read, but for its type and its rail.
+struct IpamForm {
+  static void Read(const JsonValue& json, PluginConfig& config);
+  static nlohmann::ordered_json Schema();
+};
+
+// `prevResult`: kept as it stands.
+struct PrevResultForm {
+  static void Read(const JsonValue& json, PluginConfig& config);
+  static nlohmann::ordered_json Schema();
+};
+
+inline constexpr std::int64_t kMaxRate = 10'000'000;  // Mbit/s
+inline constexpr int kMaxWaitSeconds = 200;           // kubelet gives a sandbox 4 minutes
+inline constexpr FieldRules kOnOff{.no = "off", .yes = "on", .blank = true};
+inline constexpr FieldRules kUnicastMac{.blank = true, .hint = "for example 02:00:00:00:00:01"};
+inline constexpr FieldRules kBlank{.blank = true};
+
+}  // namespace railhead::attachment
+
+template <>
+struct railhead::Names<railhead::attachment::HandoffWish> {
+  using enum attachment::HandoffWish;
+  static constexpr std::array kAll = {std::pair{"auto", kAuto}, std::pair{"required", kRequired},
+                                      std::pair{"off", kOff}};
+};
+
+template <>
+struct railhead::Shape<railhead::attachment::RuntimeConfig> {
+  using T = attachment::RuntimeConfig;
+  static void List(auto& f) {
+    f("deviceID", &T::device, attachment::kBlank);
+    f("mac", &T::mac, attachment::kUnicastMac);
+    f.Foreign("*");  // capabilities for others of the chain
+  }
+  static void Check(const T& runtime, const record::Complain& complain);
+};
+
+template <>
+struct railhead::Shape<railhead::attachment::PluginConfig> {
+  using T = attachment::PluginConfig;
+  static void List(auto& f) {
+    // Multus puts the device into pciBusID, too.
+    f("pciBusID", &T::device_text, attachment::kBlank);
+    f("deviceID", &T::device_text, attachment::kBlank);
+    f("devices", &T::devices);
+    f("resourceName", &T::resource);
+    f("runtimeConfig", &T::runtime);
+    f("rail", &T::rail, attachment::kBlank);
+    f("fabric", &T::fabric_path);
+    ListVfSettings(f);
+    ListTuning(f);
+    f("gateway", &T::gateway, attachment::kBlank);
+    f("routes", &T::routes, kPrefixField);
+    f("table", &T::table, {.min = 1});
+    f("softRoce", &T::soft_roce);
+    f("announce", &T::announce);
+    f("conflictProbeMs", &T::conflict_probe_ms, {.min = 0, .max = kMaxConflictProbeMs});
+    f("gatewayCheck", &T::gateway_check);
+    f("waitSeconds", &T::wait_seconds, {.min = 0, .max = attachment::kMaxWaitSeconds});
+    f("homeWaitSeconds", &T::home_wait_seconds, {.min = 0, .max = attachment::kMaxWaitSeconds});
+    f("handoff", &T::handoff);
+    f.Form("ipam", attachment::IpamForm{});
+    f.Form("prevResult", attachment::PrevResultForm{});
+    ListForeign(f);
+  }
+  static void Check(const T& config, const record::Complain& complain);
+
+ private:
+  // Names and rules as sriov-cni has them: absent is not touched, vlan 0 clears.
+  static void ListVfSettings(auto& f) {
+    f("vlan", &T::vlan, {.min = 0, .max = 4094});
+    f("vlanQoS", &T::vlan_qos, {.min = 0, .max = 7});
+    f.Form("vlanProto", record::WordForm<attachment::kVlanProtos, &T::vlan_proto>{}, attachment::kBlank);
+    f("mac", &T::mac, attachment::kUnicastMac);
+    f("spoofchk", &T::spoofchk, attachment::kOnOff);
+    f("trust", &T::trust, attachment::kOnOff);
+    f.Form("link_state", record::WordForm<attachment::kLinkStates, &T::link_state>{}, attachment::kBlank);
+    f("min_tx_rate", &T::min_tx_rate, {.min = 0, .max = attachment::kMaxRate});
+    f("max_tx_rate", &T::max_tx_rate, {.min = 0, .max = attachment::kMaxRate});
+    f("mtu", &T::mtu, {.min = kMinMtu, .max = kMaxMtu});
+  }
+  // What the plugins `tuning` and `sbr` are chained for, under their names.
+  static void ListTuning(auto& f) {
+    f.Part(&T::tuning, [](auto& tuning) {
+      tuning("altNames", &LinkTuning::alt_names);
+      tuning("alias", &LinkTuning::alias);
+      tuning("txQLen", &LinkTuning::tx_queue_len, {.min = 0, .max = 1'000'000});
+      tuning("promisc", &LinkTuning::promiscuous);
+      tuning("allmulti", &LinkTuning::all_multicast);
+    });
+    f.Form("sysctl", attachment::SysctlForm{});
+  }
+  // What belongs to the runtime or to other plugins of the chain, and what sriov-cni's users have in their
+  // configurations for its log.
+  static void ListForeign(auto& f) {
+    for (const char* key :
+         {"cniVersion", "cniVersions", "name", "type", "args", "capabilities", "dns", "disableCheck",
+          "disableGC", "loadOnlyInlinedPlugins", "logLevel", "logFile", "cni.dev/*"}) {
+      f.Foreign(key);
+    }
+  }
+};

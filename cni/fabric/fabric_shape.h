@@ -1,0 +1,183 @@
+// The fields of fabric.json, each in one line: what it is called, its range, what to write instead of what is
+// refused. What contradicts what is in fabric_reader.cc. docs/reference/fabric.md says what each is for.
+//
+// Included where the file is read or written, or its schema is made. Threads: pure descriptions.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "cni/fabric/fabric.h"
+#include "netns/json/json_reader.h"
+#include "netns/json/record.h"
+#include "netns/json/record_forms.h"
+
+namespace railhead {
+
+template <>
+struct TextForm<IpRange> {
+  static std::string Write(const IpRange& range) {
+    return range.first == range.last ? range.first.ToString() : range.ToString();
+  }
+  static std::optional<IpRange> Read(std::string_view text) { return ParseIpRange(text); }
+  static constexpr const char* kWrong = "is no address, range or prefix";
+};
+
+// `pf`: a name or an address, several of them, or a position.
+struct PfForm {
+  static void Read(const JsonValue& json, Rail& rail);
+  static nlohmann::ordered_json Write(const Rail& rail);
+  static nlohmann::ordered_json Schema();
+};
+
+// `stations`: a range, or an object with each node's address.
+struct StationsForm {
+  static void Read(const JsonValue& json, Rail& rail);
+  static nlohmann::ordered_json Write(const Rail& rail);
+  static nlohmann::ordered_json Schema();
+};
+
+// `addresses.store`: its `type` is read here, the rest by whoever talks to that store.
+struct AddressStoreForm {
+  static void Read(const JsonValue& json, Fabric& fabric);
+  static nlohmann::ordered_json Write(const Fabric& fabric);
+  static nlohmann::ordered_json Schema();
+};
+
+// An object that a part of railheadd reads: kept as it stands.
+template <std::string Fabric::*member>
+struct SectionForm {
+  static void Read(const JsonValue& json, Fabric& fabric) { fabric.*member = json.raw()->dump(); }
+  static nlohmann::ordered_json Write(const Fabric& fabric) {
+    return (fabric.*member).empty() ? nullptr : nlohmann::ordered_json::parse(fabric.*member);
+  }
+  static nlohmann::ordered_json Schema() { return nlohmann::ordered_json::object(); }
+};
+
+inline constexpr FieldRules kPrefixField{.hint = "for example 10.100.0.0/24"};
+inline constexpr int kMaxRestSeconds = 30 * 24 * 3600;
+inline constexpr int kMaxConflictProbeMs = 10'000;  // RFC 5227's own times come to 9 s
+inline constexpr int kMinMtu = 68;
+inline constexpr int kMaxMtu = 65535;
+
+template <>
+struct Shape<Rail> {
+  static void List(auto& f) {
+    f("name", &Rail::name, {.need = Need::kRequired, .hint = "for example rail0"});
+    f.Form("pf", PfForm{},
+           {.need = Need::kRequired, .hint = "a PF's name, its PCI address, or its position"});
+    f("vlan", &Rail::vlan, {.min = 0, .max = 4094});
+    f("vlanQoS", &Rail::vlan_qos, {.min = 0, .max = 7});
+    f("mtu", &Rail::mtu, {.min = kMinMtu, .max = kMaxMtu});
+    f("subnet", &Rail::subnet, kPrefixField);
+    f("gateway", &Rail::gateway);
+    f("routes", &Rail::routes, kPrefixField);
+    f("exclude", &Rail::exclude);
+    f.Form("stations", StationsForm{});
+    f("nodeBlock", &Rail::node_block, {.min = 1, .max = 128});
+    f("nodeRanges", &Rail::node_ranges,
+      {.filled = true, .or_one = true, .hint = "for example 10.100.0.10-10.100.0.99"});
+    f("trafficClass", &Rail::traffic_class, {.min = 0, .max = 255});
+    f("serviceLevel", &Rail::service_level, {.min = 0, .max = 15});
+    f("softRoce", &Rail::soft_roce);
+    f("leaf", &Rail::leaves, {.filled = true, .or_one = true, .hint = R"(for example "leaf-*-1")"});
+    f("table", &Rail::table, {.min = 1});
+  }
+  static void Check(const Rail& rail, const record::Complain& complain);
+};
+
+template <>
+struct Shape<NcclTuning> {
+  // What NCCL takes, not more: out of these it warns, clips or fails at the first connection.
+  static void List(auto& f) {
+    f("timeout", &NcclTuning::timeout, {.min = 1, .max = 31});  // 4.096 us * 2^n; 5 bits of the queue pair
+    f("retryCount", &NcclTuning::retry_count, {.min = 0, .max = 7});
+    f("qpsPerConnection", &NcclTuning::qps_per_connection, {.min = 1, .max = 128});
+    f("fifoTrafficClass", &NcclTuning::fifo_traffic_class, {.min = 0, .max = 255});
+    f("relaxedOrdering", &NcclTuning::relaxed_ordering, {.min = 0, .max = 2});
+    f("crossNic", &NcclTuning::cross_nic, {.min = 0, .max = 2});
+    f("splitDataOnQps", &NcclTuning::split_data_on_qps);
+    f("adaptiveRouting", &NcclTuning::adaptive_routing);
+    f("gdrLevel", &NcclTuning::gdr_level);
+  }
+};
+
+template <>
+struct Shape<HandoffOptions> {
+  static void List(auto& f) {
+    f("topology", &HandoffOptions::topology);
+    f("stacks", &HandoffOptions::stacks);
+    f("nccl", &HandoffOptions::nccl);
+    f("env", &HandoffOptions::env);
+  }
+  static void Check(const HandoffOptions& options, const record::Complain& complain);
+};
+
+template <>
+struct Shape<Pool> {
+  static void List(auto& f) {
+    f("resource", &Pool::resource, {.need = Need::kRequired, .hint = "for example railhead.io/roce"});
+    f("rails", &Pool::rails, {.filled = true});
+    f("device", &Pool::device);
+    f("handoff", &Pool::handoff);
+    f("delivery", &Pool::delivery);
+    f("binding", &Pool::late, {.no = "early", .yes = "late"});
+  }
+};
+
+template <>
+struct Shape<NetworkRule> {
+  static void List(auto& f) {
+    f("networks", &NetworkRule::networks);
+    f("namespaces", &NetworkRule::namespaces);
+    f("allow", &NetworkRule::keys);
+    f("devices", &NetworkRule::any_device, {.no = "allocated", .yes = "any"});
+    f("ipam", &NetworkRule::ipam_types);
+    f("sysctls", &NetworkRule::sysctls);
+    f("fabrics", &NetworkRule::fabric_paths);
+    f("resolvConf", &NetworkRule::resolv_confs);
+  }
+  static void Check(const NetworkRule& rule, const record::Complain& complain);
+};
+
+template <>
+struct Shape<NetworkPolicy> {
+  static void List(auto& f) {
+    f("networks", &NetworkPolicy::rules);
+    f("reset", &NetworkPolicy::reset);
+  }
+};
+
+template <>
+struct Shape<Fabric> {
+  static void List(auto& f) {
+    f.Version(1, "this Railhead reads version 1");
+    f("nodes", &Fabric::nodes, {.min = 0, .max = INT32_MAX});
+    f("rails", &Fabric::rails, {.need = Need::kPresent, .filled = true, .hint = "name at least one rail"});
+    f.Group("addresses", [](auto& addresses) {
+      addresses("policy", &Fabric::address_policy);
+      addresses("restSeconds", &Fabric::rest_seconds, {.min = 0, .max = kMaxRestSeconds});
+      addresses("minRestSeconds", &Fabric::min_rest_seconds, {.min = 0, .max = kMaxRestSeconds});
+      addresses("conflictProbeMs", &Fabric::conflict_probe_ms, {.min = 0, .max = kMaxConflictProbeMs});
+      addresses.Form("store", AddressStoreForm{});
+    });
+    f("rdmaMode", &Fabric::rdma_exclusive, {.no = "shared", .yes = "exclusive"});
+    f.Group("handoff", [](auto& handoff) {
+      handoff("mode", &Fabric::handoff);
+      handoff.Part(&Fabric::handoff_options);
+    });
+    f("pools", &Fabric::pools);
+    f("policy", &Fabric::policy);
+    f.Form("health", SectionForm<&Fabric::health>{});
+    f.Form("provision", SectionForm<&Fabric::provision>{});
+    f.Form("connectivity", SectionForm<&Fabric::connectivity>{});
+    f.Form("isolation", SectionForm<&Fabric::isolation>{});
+  }
+  static void Complete(Fabric& fabric);
+  static void Check(const Fabric& fabric, const record::Complain& complain);
+};
+
+}  // namespace railhead

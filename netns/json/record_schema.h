@@ -1,0 +1,174 @@
+// The JSON schema (draft 7) of a record, from its list of fields (record.h).
+//
+//   SchemaOf<Fabric>("fabric.json")
+//
+// What the schema refuses, the strict reader refuses: types, ranges, words, keys that are not known. What
+// only the reader refuses is in the Shapes' Check(), in the forms of texts (addresses, prefixes), and a
+// number with a fraction of zero (1.0). null is as good as absent, where a field may be absent.
+//
+// Included where a schema is made, and nowhere else. Threads: pure functions.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "netns/json/record_forms.h"
+#include "netns/json/record_read.h"
+#include "netns/json/record_write.h"
+
+namespace railhead {
+namespace record {
+
+// The schema, or null.
+Json OrNull(Json schema);
+Json WordsSchema(const std::vector<std::string>& words);
+Json IntSchema(std::int64_t min, std::int64_t max);
+
+template <typename T>
+Json ObjectSchema();
+
+template <typename T>
+Json ValueSchema(const FieldRules& rules) {
+  if constexpr (std::same_as<T, bool>) {
+    return rules.no != nullptr ? WordsSchema({rules.no, rules.yes}) : Json{{"type", "boolean"}};
+  } else if constexpr (std::integral<T>) {
+    return IntSchema(SmallestOf<T>(rules), LargestOf<T>(rules));
+  } else if constexpr (std::floating_point<T>) {
+    return {{"type", "number"}, {"minimum", rules.min}, {"maximum", rules.max}};
+  } else if constexpr (std::same_as<T, WallTime>) {
+    return rules.time == TimeForm::kText ? Json{{"type", "string"}, {"format", "date-time"}}
+                                         : IntSchema(0, kLastSecond);
+  } else if constexpr (Named<T>) {
+    std::vector<std::string> words;
+    for (const auto& [word, value] : Names<T>::kAll) words.emplace_back(word);
+    return WordsSchema(words);
+  } else if constexpr (kIsDuration<T> || std::is_enum_v<T>) {
+    return IntSchema(rules.min, rules.max);
+  } else if constexpr (std::same_as<T, std::string>) {
+    Json schema{{"type", "string"}};
+    if (rules.need == Need::kRequired) schema["minLength"] = 1;
+    return schema;
+  } else if constexpr (HasTextForm<T>) {
+    return {{"type", "string"}};
+  } else if constexpr (kIsDictionary<T>) {
+    return {{"type", "object"},
+            {"additionalProperties", OrNull(ValueSchema<typename T::value_type::second_type>(rules))}};
+  } else if constexpr (kIsList<T>) {
+    FieldRules of_one = rules;
+    of_one.need = Need::kOptional;
+    const Json one = ValueSchema<typename T::value_type>(of_one);
+    Json list{{"type", "array"}, {"items", one}};
+    if (rules.filled) list["minItems"] = 1;
+    return rules.or_one ? Json{{"anyOf", {one, list}}} : list;
+  } else {
+    return ObjectSchema<T>();
+  }
+}
+
+template <typename T>
+class SchemaWriter {
+ public:
+  explicit SchemaWriter(Json& object) : object_(object) {}
+
+  template <typename C, typename M>
+  void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
+    Json schema = ValueSchema<typename OptionalOf<M>::Value>(rules);
+    if constexpr (!kIsOptional<M>) AddDefault(T{}.*member, rules, schema);
+    Add(key, std::move(schema), rules);
+  }
+  void Version(std::int64_t version, const char* /*hint*/ = "") {
+    Add("version", {{"const", version}}, kRequiredField);
+  }
+  template <typename C, typename M>
+  void Implied(const char* key, M C::*member, M C::* /*otherwise*/, const FieldRules& rules = {}) {
+    (*this)(key, member, rules);
+  }
+  template <typename C, typename M>
+  void Part(M C::* /*member*/) {
+    SchemaWriter<M> part(object_);
+    Shape<M>::List(part);
+  }
+  template <typename C, typename M, typename List>
+  void Part(M C::* /*member*/, List list) {
+    SchemaWriter<M> part(object_);
+    list(part);
+  }
+  template <typename List>
+  void Group(const char* key, List list) {
+    Json schema = EmptyObject();
+    SchemaWriter<T> group(schema);
+    list(group);
+    Add(key, std::move(schema), {});
+  }
+  template <typename F>
+  void Form(const char* key, F /*form*/, const FieldRules& rules = {}) {
+    Add(key, F::Schema(), rules);
+  }
+  void Foreign(const char* key) {
+    std::string_view name = key;
+    if (name == "*") {
+      object_.erase("additionalProperties");
+    } else if (name.ends_with('*')) {
+      name.remove_suffix(1);
+      object_["patternProperties"]["^" + std::string(name)] = true;
+    } else {
+      object_["properties"][key] = true;
+    }
+  }
+  template <typename Function>
+  void Shown(const char* key, Function /*function*/) {
+    Foreign(key);
+  }
+
+  static Json EmptyObject() {
+    return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};
+  }
+
+ private:
+  // What Complete() finds out has none.
+  template <typename M>
+  static void AddDefault(const M& value, const FieldRules& rules, Json& schema) {
+    if constexpr (!HasShape<M>) {
+      if (IsNeeded(rules)) return;
+      Refusal refusal;
+      Json written = WriteValue(value, rules, {}, refusal);
+      if (refusal.why.empty() && !written.empty() && written != "") schema["default"] = std::move(written);
+    }
+  }
+  void Add(const char* key, Json schema, const FieldRules& rules) {
+    if (IsNeeded(rules)) {
+      object_["required"].push_back(key);
+    } else {
+      schema = OrNull(std::move(schema));
+    }
+    if (rules.blank) schema = {{"anyOf", {{{"const", ""}}, std::move(schema)}}};
+    object_["properties"][key] = std::move(schema);
+  }
+
+  Json& object_;
+};
+
+template <typename T>
+Json ObjectSchema() {
+  Json object = SchemaWriter<T>::EmptyObject();
+  SchemaWriter<T> writer(object);
+  Shape<T>::List(writer);
+  return object;
+}
+
+}  // namespace record
+
+// `title` names what is described.
+template <typename T>
+nlohmann::ordered_json SchemaOf(const std::string& title) {
+  nlohmann::ordered_json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
+  schema.update(record::ObjectSchema<T>());
+  return schema;
+}
+
+}  // namespace railhead

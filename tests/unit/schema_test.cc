@@ -1,0 +1,267 @@
+// The JSON schemas of fabric.json and of network configurations against the parsers: whatever a schema
+// refuses, the parser refuses. What only the parser refuses is one of the rules that are listed here.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <regex>
+#include <set>
+#include <string>
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validator.hpp>
+#include <vector>
+
+#include "cni/attachment/plugin_config_shape.h"
+#include "cni/fabric/fabric_shape.h"
+#include "netns/json/record_io.h"
+#include "netns/json/record_schema.h"
+
+namespace railhead {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Subject {
+  const char* name;
+  std::function<nlohmann::ordered_json()> schema;
+  std::function<Result<void>(const std::string&)> parse;
+  std::vector<std::string> documents;
+  // "POINTER: WHY" of what only the parser refuses.
+  std::vector<const char*> rules;
+};
+
+Result<void> ParseNetwork(const std::string& text) {
+  CniRequest request;
+  request.config = text;
+  RH_TRY(attachment::ReadPluginConfig(request));
+  return {};
+}
+
+Result<void> ParseOnlyFabric(const std::string& text) {
+  RH_TRY(ParseFabric(text, "f"));
+  return {};
+}
+
+constexpr const char* kFabric = R"({
+  "version": 1, "nodes": {"node0": 0, "node1": 1},
+  "rails": [
+    {"name": "rail0", "pf": "pf0", "vlan": 100, "vlanQoS": 3, "mtu": 1500, "subnet": "10.100.0.0/24",
+     "gateway": "10.100.0.254", "routes": ["10.0.0.0/8"], "exclude": ["10.100.0.3", "10.100.0.64/28"],
+     "nodeRanges": {"node0": "10.100.0.10-10.100.0.19", "1": ["10.100.0.20-10.100.0.29"]},
+     "stations": {"node0": "10.100.0.1"}, "trafficClass": 106, "serviceLevel": 3, "softRoce": false,
+     "leaf": ["leaf-*"], "table": 100},
+    {"name": "rail1", "pf": ["pf1", "0000:43:00.1"], "subnet": "10.101.0.0/24", "nodeBlock": 26,
+     "stations": "10.101.0.240-10.101.0.250", "leaf": "x"},
+    {"name": "rail2", "pf": 2}],
+  "addresses": {"policy": "increment", "restSeconds": 60, "minRestSeconds": 5, "conflictProbeMs": 100,
+                "store": {"type": "node"}},
+  "rdmaMode": "shared",
+  "handoff": {"mode": "required", "topology": "needed", "stacks": ["ucx"],
+              "nccl": {"timeout": 22, "adaptiveRouting": true, "gdrLevel": "PXB"}, "env": {"NCCL_DEBUG": "INFO"}},
+  "pools": [{"resource": "railhead.io/roce", "rails": ["rail0"], "device": "vf", "handoff": "off",
+             "delivery": "mount", "binding": "early"}],
+  "policy": {"reset": "tenant", "networks": [{"networks": ["a"], "namespaces": ["b"], "allow": ["vlan"],
+             "devices": "any", "ipam": ["static"], "sysctls": ["net.core.somaxconn"],
+             "fabrics": ["/etc/f.json"], "resolvConf": ["/etc/resolv.conf"]}]},
+  "health": {}, "provision": {}, "connectivity": {}, "isolation": {}})";
+
+constexpr const char* kNetwork = R"({
+  "cniVersion": "1.1.0", "name": "net", "type": "railhead", "cni.dev/x": 1, "dns": {},
+  "deviceID": "0000:43:00.1", "resourceName": "railhead.io/roce", "rail": "rail0",
+  "fabric": "/etc/railhead/fabric.json", "vlan": 100, "vlanQoS": 3, "vlanProto": "802.1Q",
+  "mac": "02:00:00:00:00:01", "spoofchk": "on", "trust": "off", "link_state": "auto", "min_tx_rate": 1,
+  "max_tx_rate": 10, "mtu": 1500, "altNames": ["x"], "alias": "a", "txQLen": 1000, "promisc": false,
+  "allmulti": true, "sysctl": {"net.ipv4.conf.IFNAME.arp_filter": "1"}, "gateway": "10.0.0.1",
+  "routes": ["10.0.0.0/8"], "table": 7, "softRoce": true, "announce": true, "conflictProbeMs": 0,
+  "gatewayCheck": true, "waitSeconds": 5, "homeWaitSeconds": 6, "handoff": "auto",
+  "ipam": {"type": "railhead-ipam", "rail": "rail0"}, "prevResult": {},
+  "runtimeConfig": {"deviceID": "0000:43:00.2", "mac": "02:00:00:00:00:02", "ips": []}})";
+
+const std::vector<Subject>& Subjects() {
+  static const std::vector<Subject> subjects = {
+      {"Fabric",
+       [] { return SchemaOf<Fabric>("fabric"); },
+       ParseOnlyFabric,
+       {kFabric},
+       {"/rails: must not be empty",
+        ".*: is not an integer but a fraction",
+        "/rails/\\d+/name: holds a blank",
+        "/rails/\\d+/leaf: must not be empty",
+        "/rails/\\d+/vlanQoS: needs a vlan",
+        "/rails/\\d+/(gateway|stations|stations/.*): .* is no IP address",
+        "/rails/\\d+/(subnet|routes/\\d+): .* is no address with prefix length",
+        "/rails/\\d+/(exclude/\\d+|stations|nodeRanges/.*): .* is no address, range or prefix",
+        "/rails/\\d+/subnet: is required with nodeRanges or nodeBlock",
+        "/rails/\\d+/gateway: there is no subnet",
+        "/rails/\\d+/routes: there is no gateway",
+        "/rails/\\d+/stations(/.*)?: .* is outside the rail's subnet",
+        "/rails/\\d+/stations: a range needs `nodes`",
+        "/rails/\\d+/nodeBlock: cannot stand beside nodeRanges",
+        "/rails/\\d+/nodeBlock: \\d+ does not divide",
+        "/rails/\\d+/name: another rail is called",
+        "/rails/\\d+/table: (253, 254 and 255|rail '.*' has table)",
+        "/nodes/.*: another node has index",
+        "/rails/\\d+/stations: .* has no address for node",
+        "/rails/\\d+/(gateway|nodeRanges/.*): .* is outside the subnet",
+        "/pools/\\d+/rails: there is no rail",
+        "/pools/\\d+/resource: .* is no extended resource name",
+        "/pools/\\d+/handoff: 'off' cannot serve slots",
+        "/pools/\\d+/delivery: 'mount' cannot serve",
+        "/pools/\\d+/device: 'pf' cannot serve rail",
+        "/addresses/policy: rail '.*' has leased blocks",
+        "/handoff/env/.*: (is no variable name|must be one line|is said by|is another one)",
+        "/policy/networks/\\d+/allow: .* is no key that needs a permission",
+        "/policy/networks/\\d+/(fabrics|resolvConf): .* is no absolute path"}},
+      {"Network",
+       [] { return SchemaOf<attachment::PluginConfig>("network"); },
+       ParseNetwork,
+       {kNetwork},
+       {".*: is not an integer but a fraction", "/(runtimeConfig/)?mac: .* is no (unicast )?MAC address",
+        "/vlanQoS: needs a vlan", "/vlanProto: 802.1ad needs a vlan", "/min_tx_rate: is above max_tx_rate",
+        "/gateway: .* is no IP address", "/routes/\\d+: .* is no address with prefix length",
+        "/altNames/\\d+: .* is no interface name", "/fabric: .* is no absolute path",
+        "/devices: stands beside a deviceID", "/table: 253, 254 and 255", "/ipam/type: is required",
+        "/sysctl/.*: is no sysctl"}}};
+  return subjects;
+}
+
+class SchemaTest : public ::testing::TestWithParam<Subject> {
+ protected:
+  void SetUp() override {
+    json_ = Json::parse(GetParam().schema().dump());
+    const valijson::adapters::NlohmannJsonAdapter adapter(json_);
+    valijson::SchemaParser().populateSchema(adapter, schema_);
+    for (const char* rule : GetParam().rules) rules_.emplace_back(std::string(rule) + ".*");
+  }
+
+  bool SchemaTakes(const Json& document) {
+    const valijson::adapters::NlohmannJsonAdapter adapter(document);
+    return valijson::Validator().validate(schema_, adapter, nullptr);
+  }
+
+  // Both agree, or it is one of the rules.
+  void Compare(const Json& document) {
+    const std::string text = document.dump();
+    const auto parsed = GetParam().parse(text);
+    ++compared_;
+    if (!SchemaTakes(document)) {
+      ++refused_;
+      EXPECT_FALSE(parsed) << "only the schema refuses " << text;
+    } else if (!parsed) {
+      const std::string message = parsed.error().message;
+      const std::string why = message.substr(message.find(": ") + 2);
+      const bool listed =
+          std::ranges::any_of(rules_, [&](const std::regex& rule) { return std::regex_match(why, rule); });
+      EXPECT_TRUE(listed) << "only the parser refuses, by a rule that is not listed: " << why << "\n" << text;
+    }
+  }
+
+  // `document` with each of these at `place`.
+  void CompareWith(Json& document, Json& place) {
+    static const std::vector<Json> values = {nullptr,
+                                             true,
+                                             0,
+                                             7,
+                                             -1,
+                                             std::int64_t{1} << 40,
+                                             2.5,
+                                             "",
+                                             "zzz",
+                                             "off",
+                                             "/x",
+                                             "10.0.0.0/8",
+                                             "10.0.0.1",
+                                             Json::array(),
+                                             Json::array({"x"}),
+                                             Json::array({7}),
+                                             Json::array({Json::object()}),
+                                             {{"x", 1}},
+                                             {{"x", "y"}}};
+    const Json good = place;
+    for (const Json& value : values) {
+      place = value;
+      Compare(document);
+    }
+    place = good;
+  }
+
+  // Every value there is, and every key that the schema knows at this object.
+  void Visit(Json& document, Json& place, const Json& schema) {
+    if (place.is_object()) {
+      const Json properties = schema.value("properties", Json::object());
+      for (const auto& [key, of] : properties.items()) {
+        if (of == true) continue;  // somebody else's
+        const bool there = place.contains(key);
+        CompareWith(document, place[key]);
+        if (!there) place.erase(key);
+        if (there) Visit(document, place[key], of);
+      }
+      CompareWith(document, place["qqqq"]);
+      place.erase("qqqq");
+      for (auto& [key, value] : place.items()) {
+        if (!properties.contains(key)) CompareWith(document, value);
+      }
+    } else if (place.is_array()) {
+      for (Json& one : place) {
+        CompareWith(document, one);
+        Visit(document, one, schema.value("items", Json::object()));
+      }
+    }
+  }
+
+  Json json_;
+  valijson::Schema schema_;
+  std::vector<std::regex> rules_;
+  int compared_ = 0;
+  int refused_ = 0;
+};
+
+TEST_P(SchemaTest, RefusesOnlyWhatTheParserRefuses) {
+  for (const std::string& text : GetParam().documents) {
+    Json document = Json::parse(text);
+    ASSERT_TRUE(SchemaTakes(document));
+    const auto parsed = GetParam().parse(text);
+    ASSERT_TRUE(parsed) << Describe(parsed.error());
+    Visit(document, document, json_);
+    EXPECT_EQ(document, Json::parse(text)) << "each change is undone";
+  }
+  EXPECT_GT(compared_, 500);
+  EXPECT_GT(refused_, compared_ / 4);
+}
+
+// Keys that a document of the test lacks would not be compared within.
+TEST_P(SchemaTest, DocumentsHaveEveryKey) {
+  std::set<std::string> lacking;
+  const std::function<void(const Json&, const Json&, const std::string&)> look =
+      [&](const Json& schema, const Json& place, const std::string& at) {
+        const Json properties = schema.value("properties", Json::object());
+        for (const auto& [key, of] : properties.items()) {
+          if (of == true || !of.contains("properties")) continue;
+          if (!place.contains(key)) lacking.insert(at + "/" + key);
+          look(of, place.value(key, Json::object()), at + "/" + key);
+        }
+      };
+  for (const std::string& text : GetParam().documents) look(json_, Json::parse(text), "");
+  EXPECT_EQ(lacking, std::set<std::string>{});
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, SchemaTest, ::testing::ValuesIn(Subjects()),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+// What is written is read as it was.
+TEST(SchemaRoundTripTest, Fabric) {
+  const auto fabric = ParseFabric(kFabric, "f");
+  ASSERT_TRUE(fabric) << Describe(fabric.error());
+  const auto text = FormatRecord(*fabric, "f");
+  ASSERT_TRUE(text) << Describe(text.error());
+  const auto again = ParseFabric(*text, "again");
+  ASSERT_TRUE(again) << Describe(again.error()) << "\n" << *text;
+  EXPECT_EQ(*again, *fabric);
+}
+
+}  // namespace
+}  // namespace railhead
