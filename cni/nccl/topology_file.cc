@@ -93,6 +93,7 @@ Result<std::vector<PciAddress>> ScanAccelerators(const Root& root) {
   auto found = RH_TRY(ListDrivenAccelerators(root, kinds, {"nvidia", "amdgpu"}));
   if (found.empty()) found = RH_TRY(ListAccelerators(root, kinds));
   std::vector<PciAddress> addresses;
+  addresses.reserve(found.size());
   for (const Accelerator& accelerator : found) addresses.push_back(accelerator.address);
   return addresses;
 }
