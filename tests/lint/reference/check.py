@@ -92,17 +92,12 @@ def schema_defaults(schemas):
 
 
 def defaults_wrong(text, source, schemas):
-    wrong = []
-    for (page, section, name), default in schema_defaults(schemas).items():
+    found = {key: source.default(*place) for key, place in sources.DEFAULTS.items()}
+    wrong = [f"{sources.DEFAULTS[key][0]}: the default of {key[2]} is not found by {sources.DEFAULTS[key][1]}"
+             for key, default in found.items() if not default]
+    for (page, section, name), default in (found | schema_defaults(schemas)).items():
         rows = [row for row in pages.sections(text[page]).get(section, []) if name in row.names]
         if not rows or not re.search(rf"(?<![\w.]){re.escape(default)}(?![\w.])", rows[0].cells[2]):
-            wrong.append(f"{page}, {section}: the default of `{name}` is {default}")
-    for (page, section, name), (file, expression) in sources.DEFAULTS.items():
-        rows = [row for row in pages.sections(text[page]).get(section, []) if name in row.names]
-        default = source.default(file, expression)
-        if not default:
-            wrong.append(f"{file}: the default of {name} is not found by {expression}")
-        elif not rows or not re.search(rf"(?<![\w.]){re.escape(default)}(?![\w.])", rows[0].cells[2]):
             wrong.append(f"{page}, {section}: the default of `{name}` is {default}")
     return wrong
 
@@ -113,11 +108,11 @@ def lists_wrong(text, source, schemas):
         return pages.names(pages.sections(text[page]).get(section, []))
 
     wrong = []
+    of_railhead = set(schemas["network"]["properties"]["runtimeConfig"]["properties"])
     for page, section, there in [("README.md", "Variables of the environment", source.variables()),
                                  ("cni.md", "Variables of the environment", source.cni_variables()),
                                  ("cni.md", "CNI_ARGS", source.cni_args()),
-                                 ("cni.md", "`runtimeConfig`", 
-                                  source.runtime_config(set(schemas["network"]["properties"]["runtimeConfig"]["properties"])))]:
+                                 ("cni.md", "`runtimeConfig`", source.runtime_config(of_railhead))]:
         column = [row.names[0] for row in pages.sections(text[page]).get(section, []) if row.names]
         wrong += same_names(f"{page}, {section}", column, there)
     codes = [row.cells[0] for row in pages.sections(text["cni.md"]).get("Error codes", [])]
