@@ -101,8 +101,8 @@ Result<Link> Find(RouteApi& route, const std::string& name) {
 Result<void> SetVlan(RouteApi& host, const Wanted& wanted, int vlan) {
   if (wanted.pf.empty()) return {};
   const Link pf = RH_TRY(Find(host, wanted.pf));
-  VfChange change;
-  change.vlan = VfChange::Vlan{vlan, 0, 0x8100};
+  VfSettings change;
+  change.vlan = VfVlan{vlan};
   return host.SetVf(pf.index, wanted.vf, change);
 }
 

@@ -50,14 +50,14 @@ JournalEntry EntryOf(const std::string& boot_id, std::size_t number, const NetNs
   entry.netns = "/proc/self/fd/" + std::to_string(ns.fd());
   entry.netns_inode = ns.inode();
   entry.cni_args = {{"K8S_POD_NAMESPACE", "jobs"}, {"K8S_POD_NAME", "worker-" + n}};
-  AttachedLink link;
+  AttachedDevice link;
   link.device = member.function.id;
   link.pf = member.function.pf.ToString();
   link.vf = member.function.vf_index;
   link.pod_name = kInPod;
-  link.host_name = "vf" + n;
-  link.addresses = {*IpPrefix::Parse("10.100.0.10/16")};
-  entry.links = {link};
+  link.before.name = "vf" + n;
+  link.addressing.addresses = {*IpPrefix::Parse("10.100.0.10/16")};
+  entry.devices = {link};
   return entry;
 }
 

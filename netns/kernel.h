@@ -25,6 +25,7 @@
 #include "netns/nl/link.h"
 #include "netns/nl/rdma.h"
 #include "netns/nl/route.h"
+#include "netns/nl/vf_settings.h"
 #include "netns/ns/netns.h"
 #include "netns/ns/sysctl.h"
 #include "netns/packet/conflict.h"
@@ -76,8 +77,8 @@ class RouteApi {
   // VF settings, through the PF, in the PF's namespace. SetVf sends one setting
   // after the other and stops at the first that is refused, which the error names:
   // those before it are in force.
-  virtual Result<std::optional<VfState>> GetVf(int pf_index, int vf) = 0;
-  virtual Result<void> SetVf(int pf_index, int vf, const VfChange& change) = 0;
+  virtual Result<std::optional<VfSettings>> GetVf(int pf_index, int vf) = 0;
+  virtual Result<void> SetVf(int pf_index, int vf, const VfSettings& change) = 0;
 
   // IPv6 without duplicate address detection: usable at once.
   virtual Result<void> AddAddress(int index, const IpPrefix& address) = 0;

@@ -54,7 +54,7 @@ class Claim {
   Result<std::vector<JournalEntry>> Earlier(const std::set<std::string>& devices) {
     std::map<AttachmentKey, JournalEntry> found;
     if (auto own = RH_TRY(journal_.Find(key_)); own) {
-      if (own->phase == Phase::kDone && !own->links.empty()) {
+      if (own->phase == Phase::kDone && !own->devices.empty()) {
         return Fail(ErrorCode::kExists,
                     "container " + key_.container_id + " has " + key_.ifname + " of network " + key_.network +
                         " already",
@@ -82,11 +82,11 @@ class Claim {
           Wrap(ns.error(), "looking whether the pod of container " + entry.key.container_id + " lives"));
     }
     if (!ns || ns->inode() != entry.netns_inode) return {};
-    for (const auto& link : entry.links) {
-      if (!devices.contains(link.device) && !devices.contains(link.KubeletId())) continue;
+    for (const AttachedDevice& device : entry.devices) {
+      if (!devices.contains(device.device) && !devices.contains(device.KubeletId())) continue;
       return Fail(ErrorCode::kBusy,
-                  "device " + link.KubeletId() + " is in the pod of container " + entry.key.container_id +
-                      " as " + link.pod_name,
+                  "device " + device.KubeletId() + " is in the pod of container " + entry.key.container_id +
+                      " as " + device.pod_name,
                   "its DEL has not come yet");
     }
     return {};
@@ -285,8 +285,8 @@ constexpr std::array<SharedMac, 5> kRouters = {{{{0x00, 0x00, 0x5e, 0x00, 0x01},
 
 class Owners {
  public:
-  Owners(const Root& root, RouteApi& host, const LinkPlan& link)
-      : root_(root), host_(host), link_(link), mac_(*link.mac) {}
+  Owners(const Root& root, RouteApi& host, const DevicePlan& plan)
+      : root_(root), host_(host), plan_(plan), mac_(*plan.record.wanted.vf.mac) {}
 
   Result<void> RefuseRouters() {
     for (const SharedMac& router : kRouters) {
@@ -298,13 +298,13 @@ class Owners {
 
   Result<void> RefuseNode() {
     for (const Link& other : RH_TRY(host_.ListLinks())) {
-      if (other.mac == mac_ && other.index != link_.host_link.index) return Refuse("interface " + other.name);
+      if (other.mac == mac_ && other.index != plan_.link.index) return Refuse("interface " + other.name);
     }
     for (const PciDevice& pf : RH_TRY(ListNetworkPfs(root_))) {
       const auto name = RH_TRY(UplinkNetdev(root_, pf.address));
       const auto uplink = name ? RH_TRY(host_.FindLink(*name)) : std::nullopt;
       for (int vf = 0; uplink && vf < pf.sriov_numvfs; ++vf) {
-        if (uplink->index == link_.pf_index && link_.device.vf_index == vf) continue;
+        if (uplink->index == plan_.pf_index && plan_.record.vf == vf) continue;
         const auto state = RH_TRY(host_.GetVf(uplink->index, vf));
         if (state && state->mac == mac_) return Refuse("VF " + std::to_string(vf) + " of " + uplink->name);
       }
@@ -372,25 +372,26 @@ class Owners {
 
   const Root& root_;
   RouteApi& host_;
-  const LinkPlan& link_;
+  const DevicePlan& plan_;
   MacAddress mac_;
 };
 
 }  // namespace
 
-Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, AttachPlan& plan) {
-  for (const LinkPlan& link : plan.links) {
-    if (!link.mac) continue;
-    Owners owners(root, host, link);
+Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, const std::optional<Fabric>& fabric,
+                                AttachPlan& plan) {
+  for (const DevicePlan& device : plan.devices) {
+    if (!device.record.wanted.vf.mac) continue;
+    Owners owners(root, host, device);
     RH_TRY(owners.RefuseRouters());
     RH_TRY(owners.RefuseNode());
-    if (const auto fabric = RH_TRY(ReadFabric(root)); fabric) RH_TRY(owners.RefuseStations(*fabric));
+    if (fabric) RH_TRY(owners.RefuseStations(*fabric));
     const auto gateway = plan.config.gateway ? plan.config.gateway
-                         : link.rail         ? link.rail->gateway
+                         : device.rail       ? device.rail->gateway
                                              : std::nullopt;
     if (!gateway) continue;
     const bool known = RH_TRY(owners.RefuseGateway(*gateway));
-    plan.meet_gateways = plan.meet_gateways || (plan.for_pod && !known && !link.user_space);
+    plan.meet_gateways = plan.meet_gateways || (plan.for_pod && !known && !device.record.before.user_space);
   }
   return {};
 }

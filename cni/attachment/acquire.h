@@ -118,7 +118,9 @@ Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
 // MAC. What pods believe says nothing: they can write what they like into their neighbour tables. Errors:
 // kConflict with the owner. Threads: reads files, asks the host's rtnetlink.
 
-// Of all links of the plan that are given a MAC. Says in the plan whether the gateways have to be met.
-Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, AttachPlan& plan);
+// Of all devices of the plan that are given a MAC. `fabric`: the node's. Says in the plan whether the
+// gateways have to be met.
+Result<void> RefuseMacsOfOthers(const Root& root, RouteApi& host, const std::optional<Fabric>& fabric,
+                                AttachPlan& plan);
 
 }  // namespace railhead::attachment

@@ -40,12 +40,13 @@ std::string RequestName(const AttachmentKey& key) {
 
 Result<void> SendOnce(Kernel& kernel, const NetNs& pod_ns, const JournalEntry& entry) {
   const auto pod = RH_TRY(kernel.OpenRoute(pod_ns));
-  for (const auto& attached : entry.links) {
-    if (attached.user_space || attached.addresses.empty()) continue;
+  for (const AttachedDevice& attached : entry.devices) {
+    const auto& prefixes = attached.addressing.addresses;
+    if (attached.before.user_space || prefixes.empty()) continue;
     const auto link = RH_TRY(pod->FindLink(attached.pod_name));
     if (!link || !link->up) continue;
     std::vector<IpAddress> addresses;
-    for (const auto& prefix : attached.addresses) addresses.push_back(prefix.address);
+    for (const auto& prefix : prefixes) addresses.push_back(prefix.address);
     RH_TRY(kernel.Announce(pod_ns, *link, addresses));
   }
   return {};

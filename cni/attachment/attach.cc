@@ -18,13 +18,18 @@ namespace {
 constexpr int kAnswerOwn = 1;  // arp_ignore: only for addresses of the asked interface
 constexpr int kAnswerNone = 8;
 
+// "rail0 (0000:43:10.0)"
+std::string InWords(const AttachedDevice& device) {
+  return device.pod_name + " (" + device.device + ")";
+}
+
 }  // namespace
 
 Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan) {
-  for (const auto& link : plan.links) {
-    if (!RH_TRY(network.pod->FindLink(link.pod_name))) continue;
-    return Fail(ErrorCode::kExists,
-                "interface " + link.pod_name + " exists already in " + network.pod_ns.path(),
+  for (const auto& device : plan.devices) {
+    const std::string& name = device.record.pod_name;
+    if (!RH_TRY(network.pod->FindLink(name))) continue;
+    return Fail(ErrorCode::kExists, "interface " + name + " exists already in " + network.pod_ns.path(),
                 "use another CNI_IFNAME, or DEL the earlier attachment");
   }
   return {};
@@ -33,22 +38,23 @@ Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan) {
 Attachment::Attachment(const Root& root, Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
                        const std::vector<Addressing>& addressing, JournalEntry& entry)
     : root_(root), kernel_(kernel), network_(network), plan_(plan), key_(entry.key) {
-  for (std::size_t i = 0; i < plan.links.size(); ++i) {
-    work_.push_back({&plan.links[i], &addressing[i], &entry.links[i], plan.links[i].host_link.index, {}});
+  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
+    const DevicePlan& device = plan.devices[i];
+    work_.push_back({&device, &addressing[i], &entry.devices[i], device.link.index, {}});
   }
 }
 
 std::vector<Attachment::Work*> Attachment::Netdevs() {
   std::vector<Work*> netdevs;
   for (auto& work : work_) {
-    if (!work.plan->user_space) netdevs.push_back(&work);
+    if (!work.device->before.user_space) netdevs.push_back(&work);
   }
   return netdevs;
 }
 
 // Whether it is the name that one of the devices gets in the pod.
 bool Attachment::IsPodName(const std::string& name) const {
-  return Contains(plan_.links, name, &LinkPlan::pod_name);
+  return std::ranges::any_of(work_, [&](const Work& work) { return work.device->pod_name == name; });
 }
 
 Result<void> Attachment::ConfigureVfs() {
@@ -57,23 +63,27 @@ Result<void> Attachment::ConfigureVfs() {
 }
 
 Result<void> Attachment::ConfigureVf(Work& work) {
-  const LinkPlan& plan = *work.plan;
-  if (!plan.vf_change.Empty()) {
-    RH_TRY_WRAP(network_.host->SetVf(plan.pf_index, *plan.device.vf_index, plan.vf_change),
-                "setting VF " + std::to_string(*plan.device.vf_index) + " of " + plan.pf_name);
+  const DevicePlan& plan = *work.plan;
+  const AttachedDevice& device = *work.device;
+  if (plan.SetsVf()) {
+    RH_TRY_WRAP(network_.host->SetVf(plan.pf_index, device.vf, device.wanted.vf),
+                "setting VF " + std::to_string(device.vf) + " of " + plan.pf_name);
   }
   // Who drives the VF from user space reads the MAC that the PF was told.
-  return plan.mac && !plan.user_space ? SetMac(work) : Result<void>();
+  return device.wanted.vf.mac && !device.before.user_space ? SetMac(work) : Result<void>();
 }
 
 Result<void> Attachment::SetMac(Work& work) {
-  const LinkPlan& plan = *work.plan;
-  if (!plan.device.is_vf || !plan.device.driver || !NeedsRebindForMac(*plan.device.driver)) {
-    const auto change = [&] { return network_.host->ChangeLink(work.host_index, {.mac = plan.mac}); };
-    return WithContext(plan.device.is_vf ? CallDuringReset(change) : change(),
-                       "setting the MAC of " + plan.bdf);
+  const PciDevice& function = work.plan->function;
+  const AttachedDevice& device = *work.device;
+  if (!function.is_vf || !NeedsRebindForMac(device.before.driver)) {
+    const auto change = [&] {
+      return network_.host->ChangeLink(work.host_index, {.mac = device.wanted.vf.mac});
+    };
+    return WithContext(function.is_vf ? CallDuringReset(change) : change(),
+                       "setting the MAC of " + device.device);
   }
-  work.host_index = RH_TRY(RebindAndAwait(root_, kernel_, *network_.host, plan.device.address)).index;
+  work.host_index = RH_TRY(RebindAndAwait(root_, kernel_, *network_.host, function.address)).index;
   return {};
 }
 
@@ -83,23 +93,22 @@ Result<void> Attachment::MoveIntoPod() {
 }
 
 Result<void> Attachment::Move(Work& work) const {
-  const LinkPlan& plan = *work.plan;
-  // A rebind gave the interface the driver's MTU.
-  const auto mtu = plan.mac && !plan.mtu ? std::optional<int>(plan.host_link.mtu) : plan.mtu;
+  const AttachedDevice& device = *work.device;
+  const int mtu = *device.wanted.link.mtu;
   // The kernel refuses the move for an alternative name that the pod has for something else,
   // and the renaming for its own. It comes back with DEL.
-  for (const auto& name : plan.host_link.alt_names) {
+  for (const auto& name : work.plan->link.alt_names) {
     if (!IsPodName(name) && !RH_TRY(network_.pod->FindLink(name))) continue;
     RH_TRY_WRAP(network_.host->DeleteAltName(work.host_index, name),
-                "taking the alternative name " + name + " from " + plan.bdf);
+                "taking the alternative name " + name + " from " + device.device);
   }
-  RH_TRY_WRAP(network_.host->MoveLink(work.host_index, network_.pod_ns, plan.pod_name, mtu),
-              "moving " + plan.bdf + " into " + network_.pod_ns.path() + " as " + plan.pod_name +
-                  (mtu ? " with MTU " + std::to_string(*mtu) : ""));
-  auto found = RH_TRY(network_.pod->FindLink(plan.pod_name));
+  RH_TRY_WRAP(network_.host->MoveLink(work.host_index, network_.pod_ns, device.pod_name, mtu),
+              "moving " + device.device + " into " + network_.pod_ns.path() + " as " + device.pod_name +
+                  " with MTU " + std::to_string(mtu));
+  auto found = RH_TRY(network_.pod->FindLink(device.pod_name));
   if (!found) {
     return Fail(ErrorCode::kConflict,
-                "interface " + plan.pod_name + " has left " + network_.pod_ns.path() + " again");
+                "interface " + device.pod_name + " has left " + network_.pod_ns.path() + " again");
   }
   work.pod_link = std::move(*found);
   return {};
@@ -109,26 +118,27 @@ Result<void> Attachment::ConfigureLinks() {
   for (const Work* work : Netdevs()) RH_TRY(ConfigureLink(*work));
   std::vector<Sysctl> sysctls;
   for (const Work* work : Netdevs()) {
-    const auto& own = work->link->tuning.sysctls;
+    const auto& own = work->device->wanted.sysctls;
     sysctls.insert(sysctls.end(), own.begin(), own.end());
   }
   if (!sysctls.empty())
     RH_TRY_WRAP(kernel_.WriteSysctls(network_.pod_ns, sysctls), "setting sysctls in the pod");
   // While the links are down, so that the GIDs come in this order.
   for (const Work* work : Netdevs()) {
-    for (const auto& address : work->link->addresses) {
+    for (const auto& address : work->device->addressing.addresses) {
       RH_TRY_WRAP(network_.pod->AddAddress(work->pod_link.index, address),
-                  "adding address " + address.ToString() + " to " + work->plan->pod_name);
+                  "adding address " + address.ToString() + " to " + work->device->pod_name);
     }
   }
   return {};
 }
 
 Result<void> Attachment::ConfigureLink(const Work& work) {
-  const auto& addresses = work.link->addresses;
-  const LinkTuning& tuning = work.link->tuning;
+  const AttachedDevice& device = *work.device;
+  const auto& addresses = device.addressing.addresses;
   const bool v6 = std::ranges::any_of(addresses, [](const IpPrefix& a) { return a.address.IsV6(); });
-  LinkChange change;
+  LinkChange change{device.wanted.link};
+  change.mtu.reset();  // the move has set it
   // An automatic IPv6 address takes a GID slot, sooner or later than ours.
   if (!v6) change.addr_gen_mode = AddrGenMode::kNone;
   // Each NIC answers ARP for its own addresses only (and for none that is not yet known
@@ -136,16 +146,12 @@ Result<void> Attachment::ConfigureLink(const Work& work) {
   // rp_filter: 2 (loose) beats a strict default, 0 would not.
   const int arp_ignore = Probes() && !addresses.empty() ? kAnswerNone : kAnswerOwn;
   change.ipv4 = {{Ipv4Conf::kArpIgnore, arp_ignore}, {Ipv4Conf::kArpAnnounce, 2}, {Ipv4Conf::kRpFilter, 2}};
-  change.alias = tuning.alias;
-  change.tx_queue_len = tuning.tx_queue_len;
-  change.promiscuous = tuning.promiscuous;
-  change.all_multicast = tuning.all_multicast;
-  RH_TRY_WRAP(network_.pod->ChangeLink(work.pod_link.index, change), "configuring " + work.plan->pod_name);
+  RH_TRY_WRAP(network_.pod->ChangeLink(work.pod_link.index, change), "configuring " + device.pod_name);
   const auto& own = work.pod_link.alt_names;
-  for (const auto& name : tuning.alt_names) {
+  for (const auto& name : device.wanted.alt_names) {
     if (Contains(own, name)) continue;  // the host has given it already
     RH_TRY_WRAP(network_.pod->AddAltName(work.pod_link.index, name),
-                "giving " + work.plan->pod_name + " the alternative name " + name);
+                "giving " + device.pod_name + " the alternative name " + name);
   }
   return {};
 }
@@ -153,8 +159,8 @@ Result<void> Attachment::ConfigureLink(const Work& work) {
 Result<void> Attachment::BringUp() {
   for (const Work* work : Netdevs()) {
     const auto bring = [&] { return network_.pod->ChangeLink(work->pod_link.index, {.up = true}); };
-    RH_TRY_WRAP(work->plan->vf_change.Empty() ? bring() : CallDuringReset(bring),
-                "bringing " + work->plan->pod_name + " up");
+    RH_TRY_WRAP(work->plan->SetsVf() ? CallDuringReset(bring) : bring(),
+                "bringing " + work->device->pod_name + " up");
   }
   // The kernel has no route over a link that is down.
   for (const Work* work : Netdevs()) RH_TRY(AddRouting(*work));
@@ -162,12 +168,11 @@ Result<void> Attachment::BringUp() {
 }
 
 Result<void> Attachment::AddRouting(const Work& work) const {
-  for (Route route : work.link->routes) {
+  for (Route route : work.device->addressing.routes) {
     route.link = work.pod_link.index;
     RH_TRY_WRAP(network_.pod->AddRoute(route), "adding route " + route.ToString());
   }
-  if (work.link->table == 0) return {};
-  for (const auto& rule : RulesFor(work.link->addresses, work.link->pod_name, work.link->table)) {
+  for (const auto& rule : RulesFor(*work.device)) {
     RH_TRY_WRAP(network_.pod->AddRule(rule), "adding rule " + rule.ToString());
   }
   return {};
@@ -180,15 +185,15 @@ Result<void> Attachment::AwaitCarrier(Deadline deadline) {
 
 Result<void> Attachment::AwaitCarrierOf(const Work& work, Deadline deadline) const {
   if (RH_TRY(network_.pod->WaitCarrier(work.pod_link.index, deadline))) return {};
-  const LinkPlan& plan = *work.plan;
-  const auto pf = plan.pf_index != 0 ? RH_TRY(network_.host->FindLink(plan.pf_index)) : std::nullopt;
+  const int pf_index = work.plan->pf_index;
+  const auto pf = pf_index != 0 ? RH_TRY(network_.host->FindLink(pf_index)) : std::nullopt;
   std::string hint = "check cable and switch port";
   if (pf && !pf->up) hint = "the PF " + pf->name + " is down: bring it up first";
   if (pf && pf->up && !pf->carrier) hint = "the PF " + pf->name + " has no carrier: " + hint;
-  return Fail(ErrorCode::kTimeout,
-              plan.pod_name + " (" + plan.bdf + ") has no carrier after " +
-                  std::to_string(plan_.config.wait_seconds) + " s",
-              hint);
+  return Fail(
+      ErrorCode::kTimeout,
+      InWords(*work.device) + " has no carrier after " + std::to_string(plan_.config.wait_seconds) + " s",
+      hint);
 }
 
 const Attachment::Work& Attachment::WorkOf(const AddressClaim& claim) const {
@@ -201,8 +206,8 @@ Result<std::vector<AddressConflict>> Attachment::Judge(const std::vector<Address
   auto verdict = JudgeConflicts(found, RH_TRY(ReadRivalClaims(root_)), now);
   const auto log = [&](const std::vector<AddressConflict>& claims, bool ignored) {
     for (const AddressConflict& one : claims) {
-      LogRivalClaim(
-          root_, {key_, WorkOf(one.claim).plan->bdf, one.claim.address, one.other, one.source, now, ignored});
+      LogRivalClaim(root_, {key_, WorkOf(one.claim).device->device, one.claim.address, one.other, one.source,
+                            now, ignored});
     }
   };
   log(verdict.conflicts, false);
@@ -215,7 +220,7 @@ Result<void> Attachment::RefuseConflicts() {
   if (!Probes()) return {};
   std::vector<AddressClaim> claims;
   for (const Work* work : Netdevs()) {
-    for (const auto& address : work->link->addresses) {
+    for (const auto& address : work->device->addressing.addresses) {
       claims.push_back({work->pod_link.index, work->pod_link.mac, address.address});
     }
   }
@@ -227,21 +232,20 @@ Result<void> Attachment::RefuseConflicts() {
   if (!conflicts.empty()) {
     for (const AddressConflict& conflict : conflicts) in_use_.push_back(conflict.claim.address);
     const auto& first = conflicts.front();
-    const LinkPlan& where = *WorkOf(first.claim).plan;
     return Fail(ErrorCode::kConflict,
                 "address " + first.claim.address.ToString() + " is used by " + first.other.ToString() +
-                    " on the network of " + where.pod_name + " (" + where.bdf + ")",
+                    " on the network of " + InWords(*WorkOf(first.claim).device),
                 "find that host, or exclude the address in fabric.json; the next try gets another address");
   }
   LinkChange answer;
   answer.ipv4 = {{Ipv4Conf::kArpIgnore, kAnswerOwn}};
   for (const Work* work : Netdevs()) {
-    const auto& sysctls = work->link->tuning.sysctls;
-    const std::string own = "net/ipv4/conf/" + work->plan->pod_name + "/arp_ignore";
+    const auto& sysctls = work->device->wanted.sysctls;
+    const std::string own = "net/ipv4/conf/" + work->device->pod_name + "/arp_ignore";
     const bool asked_otherwise = Contains(sysctls, own, &Sysctl::path);
-    if (work->link->addresses.empty() || asked_otherwise) continue;
+    if (work->device->addressing.addresses.empty() || asked_otherwise) continue;
     RH_TRY_WRAP(network_.pod->ChangeLink(work->pod_link.index, answer),
-                "configuring " + work->plan->pod_name);
+                "configuring " + work->device->pod_name);
   }
   return {};
 }
@@ -250,10 +254,10 @@ Result<void> Attachment::Announce() {
   if (!plan_.config.announce) return {};
   for (const Work* work : Netdevs()) {
     std::vector<IpAddress> addresses;
-    for (const auto& address : work->link->addresses) addresses.push_back(address.address);
+    for (const auto& address : work->device->addressing.addresses) addresses.push_back(address.address);
     if (addresses.empty()) continue;
     RH_TRY_WRAP(kernel_.Announce(network_.pod_ns, work->pod_link, addresses),
-                "announcing the addresses of " + work->plan->pod_name);
+                "announcing the addresses of " + work->device->pod_name);
   }
   return {};
 }
@@ -275,13 +279,12 @@ Result<void> Attachment::MeetGateways(Deadline deadline) {
 
 Result<void> Attachment::MeetGateway(const Work& work, const IpAddress& gateway, Deadline deadline) const {
   const auto answer = RH_TRY(network_.pod->WaitNeighbour(work.pod_link.index, gateway, deadline));
-  const std::string of = " of " + work.plan->pod_name + " (" + work.plan->bdf + ")";
+  const std::string of = " of " + InWords(*work.device);
   if (answer && *answer != work.pod_link.mac) return {};
-  if (plan_.config.mac) {
+  if (const auto& mac = plan_.config.wanted.vf.mac) {
     return Fail(
         ErrorCode::kConflict,
-        "gateway " + gateway.ToString() + of + " does not answer: mac " + plan_.config.mac->ToString() +
-            " may be its own",
+        "gateway " + gateway.ToString() + of + " does not answer: mac " + mac->ToString() + " may be its own",
         "ask for another mac; or have the gateway answer, or railheadd probe it (fabric.json: connectivity)");
   }
   return Fail(ErrorCode::kTimeout, "gateway " + gateway.ToString() + of + " does not answer",
@@ -290,15 +293,15 @@ Result<void> Attachment::MeetGateway(const Work& work, const IpAddress& gateway,
 
 Error Attachment::Explain(Error error) const {
   for (const Work& work : work_) {
-    const LinkPlan& plan = *work.plan;
-    Error lost = WithLostDevice(root_, plan.device.address, error);
+    const std::string& device = work.device->device;
+    Error lost = WithLostDevice(root_, work.plan->function.address, error);
     if (lost.message != error.message) return lost;
-    if (plan.user_space) continue;
+    if (work.device->before.user_space) continue;
     const auto on_host = network_.host->FindLink(work.host_index);
     const auto in_pod = network_.pod->FindLink(work.pod_link.index);
-    const auto moved = network_.pod->FindLinkOfDevice(plan.bdf);
+    const auto moved = network_.pod->FindLinkOfDevice(device);
     if (!on_host || !in_pod || !moved || *on_host || *in_pod || *moved) continue;
-    error = Wrap(std::move(error), "device " + plan.bdf + " was bound to its driver anew");
+    error = Wrap(std::move(error), "device " + device + " was bound to its driver anew");
     error.code = ErrorCode::kNotFound;
     error.hint = "it has another interface now: this ADD will be tried again";
     return error;
@@ -308,21 +311,21 @@ Error Attachment::Explain(Error error) const {
 
 Result<void> Attachment::SetUpRdma(Deadline deadline) {
   for (const Work* work : Netdevs()) {
-    if (!work->link->rdma_device.empty()) {
-      RH_TRY(ProvideRdma(root_, kernel_, *work->link, network_.pod_ns, deadline));
-    }
+    if (!work->device->rdma.device.empty())
+      RH_TRY(ProvideRdma(root_, kernel_, *work->device, network_.pod_ns, deadline));
   }
   for (Work* work : Netdevs()) {
-    AttachedLink& link = *work->link;
-    if (link.rdma_device.empty()) continue;
-    const IpAddress* address = GidAddressOf(link);
-    if (address == nullptr || !link.handoff) {  // no GID to wait for
-      link.uverbs = RH_TRY(UverbsOf(root_, link.rdma_device)).value_or("");
+    AttachedDevice::Rdma& rdma = work->device->rdma;
+    if (rdma.device.empty()) continue;
+    const IpAddress* address = GidAddressOf(*work->device);
+    if (address == nullptr || !work->device->nccl.wanted) {  // no GID to wait for
+      rdma.uverbs = RH_TRY(UverbsOf(root_, rdma.device)).value_or("");
       continue;
     }
-    const RdmaReady ready = RH_TRY(WaitRdma(root_, kernel_, link, network_.pod_ns, *address, deadline));
-    link.gid_index = ready.gid.index;
-    link.uverbs = ready.uverbs;
+    const RdmaReady ready =
+        RH_TRY(WaitRdma(root_, kernel_, *work->device, network_.pod_ns, *address, deadline));
+    rdma.gid_index = ready.gid.index;
+    rdma.uverbs = ready.uverbs;
   }
   return {};
 }

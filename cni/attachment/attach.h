@@ -1,10 +1,10 @@
 // The steps of one ADD that change the kernel, for all devices of the attachment.
 //
-// Each method is one step, for one link after the other; Add() in add.cc calls them
+// Each method is one step, for one device after the other; Add() in add.cc calls them
 // in the order that RoCE forces: VF settings by the PF (MAC before the move), one
 // message for namespace, name and MTU, no automatic IPv6 address, addresses while
 // the link is down, link up, RDMA device, GID. What is waited for is begun on all
-// links before it is waited for on the first.
+// devices before it is waited for on the first.
 // Ownership: borrows all; the journal entry is filled in where a step learns
 // something. Threads: as Kernel. Undoing is the caller's: ReleaseAttachment().
 #pragma once
@@ -25,7 +25,7 @@ Result<void> RefuseTakenNames(PodNetwork& network, const AttachPlan& plan);
 
 class Attachment {
  public:
-  // All four have the same links in the same order.
+  // All three have the same devices in the same order.
   Attachment(const Root& root, Kernel& kernel, PodNetwork& network, const AttachPlan& plan,
              const std::vector<Addressing>& addressing, JournalEntry& entry);
 
@@ -48,14 +48,14 @@ class Attachment {
   // code for all steps (WithLostDevice). Call it before anything is undone.
   [[nodiscard]] Error Explain(Error error) const;
 
-  // The pod's side of link `index`, after the move; of a user-space device empty.
+  // The pod's side of device `index`, after the move; of a user-space device empty.
   [[nodiscard]] const Link& pod_link(std::size_t index) const { return work_[index].pod_link; }
 
  private:
   struct Work {
-    const LinkPlan* plan;
+    const DevicePlan* plan;
     const Addressing* addressing;
-    AttachedLink* link;
+    AttachedDevice* device;
     int host_index;  // of the device on the host; a rebind changes it
     Link pod_link;
   };
@@ -71,7 +71,7 @@ class Attachment {
   [[nodiscard]] Result<void> AddRouting(const Work& work) const;
   [[nodiscard]] Result<void> MeetGateway(const Work& work, const IpAddress& gateway, Deadline deadline) const;
   [[nodiscard]] Result<void> AwaitCarrierOf(const Work& work, Deadline deadline) const;
-  // The links that have a netdev: all but those of user-space drivers.
+  // Those that have a netdev: all but those of user-space drivers.
   std::vector<Work*> Netdevs();
   [[nodiscard]] bool IsPodName(const std::string& name) const;
 

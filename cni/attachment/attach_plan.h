@@ -3,6 +3,8 @@
 // Threads: values; ResolvePlan() reads files and asks the host's rtnetlink.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -13,6 +15,7 @@
 #include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
+#include "cni/state/journal.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
@@ -21,40 +24,33 @@
 namespace railhead::attachment {
 
 // One device.
-struct LinkPlan {
-  PciDevice device;
-  std::string bdf;
-  std::string slot;         // what kubelet gave in its place; "" when it gave the device
-  std::string pod_name;     // of the interface in the pod
-  bool user_space = false;  // vfio-pci or its like: set up through the PF, not moved
-  // Of a VF; empty and 0 for a PF.
-  std::string pf_bdf;
-  std::string pf_name;
+struct DevicePlan {
+  // What the journal will have of it. The rest is known to this ADD only.
+  AttachedDevice record;
+
+  PciDevice function;
+  Link link;            // on the host, as it is now; of a user-space driver's device empty
+  std::string pf_name;  // of a VF; empty and 0 for a PF
   int pf_index = 0;
-
-  Link host_link;                  // as it is now; of user_space: empty
-  DeviceState host_settings;       // of that link, now (ReadHostSettings)
-  std::optional<VfState> host_vf;  // as the PF says now
-  VfChange vf_change;              // what to set through the PF
-  std::optional<MacAddress> mac;   // for the netdev
-  std::optional<int> mtu;
-
   std::optional<Rail> rail;
-  std::uint32_t table = 0;
-
-  std::string rdma_device;  // of the hardware, or the name that soft RoCE shall get; empty: none
-  bool soft_roce = false;
-  bool handoff = false;           // to be in nccl.conf
-  bool handoff_required = false;  // and no pod without it
+  std::uint32_t table = 0;        // that is preferred; 0: any
+  bool handoff_required = false;  // no pod without a place in nccl.conf
   std::optional<AllocationRecord> allocation;
 
-  [[nodiscard]] std::string RailName() const { return rail ? rail->name : std::string(); }
+  [[nodiscard]] bool SetsVf() const { return function.is_vf && !record.wanted.vf.Empty(); }
+};
+
+// One run of the IPAM plugin.
+struct IpamRun {
+  IpamCall call;
+  std::vector<std::size_t> devices;  // of the plan, that it gives addresses to
 };
 
 struct AttachPlan {
   PluginConfig config;
-  std::vector<LinkPlan> links;             // rail by rail as the fabric lists them, then by address
-  std::string ipam_type;                   // empty: no addresses
+  std::vector<DevicePlan> devices;  // rail by rail as the fabric lists them, then by address
+  std::string ipam_type;            // empty: no addresses
+  std::vector<IpamRun> ipam_runs;
   int conflict_probe_ms = 0;               // 0: off
   bool for_pod = false;                    // the runtime names one
   bool meet_gateways = false;              // ADD fails unless they answer, with another MAC than the link's
@@ -62,12 +58,22 @@ struct AttachPlan {
   HandoffOptions handoff;
 };
 
+// What one ADD has read before it touches anything: each file once.
+struct AddCall {
+  const CniRequest& request;
+  PluginConfig config;
+  std::optional<Fabric> node_fabric;  // kFabricPath, whichever the network names
+  CallPermissions may;
+  DeviceChoice choice;
+};
+
+// kPermission, kInvalid with the field; see ReadPluginConfig(), CheckPermissions() and ChooseDevices().
+Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request);
+
 // `host` is rtnetlink of the host's namespace. kBusy when a device has no
 // interface on the host: it is in another namespace or on its way from there; or when a process drives it.
 // kPermission when a network asks for another rail than the device's, or for a MAC that belongs to somebody
 // else.
-Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const CniRequest& request,
-                               const PluginConfig& config, const DeviceChoice& choice,
-                               const CallPermissions& may);
+Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& call);
 
 }  // namespace railhead::attachment

@@ -315,35 +315,35 @@ Result<std::optional<Link>> FindOnHost(const Root& root, RouteApi& host, const P
 
 }  // namespace
 
-Result<std::string> ClaimHostName(const Root& root, RouteApi& host, const AttachedLink& link,
+Result<std::string> ClaimHostName(const Root& root, RouteApi& host, const AttachedDevice& device,
                                   std::optional<int> own_index) {
-  if (!RH_TRY(IsTaken(host, link.host_name, own_index))) return link.host_name;
+  if (!RH_TRY(IsTaken(host, device.before.name, own_index))) return device.before.name;
   // First: a device under a substitute name without a record would keep it for good.
-  RH_TRY(WriteDisplacedNames(root, link.device, {link.host_name, link.host_alt_names}));
+  RH_TRY(WriteDisplacedNames(root, device.device, {device.before.name, device.before.alt_names}));
   for (int n = 0; n < kSubstitutes; ++n) {
-    std::string name = SubstituteName(link.device, n);
+    std::string name = SubstituteName(device.device, n);
     if (!RH_TRY(IsTaken(host, name, own_index))) return name;
   }
   return Fail(ErrorCode::kExists,
-              "device " + link.device + " cannot come back to the host: " + link.host_name + " and " +
-                  SubstituteName(link.device) + " to " + SubstituteName(link.device, kSubstitutes - 1) +
+              "device " + device.device + " cannot come back to the host: " + device.before.name + " and " +
+                  SubstituteName(device.device) + " to " + SubstituteName(device.device, kSubstitutes - 1) +
                   " are all names of other interfaces",
               "rename one of them");
 }
 
-Result<void> RemovePodAltNames(RouteApi& host, const AttachedLink& link, const Link& found) {
+Result<void> RemovePodAltNames(RouteApi& host, const AttachedDevice& device, const Link& found) {
   for (const std::string& name : found.alt_names) {
-    const bool own = Contains(link.host_alt_names, name) && name != link.host_name;
+    const bool own = Contains(device.before.alt_names, name) && name != device.before.name;
     if (!own) RH_TRY(host.DeleteAltName(found.index, name));
   }
   return {};
 }
 
-Result<void> RestoreAltNames(const Root& root, RouteApi& host, const AttachedLink& link, const Link& now,
+Result<void> RestoreAltNames(const Root& root, RouteApi& host, const AttachedDevice& device, const Link& now,
                              const std::string& name) {
-  const bool all = RH_TRY(AddAltNames(host, now, link.host_alt_names));
-  if (all && name == link.host_name) return RemoveDisplacedNames(root, link.device);
-  return WriteDisplacedNames(root, link.device, {link.host_name, link.host_alt_names});
+  const bool all = RH_TRY(AddAltNames(host, now, device.before.alt_names));
+  if (all && name == device.before.name) return RemoveDisplacedNames(root, device.device);
+  return WriteDisplacedNames(root, device.device, {device.before.name, device.before.alt_names});
 }
 
 Result<bool> ReturnOwnNames(const Root& root, RouteApi& host, const std::string& device) {

@@ -75,16 +75,16 @@ Result<void> RefuseIfHostUses(const Root& root, RouteApi& host, const Link& link
 // The name under which the device comes to the host: its own, or the substitute with a record when somebody
 // on the host has its own, as name or as alternative name. `own_index`: of the device, if it is on the host
 // already.
-Result<std::string> ClaimHostName(const Root& root, RouteApi& host, const AttachedLink& link,
+Result<std::string> ClaimHostName(const Root& root, RouteApi& host, const AttachedDevice& device,
                                   std::optional<int> own_index);
 
 // Takes from a device on the host every alternative name that it did not have before, and the one that would
 // refuse the renaming.
-Result<void> RemovePodAltNames(RouteApi& host, const AttachedLink& link, const Link& found);
+Result<void> RemovePodAltNames(RouteApi& host, const AttachedDevice& device, const Link& found);
 
 // Adds the alternative names that the device had before; what somebody else has by now goes on record.
 // `name`: its name now. A device that has all of its names has no record afterwards.
-Result<void> RestoreAltNames(const Root& root, RouteApi& host, const AttachedLink& link, const Link& now,
+Result<void> RestoreAltNames(const Root& root, RouteApi& host, const AttachedDevice& device, const Link& now,
                              const std::string& name);
 
 // Gives a device with a record those of its own names that are free. true: something has changed.

@@ -30,13 +30,12 @@ IpamRun RunForOne(const CniRequest& request, const AttachPlan& plan, std::size_t
                   const std::string& ifname) {
   auto json = WithIpamType(request, plan.ipam_type);
   auto& ipam = json["ipam"];
-  const std::string rail = plan.links[index].RailName();
-  if (plan.ipam_type == kOwnIpam && !rail.empty() && !ipam.contains("rail") && !NamesSubnet(ipam)) {
-    ipam["rail"] = rail;
+  const AttachedDevice& device = plan.devices[index].record;
+  if (plan.ipam_type == kOwnIpam && !device.rail.empty() && !ipam.contains("rail") && !NamesSubnet(ipam)) {
+    ipam["rail"] = device.rail;
   }
   // What a deterministic policy computes with.
-  const auto& vf = plan.links[index].device.vf_index;
-  if (plan.ipam_type == kOwnIpam && vf && ipam.contains("rail")) ipam["vf"] = *vf;
+  if (plan.ipam_type == kOwnIpam && device.vf >= 0 && ipam.contains("rail")) ipam["vf"] = device.vf;
   return {{ifname, json.dump()}, {index}};
 }
 
@@ -44,12 +43,13 @@ IpamRun RunForAll(const CniRequest& request, const AttachPlan& plan) {
   IpamRun run;
   auto json = WithIpamType(request, plan.ipam_type);
   auto& links = json["ipam"]["links"] = nlohmann::json::array();
-  for (std::size_t i = 0; i < plan.links.size(); ++i) {
-    const LinkPlan& link = plan.links[i];
-    if (!link.rail || !link.rail->subnet) continue;
-    links.push_back({{"ifname", link.pod_name}, {"rail", link.rail->name}});
-    if (link.device.vf_index) links.back()["vf"] = *link.device.vf_index;
-    run.links.push_back(i);
+  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
+    const auto& rail = plan.devices[i].rail;
+    if (!rail || !rail->subnet) continue;
+    const AttachedDevice& device = plan.devices[i].record;
+    links.push_back({{"ifname", device.pod_name}, {"rail", device.rail}});
+    if (device.vf >= 0) links.back()["vf"] = device.vf;
+    run.devices.push_back(i);
   }
   run.call = {request.ifname, json.dump()};
   return run;
@@ -62,29 +62,30 @@ CniRequest As(const CniRequest& request, const std::string& ifname) {
 }
 
 Result<void> TakeAnswer(const IpamRun& run, CniResult answer, std::vector<CniResult>& given) {
-  if (run.links.size() == 1) {
-    given[run.links.front()] = std::move(answer);
+  if (run.devices.size() == 1) {
+    given[run.devices.front()] = std::move(answer);
     return {};
   }
   for (const auto& ip : answer.ips) {
     const auto index = static_cast<std::size_t>(ip.interface.value_or(-1));
-    if (!ip.interface || index >= run.links.size()) {
-      return Fail(ErrorCode::kInvalid, "address " + ip.address.ToString() + " belongs to none of the links",
+    if (!ip.interface || index >= run.devices.size()) {
+      return Fail(ErrorCode::kInvalid, "address " + ip.address.ToString() + " belongs to none of the devices",
                   "is railhead-ipam of another version than railhead?");
     }
-    given[run.links[index]].ips.push_back(ip);
+    given[run.devices[index]].ips.push_back(ip);
   }
-  for (const std::size_t index : run.links) given[index].dns = answer.dns;
+  for (const std::size_t index : run.devices) given[index].dns = answer.dns;
   return {};
 }
 
 Result<void> RequireAddresses(const AttachPlan& plan, const IpamRun& run,
                               const std::vector<CniResult>& given) {
-  for (const std::size_t index : run.links) {
+  for (const std::size_t index : run.devices) {
     if (!given[index].ips.empty()) continue;
-    return Fail(ErrorCode::kInvalid,
-                "IPAM plugin " + plan.ipam_type + " gave no address to " + plan.links[index].pod_name,
-                "check its configuration, or write \"ipam\": {} for none");
+    return Fail(
+        ErrorCode::kInvalid,
+        "IPAM plugin " + plan.ipam_type + " gave no address to " + plan.devices[index].record.pod_name,
+        "check its configuration, or write \"ipam\": {} for none");
   }
   return {};
 }
@@ -124,22 +125,21 @@ Result<void> Ask(const CniRequest& request, const PluginConfig& config, const st
 std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan) {
   if (plan.ipam_type.empty()) return {};
   if (plan.ipam_type == kOwnIpam) {
-    if (plan.links.size() > 1) return {RunForAll(request, plan)};
+    if (plan.devices.size() > 1) return {RunForAll(request, plan)};
     return {RunForOne(request, plan, 0, request.ifname)};
   }
   std::vector<IpamRun> runs;
-  for (std::size_t i = 0; i < plan.links.size(); ++i) {
-    runs.push_back(RunForOne(request, plan, i, plan.links[i].pod_name));
+  for (std::size_t i = 0; i < plan.devices.size(); ++i) {
+    runs.push_back(RunForOne(request, plan, i, plan.devices[i].record.pod_name));
   }
   return runs;
 }
 
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,
                                        const std::vector<int>& locks, JournalEntry& entry) {
-  std::vector<CniResult> given(plan.links.size());
-  const auto runs = IpamRuns(request, plan);
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const IpamRun& run = runs[i];
+  std::vector<CniResult> given(plan.devices.size());
+  for (std::size_t i = 0; i < plan.ipam_runs.size(); ++i) {
+    const IpamRun& run = plan.ipam_runs[i];
     const DelegateCall call{plan.ipam_type, "ADD", run.call.config, locks};
     bool refused = false;
     const auto output = RunDelegate(As(request, run.call.ifname), call, &refused);

@@ -1,7 +1,7 @@
 // The delegated IPAM plugin, run as SPEC.md says.
 //
-// railhead-ipam serves all links of an attachment in one call and one transaction;
-// any other plugin is run once for each link, CNI_IFNAME being the link's name. The
+// railhead-ipam serves all devices of an attachment in one call and one transaction;
+// any other plugin is run once for each device, CNI_IFNAME being its name in the pod. The
 // journal keeps every call, and DEL repeats it with the same words.
 // Threads: waits for the child.
 #pragma once
@@ -20,15 +20,10 @@
 
 namespace railhead::attachment {
 
-struct IpamRun {
-  IpamCall call;
-  std::vector<std::size_t> links;  // of the plan, that it gives addresses to
-};
-
 // The runs that a plan needs; none without an IPAM plugin.
 std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan);
 
-// What each link of the plan was given; empty for one that gets no address.
+// What each device of the plan was given; empty for one that gets no address.
 // `locks` stay open in the child: a killed ADD leaves it running, and DEL must
 // wait for it. kInvalid when it answers without an address. After an error the
 // calls of the entry say which was refused, and those behind it are not in it.

@@ -13,18 +13,18 @@
 
 namespace railhead::attachment {
 
-// Reads the settings of the devices that will be moved. One reading serves all attempts of an ADD: an attempt
-// that is undone leaves them as they were.
-Result<void> ReadHostSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
+// A device as it is on the host. Its function, link and VF are known.
+Result<void> DescribeOnHost(const Root& root, DevicePlan& plan);
 
-// A device as it is on the host, without what an ADD would do to it.
-Result<AttachedLink> DescribeOnHost(const Root& root, const LinkPlan& plan);
+// Reads the drivers' settings of the devices that will be moved. One reading serves all attempts of an ADD:
+// an attempt that is undone leaves them as they were.
+Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
 
-// Before addresses are known: enough to bring every device home.
+// Before addresses are known: enough to restore every device. Says in the plan which RDMA devices are moved.
 Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
-                                        const CniRequest& request, const AttachPlan& plan);
+                                        const CniRequest& request, AttachPlan& plan);
 
-// Adds what the pod is promised by `addressing`, one for each link.
+// Adds what the pod is promised by `addressing`, one for each device.
 Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
                                 const std::vector<Addressing>& addressing, JournalEntry& entry);
 

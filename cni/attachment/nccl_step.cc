@@ -29,41 +29,42 @@ constexpr std::size_t kSandboxLocks = 64;
 constexpr const char* kRdmaCm = "/dev/infiniband/rdma_cm";
 
 // In the order of the devices: this attachment's and those of the sandbox's others that are finished.
-Result<std::vector<AttachedLink>> LinksOfSandbox(const Journal& journal, const JournalEntry& entry) {
-  std::vector<AttachedLink> links = entry.links;
+Result<std::vector<AttachedDevice>> DevicesOfSandbox(const Journal& journal, const JournalEntry& entry) {
+  std::vector<AttachedDevice> devices = entry.devices;
   for (const auto& sibling : RH_TRY(journal.SiblingsOf(entry.key))) {
     if (sibling.phase != Phase::kDone) continue;
-    links.insert(links.end(), sibling.links.begin(), sibling.links.end());
+    devices.insert(devices.end(), sibling.devices.begin(), sibling.devices.end());
   }
-  std::ranges::sort(links, [](const auto& a, const auto& b) { return a.device < b.device; });
-  return links;
+  std::ranges::sort(devices, {}, &AttachedDevice::device);
+  return devices;
 }
 
 // What a container needs to use the device.
-Result<void> AddDeviceNodes(const Root& root, const AttachedLink& link, CdiDevice* device) {
-  if (link.user_space) {
-    for (const auto& [host, inside] : RH_TRY(UserSpaceNodesOf(root, link.device, UserSpaceOf(link.driver)))) {
-      if (host == inside) device->device_nodes.push_back(inside);
-      if (host != inside) device->renamed_nodes.push_back({host, inside});
+Result<void> AddDeviceNodes(const Root& root, const AttachedDevice& device, CdiDevice* spec) {
+  if (device.before.user_space) {
+    const UserSpace kind = UserSpaceOf(device.before.driver);
+    for (const auto& [host, inside] : RH_TRY(UserSpaceNodesOf(root, device.device, kind))) {
+      if (host == inside) spec->device_nodes.push_back(inside);
+      if (host != inside) spec->renamed_nodes.push_back({host, inside});
     }
     return {};
   }
-  if (link.uverbs.empty()) return {};
-  device->device_nodes.push_back("/dev/infiniband/" + link.uverbs);
-  if (Exists(root.Path(kRdmaCm))) device->device_nodes.emplace_back(kRdmaCm);
+  if (device.rdma.uverbs.empty()) return {};
+  spec->device_nodes.push_back("/dev/infiniband/" + device.rdma.uverbs);
+  if (Exists(root.Path(kRdmaCm))) spec->device_nodes.emplace_back(kRdmaCm);
   return {};
 }
 
 // What Allocate could not say of slots: by resource, the devices that the pod has. Of several
 // devices of a container one value of a variable wins, so it is the same in all of them.
-std::vector<std::string> LateVariables(const std::vector<AttachedLink>& links) {
-  std::map<std::string, std::vector<std::string>> devices;
-  for (const auto& link : links) {
-    if (!link.resource.empty()) devices[link.resource].push_back(link.device);
+std::vector<std::string> LateVariables(const std::vector<AttachedDevice>& devices) {
+  std::map<std::string, std::vector<std::string>> by_resource;
+  for (const auto& device : devices) {
+    if (!device.resource.empty()) by_resource[device.resource].push_back(device.device);
   }
   std::vector<std::string> variables;
-  variables.reserve(devices.size());
-  for (auto& [resource, all] : devices) {
+  variables.reserve(by_resource.size());
+  for (auto& [resource, all] : by_resource) {
     std::ranges::sort(all);
     variables.push_back(PcideviceVariable(resource) + "=" + Join(all, ","));
   }
@@ -71,38 +72,38 @@ std::vector<std::string> LateVariables(const std::vector<AttachedLink>& links) {
 }
 
 // The specs of earlier attachments, too, where what all containers share is another now.
-Result<void> WriteCdi(const Root& root, const std::string& container, const std::vector<AttachedLink>& links,
-                      const HandoffContent& content) {
+Result<void> WriteCdi(const Root& root, const std::string& container,
+                      const std::vector<AttachedDevice>& devices, const HandoffContent& content) {
   std::vector<CdiMount> mounts;
   for (const auto& file : content.files) {
     for (const auto& inside : file.in_container)
       mounts.push_back({nccl::HandoffPath(root, container, file.name), inside});
   }
-  const auto late = LateVariables(links);
-  for (const auto& link : links) {
-    CdiDevice device;
-    device.name = link.KubeletId();
-    RH_TRY(AddDeviceNodes(root, link, &device));
-    if (!link.slot.empty()) device.env = late;
-    if (link.handoff && link.gid_index) {
-      device.mounts = mounts;
-      device.env.insert(device.env.end(), content.env.begin(), content.env.end());
+  const auto late = LateVariables(devices);
+  for (const auto& device : devices) {
+    CdiDevice spec;
+    spec.name = device.KubeletId();
+    RH_TRY(AddDeviceNodes(root, device, &spec));
+    if (!device.slot.empty()) spec.env = late;
+    if (device.InNcclConf()) {
+      spec.mounts = mounts;
+      spec.env.insert(spec.env.end(), content.env.begin(), content.env.end());
     }
-    RH_TRY(WriteCdiSpec(root, device));
+    RH_TRY(WriteCdiSpec(root, spec));
   }
   return {};
 }
 
 Result<void> WriteFiles(const Root& root, const AttachPlan& plan, const std::string& container,
-                        const HandoffContent& content, const std::vector<AttachedLink>& links) {
+                        const HandoffContent& content, const std::vector<AttachedDevice>& devices) {
   if (content.files.empty()) return {};
   RH_TRY(WriteHandoff(root, container, content.files));
-  const bool mounted = std::ranges::any_of(plan.links, [](const LinkPlan& link) {
-    return link.allocation && link.allocation->delivery == Delivery::kMount;
+  const bool mounted = std::ranges::any_of(plan.devices, [](const DevicePlan& device) {
+    return device.allocation && device.allocation->delivery == Delivery::kMount;
   });
   if (!mounted) return {};
-  for (const auto& link : links) {
-    if (link.handoff) RH_TRY(nccl::WriteDeviceHandoff(root, link.device, content.files.front().text));
+  for (const auto& device : devices) {
+    if (device.nccl.wanted) RH_TRY(nccl::WriteDeviceHandoff(root, device.device, content.files.front().text));
   }
   return {};
 }
@@ -127,20 +128,20 @@ Result<void> FinishWithHandoff(const Root& root, const Journal& journal, Kernel&
                                const AttachPlan& plan, JournalEntry& entry) {
   const std::string& container = entry.key.container_id;
   const FileLock lock = RH_TRY(LockSandbox(root, container, kSandboxLockLimit));
-  const auto links = RH_TRY(LinksOfSandbox(journal, entry));
+  const auto devices = RH_TRY(DevicesOfSandbox(journal, entry));
   const auto content =
-      RH_TRY_WRAP(HandoffContentOf(root, kernel, network, plan, links), "making the handoff");
+      RH_TRY_WRAP(HandoffContentOf(root, kernel, network, plan, devices), "making the handoff");
   // The shared files last: a NIC that fails on the way is not left in them.
-  RH_TRY_WRAP(WriteCdi(root, container, links, content), "writing the CDI spec");
-  RH_TRY_WRAP(WriteFiles(root, plan, container, content, links), "writing the handoff");
+  RH_TRY_WRAP(WriteCdi(root, container, devices, content), "writing the CDI spec");
+  RH_TRY_WRAP(WriteFiles(root, plan, container, content, devices), "writing the handoff");
   return Finish(journal, entry);
 }
 
 Result<void> RemoveHandoffOf(const Root& root, const Journal& journal, const JournalEntry& entry) {
   const FileLock lock = RH_TRY(LockSandbox(root, entry.key.container_id, kSandboxLockLimit));
-  for (const auto& link : entry.links) {
-    RH_TRY(RemoveCdiSpec(root, link.KubeletId()));
-    RH_TRY(nccl::ClearDeviceHandoff(root, link.device));
+  for (const auto& device : entry.devices) {
+    RH_TRY(RemoveCdiSpec(root, device.KubeletId()));
+    RH_TRY(nccl::ClearDeviceHandoff(root, device.device));
   }
   const bool last = !RH_TRY(journal.HasSiblings(entry.key));
   return last ? nccl::RemoveHandoff(root, entry.key.container_id) : Result<void>();
@@ -170,9 +171,10 @@ Result<std::vector<GidEntry>> TableOf(Kernel& kernel, const NetNs& pod, const nc
 }
 
 // Of the VF as the pod has it; 0: none.
-std::uint32_t RateOf(const AttachedLink& link) {
-  if (link.vf_change.rate) return link.vf_change.rate->max;
-  return link.host_vf ? link.host_vf->max_tx_rate.value_or(0) : 0;
+std::uint32_t RateOf(const AttachedDevice& device) {
+  if (device.wanted.vf.rate) return device.wanted.vf.rate->max;
+  const auto& before = device.before.vf;
+  return before && before->rate ? before->rate->max : 0;
 }
 
 // Of those that NCCL is told to use.
@@ -182,26 +184,27 @@ struct Nics {
   std::vector<nccl::TopologyFileNic> topology;
 };
 
-Result<Nics> NicsOf(const std::vector<AttachedLink>& links) {
+Result<Nics> NicsOf(const std::vector<AttachedDevice>& devices) {
   Nics nics;
-  for (const auto& link : links) {
-    const IpAddress* address = GidAddressOf(link);
-    if (address == nullptr || !link.gid_index) continue;
-    const auto place = PciAddress::Parse(link.device);
-    if (!place) return Fail(ErrorCode::kMalformed, "the journal has a device " + link.device);
+  for (const auto& device : devices) {
+    const AttachedDevice::Rdma& rdma = device.rdma;
+    const IpAddress* address = GidAddressOf(device);
+    if (address == nullptr || !rdma.gid_index) continue;
+    const auto place = PciAddress::Parse(device.device);
+    if (!place) return Fail(ErrorCode::kMalformed, "the journal has a device " + device.device);
     nics.handoff.push_back(
-        {link.rdma_device, *address, *link.gid_index, link.traffic_class, link.service_level});
+        {rdma.device, *address, *rdma.gid_index, device.nccl.traffic_class, device.nccl.service_level});
     // Soft RoCE has no place in PCI, which NCCL takes as it is; the fabric can ask for a file.
-    if (!link.soft_roce) nics.places.push_back({link.rdma_device, *place});
-    nics.topology.push_back({link.rdma_device, *place, RateOf(link)});
+    if (!rdma.soft) nics.places.push_back({rdma.device, *place});
+    nics.topology.push_back({rdma.device, *place, RateOf(device)});
   }
   return nics;
 }
 
 // Bootstrap traffic does not belong on a rail.
-Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedLink>& links) {
+Result<std::string> SocketInterface(RouteApi& pod, const std::vector<AttachedDevice>& devices) {
   std::string name = RH_TRY(ClusterInterface(pod));
-  const bool is_ours = Contains(links, name, &AttachedLink::pod_name);
+  const bool is_ours = Contains(devices, name, &AttachedDevice::pod_name);
   return is_ours ? std::string() : name;
 }
 
@@ -242,11 +245,11 @@ Result<void> AddStacks(const std::set<HandoffStack>& stacks, const nccl::Handoff
 }  // namespace
 
 Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
-                                        const AttachPlan& plan, std::vector<AttachedLink> links) {
+                                        const AttachPlan& plan, std::vector<AttachedDevice> devices) {
   HandoffContent content;
   // A pod can have NICs that are not for NCCL beside those that are.
-  std::erase_if(links, [](const auto& link) { return !link.handoff; });
-  Nics nics = RH_TRY(NicsOf(links));
+  std::erase_if(devices, [](const auto& device) { return !device.nccl.wanted; });
+  Nics nics = RH_TRY(NicsOf(devices));
   if (nics.handoff.empty()) return content;
   const nccl::NcclView view = RH_TRY(NcclViewOf(root, std::move(nics.places)));
   const auto table_of = [&](const nccl::HandoffNic& nic) { return TableOf(kernel, network.pod_ns, nic); };
@@ -254,7 +257,7 @@ Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNet
   handoff.gids = RH_TRY(SelectGids(nics.handoff, table_of));
   handoff.nics = std::move(nics.handoff);
   handoff.paths = view.Variables();
-  handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, links));
+  handoff.socket_ifname = RH_TRY(SocketInterface(*network.pod, devices));
   handoff.env = plan.handoff.Lines();
   auto conf = RH_TRY(NcclConf(handoff));
   content.files.push_back({nccl::kNcclConfName, {nccl::kNcclConfInContainer}, std::move(conf)});

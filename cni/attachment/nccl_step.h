@@ -40,9 +40,9 @@ struct HandoffContent {
   std::vector<std::string> env;          // "NAME=value"
 };
 
-// `links`: all of the sandbox's. Empty when none is for NCCL, or has a GID: then the image keeps its
+// `devices`: all of the sandbox's. Empty when none is for NCCL, or has a GID: then the image keeps its
 // files.
 Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNetwork& network,
-                                        const AttachPlan& plan, std::vector<AttachedLink> links);
+                                        const AttachPlan& plan, std::vector<AttachedDevice> devices);
 
 }  // namespace railhead::attachment

@@ -39,16 +39,17 @@ void CheckVfSettings(const PluginConfig& config, const Complain& complain) {
     complain("vlanProto", "802.1ad needs a vlan other than 0");
   const auto most = config.max_tx_rate.value_or(0);  // 0: no limit
   if (most != 0 && config.min_tx_rate.value_or(0) > most) complain("min_tx_rate", "is above max_tx_rate");
-  CheckMac(config.mac, complain);
+  CheckMac(config.wanted.vf.mac, complain);
 }
 
-void CheckTuning(const LinkTuning& tuning, const Complain& complain) {
-  for (std::size_t i = 0; i < tuning.alt_names.size(); ++i) {
-    const std::string& name = tuning.alt_names[i];
+void CheckTuning(const AttachedDevice::Wanted& wanted, const Complain& complain) {
+  for (std::size_t i = 0; i < wanted.alt_names.size(); ++i) {
+    const std::string& name = wanted.alt_names[i];
     if (name.empty() || name.size() > kMaxAltName || name.find_first_of("/ \t\n") != std::string::npos)
       complain(PointerOf("altNames", i), "'" + name + "' is no interface name");
   }
-  if (tuning.alias && tuning.alias->size() > kMaxAlias) complain("alias", "is longer than 255 bytes");
+  if (wanted.link.alias && wanted.link.alias->size() > kMaxAlias)
+    complain("alias", "is longer than 255 bytes");
 }
 
 }  // namespace
@@ -65,7 +66,7 @@ void SysctlForm::Read(const JsonValue& json, PluginConfig& config) {
     } else if (value && value->empty()) {
       sysctls->Fail(name, "must not be empty", "leave the sysctl out, or give it a value");
     } else if (value) {
-      config.tuning.sysctls.push_back({*path, *value});
+      config.wanted.sysctls.push_back({*path, *value});
     }
   }
 }
@@ -113,7 +114,7 @@ void railhead::Shape<railhead::attachment::RuntimeConfig>::Check(const T& runtim
 void railhead::Shape<railhead::attachment::PluginConfig>::Check(const T& config,
                                                                 const record::Complain& complain) {
   attachment::CheckVfSettings(config, complain);
-  attachment::CheckTuning(config.tuning, complain);
+  attachment::CheckTuning(config.wanted, complain);
   if (!config.fabric_path.starts_with("/"))
     complain("fabric", "'" + config.fabric_path + "' is no absolute path");
   const bool one = !config.device_text.empty() || config.runtime.device;
@@ -135,14 +136,15 @@ Result<PluginConfig> ReadPluginConfig(const CniRequest& request) {
   auto config =
       RH_TRY(ParseRecord<PluginConfig>(request.config, "network configuration", UnknownFields::kRefuse));
   if (const auto mac = request.args.find("MAC"); mac != request.args.end()) {
-    config.mac = MacAddress::Parse(mac->second);
-    if (!config.mac || config.mac->IsZero() || config.mac->IsMulticast()) {
+    auto& wanted = config.wanted.vf.mac;
+    wanted = MacAddress::Parse(mac->second);
+    if (!wanted || wanted->IsZero() || wanted->IsMulticast()) {
       return Fail(ErrorCode::kInvalid, "CNI_ARGS MAC: '" + mac->second + "' is no unicast MAC address",
                   kUnicastMac.hint);
     }
   }
   // What the runtime says of this call is nearer than what the network says.
-  if (config.runtime.mac) config.mac = config.runtime.mac;
+  if (config.runtime.mac) config.wanted.vf.mac = config.runtime.mac;
   if (config.runtime.device) config.device_text = *config.runtime.device;
   return config;
 }
@@ -151,26 +153,43 @@ namespace {
 
 constexpr std::string_view kNet = "net/";
 
+// Which fields of a list have a value.
+template <typename T>
+class GivenKeys {
+ public:
+  GivenKeys(const T& object, std::vector<const char*>& keys) : object_(object), keys_(keys) {}
+
+  template <typename C, typename M>
+  void operator()(const char* key, std::optional<M> C::*member, const FieldRules& /*rules*/ = {}) {
+    if (object_.*member) keys_.push_back(key);
+  }
+  template <typename F>
+  void Form(const char* key, F /*form*/, const FieldRules& /*rules*/ = {}) {
+    (*this)(key, F::kField);
+  }
+  template <typename C, typename M, typename List>
+  void Part(M C::*member, List list) {
+    GivenKeys<M> part(object_.*member, keys_);
+    list(part);
+  }
+
+ private:
+  const T& object_;
+  std::vector<const char*>& keys_;
+};
+
 }  // namespace
 
 Result<void> CheckPermissions(const CallPermissions& may, const CniRequest& request,
                               const PluginConfig& config) {
-  const auto require = [&](bool given, const char* key) -> Result<void> {
-    return given ? may.Require(key, std::string("/") + key) : Result<void>();
-  };
-  RH_TRY(require(config.vlan.has_value(), "vlan"));
-  RH_TRY(require(config.vlan_qos.has_value(), "vlanQoS"));
-  RH_TRY(require(config.vlan_proto.has_value(), "vlanProto"));
-  RH_TRY(require(config.mac.has_value(), "mac"));
-  RH_TRY(require(config.trust.has_value(), "trust"));
-  RH_TRY(require(config.spoofchk.has_value(), "spoofchk"));
-  RH_TRY(require(config.link_state.has_value(), "link_state"));
-  RH_TRY(require(config.min_tx_rate.has_value(), "min_tx_rate"));
-  RH_TRY(require(config.max_tx_rate.has_value(), "max_tx_rate"));
-  RH_TRY(require(config.gateway.has_value(), "gateway"));
-  RH_TRY(require(config.conflict_probe_ms.has_value(), "conflictProbeMs"));
+  std::vector<const char*> restricted;
+  GivenKeys<PluginConfig> given(config, restricted);
+  Shape<PluginConfig>::ListVfSettings(given);
+  given("gateway", &PluginConfig::gateway);
+  given("conflictProbeMs", &PluginConfig::conflict_probe_ms);
+  for (const char* key : restricted) RH_TRY(may.Require(key, std::string("/") + key));
   RH_TRY(may.RequireFabric(config.fabric_path, "/fabric"));
-  for (const auto& [path, value] : config.tuning.sysctls) {
+  for (const auto& [path, value] : config.wanted.sysctls) {
     RH_TRY(may.RequireSysctl(path.substr(kNet.size()), "/sysctl"));
   }
   RH_TRY(may.RequireIpamType(config.ipam_type));

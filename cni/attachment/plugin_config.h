@@ -41,18 +41,14 @@ struct PluginConfig {
   std::optional<std::string> ipam_rail;  // `rail` of the object `ipam`
   std::string fabric_path = kFabricPath;
 
+  // Parts of a VLAN and of a rate, which the rail or a default completes.
   std::optional<int> vlan;
   std::optional<int> vlan_qos;
-  std::optional<std::uint16_t> vlan_proto;  // 0x8100 or 0x88a8
-  std::optional<MacAddress> mac;
-  std::optional<bool> spoofchk;
-  std::optional<bool> trust;
-  std::optional<VfLinkState> link_state;
+  std::optional<std::uint16_t> vlan_proto;   // 0x8100 or 0x88a8
   std::optional<std::uint32_t> min_tx_rate;  // Mbit/s
   std::optional<std::uint32_t> max_tx_rate;
-  std::optional<int> mtu;
-
-  LinkTuning tuning;
+  // All other settings of the VF and of its interface in the pod.
+  AttachedDevice::Wanted wanted;
 
   std::optional<IpAddress> gateway;
   std::optional<std::vector<IpPrefix>> routes;

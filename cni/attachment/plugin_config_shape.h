@@ -21,10 +21,6 @@ inline constexpr std::array kVlanProtos = {
     std::pair{"802.1q", kVlanProto8021q},   std::pair{"802.1ad", kVlanProto8021ad},
     std::pair{"802.1Q", kVlanProto8021q},   std::pair{"802.1AD", kVlanProto8021ad},
     std::pair{"802.1Ad", kVlanProto8021ad}, std::pair{"802.1aD", kVlanProto8021ad}};
-// Here they are words, in the journal numbers.
-inline constexpr std::array kLinkStates = {std::pair{"auto", VfLinkState::kAuto},
-                                           std::pair{"enable", VfLinkState::kEnable},
-                                           std::pair{"disable", VfLinkState::kDisable}};
 
 // `sysctl`: an object, of which names are paths with dots, or with slashes, as sysctl(8) has them.
 struct SysctlForm {
@@ -73,6 +69,7 @@ struct railhead::Shape<railhead::attachment::RuntimeConfig> {
 template <>
 struct railhead::Shape<railhead::attachment::PluginConfig> {
   using T = attachment::PluginConfig;
+  using Wanted = AttachedDevice::Wanted;
   static void List(auto& f) {
     // Multus puts the device into pciBusID, too.
     f("pciBusID", &T::device_text, attachment::kBlank);
@@ -99,29 +96,36 @@ struct railhead::Shape<railhead::attachment::PluginConfig> {
     ListForeign(f);
   }
   static void Check(const T& config, const record::Complain& complain);
-
- private:
-  // Names and rules as sriov-cni has them: absent is not touched, vlan 0 clears.
+  // Names and rules as sriov-cni has them: absent is not touched, vlan 0 clears. Each reaches beyond the pod,
+  // and needs a permission (CheckPermissions).
   static void ListVfSettings(auto& f) {
     f("vlan", &T::vlan, {.min = 0, .max = 4094});
     f("vlanQoS", &T::vlan_qos, {.min = 0, .max = 7});
     f.Form("vlanProto", record::WordForm<attachment::kVlanProtos, &T::vlan_proto>{}, attachment::kBlank);
-    f("mac", &T::mac, attachment::kUnicastMac);
-    f("spoofchk", &T::spoofchk, attachment::kOnOff);
-    f("trust", &T::trust, attachment::kOnOff);
-    f.Form("link_state", record::WordForm<attachment::kLinkStates, &T::link_state>{}, attachment::kBlank);
     f("min_tx_rate", &T::min_tx_rate, {.min = 0, .max = attachment::kMaxRate});
     f("max_tx_rate", &T::max_tx_rate, {.min = 0, .max = attachment::kMaxRate});
-    f("mtu", &T::mtu, {.min = kMinMtu, .max = kMaxMtu});
+    f.Part(&T::wanted, [](auto& wanted) {
+      wanted.Part(&Wanted::vf, [](auto& vf) {
+        vf("mac", &VfSettings::mac, attachment::kUnicastMac);
+        vf("spoofchk", &VfSettings::spoofchk, attachment::kOnOff);
+        vf("trust", &VfSettings::trust, attachment::kOnOff);
+        vf("link_state", &VfSettings::link_state, attachment::kBlank);
+      });
+    });
   }
+
+ private:
   // What the plugins `tuning` and `sbr` are chained for, under their names.
   static void ListTuning(auto& f) {
-    f.Part(&T::tuning, [](auto& tuning) {
-      tuning("altNames", &LinkTuning::alt_names);
-      tuning("alias", &LinkTuning::alias);
-      tuning("txQLen", &LinkTuning::tx_queue_len, {.min = 0, .max = 1'000'000});
-      tuning("promisc", &LinkTuning::promiscuous);
-      tuning("allmulti", &LinkTuning::all_multicast);
+    f.Part(&T::wanted, [](auto& wanted) {
+      wanted.Part(&Wanted::link, [](auto& link) {
+        link("mtu", &LinkSettings::mtu, {.min = kMinMtu, .max = kMaxMtu});
+        link("alias", &LinkSettings::alias);
+        link("txQLen", &LinkSettings::tx_queue_len, {.min = 0, .max = 1'000'000});
+        link("promisc", &LinkSettings::promiscuous);
+        link("allmulti", &LinkSettings::all_multicast);
+      });
+      wanted("altNames", &Wanted::alt_names);
     });
     f.Form("sysctl", attachment::SysctlForm{});
   }

@@ -28,22 +28,21 @@ Result<FileLock> LockRdma(const Root& root) {
 Result<bool> IsActive(const Root& root, RdmaApi& rdma, const std::string& name) {
   if (const auto state = RH_TRY(PortStateOf(root, name, 1)); state) return state == PortState::kActive;
   const auto devices = RH_TRY(rdma.ListDevices());
-  return std::ranges::any_of(devices,
-                             [&](const RdmaDevice& device) { return device.name == name && device.active; });
+  return std::ranges::any_of(devices, [&](const RdmaDevice& one) { return one.name == name && one.active; });
 }
 
-Error NotReady(const AttachedLink& link, const IpAddress& address, bool active,
+Error NotReady(const AttachedDevice& device, const IpAddress& address, bool active,
                const std::optional<std::vector<GidEntry>>& table) {
   Error error;
   error.code = ErrorCode::kTimeout;
-  error.message = "RDMA device " + link.rdma_device + ": ";
+  error.message = "RDMA device " + device.rdma.device + ": ";
   if (!table) {
     error.message += "is not visible in the pod";
   } else if (!active) {
     error.message += "port 1 is not ACTIVE";
     error.hint = "check cable, switch port and the PF's state";
-  } else if (!FindGid(*table, GidOf(address), GidType::kRoceV2, link.pod_name)) {
-    error.message += "no RoCE v2 GID of " + address.ToString() + " on " + link.pod_name;
+  } else if (!FindGid(*table, GidOf(address), GidType::kRoceV2, device.pod_name)) {
+    error.message += "no RoCE v2 GID of " + address.ToString() + " on " + device.pod_name;
     error.hint = "GID table:\n" + (table->empty() ? std::string("(empty)") : Describe(*table));
   } else {
     error.message += "has no uverbs node";
@@ -55,11 +54,11 @@ Error NotReady(const AttachedLink& link, const IpAddress& address, bool active,
 // The device of the last pod, if its namespace was deleted under it, goes a moment later
 // than the VF comes home: the kernel leaves that to a work queue (rxe_notify() of
 // drivers/infiniband/sw/rxe/rxe_net.c, ib_unregister_device_queued()).
-Result<void> MakeRxe(Kernel& kernel, const AttachedLink& link, const NetNs& pod, Deadline deadline) {
+Result<void> MakeRxe(Kernel& kernel, const AttachedDevice& device, const NetNs& pod, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
   const auto until = std::min(deadline, std::chrono::steady_clock::now() + kLeavingLimit);
   for (PollPause pause;;) {
-    auto made = rdma->AddRxe(link.rdma_device, link.pod_name);
+    auto made = rdma->AddRxe(device.rdma.device, device.pod_name);
     if (made || made.error().code != ErrorCode::kExists) return made;
     if (std::chrono::steady_clock::now() >= until) return made;
     std::this_thread::sleep_for(pause.Next());
@@ -68,61 +67,61 @@ Result<void> MakeRxe(Kernel& kernel, const AttachedLink& link, const NetNs& pod,
 
 }  // namespace
 
-Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                          Deadline deadline) {
-  if (link.soft_roce) {
-    return WithContext(MakeRxe(kernel, link, pod, deadline),
-                       "making soft RoCE device " + link.rdma_device + " on " + link.pod_name);
+  if (device.rdma.soft) {
+    return WithContext(MakeRxe(kernel, device, pod, deadline),
+                       "making soft RoCE device " + device.rdma.device + " on " + device.pod_name);
   }
-  if (!link.rdma_moved) return {};
+  if (!device.rdma.moved) return {};
   const FileLock lock = RH_TRY(LockRdma(root));
   const NetNs host = RH_TRY(kernel.HostNetns());
   const auto rdma = RH_TRY(kernel.OpenRdma(host));
-  return WithContext(rdma->MoveDevice(link.rdma_device, pod),
-                     "moving RDMA device " + link.rdma_device + " into the pod");
+  return WithContext(rdma->MoveDevice(device.rdma.device, pod),
+                     "moving RDMA device " + device.rdma.device + " into the pod");
 }
 
-Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                         const NetNs& host) {
-  if (!link.soft_roce && !link.rdma_moved) return {};
+  if (!device.rdma.soft && !device.rdma.moved) return {};
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
   const auto is_there = [&]() -> Result<bool> {
     // In shared mode every namespace lists every device: one of that name on
     // another namespace's netdev is someone else's, and why ADD failed.
     const auto devices = RH_TRY(rdma->ListDevices());
-    return std::ranges::any_of(devices, [&](const RdmaDevice& device) {
-      return device.name == link.rdma_device && (!link.soft_roce || device.netdev_index != 0);
+    return std::ranges::any_of(devices, [&](const RdmaDevice& one) {
+      return one.name == device.rdma.device && (!device.rdma.soft || one.netdev_index != 0);
     });
   };
-  if (link.soft_roce) {
+  if (device.rdma.soft) {
     if (!RH_TRY(is_there())) return {};
-    RH_TRY_WRAP(rdma->DeleteRxe(link.rdma_device), "removing soft RoCE device " + link.rdma_device);
+    RH_TRY_WRAP(rdma->DeleteRxe(device.rdma.device), "removing soft RoCE device " + device.rdma.device);
     return {};
   }
   const FileLock lock = RH_TRY(LockRdma(root));
   if (!RH_TRY(is_there())) return {};
-  return WithContext(rdma->MoveDevice(link.rdma_device, host),
-                     "moving RDMA device " + link.rdma_device + " back to the host");
+  return WithContext(rdma->MoveDevice(device.rdma.device, host),
+                     "moving RDMA device " + device.rdma.device + " back to the host");
 }
 
-const IpAddress* GidAddressOf(const AttachedLink& link) {
-  const auto& all = link.addresses;
+const IpAddress* GidAddressOf(const AttachedDevice& device) {
+  const auto& all = device.addressing.addresses;
   const auto v4 = std::ranges::find_if(all, [](const IpPrefix& address) { return address.address.IsV4(); });
   if (v4 != all.end()) return &v4->address;
   return all.empty() ? nullptr : &all.front().address;
 }
 
-Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                            const IpAddress& address, Deadline deadline) {
   const auto rdma = RH_TRY(kernel.OpenRdma(pod));
-  const GidWanted wanted{GidOf(address), GidType::kRoceV2, link.pod_name};
+  const GidWanted wanted{GidOf(address), GidType::kRoceV2, device.pod_name};
   for (PollPause pause;;) {
-    const auto gid = RH_TRY(kernel.WaitGid(pod, link.rdma_device, wanted, deadline));
-    const bool active = RH_TRY(IsActive(root, *rdma, link.rdma_device));
-    const auto uverbs = RH_TRY(UverbsOf(root, link.rdma_device));
+    const auto gid = RH_TRY(kernel.WaitGid(pod, device.rdma.device, wanted, deadline));
+    const bool active = RH_TRY(IsActive(root, *rdma, device.rdma.device));
+    const auto uverbs = RH_TRY(UverbsOf(root, device.rdma.device));
     if (active && gid && uverbs) return RdmaReady{*gid, *uverbs};
     if (!gid || std::chrono::steady_clock::now() >= deadline) {
-      return Fail(NotReady(link, address, active, RH_TRY(kernel.ReadGids(pod, link.rdma_device))));
+      return Fail(NotReady(device, address, active, RH_TRY(kernel.ReadGids(pod, device.rdma.device))));
     }
     std::this_thread::sleep_for(pause.Next());
   }

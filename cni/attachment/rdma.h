@@ -13,17 +13,17 @@
 
 namespace railhead::attachment {
 
-// Makes or moves link.rdma_device, as the entry says. A soft RoCE device of that name that
+// Makes or moves its RDMA device, as the entry says. A soft RoCE device of that name that
 // is about to go is waited for.
-Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+Result<void> ProvideRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                          Deadline deadline);
 
 // Takes it back; succeeds when nothing is left to do.
-Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+Result<void> ReturnRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                         const NetNs& host);
 
 // The address whose GID is handed over: the first of IPv4, else the first. nullptr: it has none.
-const IpAddress* GidAddressOf(const AttachedLink& link);
+const IpAddress* GidAddressOf(const AttachedDevice& device);
 
 struct RdmaReady {
   GidEntry gid;
@@ -33,7 +33,7 @@ struct RdmaReady {
 // Waits until the port is ACTIVE, the RoCE v2 GID of `address` on the pod's
 // interface is in the table as the pod sees it, and the uverbs node exists.
 // kTimeout with the table in the message otherwise.
-Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedLink& link, const NetNs& pod,
+Result<RdmaReady> WaitRdma(const Root& root, Kernel& kernel, const AttachedDevice& device, const NetNs& pod,
                            const IpAddress& address, Deadline deadline);
 
 // The node's RDMA namespace mode, which nobody may change under running pods.

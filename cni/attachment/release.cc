@@ -28,25 +28,25 @@ namespace {
 // An ADD that was killed while it wrote its journal holds only some of its devices.
 // The others were not touched, and may be another pod's by now. A finished one has touched
 // all: a device that nobody holds is still its own, and only the link got lost.
-Result<JournalEntry> WithHeldLinksOnly(const Journal& journal, const JournalEntry& entry) {
+Result<JournalEntry> WithHeldDevicesOnly(const Journal& journal, const JournalEntry& entry) {
   JournalEntry held = entry;
-  held.links.clear();
-  for (const auto& link : entry.links) {
-    const bool own = RH_TRY(journal.LinksTo(link.device, entry.key));
+  held.devices.clear();
+  for (const AttachedDevice& device : entry.devices) {
+    const bool own = RH_TRY(journal.LinksTo(device.device, entry.key));
     const bool lost =
-        !own && entry.phase == Phase::kDone && !RH_TRY(journal.FindByDevice(link.device)).has_value();
-    if (own || lost) held.links.push_back(link);
+        !own && entry.phase == Phase::kDone && !RH_TRY(journal.FindByDevice(device.device)).has_value();
+    if (own || lost) held.devices.push_back(device);
   }
   return held;
 }
 
-// Before a driver is bound anew, the entry on record is reduced to the held links.
+// Before a driver is bound anew, the entry on record is reduced to the held devices.
 Result<void> ReturnDevices(const Root& root, Kernel& kernel, const Journal& journal,
                            const CniRequest& request, const JournalEntry& entry,
                            const ReleaseOptions& options) {
   const auto before_rebind = [&, marked = entry](const std::string& device, const std::string& why) mutable {
-    for (AttachedLink& link : marked.links) {
-      if (link.device == device) link.rebound_for = why;
+    for (AttachedDevice& one : marked.devices) {
+      if (one.device == device) one.rebound_for = why;
     }
     LogRebind(root, entry.key, device, why);
     return journal.Write(marked);
@@ -71,9 +71,9 @@ Result<void> ReturnNames(const Root& root, Kernel& kernel, const JournalEntry& e
 
 std::set<std::string> DevicesOf(const JournalEntry& entry) {
   std::set<std::string> devices;
-  for (const auto& link : entry.links) {
-    devices.insert(link.device);
-    devices.insert(link.KubeletId());
+  for (const AttachedDevice& device : entry.devices) {
+    devices.insert(device.device);
+    devices.insert(device.KubeletId());
   }
   return devices;
 }
@@ -81,14 +81,14 @@ std::set<std::string> DevicesOf(const JournalEntry& entry) {
 Result<void> ReleaseAttachment(const Root& root, Kernel& kernel, const Journal& journal,
                                const CniRequest& request, const JournalEntry& entry,
                                const ReleaseOptions& options) {
-  const JournalEntry held = RH_TRY(WithHeldLinksOnly(journal, entry));
+  const JournalEntry held = RH_TRY(WithHeldDevicesOnly(journal, entry));
   RH_TRY(ReturnDevices(root, kernel, journal, request, held, options));
   RH_TRY(ReturnNames(root, kernel, held));
   RH_TRY(RemoveHandoffOf(root, journal, held));
   const auto released = IpamRelease(request, entry);
   if (released) return journal.Remove(entry);
   // A network's author chooses the IPAM plugin and its words: they must not hold a device.
-  if (!entry.links.empty()) RH_TRY(journal.FreeDevices(entry));
+  if (!entry.devices.empty()) RH_TRY(journal.FreeDevices(entry));
   return WithContext(released, "releasing the addresses of " + entry.key.ToString());
 }
 
@@ -133,16 +133,16 @@ class Recoverer {
   }
 
   void RestoreDevices(const JournalEntry& entry, const NetNs* pod) {
-    for (const AttachedLink& link : entry.links) {
+    for (const AttachedDevice& attached : entry.devices) {
       JournalEntry one = entry;
-      one.links = {link};
+      one.devices = {attached};
       const auto log_rebind = [&](const std::string& device, const std::string& why) -> Result<void> {
         LogRebind(root_, entry.key, device, why);
         return {};
       };
-      (void)MarkLeft(root_, link.device, "its journal entry could not be read");
-      if (Try("device " + link.device, BringHome(root_, kernel_, one, pod, HomeDeadline(), log_rebind)))
-        result_.restored.push_back(link.device);
+      (void)MarkLeft(root_, attached.device, "its journal entry could not be read");
+      if (Try("device " + attached.device, BringHome(root_, kernel_, one, pod, HomeDeadline(), log_rebind)))
+        result_.restored.push_back(attached.device);
     }
   }
 
@@ -166,11 +166,11 @@ class Recoverer {
     const auto name = RH_TRY(UplinkNetdev(root_, pf));
     const auto link = name ? RH_TRY(host->FindLink(*name)) : std::nullopt;
     if (!link) return Fail(ErrorCode::kNotFound, "its PF " + pf.ToString() + " is not on the host");
-    const VfChange vlan{.vlan = VfChange::Vlan{0, 0, kVlanProto8021q}};
+    const VfSettings vlan{.vlan = VfVlan{}};
     RH_TRY(host->SetVf(link->index, vf, vlan));
-    for (const VfChange& change :
-         {VfChange{.spoofchk = true}, VfChange{.trust = false}, VfChange{.link_state = VfLinkState::kAuto},
-          VfChange{.rate = VfChange::Rate{0, 0}}}) {
+    for (const VfSettings& change :
+         {VfSettings{.spoofchk = true}, VfSettings{.trust = false},
+          VfSettings{.link_state = VfLinkState::kAuto}, VfSettings{.rate = VfRate{}}}) {
       const auto set = host->SetVf(link->index, vf, change);
       if (!set && set.error().code != ErrorCode::kUnsupported && set.error().code != ErrorCode::kInvalid)
         return Fail(set.error());
@@ -180,7 +180,7 @@ class Recoverer {
 
   static JournalEntry WithAllDevices(const RecoveredEntry& recovered) {
     JournalEntry entry = recovered.entry;
-    for (const std::string& device : recovered.unreadable) entry.links.emplace_back().device = device;
+    for (const std::string& device : recovered.unreadable) entry.devices.emplace_back().device = device;
     return entry;
   }
 

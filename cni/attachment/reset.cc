@@ -52,17 +52,17 @@ class DeviceReset {
       return ResetOutcome{"device " + bdf_ + " is a PF with VFs, which binding its driver anew would remove"};
     const NetNs host_ns = RH_TRY(kernel_.HostNetns());
     const auto host = RH_TRY(kernel_.OpenRoute(host_ns));
-    LinkPlan plan = RH_TRY(Look(host_ns, *host));
-    if (auto free = RefuseIfHostUses(root_, *host, plan.host_link, bdf_); !free)
+    const DevicePlan plan = RH_TRY(Look(host_ns, *host));
+    if (auto free = RefuseIfHostUses(root_, *host, plan.link, bdf_); !free)
       return ResetOutcome{Describe(free.error())};
     // A soft RoCE device that a process has open holds its interface: unbinding would wait for the process.
-    const auto soft = RH_TRY(RxeDevicesOf(root_, plan.host_link.name));
+    const auto soft = RH_TRY(RxeDevicesOf(root_, plan.link.name));
     RH_TRY(RequireRdmaUnused(root_, kernel_, bdf_, soft));
     const bool had_rdma = !RH_TRY(RdmaDevicesOf(root_, device_.address)).empty();
     const JournalEntry entry = RH_TRY(Describe(plan));
     RH_TRY_WRAP(journal_.Write(entry), "writing the journal");
     LogRebind(root_, entry.key, bdf_, why_);
-    if (auto bound = RebindOnHost(root_, kernel_, entry.links.front(), BackBy()); !bound) {
+    if (auto bound = RebindOnHost(root_, kernel_, entry.devices.front(), BackBy()); !bound) {
       if (!RH_TRY(IsAsBefore(*host, plan)))
         return Fail(Wrap(std::move(bound.error()), "resetting device " + bdf_));
       RH_TRY(journal_.Remove(entry));
@@ -82,38 +82,41 @@ class DeviceReset {
     return ResetOutcome{};
   }
 
-  Result<LinkPlan> Look(const NetNs& host_ns, RouteApi& host) {
-    LinkPlan plan;
-    plan.device = device_;
-    plan.bdf = bdf_;
-    plan.host_link = RH_TRY(FindHostLink(root_, host, device_));
-    plan.pod_name = plan.host_link.name;
+  Result<DevicePlan> Look(const NetNs& host_ns, RouteApi& host) {
+    DevicePlan plan;
+    AttachedDevice& record = plan.record;
+    record.device = bdf_;
+    record.rebound_for = why_;
+    plan.function = device_;
+    plan.link = RH_TRY(FindHostLink(root_, host, device_));
+    record.pod_name = plan.link.name;
+    if (device_.physfn && device_.vf_index) {
+      record.pf = device_.physfn->ToString();
+      record.vf = *device_.vf_index;
+      const auto name = RH_TRY(UplinkNetdev(root_, *device_.physfn));
+      const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
+      if (pf) record.before.vf = RH_TRY(host.GetVf(pf->index, record.vf));
+    }
+    RH_TRY(DescribeOnHost(root_, plan));
     const auto settings = RH_TRY(kernel_.OpenDevices(host_ns));
-    plan.host_settings =
-        RH_TRY_WRAP(settings->Read(plan.host_link), "reading the settings of device " + bdf_);
-    if (!device_.physfn || !device_.vf_index) return plan;
-    plan.pf_bdf = device_.physfn->ToString();
-    const auto name = RH_TRY(UplinkNetdev(root_, *device_.physfn));
-    const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
-    if (pf) plan.host_vf = RH_TRY(host.GetVf(pf->index, *device_.vf_index));
+    record.before.settings = RH_TRY_WRAP(settings->Read(plan.link), "reading the settings of device " + bdf_);
     return plan;
   }
 
-  [[nodiscard]] Result<JournalEntry> Describe(const LinkPlan& plan) const {
+  [[nodiscard]] Result<JournalEntry> Describe(const DevicePlan& plan) const {
     JournalEntry entry;
     entry.key = ResetKey(bdf_);
     entry.boot_id = RH_TRY(BootId(root_));
     entry.since = static_cast<std::int64_t>(std::time(nullptr));
-    entry.links.push_back(RH_TRY(DescribeOnHost(root_, plan)));
-    entry.links.front().rebound_for = why_;
+    entry.devices.push_back(plan.record);
     return entry;
   }
 
   // Whether the driver has not even been unbound.
-  Result<bool> IsAsBefore(RouteApi& host, const LinkPlan& plan) {
+  Result<bool> IsAsBefore(RouteApi& host, const DevicePlan& plan) {
     const auto now = RH_TRY(FindPciDevice(root_, device_.address));
-    const auto link = RH_TRY(host.FindLink(plan.host_link.index));
-    return now && now->driver == device_.driver && link && link->name == plan.host_link.name;
+    const auto link = RH_TRY(host.FindLink(plan.link.index));
+    return now && now->driver == device_.driver && link && link->name == plan.link.name;
   }
 
   // Its driver makes the RDMA device a moment later than the interface.
@@ -164,32 +167,32 @@ bool NeedsRebindForMac(const std::string& driver) {
   return Contains(kDrivers, driver);
 }
 
-Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedLink& link) {
-  const auto pf_address = PciAddress::Parse(link.pf);
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device) {
+  const auto pf_address = PciAddress::Parse(device.pf);
   const auto name = pf_address ? RH_TRY(UplinkNetdev(root, *pf_address)) : std::nullopt;
   const auto pf = name ? RH_TRY(host.FindLink(*name)) : std::nullopt;
-  const auto address = PciAddress::Parse(link.device);
+  const auto address = PciAddress::Parse(device.device);
   if (pf || !address || !RH_TRY(FindPciDevice(root, *address))) return pf;
   return Fail(ErrorCode::kNotFound,
-              "restoring VF " + std::to_string(link.vf) + ": its PF " + link.pf + " is not on the host");
+              "restoring VF " + std::to_string(device.vf) + ": its PF " + device.pf + " is not on the host");
 }
 
 // Such a driver takes the PF's MAC, which can differ from the one it had. So the PF gives the host's MAC for
 // the time of the rebind.
-Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedLink& link) {
-  const auto address = PciAddress::Parse(link.device);
-  if (!address) return Fail(ErrorCode::kInvalid, "device " + link.device + " has no PCI address");
-  const bool differs = link.host_vf && !link.host_vf->mac.IsZero() && link.host_vf->mac != link.host_mac;
+Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host,
+                              const AttachedDevice& device) {
+  const auto address = PciAddress::Parse(device.device);
+  if (!address) return Fail(ErrorCode::kInvalid, "device " + device.device + " has no PCI address");
+  const AttachedDevice::Before& before = device.before;
+  const MacAddress administrative = before.vf ? MacOf(*before.vf) : MacAddress{};
+  const bool differs = !administrative.IsZero() && administrative != before.mac;
   const auto pf =
-      differs && NeedsRebindForMac(link.driver) ? RH_TRY(FindPfOnHost(root, host, link)) : std::nullopt;
-  VfChange change;
-  change.mac = link.host_mac;
-  if (pf) RH_TRY(host.SetVf(pf->index, link.vf, change));
+      differs && NeedsRebindForMac(before.driver) ? RH_TRY(FindPfOnHost(root, host, device)) : std::nullopt;
+  if (pf) RH_TRY(host.SetVf(pf->index, device.vf, {.mac = before.mac}));
   auto bound = RebindAndAwait(root, kernel, host, *address);
   if (!pf) return bound;
   // Also of a driver that cannot be rebound.
-  change.mac = link.host_vf->mac;
-  const auto restored = host.SetVf(pf->index, link.vf, change);
+  const auto restored = host.SetVf(pf->index, device.vf, {.mac = administrative});
   if (bound && !restored) return Fail(restored.error());
   return bound;
 }
@@ -217,10 +220,10 @@ std::string WhyReset(const Tenant& last) {
 }
 
 // Of a device that stays as it is.
-Result<void> RequireFree(const Root& root, Kernel& kernel, const Journal& journal, const LinkPlan& link,
+Result<void> RequireFree(const Root& root, Kernel& kernel, const Journal& journal, const DevicePlan& plan,
                          const Tenant& last, const std::string& why) {
-  const auto on_host = link.user_space ? std::nullopt : std::optional<Link>(link.host_link);
-  auto unused = RequireUnused(root, kernel, journal, link.device, on_host);
+  const auto on_host = plan.record.before.user_space ? std::nullopt : std::optional<Link>(plan.link);
+  auto unused = RequireUnused(root, kernel, journal, plan.function, on_host);
   if (unused) return {};
   Error error = std::move(unused.error());
   error.hint +=
@@ -229,18 +232,19 @@ Result<void> RequireFree(const Root& root, Kernel& kernel, const Journal& journa
 }
 
 Result<bool> MakeReady(const Root& root, Kernel& kernel, const Journal& journal, const Tenant& tenant,
-                       ResetPolicy policy, const LinkPlan& link) {
-  const auto last = RH_TRY(ReadTenant(root, link.bdf));
+                       ResetPolicy policy, const DevicePlan& plan) {
+  const auto last = RH_TRY(ReadTenant(root, plan.record.device));
   if (!last) return false;
   const bool due = last->pod_namespace != tenant.pod_namespace || !last->left.empty();
   if (policy == ResetPolicy::kNever) {
-    if (due) RH_TRY(RequireFree(root, kernel, journal, link, *last, "policy.reset is never"));
+    if (due) RH_TRY(RequireFree(root, kernel, journal, plan, *last, "policy.reset is never"));
     return false;
   }
   if (!due && policy == ResetPolicy::kTenant) return false;
-  const ResetOutcome outcome = RH_TRY(ResetDevice(root, kernel, journal, link.bdf, WhyReset(*last)));
+  const ResetOutcome outcome =
+      RH_TRY(ResetDevice(root, kernel, journal, plan.record.device, WhyReset(*last)));
   if (outcome.impossible.empty()) return true;
-  if (due) RH_TRY(RequireFree(root, kernel, journal, link, *last, outcome.impossible));
+  if (due) RH_TRY(RequireFree(root, kernel, journal, plan, *last, outcome.impossible));
   return false;
 }
 
@@ -249,19 +253,20 @@ Result<bool> MakeReady(const Root& root, Kernel& kernel, const Journal& journal,
 Result<bool> MakeReadyFor(const Root& root, Kernel& kernel, const Journal& journal, const Tenant& tenant,
                           ResetPolicy policy, const AttachPlan& plan) {
   bool changed = false;
-  for (const LinkPlan& link : plan.links)
-    changed = RH_TRY(MakeReady(root, kernel, journal, tenant, policy, link)) || changed;
+  for (const DevicePlan& device : plan.devices)
+    changed = RH_TRY(MakeReady(root, kernel, journal, tenant, policy, device)) || changed;
   return changed;
 }
 
-Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& plan) {
-  for (const LinkPlan& link : plan.links) {
-    const auto last = RH_TRY(ReadTenant(root, link.bdf));
+Result<void> RecordTenant(const Root& root, const Tenant& tenant, const AttachPlan& attach) {
+  for (const DevicePlan& plan : attach.devices) {
+    const auto last = RH_TRY(ReadTenant(root, plan.record.device));
     Tenant now = tenant;
     // What could not be reset is still there.
     if (last) now.left = last->left;
     if (last == now) continue;
-    RH_TRY_WRAP(WriteTenant(root, link.bdf, now), "recording who gets device " + link.bdf);
+    RH_TRY_WRAP(WriteTenant(root, plan.record.device, now),
+                "recording who gets device " + plan.record.device);
   }
   return {};
 }

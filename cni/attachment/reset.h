@@ -77,11 +77,11 @@ bool NeedsRebindForMac(const std::string& driver);
 // Returns the device's new interface on the host.
 Result<Link> RebindAndAwait(const Root& root, Kernel& kernel, RouteApi& host, const PciAddress& device);
 
-// The same, and the interface has `link.host_mac` afterwards with drivers that take it from the PF.
-Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedLink& link);
+// The same, and the interface has its former MAC afterwards with drivers that take it from the PF.
+Result<Link> RebindKeepingMac(const Root& root, Kernel& kernel, RouteApi& host, const AttachedDevice& device);
 
 // The PF's interface on the host; nullopt: the PF was removed, and the VF with it.
-Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedLink& link);
+Result<std::optional<Link>> FindPfOnHost(const Root& root, RouteApi& host, const AttachedDevice& device);
 
 // Devices that go from one tenant to the next: what ADD does about it.
 //

@@ -25,7 +25,7 @@
 
 namespace railhead::attachment {
 
-// Called before a driver is bound anew. It stores `why` as the link's rebound_for, so that the next try
+// Called before a driver is bound anew. It stores `why` as the device's rebound_for, so that the next try
 // finishes a rebind that was interrupted.
 using BeforeRebind = std::function<Result<void>(const std::string& device, const std::string& why)>;
 
@@ -33,8 +33,8 @@ using BeforeRebind = std::function<Result<void>(const std::string& device, const
 Result<void> BringHome(const Root& root, Kernel& kernel, const JournalEntry& entry, const NetNs* pod_ns,
                        Deadline deadline, const BeforeRebind& before_rebind);
 
-// Binds the driver of a device on the host anew, and restores what `link` says of the host. When this is
-// interrupted, BringHome() with an entry that has `link` and a `rebound_for` completes it.
-Result<void> RebindOnHost(const Root& root, Kernel& kernel, const AttachedLink& link, Deadline deadline);
+// Binds the driver of a device on the host anew, and restores what `device` says of the host. When this is
+// interrupted, BringHome() with an entry that has `device` and a `rebound_for` completes it.
+Result<void> RebindOnHost(const Root& root, Kernel& kernel, const AttachedDevice& device, Deadline deadline);
 
 }  // namespace railhead::attachment

@@ -22,11 +22,13 @@ std::optional<IpAddress> GatewayFor(const Addressing& addressing, const IpPrefix
 
 // Configuration before rail before IPAM: the nearer to this attachment, the
 // stronger.
-std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const LinkPlan& link, const CniIp& ip) {
+std::optional<IpAddress> ChooseGateway(const PluginConfig& config, const DevicePlan& device,
+                                       const CniIp& ip) {
   const IpAddress& address = ip.address.address;
   if (config.gateway && SameFamily(*config.gateway, address)) return config.gateway;
   if (ip.gateway) return ip.gateway;
-  if (link.rail && link.rail->gateway && ip.address.Contains(*link.rail->gateway)) return link.rail->gateway;
+  if (device.rail && device.rail->gateway && ip.address.Contains(*device.rail->gateway))
+    return device.rail->gateway;
   return std::nullopt;
 }
 
@@ -85,20 +87,20 @@ Result<void> CheckGateways(const Addressing& addressing) {
 
 }  // namespace
 
-Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan& link,
+Result<Addressing> ResolveAddressing(const PluginConfig& config, const DevicePlan& device,
                                      const CniResult& ipam) {
   Addressing addressing;
   addressing.dns = ipam.dns;
   for (const auto& ip : ipam.ips) {
     addressing.addresses.push_back(ip.address);
-    addressing.gateways.push_back(ChooseGateway(config, link, ip));
+    addressing.gateways.push_back(ChooseGateway(config, device, ip));
   }
   if (config.routes) {
     for (const auto& destination : *config.routes) AddPlainRoute(addressing, destination);
   } else {
     for (const auto& route : ipam.routes) AddIpamRoute(addressing, route);
-    if (link.rail && !addressing.addresses.empty()) {
-      for (const auto& destination : link.rail->routes) AddPlainRoute(addressing, destination);
+    if (device.rail && !addressing.addresses.empty()) {
+      for (const auto& destination : device.rail->routes) AddPlainRoute(addressing, destination);
     }
   }
   RH_TRY(CheckGateways(addressing));
@@ -153,18 +155,19 @@ std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32
   return routes;
 }
 
-std::vector<Rule> RulesFor(const std::vector<IpPrefix>& addresses, const std::string& interface,
-                           std::uint32_t table) {
+std::vector<Rule> RulesFor(const AttachedDevice& device) {
+  const std::uint32_t table = device.addressing.table;
   std::vector<Rule> rules;
+  if (table == 0) return rules;
   bool v4 = false;
   bool v6 = false;
-  for (const auto& address : addresses) {
+  for (const auto& address : device.addressing.addresses) {
     rules.push_back(
         {address.address.Family(), kRulePriorityFrom, IpPrefix::Host(address.address), "", table});
     (address.address.IsV6() ? v6 : v4) = true;
   }
-  if (v4) rules.push_back({AF_INET, kRulePriorityOif, std::nullopt, interface, table});
-  if (v6) rules.push_back({AF_INET6, kRulePriorityOif, std::nullopt, interface, table});
+  if (v4) rules.push_back({AF_INET, kRulePriorityOif, std::nullopt, device.pod_name, table});
+  if (v6) rules.push_back({AF_INET6, kRulePriorityOif, std::nullopt, device.pod_name, table});
   return rules;
 }
 

@@ -46,14 +46,15 @@ struct Addressing {
 };
 
 // kInvalid when a gateway is outside every address's subnet, or a route has none.
-Result<Addressing> ResolveAddressing(const PluginConfig& config, const LinkPlan& link, const CniResult& ipam);
+Result<Addressing> ResolveAddressing(const PluginConfig& config, const DevicePlan& device,
+                                     const CniResult& ipam);
 
 // The table to use: the preferred one, or the next that no rule of the pod uses.
 // `preferred` 0: the first from 100 on.
 std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t preferred);
 
 std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32_t table);
-std::vector<Rule> RulesFor(const std::vector<IpPrefix>& addresses, const std::string& interface,
-                           std::uint32_t table);
+// None without a table.
+std::vector<Rule> RulesFor(const AttachedDevice& device);
 
 }  // namespace railhead::attachment

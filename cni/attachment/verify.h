@@ -39,7 +39,7 @@ Result<Differences> FindHandoffDrift(const Root& root, Kernel& kernel, PodNetwor
 
 // RDMA device, port, GID index and uverbs node.
 Result<void> CheckRdma(Differences& differences, const Root& root, Kernel& kernel, const NetNs& pod,
-                       const AttachedLink& link);
+                       const AttachedDevice& device);
 
 // That containers which start later get the same as those before, and that stacks which look for a GID
 // themselves still end at the pod's.

@@ -23,7 +23,7 @@ class CallPermissions {
   // `fabric`: the node's own (kFabricPath), whichever the network names.
   CallPermissions(const std::optional<Fabric>& fabric, const std::string& network, const CniArgs& args);
 
-  // `pointer` is where the key stands, "/vlan"; `key` one of kRestrictedKeys.
+  // `pointer` is where the key stands, "/vlan"; `key` one of RestrictedKeys().
   [[nodiscard]] Result<void> Require(const std::string& key, const std::string& pointer) const;
   [[nodiscard]] Result<void> RequireFabric(const std::string& path, const std::string& pointer) const;
   // All that the object `ipam` says to railhead-ipam, and the addresses that the runtime was asked for. A

@@ -8,6 +8,7 @@
 
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/nl/vf_settings.h"
 
 namespace railhead {
 namespace {
@@ -152,13 +153,23 @@ bool Matches(const std::vector<std::string>& patterns, const std::string& text) 
 
 }  // namespace
 
+// A VF's rate has two keys.
+std::set<std::string> RestrictedKeys() {
+  std::set<std::string> keys = {"vlanQoS", "vlanProto",       "min_tx_rate", "max_tx_rate", "gateway",
+                                "rail",    "conflictProbeMs", "ips",         "addresses"};
+  ForEachVfSetting([&](const std::string& key, auto /*setting*/) {
+    if (key != "rate") keys.insert(key);
+  });
+  return keys;
+}
+
 NetworkPermissions PermissionsFor(const NetworkPolicy& policy, const std::string& network,
                                   const std::string& pod_namespace) {
   NetworkPermissions may;
   for (const NetworkRule& rule : policy.rules) {
     if (!Matches(rule.networks, network) || !Matches(rule.namespaces, pod_namespace)) continue;
     may.any_device = may.any_device || rule.any_device;
-    if (rule.keys.contains("*")) may.keys.insert(kRestrictedKeys.begin(), kRestrictedKeys.end());
+    if (rule.keys.contains("*")) may.keys.merge(RestrictedKeys());
     may.keys.insert(rule.keys.begin(), rule.keys.end());
     may.ipam_types.insert(rule.ipam_types.begin(), rule.ipam_types.end());
     may.sysctls.insert(rule.sysctls.begin(), rule.sysctls.end());

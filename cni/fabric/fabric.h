@@ -29,7 +29,7 @@ namespace railhead {
 // What network configurations may do on a node: fabric.json's `policy`, which root owns.
 //
 // The author of a network (a NetworkAttachmentDefinition, a pod's annotation) is not trusted. Without a rule
-// for its network and namespace he may name no VLAN, MAC, address or other key of kRestrictedKeys, no device
+// for its network and namespace he may name no VLAN, MAC, address or other key of RestrictedKeys(), no device
 // that kubelet did not give to the pod, and no IPAM plugin but railhead-ipam. Network names are chosen by
 // their authors: a rule that is meant for some people has to name namespaces, or the cluster's admission has
 // to keep others from using the name (manifests/components/admission). Threads: immutable value once read.
@@ -37,9 +37,7 @@ namespace railhead {
 // Keys of a network configuration that reach beyond the pod. "ips" is a fixed address that a runtime or a pod
 // asks for; "addresses" every key of railhead-ipam that says which addresses there are and how soon they are
 // reused.
-inline constexpr std::array<std::string_view, 14> kRestrictedKeys = {
-    "vlan",        "vlanQoS",     "vlanProto", "mac",  "trust",           "spoofchk", "link_state",
-    "min_tx_rate", "max_tx_rate", "gateway",   "rail", "conflictProbeMs", "ips",      "addresses"};
+std::set<std::string> RestrictedKeys();
 
 // The IPAM plugin that every network may name.
 inline constexpr const char* kOwnIpam = "railhead-ipam";
@@ -49,7 +47,7 @@ struct NetworkRule {
   // Patterns as fnmatch(3) has them; empty: any.
   std::vector<std::string> networks;
   std::vector<std::string> namespaces;
-  std::set<std::string> keys;  // of kRestrictedKeys; "*": all of them
+  std::set<std::string> keys;  // of RestrictedKeys(); "*": all of them
   bool any_device = false;     // also one that kubelet did not give to the pod; never a PF
   std::set<std::string> ipam_types;
   std::set<std::string> sysctls;       // besides those of interfaces: "net.core.somaxconn"

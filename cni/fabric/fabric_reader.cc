@@ -306,7 +306,8 @@ void Shape<HandoffOptions>::Check(const HandoffOptions& options, const Complain&
 }
 
 void Shape<NetworkRule>::Check(const NetworkRule& rule, const Complain& complain) {
-  const std::vector<std::string> known(kRestrictedKeys.begin(), kRestrictedKeys.end());
+  const auto keys = RestrictedKeys();
+  const std::vector<std::string> known(keys.begin(), keys.end());
   for (const std::string& key : rule.keys) {
     if (key == "*" || Contains(known, key)) continue;
     const auto near = Nearest(key, known);

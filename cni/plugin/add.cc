@@ -40,16 +40,16 @@ CniRoute Shown(const GatewayRoute& route) {
   return shown;
 }
 
-void AddLink(CniResult& result, const CniRequest& request, const LinkPlan& plan, const Link& pod_link,
-             const Addressing& addressing) {
+void AddInterface(CniResult& result, const CniRequest& request, const AttachedDevice& device,
+                  const Link& pod_link, const Addressing& addressing) {
   const int index = static_cast<int>(result.interfaces.size());
   CniInterface shown;
-  shown.name = plan.pod_name;
+  shown.name = device.pod_name;
   shown.sandbox = request.netns;
-  shown.pci_id = plan.bdf;
-  if (plan.user_space) {
-    const auto mac = plan.mac ? plan.mac : plan.host_vf ? std::optional(plan.host_vf->mac) : std::nullopt;
-    if (mac && !mac->IsZero()) shown.mac = mac->ToString();
+  shown.pci_id = device.device;
+  if (device.before.user_space) {
+    const MacAddress mac = device.wanted.vf.mac.value_or(device.before.mac);
+    if (!mac.IsZero()) shown.mac = mac.ToString();
   } else {
     shown.mac = pod_link.mac.ToString();
     shown.mtu = pod_link.mtu;
@@ -73,7 +73,8 @@ Error WithUndoErrors(Error error, const std::vector<Error>& undo_errors) {
 
 bool HasAnnounced(const AttachPlan& plan) {
   return plan.config.announce && !plan.ipam_type.empty() &&
-         std::ranges::any_of(plan.links, [](const LinkPlan& link) { return !link.user_space; });
+         std::ranges::any_of(plan.devices,
+                             [](const DevicePlan& device) { return !device.record.before.user_space; });
 }
 
 // From claimed devices to attached ones; from the first change on, the inverse of
@@ -84,7 +85,7 @@ class Adding {
          PhaseClock& clock, UndoStack& undo)
       : root_(root), kernel_(kernel), journal_(journal), request_(request), clock_(clock), undo_(undo) {}
 
-  Result<CniResult> Run(const AttachPlan& plan, PodNetwork& network, const DeviceLocks& locks) {
+  Result<CniResult> Run(AttachPlan& plan, PodNetwork& network, const DeviceLocks& locks) {
     JournalEntry entry = RH_TRY(DescribeAttachment(root_, kernel_, network, request_, plan));
     RH_TRY(Begin(plan, entry, network));
     const auto addressing = RH_TRY(Allocate(plan, locks, entry));
@@ -95,9 +96,8 @@ class Adding {
     if (auto done = Complete(attachment, plan, network, entry); !done)
       return Fail(attachment.Explain(std::move(done.error())));
     CniResult result = RH_TRY(PreviousResult(plan.config));
-    for (std::size_t i = 0; i < plan.links.size(); ++i) {
-      AddLink(result, request_, plan.links[i], attachment.pod_link(i), addressing[i]);
-    }
+    for (std::size_t i = 0; i < entry.devices.size(); ++i)
+      AddInterface(result, request_, entry.devices[i], attachment.pod_link(i), addressing[i]);
     return result;
   }
 
@@ -129,9 +129,8 @@ class Adding {
       return Fail(given.error());
     }
     std::vector<Addressing> addressing;
-    for (std::size_t i = 0; i < plan.links.size(); ++i) {
-      addressing.push_back(RH_TRY(ResolveAddressing(plan.config, plan.links[i], (*given)[i])));
-    }
+    for (std::size_t i = 0; i < plan.devices.size(); ++i)
+      addressing.push_back(RH_TRY(ResolveAddressing(plan.config, plan.devices[i], (*given)[i])));
     return addressing;
   }
 
@@ -177,9 +176,10 @@ class Adding {
   }
 
   static Result<void> RequireHandoff(const AttachPlan& plan, const JournalEntry& entry) {
-    for (std::size_t i = 0; i < plan.links.size(); ++i) {
-      if (!plan.links[i].handoff_required || entry.links[i].gid_index) continue;
-      return Fail(ErrorCode::kInvalid, "a handoff is required, but " + plan.links[i].bdf + " got no address",
+    for (std::size_t i = 0; i < plan.devices.size(); ++i) {
+      const AttachedDevice& device = entry.devices[i];
+      if (!plan.devices[i].handoff_required || device.rdma.gid_index) continue;
+      return Fail(ErrorCode::kInvalid, "a handoff is required, but " + device.device + " got no address",
                   "configure an IPAM plugin, or \"handoff\": \"off\"");
     }
     return {};
@@ -195,11 +195,11 @@ class Adding {
 };
 
 struct Attempt {
-  Result<CniResult> result;
+  Result<CniResult> result = CniResult{};
   bool again = false;  // the devices are home, and the IPAM plugin keeps away what was in use
 };
 
-Attempt AddOnce(Adding& adding, UndoStack& undo, const AttachPlan& plan, PodNetwork& network,
+Attempt AddOnce(Adding& adding, UndoStack& undo, AttachPlan& plan, PodNetwork& network,
                 const DeviceLocks& locks) {
   Attempt attempt{adding.Run(plan, network, locks)};
   if (attempt.result) {
@@ -220,55 +220,41 @@ Error WithLostDevices(const Root& root, const DeviceChoice& choice, Error error)
   return error;
 }
 
-// That there is no other address, as for a pod that asks for a certain one, explains less than
-// that somebody uses it.
-Attempt Next(const Attempt& before, Attempt now) {
-  if (now.result || now.again) return now;
-  Error error = before.result.error();
-  error.hint += "; another address: " + Describe(now.result.error());
-  return {Fail(std::move(error))};
-}
-
 }  // namespace
 
 Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   PhaseClock clock;
   RH_TRY(CheckStateFolders(root_));
-  const PluginConfig config = RH_TRY(ReadPluginConfig(request));
-  const CallPermissions may = RH_TRY(ReadPermissions(root_, request.network, request.args));
-  RH_TRY(CheckPermissions(may, request, config));
-  const DeviceChoice choice = RH_TRY(ChooseDevices(root_, request, config, may));
-  if (choice.devices.empty()) return CniResultJson(RH_TRY(PreviousResult(config)), request.cni_version);
+  const AddCall call = RH_TRY(ReadAddCall(root_, request));
+  if (call.choice.devices.empty())
+    return CniResultJson(RH_TRY(PreviousResult(call.config)), request.cni_version);
   PodNetwork network = RH_TRY(PodNetwork::Open(kernel_, request));
-  const auto home_by = std::chrono::steady_clock::now() + std::chrono::seconds(config.home_wait_seconds);
-  auto claimed = ClaimDevices(root_, kernel_, journal_, request, choice, home_by);
-  if (!claimed) return Fail(WithLostDevices(root_, choice, std::move(claimed.error())));
+  const auto home_by = std::chrono::steady_clock::now() + std::chrono::seconds(call.config.home_wait_seconds);
+  auto claimed = ClaimDevices(root_, kernel_, journal_, request, call.choice, home_by);
+  if (!claimed) return Fail(WithLostDevices(root_, call.choice, std::move(claimed.error())));
   const DeviceLocks locks = *std::move(claimed);
   clock.Done("claim");
-  const auto resolve = [&]() -> Result<AttachPlan> {
-    AttachPlan plan = RH_TRY(ResolvePlan(root_, *network.host, request, config, choice, may));
-    if (RH_TRY(MakeReadyFor(root_, kernel_, journal_, TenantOf(request.args), may.reset(), plan))) {
-      clock.Done("reset");
-      // Their interfaces are new.
-      plan = RH_TRY(ResolvePlan(root_, *network.host, request, config, choice, may));
-    }
-    RH_TRY(ReadHostSettings(kernel_, network, plan));
-    return plan;
-  };
-  auto resolved = resolve();
-  if (!resolved) return Fail(WithLostDevices(root_, choice, std::move(resolved.error())));
-  const AttachPlan plan = *std::move(resolved);
+  auto planned = Plan(call, network, clock);
+  if (!planned) return Fail(WithLostDevices(root_, call.choice, std::move(planned.error())));
+  AttachPlan plan = *std::move(planned);
   RH_TRY(RefuseTakenNames(network, plan));
   clock.Done("plan");
 
-  const auto add = [&] {
+  std::optional<Error> in_use;  // why another address was asked for
+  Attempt attempt;
+  for (int tried = 0; tried < kAddressesTried && (tried == 0 || attempt.again); ++tried) {
+    if (tried > 0) in_use = attempt.result.error();
     UndoStack undo;
     Adding adding(root_, kernel_, journal_, request, clock, undo);
-    return AddOnce(adding, undo, plan, network, locks);
-  };
-  Attempt attempt = add();
-  for (int tried = 1; attempt.again && tried < kAddressesTried; ++tried) attempt = Next(attempt, add());
-  AttachTiming timing{{request.network, request.container_id, request.ifname}, plan.links.size(), {}, {}};
+    attempt = AddOnce(adding, undo, plan, network, locks);
+  }
+  // That there is no other address, as for a pod that asks for a certain one, explains less than
+  // that somebody uses it.
+  if (!attempt.result && !attempt.again && in_use) {
+    in_use->hint += "; another address: " + Describe(attempt.result.error());
+    attempt.result = Fail(*std::move(in_use));
+  }
+  AttachTiming timing{{request.network, request.container_id, request.ifname}, plan.devices.size(), {}, {}};
   if (attempt.result) {
     if (HasAnnounced(plan)) announced_ = timing.key;
   } else {
@@ -279,6 +265,17 @@ Result<std::string> RailheadPlugin::Add(const CniRequest& request) {
   LogAttachTiming(root_, timing);
   if (!attempt.result) return Fail(std::move(attempt.result.error()));
   return CniResultJson(*attempt.result, request.cni_version);
+}
+
+Result<AttachPlan> RailheadPlugin::Plan(const AddCall& call, const PodNetwork& network, PhaseClock& clock) {
+  AttachPlan plan = RH_TRY(ResolvePlan(root_, *network.host, call));
+  if (RH_TRY(MakeReadyFor(root_, kernel_, journal_, TenantOf(call.request.args), call.may.reset(), plan))) {
+    clock.Done("reset");
+    // Their interfaces are new.
+    plan = RH_TRY(ResolvePlan(root_, *network.host, call));
+  }
+  RH_TRY(ReadDriverSettings(kernel_, network, plan));
+  return plan;
 }
 
 }  // namespace railhead::attachment

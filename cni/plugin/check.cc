@@ -22,8 +22,8 @@ namespace {
 Result<void> CheckPrevious(std::vector<std::string>& differences, const std::string& prev_result,
                            const JournalEntry& entry) {
   const CniResult previous = RH_TRY(ParseCniResult(prev_result, "prevResult"));
-  for (const auto& link : entry.links) {
-    for (const auto& address : link.addresses) {
+  for (const AttachedDevice& device : entry.devices) {
+    for (const auto& address : device.addressing.addresses) {
       const bool known = Contains(previous.ips, address, &CniIp::address);
       if (!known) differences.push_back("prevResult does not have address " + address.ToString());
     }

@@ -72,9 +72,9 @@ bool MayPass(const Error& error) {
   return error.code == ErrorCode::kTimeout || error.code == ErrorCode::kBusy;
 }
 
-// A plugin that was asked for each link of an attachment knows these by their own
+// A plugin that was asked for each device of an attachment knows these by their own
 // names, of which the runtime says nothing: to it all would be garbage.
-CniRequest WithLinksOf(const CniRequest& request, const std::vector<JournalEntry>& kept) {
+CniRequest WithDevicesOf(const CniRequest& request, const std::vector<JournalEntry>& kept) {
   CniRequest its = request;
   auto json = nlohmann::json::parse(request.config, nullptr, false);
   for (const auto& entry : kept) {
@@ -120,7 +120,7 @@ Result<void> RailheadPlugin::Gc(const CniRequest& request, const std::vector<Val
     auto released = Release(request, key, until);
     if (!released && !first) first = Wrap(released.error(), "GC of " + key.ToString());
   }
-  auto forwarded = IpamForward(WithLinksOf(request, kept), config, "GC");
+  auto forwarded = IpamForward(WithDevicesOf(request, kept), config, "GC");
   if (!forwarded && !first) first = forwarded.error();
   if (first) return Fail(*first);
   return {};

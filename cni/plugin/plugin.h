@@ -15,7 +15,10 @@
 #include <utility>
 #include <vector>
 
+#include "cni/attachment/attach_plan.h"
+#include "cni/attachment/pod_network.h"
 #include "cni/protocol/plugin.h"
+#include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
@@ -38,6 +41,8 @@ class RailheadPlugin : public CniPlugin {
   [[nodiscard]] const std::optional<AttachmentKey>& announced() const { return announced_; }
 
  private:
+  // What ADD will do with the devices that it has claimed, made anew where they come from another tenant.
+  Result<AttachPlan> Plan(const AddCall& call, const PodNetwork& network, PhaseClock& clock);
   // Ends the attachment if there is one, under its devices' locks. `until`: for waiting, both for locks and
   // for devices; nullopt: as long as a DEL waits.
   Result<bool> Release(const CniRequest& request, const AttachmentKey& key,

@@ -33,13 +33,18 @@ Result<void> WriteLink(const std::string& path, const std::string& target) {
   return {};
 }
 
+bool Has(const JournalEntry& entry, const std::string& device) {
+  return std::ranges::any_of(
+      entry.devices, [&](const AttachedDevice& one) { return one.device == device || one.slot == device; });
+}
+
 // Under which its devices are found: the devices first.
 std::vector<std::string> NamesOf(const JournalEntry& entry) {
   std::vector<std::string> names;
-  names.reserve(2 * entry.links.size());
-  for (const auto& link : entry.links) names.push_back(link.device);
-  for (const auto& link : entry.links) {
-    if (!link.slot.empty()) names.push_back(link.slot);
+  names.reserve(2 * entry.devices.size());
+  for (const auto& device : entry.devices) names.push_back(device.device);
+  for (const auto& device : entry.devices) {
+    if (!device.slot.empty()) names.push_back(device.slot);
   }
   return names;
 }
@@ -78,10 +83,7 @@ Result<std::optional<JournalEntry>> Journal::Find(const AttachmentKey& key) cons
 Result<std::optional<JournalEntry>> Journal::FindByDevice(const std::string& device) const {
   auto entry = RH_TRY(Read(paths::Devices(root_) + "/" + device));
   if (!entry) return std::nullopt;
-  for (const auto& link : entry->links) {
-    if (link.device == device || link.slot == device) return entry;
-  }
-  return std::nullopt;
+  return Has(*entry, device) ? entry : std::nullopt;
 }
 
 Result<bool> Journal::LinksTo(const std::string& device, const AttachmentKey& key) const {
@@ -170,7 +172,7 @@ Result<void> Journal::RemoveDeviceLinks(const JournalEntry& entry) const {
 
 Result<void> Journal::FreeDevices(const JournalEntry& entry) const {
   JournalEntry rest = entry;
-  rest.links.clear();
+  rest.devices.clear();
   RH_TRY(Write(rest));
   return RemoveDeviceLinks(entry);
 }
@@ -196,18 +198,13 @@ namespace {
 
 constexpr std::string_view kEntrySuffix = ".json";
 
-bool Has(const JournalEntry& entry, const std::string& device) {
-  return std::ranges::any_of(
-      entry.links, [&](const AttachedLink& link) { return link.device == device || link.slot == device; });
-}
-
 std::set<std::string> DevicesOfAll(const JournalScan& scan) {
   std::set<std::string> devices;
   for (const auto* entries : {&scan.entries, &scan.earlier}) {
     for (const auto& entry : *entries) {
-      for (const auto& link : entry.links) {
-        devices.insert(link.device);
-        devices.insert(link.KubeletId());
+      for (const auto& device : entry.devices) {
+        devices.insert(device.device);
+        devices.insert(device.KubeletId());
       }
     }
   }

@@ -33,25 +33,10 @@
 #include "netns/nl/device_state.h"
 #include "netns/nl/link.h"
 #include "netns/nl/route.h"
+#include "netns/nl/vf_settings.h"
 #include "netns/ns/sysctl.h"
 
 namespace railhead {
-
-// What a configuration asks of an interface in the pod beyond addresses and
-// routes: the settings that plugins like `tuning` are chained for.
-// Threads: value.
-
-struct LinkTuning {
-  std::vector<std::string> alt_names;
-  std::optional<std::string> alias;
-  std::optional<int> tx_queue_len;
-  std::optional<bool> promiscuous;
-  std::optional<bool> all_multicast;
-  // By path below /proc/sys; in a configuration "IFNAME" stands for the interface.
-  std::vector<Sysctl> sysctls;
-
-  bool operator==(const LinkTuning&) const = default;
-};
 
 struct AttachmentKey {
   std::string network;
@@ -67,8 +52,8 @@ enum class Phase : std::uint8_t {
   kDone,     // ADD succeeded
 };
 
-// One device of an attachment.
-struct AttachedLink {
+// One device of an attachment: the plan of its ADD, and what it was before.
+struct AttachedDevice {
   std::string device;  // BDF
   std::string pf;      // BDF of its PF; empty: the device is a PF
   int vf = -1;
@@ -81,50 +66,70 @@ struct AttachedLink {
 
   // As kubelet, CDI and allocation records know it.
   [[nodiscard]] const std::string& KubeletId() const { return slot.empty() ? device : slot; }
+  // Whether it is in nccl.conf.
+  [[nodiscard]] bool InNcclConf() const { return nccl.wanted && rdma.gid_index; }
 
-  // What it was before.
-  std::string driver;       // to bind again when a rebind was interrupted
-  bool user_space = false;  // bound to vfio-pci or its like: no netdev, set up through the PF only
-  // The link has no PCI function: a stand-in, or a kernel before 5.14. Only such a link is found again by
-  // name and MAC, which a pod can give to any interface.
-  bool parentless = false;
-  std::string host_name;
-  MacAddress host_mac;
-  int host_mtu = 0;
-  bool host_up = false;
-  std::vector<std::string> host_alt_names;
-  std::string host_alias;
-  int host_tx_queue_len = 0;
-  bool host_promiscuous = false;
-  bool host_all_multicast = false;
-  DeviceState host_settings;
-  std::optional<VfState> host_vf;
-  // What ADD changes through the PF, and so what DEL puts back.
-  VfChange vf_change;
+  // As ADD found it on the host, where restore brings it back to.
+  struct Before {
+    std::string driver;       // to bind again when a rebind was interrupted
+    bool user_space = false;  // bound to vfio-pci or its like: no netdev, set up through the PF only
+    // The link has no PCI function: a stand-in, or a kernel before 5.14. Only such a link is found again by
+    // name and MAC, which a pod can give to any interface.
+    bool parentless = false;
+    std::string name;
+    MacAddress mac;
+    bool up = false;
+    std::vector<std::string> alt_names;
+    LinkSettings link;     // all of them; of user_space none
+    DeviceState settings;  // of the driver
+    std::optional<VfSettings> vf;
+
+    bool operator==(const Before&) const = default;
+  } before;
+
+  // What ADD promises: CHECK compares with it. What it sets through the PF, restore puts back.
+  struct Wanted {
+    VfSettings vf;  // the MAC of a PF, too
+    LinkSettings link;
+    std::vector<std::string> alt_names;
+    // By path below /proc/sys; in a configuration "IFNAME" stands for the interface.
+    std::vector<Sysctl> sysctls;
+
+    bool operator==(const Wanted&) const = default;
+  } wanted;
+
   // The settings for which DEL binds the driver anew, and why. Written before the rebind, so that the next
   // DEL finishes one that was interrupted. Empty: none.
   std::string rebound_for;
 
-  // RDMA: the device the pod uses; empty: none.
-  std::string rdma_device;
-  bool soft_roce = false;   // made by ADD, removed by DEL
-  bool rdma_moved = false;  // exclusive mode: moved by ADD, moved back by DEL
+  struct Addressing {
+    std::uint32_t table = 0;  // of the rules, which restore removes; 0: none
+    std::vector<IpPrefix> addresses;
+    std::vector<Route> routes;  // Route::link is 0: the index is not known before the move
 
-  // What ADD promises in the pod; CHECK compares with it, DEL removes the rules.
-  int pod_mtu = 0;
-  LinkTuning tuning;
-  std::uint32_t table = 0;
-  std::vector<IpPrefix> addresses;
-  std::vector<Route> routes;  // Route::link is 0: the index is not known before the move
+    bool operator==(const Addressing&) const = default;
+  } addressing;
 
-  // What the handoff needs; set when done.
-  bool handoff = false;  // this device is to be in nccl.conf
-  std::optional<int> gid_index;
-  std::string uverbs;  // "uverbs3"
-  std::optional<int> traffic_class;
-  std::optional<int> service_level;
+  struct Rdma {
+    std::string device;  // that the pod uses; empty: none
+    bool soft = false;   // made by ADD, removed by DEL
+    bool moved = false;  // exclusive mode: moved by ADD, moved back by DEL
+    // Set when done.
+    std::optional<int> gid_index;
+    std::string uverbs;  // "uverbs3"
 
-  bool operator==(const AttachedLink&) const = default;
+    bool operator==(const Rdma&) const = default;
+  } rdma;
+
+  struct Nccl {
+    bool wanted = false;  // this device is to be in nccl.conf
+    std::optional<int> traffic_class;
+    std::optional<int> service_level;
+
+    bool operator==(const Nccl&) const = default;
+  } nccl;
+
+  bool operator==(const AttachedDevice&) const = default;
 };
 
 // One run of the IPAM plugin; DEL repeats it with the same words.
@@ -144,7 +149,7 @@ struct JournalEntry {
   std::string netns;              // path as the runtime gave it
   std::uint64_t netns_inode = 0;  // which namespace that was
   std::int64_t since = 0;         // seconds since the epoch
-  std::vector<AttachedLink> links;
+  std::vector<AttachedDevice> devices;
   std::string ipam_type;  // empty: none is asked
   std::vector<IpamCall> ipam_calls;
   // For who releases it without the runtime: where plugins are, and whose pod.

@@ -14,9 +14,9 @@ std::string Dump(const nlohmann::json& json) {
 // Devices that are named by no readable part. (A slot's link leads to the entry, too.)
 void AddDevicesOf(const UnreadableEntry& file, RecoveredEntry* recovered) {
   for (const std::string& device : file.devices) {
-    const auto& links = recovered->entry.links;
-    const bool known = std::ranges::any_of(
-        links, [&](const AttachedLink& link) { return link.device == device || link.slot == device; });
+    const bool known = std::ranges::any_of(recovered->entry.devices, [&](const AttachedDevice& one) {
+      return one.device == device || one.slot == device;
+    });
     if (!known && recovered->unreadable.insert(device).second)
       recovered->lost.push_back("name, MAC and settings of " + device + " before the pod");
   }
@@ -70,19 +70,19 @@ RecoveredEntry RecoverJournalEntry(const std::string& text, const UnreadableEntr
     return recovered;
   }
   nlohmann::json head = document->json();
-  const nlohmann::json links = head.value("links", nlohmann::json());
-  head.erase("links");
+  const nlohmann::json devices = head.value("devices", nlohmann::json());
+  head.erase("devices");
   const auto own = JsonDocument::Parse(Dump(head), file.path);
   JsonReader reader = own->Root();
   recovered.entry = ReadRecord<JournalEntry>(reader);
   recovered.entry.key = file.key;
   for (const Error& error : reader.errors()) recovered.lost.push_back(error.message);
-  for (std::size_t i = 0; links.is_array() && i < links.size(); ++i) {
-    auto link = ParseRecord<AttachedLink>(Dump(links[i]), "/links/" + std::to_string(i));
-    if (link) {
-      recovered.entry.links.push_back(*std::move(link));
+  for (std::size_t i = 0; devices.is_array() && i < devices.size(); ++i) {
+    auto device = ParseRecord<AttachedDevice>(Dump(devices[i]), "/devices/" + std::to_string(i));
+    if (device) {
+      recovered.entry.devices.push_back(*std::move(device));
     } else {
-      recovered.lost.push_back(link.error().message);
+      recovered.lost.push_back(device.error().message);
     }
   }
   AddDevicesOf(file, &recovered);

@@ -17,51 +17,6 @@ struct Names<Phase> {
   static constexpr std::array kAll = {std::pair{"planned", Phase::kPlanned}, std::pair{"done", Phase::kDone}};
 };
 
-template <>
-struct Shape<VfState> {
-  static void List(auto& f) {
-    f("vf", &VfState::vf);
-    f("mac", &VfState::mac, kRequiredField);
-    f("vlan", &VfState::vlan);
-    f("qos", &VfState::qos);
-    f("proto", &VfState::vlan_proto);
-    f("spoofchk", &VfState::spoofchk);
-    f("trust", &VfState::trust);
-    f("linkState", &VfState::link_state, {.min = 0, .max = 2});
-    f("minTxRate", &VfState::min_tx_rate);
-    f("maxTxRate", &VfState::max_tx_rate);
-  }
-};
-
-template <>
-struct Shape<VfChange::Vlan> {
-  static void List(auto& f) {
-    f("id", &VfChange::Vlan::id);
-    f("qos", &VfChange::Vlan::qos);
-    f("proto", &VfChange::Vlan::proto);
-  }
-};
-
-template <>
-struct Shape<VfChange::Rate> {
-  static void List(auto& f) {
-    f("min", &VfChange::Rate::min);
-    f("max", &VfChange::Rate::max);
-  }
-};
-
-template <>
-struct Shape<VfChange> {
-  static void List(auto& f) {
-    f("mac", &VfChange::mac);
-    f("vlan", &VfChange::vlan);
-    f("spoofchk", &VfChange::spoofchk);
-    f("trust", &VfChange::trust);
-    f("linkState", &VfChange::link_state, {.min = 0, .max = 2});
-    f("rate", &VfChange::rate);
-  }
-};
-
 // "NAME=VALUE NAME=VALUE": as JSON members they would take most of the time that an entry takes.
 template <>
 struct TextForm<DeviceState> {
@@ -94,56 +49,82 @@ struct Shape<Sysctl> {
 };
 
 template <>
-struct Shape<LinkTuning> {
+struct Shape<AttachedDevice::Before> {
+  using T = AttachedDevice::Before;
   static void List(auto& f) {
-    f("altNames", &LinkTuning::alt_names, kSparseField);
-    f("alias", &LinkTuning::alias);
-    f("txQueueLen", &LinkTuning::tx_queue_len);
-    f("promisc", &LinkTuning::promiscuous);
-    f("allmulti", &LinkTuning::all_multicast);
-    f("sysctl", &LinkTuning::sysctls, kSparseField);
+    f("driver", &T::driver);
+    f("userSpace", &T::user_space);
+    f("parentless", &T::parentless, kSparseField);
+    f("name", &T::name);
+    f("mac", &T::mac, kRequiredField);
+    f("up", &T::up);
+    f("altNames", &T::alt_names);
+    f("link", &T::link);
+    f("settings", &T::settings);
+    f("vf", &T::vf);
   }
 };
 
 template <>
-struct Shape<AttachedLink> {
+struct Shape<AttachedDevice::Wanted> {
+  using T = AttachedDevice::Wanted;
   static void List(auto& f) {
-    f("device", &AttachedLink::device, kRequiredField);
-    f("pf", &AttachedLink::pf);
-    f("vf", &AttachedLink::vf);
-    f("rail", &AttachedLink::rail);
-    f("podName", &AttachedLink::pod_name);
-    f("slot", &AttachedLink::slot, kSparseField);
-    f("resource", &AttachedLink::resource, kSparseField);
-    f("driver", &AttachedLink::driver);
-    f("userSpace", &AttachedLink::user_space);
-    f("parentless", &AttachedLink::parentless, kSparseField);
-    f("hostName", &AttachedLink::host_name);
-    f("hostMac", &AttachedLink::host_mac, kRequiredField);
-    f("hostMtu", &AttachedLink::host_mtu);
-    f("hostUp", &AttachedLink::host_up);
-    f("hostAltNames", &AttachedLink::host_alt_names);
-    f("hostAlias", &AttachedLink::host_alias);
-    f("hostTxQueueLen", &AttachedLink::host_tx_queue_len);
-    f("hostPromisc", &AttachedLink::host_promiscuous);
-    f("hostAllmulti", &AttachedLink::host_all_multicast);
-    f("hostSettings", &AttachedLink::host_settings);
-    f("hostVf", &AttachedLink::host_vf);
-    f("vfChange", &AttachedLink::vf_change);
-    f("reboundFor", &AttachedLink::rebound_for, kSparseField);
-    f("rdmaDevice", &AttachedLink::rdma_device);
-    f("softRoce", &AttachedLink::soft_roce);
-    f("rdmaMoved", &AttachedLink::rdma_moved);
-    f("podMtu", &AttachedLink::pod_mtu);
-    f("tuning", &AttachedLink::tuning);
-    f("table", &AttachedLink::table);
-    f("addresses", &AttachedLink::addresses);
-    f("routes", &AttachedLink::routes);
-    f("handoff", &AttachedLink::handoff);
-    f("gidIndex", &AttachedLink::gid_index, {.min = 0});
-    f("uverbs", &AttachedLink::uverbs);
-    f("trafficClass", &AttachedLink::traffic_class, {.min = 0, .max = 255});
-    f("serviceLevel", &AttachedLink::service_level, {.min = 0, .max = 15});
+    f("vf", &T::vf);
+    f("link", &T::link);
+    f("altNames", &T::alt_names, kSparseField);
+    f("sysctls", &T::sysctls, kSparseField);
+  }
+};
+
+template <>
+struct Shape<AttachedDevice::Addressing> {
+  using T = AttachedDevice::Addressing;
+  static void List(auto& f) {
+    f("table", &T::table);
+    f("addresses", &T::addresses);
+    f("routes", &T::routes);
+  }
+};
+
+template <>
+struct Shape<AttachedDevice::Rdma> {
+  using T = AttachedDevice::Rdma;
+  static void List(auto& f) {
+    f("device", &T::device);
+    f("soft", &T::soft);
+    f("moved", &T::moved);
+    f("gidIndex", &T::gid_index, {.min = 0});
+    f("uverbs", &T::uverbs);
+  }
+};
+
+template <>
+struct Shape<AttachedDevice::Nccl> {
+  using T = AttachedDevice::Nccl;
+  static void List(auto& f) {
+    f("wanted", &T::wanted);
+    f("trafficClass", &T::traffic_class, {.min = 0, .max = 255});
+    f("serviceLevel", &T::service_level, {.min = 0, .max = 15});
+  }
+};
+
+template <>
+struct Shape<AttachedDevice> {
+  using T = AttachedDevice;
+  static void List(auto& f) {
+    f("device", &T::device, kRequiredField);
+    f("pf", &T::pf);
+    f("vf", &T::vf);
+    f("rail", &T::rail);
+    f("podName", &T::pod_name);
+    f("slot", &T::slot, kSparseField);
+    f("resource", &T::resource, kSparseField);
+    f("before", &T::before, kRequiredField);
+    f("wanted", &T::wanted);
+    f("reboundFor", &T::rebound_for, kSparseField);
+    f("addressing", &T::addressing);
+    f("rdma", &T::rdma);
+    f("nccl", &T::nccl);
   }
 };
 
@@ -180,7 +161,7 @@ struct Shape<JournalEntry> {
     f("cniPath", &JournalEntry::cni_path);
     f("cniArgs", &JournalEntry::cni_args);
     f("handoffRequired", &JournalEntry::handoff_required);
-    f("links", &JournalEntry::links);
+    f("devices", &JournalEntry::devices);
   }
 };
 

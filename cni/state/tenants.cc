@@ -75,15 +75,15 @@ Result<std::vector<std::string>> ListTenantDevices(const Root& root) {
 
 namespace {
 
-bool HasMac(const AttachedLink& link, const MacAddress& mac) {
-  return link.host_mac == mac || link.vf_change.mac == mac;
+bool HasMac(const AttachedDevice& device, const MacAddress& mac) {
+  return device.before.mac == mac || device.wanted.vf.mac == mac;
 }
 
 // "": no pod of this node has the MAC, or its runtime did not name it.
 std::string PodWith(const JournalScan& journal, const MacAddress& mac) {
   for (const JournalEntry& entry : journal.entries) {
     const bool has =
-        std::ranges::any_of(entry.links, [&](const AttachedLink& link) { return HasMac(link, mac); });
+        std::ranges::any_of(entry.devices, [&](const AttachedDevice& one) { return HasMac(one, mac); });
     if (has) return PodName(entry.cni_args);
   }
   return "";

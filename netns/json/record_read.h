@@ -156,6 +156,7 @@ std::optional<T> ReadValue(const JsonValue& json, const FieldRules& rules, bool 
 // A member that has words in this place only: pairs of a word and a value. (Names<E> are for all places.)
 template <const auto& kWords, auto kMember>
 struct WordForm {
+  static constexpr auto kField = kMember;
   template <typename T>
   static void Read(const JsonValue& json, T& object) {
     const auto word = json.String();

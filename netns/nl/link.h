@@ -1,4 +1,4 @@
-// Links and VF settings as values. Source of names and meanings:
+// Links as values. Source of names and meanings:
 // include/uapi/linux/if_link.h, net/core/rtnetlink.c.
 // Threads: values.
 #pragma once
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "netns/base/addresses.h"
+#include "netns/json/record.h"
 
 namespace railhead {
 
@@ -38,53 +39,6 @@ struct Link {
   bool operator==(const Link&) const = default;
 };
 
-// IEEE 802.1Q and 802.1ad tags (include/uapi/linux/if_ether.h).
-inline constexpr std::uint16_t kVlanProto8021q = 0x8100;
-inline constexpr std::uint16_t kVlanProto8021ad = 0x88a8;
-
-// IFLA_VF_LINK_STATE
-enum class VfLinkState : std::uint8_t { kAuto = 0, kEnable = 1, kDisable = 2 };
-
-// What the PF says of one VF. Fields that the driver does not report are nullopt.
-struct VfState {
-  int vf = 0;
-  MacAddress mac;  // administrative MAC; zero: none set
-  int vlan = 0;    // 0: none
-  int qos = 0;     // 0..7
-  std::uint16_t vlan_proto = 0x8100;
-  std::optional<bool> spoofchk;
-  std::optional<bool> trust;
-  std::optional<VfLinkState> link_state;
-  std::optional<std::uint32_t> min_tx_rate;  // Mbit/s; 0: no limit
-  std::optional<std::uint32_t> max_tx_rate;
-
-  bool operator==(const VfState&) const = default;
-};
-
-// Settings to change through the PF; nullopt: leave alone.
-struct VfChange {
-  std::optional<MacAddress> mac;
-  struct Vlan {
-    int id = 0;
-    int qos = 0;
-    std::uint16_t proto = 0x8100;
-    bool operator==(const Vlan&) const = default;
-  };
-  std::optional<Vlan> vlan;
-  std::optional<bool> spoofchk;
-  std::optional<bool> trust;
-  std::optional<VfLinkState> link_state;
-  struct Rate {  // one message sets both: min alone would reset max
-    std::uint32_t min = 0;
-    std::uint32_t max = 0;
-    bool operator==(const Rate&) const = default;
-  };
-  std::optional<Rate> rate;
-
-  bool operator==(const VfChange&) const = default;
-  [[nodiscard]] bool Empty() const { return !mac && !vlan && !spoofchk && !trust && !link_state && !rate; }
-};
-
 // IPV4_DEVCONF_* of include/uapi/linux/ip.h, as set by IFLA_INET_CONF.
 enum class Ipv4Conf : std::uint8_t {
   kForwarding = 1,
@@ -95,17 +49,48 @@ enum class Ipv4Conf : std::uint8_t {
   kArpNotify = 22,
 };
 
-// Changes to one link; nullopt: leave alone.
-struct LinkChange {
-  std::optional<std::string> name;
-  std::optional<MacAddress> mac;
+// Settings of an interface that a network configuration may ask for, and that the host gets back. nullopt:
+// leave alone.
+struct LinkSettings {
   std::optional<int> mtu;
-  std::optional<bool> up;
-  std::optional<AddrGenMode> addr_gen_mode;
   std::optional<std::string> alias;  // "": removes it
   std::optional<int> tx_queue_len;
   std::optional<bool> promiscuous;
   std::optional<bool> all_multicast;
+
+  bool operator==(const LinkSettings&) const = default;
+};
+
+// visit("promisc", &LinkSettings::promiscuous, &Link::promiscuous)
+template <typename Visit>
+void ForEachLinkSetting(const Visit& visit) {
+  visit("mtu", &LinkSettings::mtu, &Link::mtu);
+  visit("alias", &LinkSettings::alias, &Link::alias);
+  visit("txQLen", &LinkSettings::tx_queue_len, &Link::tx_queue_len);
+  visit("promisc", &LinkSettings::promiscuous, &Link::promiscuous);
+  visit("allmulti", &LinkSettings::all_multicast, &Link::all_multicast);
+}
+
+// All of them, as they are.
+inline LinkSettings SettingsOf(const Link& link) {
+  LinkSettings settings;
+  ForEachLinkSetting([&](const char* /*key*/, auto setting, auto is) { settings.*setting = link.*is; });
+  return settings;
+}
+
+template <>
+struct Shape<LinkSettings> {
+  static void List(auto& f) {
+    ForEachLinkSetting([&](const char* key, auto setting, auto) { f(key, setting); });
+  }
+};
+
+// Changes to one link; nullopt: leave alone.
+struct LinkChange : LinkSettings {
+  std::optional<std::string> name;
+  std::optional<MacAddress> mac;
+  std::optional<bool> up;
+  std::optional<AddrGenMode> addr_gen_mode;
   std::vector<std::pair<Ipv4Conf, int>> ipv4;
 };
 

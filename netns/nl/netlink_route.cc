@@ -94,8 +94,8 @@ class NetlinkRoute final : public RouteApi {
   Result<bool> DeleteLink(int index) override;
   Result<void> AddAltName(int index, const std::string& name) override;
   Result<bool> DeleteAltName(int index, const std::string& name) override;
-  Result<std::optional<VfState>> GetVf(int pf_index, int vf) override;
-  Result<void> SetVf(int pf_index, int vf, const VfChange& change) override;
+  Result<std::optional<VfSettings>> GetVf(int pf_index, int vf) override;
+  Result<void> SetVf(int pf_index, int vf, const VfSettings& change) override;
   Result<void> AddAddress(int index, const IpPrefix& address) override;
   Result<bool> DeleteAddress(int index, const IpPrefix& address) override;
   Result<std::vector<IpPrefix>> ListAddresses(int index) override;
@@ -244,15 +244,16 @@ Result<bool> NetlinkRoute::DeleteAltName(int index, const std::string& name) {
                  "taking the alternative name " + name + " from " + LinkText(index));
 }
 
-Result<std::optional<VfState>> NetlinkRoute::GetVf(int pf_index, int vf) {
+Result<std::optional<VfSettings>> NetlinkRoute::GetVf(int pf_index, int vf) {
   nl::Message message = nl::GetVfsMessage(pf_index);
-  std::optional<VfState> state;
-  RH_TRY_WRAP(socket_.Get(message, [&](const nl::Received& received) { state = nl::ParseVf(received, vf); }),
+  std::map<int, VfSettings> vfs;
+  RH_TRY_WRAP(socket_.Get(message, [&](const nl::Received& received) { vfs = nl::ParseVfs(received); }),
               "reading VF " + std::to_string(vf) + " of " + LinkText(pf_index));
-  return state;
+  const auto found = vfs.find(vf);
+  return found == vfs.end() ? std::nullopt : std::optional(found->second);
 }
 
-Result<void> NetlinkRoute::SetVf(int pf_index, int vf, const VfChange& change) {
+Result<void> NetlinkRoute::SetVf(int pf_index, int vf, const VfSettings& change) {
   for (auto& [what, message] : nl::SetVfMessages(pf_index, vf, change)) {
     auto done = socket_.Request(message);
     if (done) continue;

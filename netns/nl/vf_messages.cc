@@ -28,71 +28,55 @@ std::optional<VfLinkState> LinkState(std::uint32_t state) {
   return static_cast<VfLinkState>(state);
 }
 
-void StoreVlan(VfState& state, std::uint32_t vlan, std::uint32_t qos) {
-  state.vlan = static_cast<int>(vlan);
-  state.qos = static_cast<int>(qos);
-}
-
-void StoreVlanList(VfState& state, BytesView list) {
+void StoreVlanList(VfSettings& settings, BytesView list) {
   ForEachAttribute(list, [&](int type, BytesView payload) {
     const auto info = ReadStruct<ifla_vf_vlan_info>(payload);
     if (type != IFLA_VF_VLAN_INFO || !info) return;
-    StoreVlan(state, info->vlan, info->qos);
     // Zero: a driver that knows no protocols.
-    if (info->vlan_proto != 0) state.vlan_proto = ntohs(info->vlan_proto);
+    const std::uint16_t proto = info->vlan_proto != 0 ? ntohs(info->vlan_proto) : kVlanProto8021q;
+    settings.vlan = VfVlan{static_cast<int>(info->vlan), static_cast<int>(info->qos), proto};
   });
 }
 
-void StoreRate(VfState& state, const std::optional<ifla_vf_rate>& rate) {
-  if (!rate) return;
-  state.min_tx_rate = rate->min_tx_rate;
-  state.max_tx_rate = rate->max_tx_rate;
-}
-
-void StoreVfAttribute(VfState& state, int type, BytesView payload) {
+void StoreVfAttribute(int& vf, VfSettings& settings, int type, BytesView payload) {
   switch (type) {
     case IFLA_VF_MAC:
       if (const auto mac = ReadStruct<ifla_vf_mac>(payload)) {
-        state.vf = static_cast<int>(mac->vf);
-        std::copy_n(mac->mac, state.mac.bytes.size(), state.mac.bytes.begin());
+        vf = static_cast<int>(mac->vf);
+        auto& bytes = settings.mac.emplace().bytes;
+        std::copy_n(mac->mac, bytes.size(), bytes.begin());
       }
       break;
     case IFLA_VF_VLAN:
-      if (const auto vlan = ReadStruct<ifla_vf_vlan>(payload)) StoreVlan(state, vlan->vlan, vlan->qos);
+      if (const auto vlan = ReadStruct<ifla_vf_vlan>(payload); vlan && !settings.vlan)
+        settings.vlan = VfVlan{static_cast<int>(vlan->vlan), static_cast<int>(vlan->qos)};
       break;
     case IFLA_VF_VLAN_LIST:
-      StoreVlanList(state, payload);
+      StoreVlanList(settings, payload);
       break;
     case IFLA_VF_RATE:
-      StoreRate(state, ReadStruct<ifla_vf_rate>(payload));
+      if (const auto rate = ReadStruct<ifla_vf_rate>(payload))
+        settings.rate = VfRate{rate->min_tx_rate, rate->max_tx_rate};
       break;
     case IFLA_VF_SPOOFCHK:
       if (const auto spoofchk = ReadStruct<ifla_vf_spoofchk>(payload))
-        state.spoofchk = Flag(spoofchk->setting);
+        settings.spoofchk = Flag(spoofchk->setting);
       break;
     case IFLA_VF_TRUST:
-      if (const auto trust = ReadStruct<ifla_vf_trust>(payload)) state.trust = Flag(trust->setting);
+      if (const auto trust = ReadStruct<ifla_vf_trust>(payload)) settings.trust = Flag(trust->setting);
       break;
     case IFLA_VF_LINK_STATE:
-      if (const auto link = ReadStruct<ifla_vf_link_state>(payload)) {
-        state.link_state = LinkState(link->link_state);
-      }
+      if (const auto link = ReadStruct<ifla_vf_link_state>(payload))
+        settings.link_state = LinkState(link->link_state);
       break;
     default:
       break;
   }
 }
 
-VfState ParseVfInfo(BytesView attributes) {
-  VfState state;
-  state.vf = -1;
-  ForEachAttribute(attributes, [&](int type, BytesView payload) { StoreVfAttribute(state, type, payload); });
-  return state;
-}
-
 // `put` writes the IFLA_VF_* attribute.
-template <typename Put>
-VfStep Step(int pf_index, std::string what, Put put) {
+template <typename Value, typename Put>
+VfStep Step(int pf_index, const char* key, const Value& value, Put put) {
   Message message(RTM_SETLINK, 0);
   ifinfomsg header{};
   header.ifi_family = AF_UNSPEC;
@@ -103,48 +87,22 @@ VfStep Step(int pf_index, std::string what, Put put) {
     const Message::Nest info(message, IFLA_VF_INFO);
     put(message);
   }
-  return {std::move(what), std::move(message)};
+  return {std::string(key) + " " + InWords(value), std::move(message)};
 }
 
-VfStep VlanStep(int pf_index, std::uint32_t vf, const VfChange::Vlan& vlan) {
+void PutMac(Message& message, std::uint32_t vf, const MacAddress& address) {
+  ifla_vf_mac mac{};
+  mac.vf = vf;
+  std::copy(address.bytes.begin(), address.bytes.end(), mac.mac);
+  message.PutStruct(IFLA_VF_MAC, mac);
+}
+
+void PutVlan(Message& message, std::uint32_t vf, const VfVlan& vlan) {
   const auto id = static_cast<std::uint32_t>(vlan.id);
   const auto qos = static_cast<std::uint32_t>(vlan.qos);
-  std::string what = "VLAN " + std::to_string(vlan.id) + ", QoS " + std::to_string(vlan.qos);
-  if (vlan.proto == ETH_P_8021Q) {
-    return Step(pf_index, std::move(what), [&](Message& message) {
-      message.PutStruct(IFLA_VF_VLAN, ifla_vf_vlan{vf, id, qos});
-    });
-  }
-  what += vlan.proto == ETH_P_8021AD ? ", 802.1ad" : ", protocol " + std::to_string(vlan.proto);
-  return Step(pf_index, std::move(what), [&](Message& message) {
-    const Message::Nest list(message, IFLA_VF_VLAN_LIST);
-    message.PutStruct(IFLA_VF_VLAN_INFO, ifla_vf_vlan_info{vf, id, qos, htons(vlan.proto)});
-  });
-}
-
-VfStep MacStep(int pf_index, std::uint32_t vf, const MacAddress& address) {
-  return Step(pf_index, "MAC " + address.ToString(), [&](Message& message) {
-    ifla_vf_mac mac{};
-    mac.vf = vf;
-    std::copy(address.bytes.begin(), address.bytes.end(), mac.mac);
-    message.PutStruct(IFLA_VF_MAC, mac);
-  });
-}
-
-std::string NameOf(VfLinkState state) {
-  switch (state) {
-    case VfLinkState::kAuto:
-      return "auto";
-    case VfLinkState::kEnable:
-      return "enable";
-    case VfLinkState::kDisable:
-      break;
-  }
-  return "disable";
-}
-
-std::string OnOff(bool on) {
-  return on ? "on" : "off";
+  if (vlan.proto == kVlanProto8021q) return message.PutStruct(IFLA_VF_VLAN, ifla_vf_vlan{vf, id, qos});
+  const Message::Nest list(message, IFLA_VF_VLAN_LIST);
+  message.PutStruct(IFLA_VF_VLAN_INFO, ifla_vf_vlan_info{vf, id, qos, htons(vlan.proto)});
 }
 
 }  // namespace
@@ -161,56 +119,45 @@ Message GetVfsMessage(int pf_index) {
   return message;
 }
 
-std::vector<VfState> ParseVfs(const Received& received) {
-  std::vector<VfState> vfs;
+std::map<int, VfSettings> ParseVfs(const Received& received) {
+  std::map<int, VfSettings> vfs;
   BytesView rest = received.payload;
   if (received.type != RTM_NEWLINK || !TakeHeader<ifinfomsg>(rest)) return vfs;
   ForEachAttribute(rest, [&](int type, BytesView list) {
     if (type != IFLA_VFINFO_LIST) return;
     ForEachAttribute(list, [&](int item, BytesView attributes) {
       if (item != IFLA_VF_INFO) return;
-      const VfState state = ParseVfInfo(attributes);
-      if (state.vf >= 0) vfs.push_back(state);
+      int vf = -1;
+      VfSettings settings;
+      ForEachAttribute(attributes, [&](int setting, BytesView payload) {
+        StoreVfAttribute(vf, settings, setting, payload);
+      });
+      if (vf >= 0) vfs.emplace(vf, settings);
     });
   });
   return vfs;
 }
 
-std::optional<VfState> ParseVf(const Received& received, int vf) {
-  for (const VfState& state : ParseVfs(received)) {
-    if (state.vf == vf) return state;
-  }
-  return std::nullopt;
-}
-
-std::vector<VfStep> SetVfMessages(int pf_index, int vf_number, const VfChange& change) {
+std::vector<VfStep> SetVfMessages(int pf_index, int vf_number, const VfSettings& change) {
   const auto vf = static_cast<std::uint32_t>(vf_number);
   std::vector<VfStep> steps;
-  if (change.mac) steps.push_back(MacStep(pf_index, vf, *change.mac));
-  if (change.vlan) steps.push_back(VlanStep(pf_index, vf, *change.vlan));
-  if (change.spoofchk) {
-    steps.push_back(Step(pf_index, "spoofchk " + OnOff(*change.spoofchk), [&](Message& message) {
-      message.PutStruct(IFLA_VF_SPOOFCHK, ifla_vf_spoofchk{vf, *change.spoofchk ? 1U : 0U});
-    }));
-  }
-  if (change.trust) {
-    steps.push_back(Step(pf_index, "trust " + OnOff(*change.trust), [&](Message& message) {
-      message.PutStruct(IFLA_VF_TRUST, ifla_vf_trust{vf, *change.trust ? 1U : 0U});
-    }));
-  }
-  if (change.link_state) {
-    steps.push_back(Step(pf_index, "link_state " + NameOf(*change.link_state), [&](Message& message) {
-      message.PutStruct(IFLA_VF_LINK_STATE,
-                        ifla_vf_link_state{vf, static_cast<std::uint32_t>(*change.link_state)});
-    }));
-  }
-  if (change.rate) {
-    const std::string what = "min_tx_rate " + std::to_string(change.rate->min) + ", max_tx_rate " +
-                             std::to_string(change.rate->max) + " Mbit/s";
-    steps.push_back(Step(pf_index, what, [&](Message& message) {
-      message.PutStruct(IFLA_VF_RATE, ifla_vf_rate{vf, change.rate->min, change.rate->max});
-    }));
-  }
+  const auto add = [&](const char* key, const auto& value, auto put) {
+    if (value) steps.push_back(Step(pf_index, key, *value, [&](Message& message) { put(message, *value); }));
+  };
+  add("mac", change.mac, [&](Message& message, const MacAddress& mac) { PutMac(message, vf, mac); });
+  add("vlan", change.vlan, [&](Message& message, const VfVlan& vlan) { PutVlan(message, vf, vlan); });
+  add("spoofchk", change.spoofchk, [&](Message& message, bool on) {
+    message.PutStruct(IFLA_VF_SPOOFCHK, ifla_vf_spoofchk{vf, on ? 1U : 0U});
+  });
+  add("trust", change.trust, [&](Message& message, bool on) {
+    message.PutStruct(IFLA_VF_TRUST, ifla_vf_trust{vf, on ? 1U : 0U});
+  });
+  add("link_state", change.link_state, [&](Message& message, VfLinkState state) {
+    message.PutStruct(IFLA_VF_LINK_STATE, ifla_vf_link_state{vf, static_cast<std::uint32_t>(state)});
+  });
+  add("rate", change.rate, [&](Message& message, const VfRate& rate) {
+    message.PutStruct(IFLA_VF_RATE, ifla_vf_rate{vf, rate.min, rate.max});
+  });
   return steps;
 }
 
@@ -218,13 +165,13 @@ std::vector<VfStep> SetVfMessages(int pf_index, int vf_number, const VfChange& c
 
 namespace railhead {
 
-Result<std::vector<VfState>> ListVfs(const std::string& pf) {
+Result<std::map<int, VfSettings>> ListVfs(const std::string& pf) {
   const std::string what = "asking " + pf + " for its VFs";
   const unsigned index = ::if_nametoindex(pf.c_str());
   if (index == 0) return FailSys(errno, what);
   nl::Socket socket = RH_TRY_WRAP(nl::Socket::Open(NETLINK_ROUTE), what);
   nl::Message message = nl::GetVfsMessage(static_cast<int>(index));
-  std::vector<VfState> vfs;
+  std::map<int, VfSettings> vfs;
   RH_TRY_WRAP(socket.Get(message, [&](const nl::Received& received) { vfs = nl::ParseVfs(received); }), what);
   return vfs;
 }

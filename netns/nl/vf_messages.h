@@ -4,34 +4,33 @@
 // Threads: pure functions. Parsers take any bytes.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
-#include "netns/nl/link.h"
 #include "netns/nl/route.h"
 #include "netns/nl/socket.h"
+#include "netns/nl/vf_settings.h"
 #include "netns/ns/netns.h"
 
 namespace railhead::nl {
 
 Message GetVfsMessage(int pf_index);
 
-// All VFs of an RTM_NEWLINK answer, in its order.
-std::vector<VfState> ParseVfs(const Received& received);
-// VF `vf` of it; nullopt: the PF has no such VF.
-std::optional<VfState> ParseVf(const Received& received, int vf);
+// All VFs of an RTM_NEWLINK answer, by number.
+std::map<int, VfSettings> ParseVfs(const Received& received);
 
 // One setting as one message. The kernel takes several in one, in their order,
 // but stops at the first that the driver refuses without saying which: sent one
 // by one the error names it.
 struct VfStep {
-  std::string what;  // "VLAN 100, QoS 3"
+  std::string what;  // "vlan 100, QoS 3"
   Message message;
 };
-std::vector<VfStep> SetVfMessages(int pf_index, int vf, const VfChange& change);
+std::vector<VfStep> SetVfMessages(int pf_index, int vf, const VfSettings& change);
 
 }  // namespace railhead::nl
 
@@ -44,7 +43,7 @@ namespace railhead {
 // Threads: thread-safe. In the calling thread's network namespace. Needs no privilege.
 
 // By index. kNotFound: there is no such PF.
-Result<std::vector<VfState>> ListVfs(const std::string& pf);
+Result<std::map<int, VfSettings>> ListVfs(const std::string& pf);
 
 // A device stacked on another one, made in a namespace of its own: a VLAN of it, or, for its untagged
 // frames, a macvlan.

@@ -60,7 +60,7 @@ check 'data has moved in all' tested '.tests | all(.write.bytes > 0 and .write.g
 check 'ping-pong in all' tested '.tests | all(.writeLatency.samples > 0 and .sendLatency.samples > 0
     and .writeLatency.p99Us >= .writeLatency.medianUs and .writeLatency.minUs > 0)'
 check 'devices and GID indices are those of the handoff' tested --slurpfile entries <(cat /run/railhead/attachments/*/*) \
-    '[$entries[].links[0] | {device: .rdmaDevice, gidIndex: .gidIndex}] as $handed
+    '[$entries[].devices[0].rdma | {device: .device, gidIndex: .gidIndex}] as $handed
     | [.tests[0].fromEnd, .tests[0].toEnd | {device, gidIndex}] | sort == ($handed | sort)'
 check "the rail's traffic class" tested '.tests | all(.trafficClass == 104)'
 check 'the host by its address on the rail' tested '[.tests[] | select(.to == "host").toEnd.device] == ["rxe_host", "rxe_host"]'
@@ -76,7 +76,7 @@ listener=$!
 listening() { ss -Hltn 'sport = :7471' | grep -q .; }
 check 'an end that listens' within 60 listening
 check 'pod against the listening end' rdma_test "${gently[@]}" --json pod1 127.0.0.1:7471
-check '... which is pod2' tested --arg device "$(jq -r '.links[0].rdmaDevice' /run/railhead/attachments/pod2/*)" \
+check '... which is pod2' tested --arg device "$(jq -r '.devices[0].rdma.device' /run/railhead/attachments/pod2/*)" \
     '.tests[0].toEnd.device == $device'
 # The same as the last part of a pre-check, from the host's VF.
 precheck() {
@@ -101,7 +101,7 @@ check 'a peer of another kind is refused, and said so' within 60 grep -q 'no fra
 say() { printf '%b' "$(tr -d ' ' <<<"$*" | sed 's/../\\x&/g')" >&"$to"; }
 go_in_a_run() {
     local device answers gid=00000000000000000000ffff0a6400c8 # 10.100.0.200, the host's VF
-    device=$(jq -r '.links[0].rdmaDevice' /run/railhead/attachments/pod2/*)
+    device=$(jq -r '.devices[0].rdma.device' /run/railhead/attachments/pod2/*)
     answers=$((12 + 49 + ${#device} + 12 + 12)) # an endpoint, two times ready
     exec {to}<>/dev/tcp/127.0.0.1/7471 || return
     say 52485254 0001 0001 00000022 0005 7261696c30 $gid 00001000 0004 0001 16 00 00 &&

@@ -55,7 +55,7 @@ add() { # POD SLOT: sets vf
 detach() { # POD SLOT
     cni del "$1" "$2" -args "IgnoreUnknown=1;K8S_POD_UID=$1" && take "$1" && release roce "$2"
 }
-device_of() { jq -r --arg slot "$2" '.links[] | select(.slot == $slot).device' "/run/railhead/attachments/$1/rails@net1.json"; } # POD SLOT
+device_of() { jq -r --arg slot "$2" '.devices[] | select(.slot == $slot).device' "/run/railhead/attachments/$1/rails@net1.json"; } # POD SLOT
 numa_of() { cat "/sys/bus/pci/devices/$1/numa_node"; } # PCI
 beside() { [ "$(numa_of "$1")" = "$(numa_of "$2")" ]; } # GPU VF
 

@@ -13,13 +13,13 @@ namespace {
 class VfTest : public GuestTest {
  protected:
   // Sets, checks what the kernel says afterwards, sets back.
-  void RoundTrip(const VfChange& change, const VfState& wanted, const VfChange& back) {
+  void RoundTrip(const VfSettings& change, const VfSettings& wanted, const VfSettings& back) {
     Must(route_->SetVf(pf_.index, 0, change));
-    EXPECT_EQ(VfSettings(), wanted);
+    EXPECT_EQ(SettingsOfVf(), wanted);
     Must(route_->SetVf(pf_.index, 0, back));
-    EXPECT_EQ(VfSettings(), vf_before_);
+    EXPECT_EQ(SettingsOfVf(), vf_before_);
   }
-  Error Refused(const VfChange& change, int vf = 0) {
+  Error Refused(const VfSettings& change, int vf = 0) {
     auto result = route_->SetVf(pf_.index, vf, change);
     EXPECT_FALSE(result);
     return result ? Error{} : result.error();
@@ -27,15 +27,14 @@ class VfTest : public GuestTest {
 };
 
 TEST_F(VfTest, StateAsTheDriverReportsIt) {
-  EXPECT_EQ(vf_before_.vf, 0);
   // igb reports the MAC that the VF driver has asked for, too.
-  EXPECT_TRUE(vf_before_.mac.IsZero()) << vf_before_.mac.ToString();
-  EXPECT_EQ(vf_before_.vlan, 0);
-  EXPECT_EQ(vf_before_.vlan_proto, 0x8100);
+  EXPECT_TRUE(vf_before_.mac->IsZero()) << vf_before_.mac->ToString();
+  EXPECT_EQ(vf_before_.vlan->id, 0);
+  EXPECT_EQ(vf_before_.vlan->proto, 0x8100);
   EXPECT_EQ(vf_before_.spoofchk, true);
   EXPECT_EQ(vf_before_.trust, false);
-  EXPECT_EQ(vf_before_.max_tx_rate, 0U);
-  EXPECT_EQ(Must(route_->GetVf(pf_.index, 1)).value().vf, 1);
+  EXPECT_EQ(vf_before_.rate->max, 0U);
+  EXPECT_TRUE(Must(route_->GetVf(pf_.index, 1)));
   EXPECT_EQ(Must(route_->GetVf(pf_.index, 2)), std::nullopt);
   EXPECT_EQ(Must(route_->GetVf(vf_.index, 0)), std::nullopt);
 }
@@ -51,102 +50,101 @@ TEST_F(VfTest, CountersOfAPfComeWithItsVfs) {
 }
 
 TEST_F(VfTest, VlanAndQos) {
-  VfChange change;
-  change.vlan = VfChange::Vlan{100, 3, 0x8100};
-  VfState wanted = vf_before_;
-  wanted.vlan = 100;
-  wanted.qos = 3;
-  VfChange back;
-  back.vlan = VfChange::Vlan{0, 0, 0x8100};
+  VfSettings change;
+  change.vlan = VfVlan{100, 3, 0x8100};
+  VfSettings wanted = vf_before_;
+  wanted.vlan = VfVlan{100, 3};
+  VfSettings back;
+  back.vlan = VfVlan{0, 0, 0x8100};
   RoundTrip(change, wanted, back);
 }
 
 TEST_F(VfTest, Mac) {
-  VfChange change;
+  VfSettings change;
   change.mac = *MacAddress::Parse("02:00:00:00:43:10");
-  VfState wanted = vf_before_;
-  wanted.mac = *change.mac;
-  VfChange back;
+  VfSettings wanted = vf_before_;
+  wanted.mac = change.mac;
+  VfSettings back;
   back.mac = vf_before_.mac;
   RoundTrip(change, wanted, back);
 }
 
 // Or every test here depends on when the VF was reset last.
 TEST_F(VfTest, ItsOwnAddressIsNoSetting) {
-  VfChange none;
+  VfSettings none;
   none.mac = MacAddress{};
   Must(route_->SetVf(pf_.index, 0, none));
-  EXPECT_TRUE(Must(route_->GetVf(pf_.index, 0))->mac.IsZero());
-  EXPECT_EQ(VfSettings(), vf_before_);
+  EXPECT_TRUE(Must(route_->GetVf(pf_.index, 0))->mac->IsZero());
+  EXPECT_EQ(SettingsOfVf(), vf_before_);
   BringUp(*route_, vf_.index);
   LinkChange down;
   down.up = false;
   Must(route_->ChangeLink(vf_.index, down));  // igbvf_down resets the VF and asks anew
   EXPECT_TRUE(Eventually([&] { return Must(route_->GetVf(pf_.index, 0))->mac == vf_.mac; }));
-  EXPECT_EQ(VfSettings(), vf_before_);
+  EXPECT_EQ(SettingsOfVf(), vf_before_);
 }
 
 TEST_F(VfTest, SpoofCheckTrustAndRate) {
-  VfChange change;
+  VfSettings change;
   change.spoofchk = false;
   change.trust = true;
-  change.rate = VfChange::Rate{0, 200};
-  VfState wanted = vf_before_;
+  change.rate = VfRate{0, 200};
+  VfSettings wanted = vf_before_;
   wanted.spoofchk = false;
   wanted.trust = true;
-  wanted.max_tx_rate = 200;
-  VfChange back;
+  wanted.rate->max = 200;
+  VfSettings back;
   back.spoofchk = true;
   back.trust = false;
-  back.rate = VfChange::Rate{0, 0};
+  back.rate = VfRate{0, 0};
   RoundTrip(change, wanted, back);
 }
 
 TEST_F(VfTest, RefusalsNameTheSetting) {
-  VfChange service;
-  service.vlan = VfChange::Vlan{100, 0, 0x88a8};
+  VfSettings service;
+  service.vlan = VfVlan{100, 0, 0x88a8};
   Error error = Refused(service);
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
   EXPECT_EQ(error.sys_errno, EPROTONOSUPPORT);
-  EXPECT_EQ(error.message, "setting VLAN 100, QoS 0, 802.1ad on VF 0 of interface " +
+  EXPECT_EQ(error.message, "setting vlan 100, QoS 0, 802.1ad on VF 0 of interface " +
                                std::to_string(pf_.index) + ": Protocol not supported");
   EXPECT_FALSE(error.hint.empty());
 
-  VfChange rate;
-  rate.rate = VfChange::Rate{10, 200};
+  VfSettings rate;
+  rate.rate = VfRate{10, 200};
   error = Refused(rate);
   EXPECT_EQ(error.code, ErrorCode::kInvalid);
-  EXPECT_NE(error.message.find("min_tx_rate 10, max_tx_rate 200"), std::string::npos) << error.message;
+  EXPECT_NE(error.message.find("rate 10 to 200 Mbit/s"), std::string::npos) << error.message;
 
-  VfChange state;
+  VfSettings state;
   state.link_state = VfLinkState::kEnable;
   error = Refused(state);
   EXPECT_EQ(error.code, ErrorCode::kUnsupported);
   EXPECT_NE(error.message.find("link_state enable"), std::string::npos) << error.message;
 
-  VfChange mac;
+  VfSettings mac;
   mac.mac = *MacAddress::Parse("01:00:00:00:43:10");  // multicast
   EXPECT_EQ(Refused(mac).code, ErrorCode::kInvalid);
 
-  VfChange vlan;
-  vlan.vlan = VfChange::Vlan{4096, 0, 0x8100};
+  VfSettings vlan;
+  vlan.vlan = VfVlan{4096, 0, 0x8100};
   EXPECT_EQ(Refused(vlan).code, ErrorCode::kInvalid);
   vlan.vlan->id = 100;
   EXPECT_EQ(Refused(vlan, 99).code, ErrorCode::kInvalid);
 }
 
 TEST_F(VfTest, StopsAtTheRefusedSettingAndLeavesTheRest) {
-  VfChange change;
-  change.vlan = VfChange::Vlan{100, 0, 0x8100};
+  VfSettings change;
+  change.vlan = VfVlan{100, 0, 0x8100};
   change.link_state = VfLinkState::kDisable;  // refused, after the VLAN
-  change.rate = VfChange::Rate{0, 200};       // not reached
+  change.rate = VfRate{0, 200};               // not reached
   const Error error = Refused(change);
   EXPECT_NE(error.message.find("link_state disable"), std::string::npos) << error.message;
-  VfState wanted = vf_before_;
-  wanted.vlan = 100;
-  EXPECT_EQ(VfSettings(), wanted);
-  VfChange back;
-  back.vlan = VfChange::Vlan{};
+  VfSettings wanted = vf_before_;
+  wanted.vlan->id = 100;
+  EXPECT_EQ(SettingsOfVf(), wanted);
+  VfSettings back;
+  back.vlan = VfVlan{};
   Must(route_->SetVf(pf_.index, 0, back));
 }
 
@@ -225,7 +223,7 @@ TEST_F(VfTest, CarrierInAPodAndAnnouncement) {
 }
 
 TEST_F(VfTest, RebindTakesTheMacThatThePfSet) {
-  VfChange change;
+  VfSettings change;
   change.mac = *MacAddress::Parse("02:00:00:00:43:10");
   Must(route_->SetVf(pf_.index, 0, change));
   EXPECT_NE(VfLink().mac, *change.mac);

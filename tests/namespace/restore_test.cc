@@ -24,15 +24,15 @@ class HomeTest : public ::testing::Test {
     const Link link = GetLink(*pod_route_, "net1");
     entry_.key = {"rail0", "c1", "net1"};
     entry_.netns_inode = pod_.inode();
-    AttachedLink attached;
+    AttachedDevice attached;
     attached.device = sysfs_.AddVfs("0000:43:00.0", 1)[0];
-    attached.parentless = true;
+    attached.before.parentless = true;
     attached.pod_name = "net1";
-    attached.host_name = "pf0v0";
-    attached.host_mac = link.mac;
-    attached.host_mtu = link.mtu;
-    attached.host_tx_queue_len = link.tx_queue_len;
-    entry_.links.push_back(attached);
+    attached.before.name = "pf0v0";
+    attached.before.mac = link.mac;
+    attached.before.link.mtu = link.mtu;
+    attached.before.link.tx_queue_len = link.tx_queue_len;
+    entry_.devices.push_back(attached);
   }
   Result<void> Home() {
     return attachment::BringHome(sysfs_.root(), kernel_, entry_, &pod_, NetDeadline(),

@@ -107,8 +107,8 @@ Result<void> MarkVdpa(const Root& root, Inventory* inventory) {
 std::string NameInJournal(const Root& root, const std::string& id) {
   const auto entry = Journal(root).FindByDevice(id);
   if (!entry || !*entry) return {};  // a damaged entry is the CNI plugin's to report
-  for (const AttachedLink& link : (*entry)->links) {
-    if (link.device == id) return link.host_name;
+  for (const AttachedDevice& link : (*entry)->devices) {
+    if (link.device == id) return link.before.name;
   }
   return {};
 }

@@ -331,7 +331,7 @@ Result<BoundSlots> ReadBoundSlots(const Root& root) {
     if (!IsSlot(name)) continue;
     const auto entry = journal.FindByDevice(name);
     if (!entry || !*entry) continue;  // half written, or damaged, which others report
-    for (const AttachedLink& link : (*entry)->links) {
+    for (const AttachedDevice& link : (*entry)->devices) {
       if (link.slot == name) bound[name] = link.device;
     }
   }

@@ -20,7 +20,7 @@ constexpr std::chrono::seconds kReservation{60};
 Result<std::optional<std::string>> HolderOf(const Journal& journal, const std::string& device) {
   const auto entry = RH_TRY(journal.FindByDevice(device));
   if (!entry) return std::nullopt;
-  for (const AttachedLink& link : entry->links) {
+  for (const AttachedDevice& link : entry->devices) {
     if (link.device == device) return link.slot;
   }
   return std::nullopt;

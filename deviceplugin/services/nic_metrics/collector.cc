@@ -97,15 +97,15 @@ Result<void> NicCollector::ReadPod(const JournalEntry& entry, Nics* nics) {
   if (!ns) return {};
   const auto source = RH_TRY(open_(*ns));
   std::optional<RdmaDevices> devices;
-  for (const AttachedLink& link : entry.links) {
+  for (const AttachedDevice& link : entry.devices) {
     const auto found = nics->find(link.device);
     if (found == nics->end()) continue;
     NicSample& nic = found->second;
-    if (!link.user_space) {
+    if (!link.before.user_space) {
       if (const auto traffic = RH_TRY(source->Link(link.pod_name))) StoreLink(*traffic, &nic);
     }
     // Exclusive mode: only its own namespace sees the device.
-    if (nic.rdma_device.empty() || !link.rdma_moved) continue;
+    if (nic.rdma_device.empty() || !link.rdma.moved) continue;
     if (!devices) devices = RH_TRY(RdmaDevicesOf(*ns));
     RH_TRY(ReadRdma(source.get(), *devices, &nic));
   }
@@ -193,12 +193,12 @@ NicSample MemberSample(const resources::ResourcePool& pool, const resources::Poo
 }
 
 // Of a device that is in no pool any more, or never was, the journal has some.
-NicSample LinkSample(const AttachedLink& link, const NicsByDevice& ports) {
+NicSample LinkSample(const AttachedDevice& link, const NicsByDevice& ports) {
   NicSample nic;
   nic.device = link.device;
-  nic.driver = link.driver;
+  nic.driver = link.before.driver;
   if (link.vf >= 0) nic.vf = link.vf;
-  if (link.pf.empty()) nic.pf = link.host_name;
+  if (link.pf.empty()) nic.pf = link.before.name;
   const auto port = ports.find(link.pf);
   if (port == ports.end()) return nic;
   nic.pf = port->second.pf;
@@ -206,11 +206,11 @@ NicSample LinkSample(const AttachedLink& link, const NicsByDevice& ports) {
   return nic;
 }
 
-NicOwner OwnerOf(const JournalEntry& entry, const AttachedLink& link) {
+NicOwner OwnerOf(const JournalEntry& entry, const AttachedDevice& link) {
   NicOwner owner;
   owner.attachment = entry.key;
   owner.interface = link.pod_name;
-  owner.handoff = link.handoff && link.gid_index.has_value();
+  owner.handoff = link.nccl.wanted && link.rdma.gid_index.has_value();
   const std::string pod = PodName(entry.cni_args);
   const std::size_t slash = pod.find('/');
   if (slash != std::string::npos) {
@@ -236,12 +236,12 @@ NicsByDevice NicSubjects(const Root& root, const kubelet::Offer& offer,
     }
   }
   for (const auto& entry : attachments) {
-    for (const AttachedLink& link : entry->links) {
+    for (const AttachedDevice& link : entry->devices) {
       const auto member = members.find(link.device);
       NicSample nic = member == members.end() ? LinkSample(link, nics)
                                               : MemberSample(*member->second.first, *member->second.second);
       if (!link.rail.empty()) nic.rail = link.rail;
-      nic.rdma_device = link.rdma_device;
+      nic.rdma_device = link.rdma.device;
       nic.owner = OwnerOf(*entry, link);
       nics[link.device] = std::move(nic);
     }

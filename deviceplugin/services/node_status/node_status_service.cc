@@ -24,7 +24,7 @@ std::vector<std::string> RailNames(const Fabric& fabric) {
   return names;
 }
 
-PodDevice PodOf(const JournalEntry& entry, const AttachedLink& link) {
+PodDevice PodOf(const JournalEntry& entry, const AttachedDevice& link) {
   PodDevice device;
   const std::string pod = PodName(entry.cni_args);
   if (const std::size_t slash = pod.find('/'); slash != std::string::npos) {
@@ -137,7 +137,7 @@ std::map<std::string, PodDevice> Isolation::InPods() {
   const auto view = journal_.Read();
   if (!view) return in_pods;
   for (const auto& entry : view->entries) {
-    for (const AttachedLink& link : entry->links) in_pods.emplace(link.device, PodOf(*entry, link));
+    for (const AttachedDevice& link : entry->devices) in_pods.emplace(link.device, PodOf(*entry, link));
   }
   return in_pods;
 }

@@ -125,9 +125,9 @@ Result<void> PfChange::ChangePf(UndoStack& undo) {
   if (!pf_.link) return {};
   const int index = pf_.link->index;
   if (plan_.mtu) {
-    RH_TRY_WRAP(host_.ChangeLink(index, {.mtu = plan_.mtu}), "setting the MTU of " + pf_.Name());
+    RH_TRY_WRAP(host_.ChangeLink(index, {{.mtu = plan_.mtu}}), "setting the MTU of " + pf_.Name());
     undo.Push("the MTU of " + pf_.Name(),
-              [this, index] { return host_.ChangeLink(index, {.mtu = pf_.link->mtu}); });
+              [this, index] { return host_.ChangeLink(index, {{.mtu = pf_.link->mtu}}); });
   }
   if (plan_.bring_up) {
     RH_TRY_WRAP(host_.ChangeLink(index, {.up = true}), "bringing " + pf_.Name() + " up");
@@ -148,7 +148,7 @@ Result<std::vector<VfWanted>> PfChange::Before(const std::vector<VfActual>& vfs)
     const auto state =
         pf_.link ? RH_TRY_WRAP(host_.GetVf(pf_.link->index, vf.index), "asking for " + VfName(vf.index))
                  : std::nullopt;
-    if (state && !state->mac.IsZero()) wanted.mac = state->mac;
+    if (state && !MacOf(*state).IsZero()) wanted.mac = state->mac;
     before.push_back(std::move(wanted));
   }
   return before;
@@ -221,7 +221,7 @@ Result<void> PfChange::SetMac(const VfWanted& vf) {
   if (state && state->mac == *vf.mac) return {};
   return Fail(
       ErrorCode::kConflict,
-      what + ": the PF says " + (state ? state->mac.ToString() : std::string("that there is no such VF")),
+      what + ": the PF says " + (state ? MacOf(*state).ToString() : std::string("that there is no such VF")),
       "the driver does not keep it: use \"mac\": \"keep\" for this rail");
 }
 
@@ -247,7 +247,7 @@ Result<void> PfChange::Change(UndoStack& undo) {
   }
   for (const VfWanted& old : before) {
     undo.Push("the MAC of " + VfName(old.index), [this, old] {
-      const VfChange change{.mac = old.mac.value_or(MacAddress{})};
+      const VfSettings change{.mac = old.mac.value_or(MacAddress{})};
       return pf_.link ? host_.SetVf(pf_.link->index, old.index, change) : Result<void>();
     });
   }
@@ -296,8 +296,8 @@ Result<void> PfChange::SetMtu(const VfWanted& vf) {
     const PciAddress address = RH_TRY(AddressOf(vf.index));
     const auto link = RH_TRY(HostLinkOf(root_, host_, address));
     if (!link || link->mtu >= *vf.mtu) return {};
-    auto changed =
-        WithContext(host_.ChangeLink(link->index, {.mtu = vf.mtu}), "setting the MTU of " + VfName(vf.index));
+    auto changed = WithContext(host_.ChangeLink(link->index, {{.mtu = vf.mtu}}),
+                               "setting the MTU of " + VfName(vf.index));
     // Its driver has made another interface meanwhile.
     if (changed || changed.error().sys_errno != ENODEV || !again) return changed;
   }

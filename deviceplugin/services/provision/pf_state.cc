@@ -55,8 +55,8 @@ void ReadMark(const std::string& mark, PfActual* pf) {
 std::optional<MacAddress> HomeMacOf(const Root& root, const std::string& device) {
   const auto entry = Journal(root).FindByDevice(device);
   if (!entry || !*entry) return std::nullopt;  // a damaged entry holds the device: see FindVfUses()
-  for (const AttachedLink& link : (*entry)->links) {
-    if (link.device == device && !link.host_mac.IsZero()) return link.host_mac;
+  for (const AttachedDevice& link : (*entry)->devices) {
+    if (link.device == device && !link.before.mac.IsZero()) return link.before.mac;
   }
   return std::nullopt;
 }
@@ -76,7 +76,7 @@ Result<void> AskForMacs(RouteApi& host, const Link& pf, std::vector<VfActual>& v
     if (vf.mac) continue;
     const auto state = RH_TRY_WRAP(host.GetVf(pf.index, vf.index),
                                    "asking " + pf.name + " for its VF " + std::to_string(vf.index));
-    if (state) vf.mac = state->mac;
+    if (state) vf.mac = MacOf(*state);
   }
   return {};
 }

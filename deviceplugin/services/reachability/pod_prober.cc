@@ -30,7 +30,7 @@ std::string StaleText(const std::vector<IpAddress>& stale) {
 
 }  // namespace
 
-Result<PodLook> PodProber::LookFrom(const JournalEntry& entry, const AttachedLink& link,
+Result<PodLook> PodProber::LookFrom(const JournalEntry& entry, const AttachedDevice& link,
                                     const PodTarget& target, const PodLookOptions& base, Known* known) {
   const auto ns = RH_TRY(attachment::OpenPodOf(kernel_, entry));
   if (!ns) return PodLook{};
@@ -54,9 +54,9 @@ void PodProber::Round(const JournalCache::Entries& attachments, const Targets& t
   std::set<std::string> there;
   int looks = 0;
   for (const auto& entry : attachments) {
-    for (const AttachedLink& link : entry->links) {
+    for (const AttachedDevice& link : entry->devices) {
       const auto target = targets.find(link.rail);
-      if (link.user_space || target == targets.end()) continue;
+      if (link.before.user_space || target == targets.end()) continue;
       const std::string key = entry->key.ToString() + " " + link.pod_name;
       there.insert(key);
       Known& known = known_[key];
@@ -71,7 +71,7 @@ void PodProber::Round(const JournalCache::Entries& attachments, const Targets& t
   std::erase_if(known_, [&](const auto& one) { return !there.contains(one.first); });
 }
 
-void PodProber::NameOwner(const JournalEntry& entry, const AttachedLink& link, PodReach* reach) {
+void PodProber::NameOwner(const JournalEntry& entry, const AttachedDevice& link, PodReach* reach) {
   const std::string pod = PodName(entry.cni_args);
   const std::size_t slash = pod.find('/');
   reach->pod_namespace = slash == std::string::npos ? "" : pod.substr(0, slash);
@@ -152,8 +152,8 @@ std::uint64_t Session() {
 }
 
 // The pod's own address of the family of `other`.
-std::optional<IpAddress> OwnFor(const AttachedLink& link, const IpAddress& other) {
-  for (const IpPrefix& own : link.addresses) {
+std::optional<IpAddress> OwnFor(const AttachedDevice& link, const IpAddress& other) {
+  for (const IpPrefix& own : link.addressing.addresses) {
     if (own.address.IsV4() == other.IsV4()) return own.address;
   }
   return std::nullopt;
@@ -161,7 +161,7 @@ std::optional<IpAddress> OwnFor(const AttachedLink& link, const IpAddress& other
 
 class PodLooker {
  public:
-  PodLooker(Kernel& kernel, const NetNs& pod, const AttachedLink& link, const PodTarget& target,
+  PodLooker(Kernel& kernel, const NetNs& pod, const AttachedDevice& link, const PodTarget& target,
             const PodLookOptions& options)
       : kernel_(kernel), pod_(pod), attached_(link), target_(target), options_(options) {}
 
@@ -229,8 +229,8 @@ class PodLooker {
   // What comes back now counts in the place of what did not before.
   Result<void> AnnounceTo(std::vector<IpAddress> silent) {
     std::vector<IpAddress> own;
-    own.reserve(attached_.addresses.size());
-    for (const IpPrefix& prefix : attached_.addresses) own.push_back(prefix.address);
+    own.reserve(attached_.addressing.addresses.size());
+    for (const IpPrefix& prefix : attached_.addressing.addresses) own.push_back(prefix.address);
     RH_TRY(kernel_.Announce(pod_, link_, own));
     look_.announced = true;
     const bool gateway = look_.gateway_echo == false;
@@ -249,7 +249,7 @@ class PodLooker {
 
   Kernel& kernel_;
   const NetNs& pod_;
-  const AttachedLink& attached_;
+  const AttachedDevice& attached_;
   const PodTarget& target_;
   const PodLookOptions& options_;
   Link link_;
@@ -258,7 +258,7 @@ class PodLooker {
 
 }  // namespace
 
-Result<PodLook> LookFromPod(Kernel& kernel, const NetNs& pod, const AttachedLink& link,
+Result<PodLook> LookFromPod(Kernel& kernel, const NetNs& pod, const AttachedDevice& link,
                             const PodTarget& target, const PodLookOptions& options) {
   return PodLooker(kernel, pod, link, target, options).Run();
 }

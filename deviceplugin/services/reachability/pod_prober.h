@@ -58,7 +58,7 @@ struct PodLook {
   std::vector<IpAddress> stale;  // had an old MAC address for the pod's, and no more
 };
 
-Result<PodLook> LookFromPod(Kernel& kernel, const NetNs& pod, const AttachedLink& link,
+Result<PodLook> LookFromPod(Kernel& kernel, const NetNs& pod, const AttachedDevice& link,
                             const PodTarget& target, const PodLookOptions& options);
 
 class PodProber {
@@ -88,10 +88,10 @@ class PodProber {
     bool echoed = false;     // the gateway has answered an echo request
     bool announced = false;  // in vain: not again before all is well
   };
-  Result<PodLook> LookFrom(const JournalEntry& entry, const AttachedLink& link, const PodTarget& target,
+  Result<PodLook> LookFrom(const JournalEntry& entry, const AttachedDevice& link, const PodTarget& target,
                            const PodLookOptions& base, Known* known);
 
-  static void NameOwner(const JournalEntry& entry, const AttachedLink& link, PodReach* reach);
+  static void NameOwner(const JournalEntry& entry, const AttachedDevice& link, PodReach* reach);
   static void Judge(const PodLook& look, const std::string& failure, const PodTarget& target, Known* known);
 
   Kernel& kernel_;

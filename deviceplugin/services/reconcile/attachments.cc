@@ -28,8 +28,8 @@ constexpr const char* kAttachment = "attachment";
 constexpr int kPassesWithoutPod = 3;
 
 bool HasUserSpaceDevice(const JournalEntry& entry) {
-  for (const auto& link : entry.links) {
-    if (link.user_space) return true;
+  for (const auto& link : entry.devices) {
+    if (link.before.user_space) return true;
   }
   return false;
 }
@@ -57,7 +57,7 @@ struct Verdict {
 };
 
 Result<Verdict> Judge(const ReconcilePass& pass, const JournalEntry& entry) {
-  if (entry.links.empty()) return Verdict{"its IPAM plugin has not released its addresses"};
+  if (entry.devices.empty()) return Verdict{"its IPAM plugin has not released its addresses"};
   const auto ns = RH_TRY(attachment::OpenPodOf(pass.kernel, entry));
   if (!ns && RH_TRY(MayBeHidden(pass.root, entry))) return Verdict{};
   // While it runs, an ADD holds the lock that we get before this counts.
@@ -162,7 +162,7 @@ struct Candidate {
 
 bool IsOfEntry(const JournalScan& scan, const std::string& name) {
   return std::ranges::any_of(scan.entries, [&](const JournalEntry& entry) {
-    return Contains(entry.links, name, &AttachedLink::rdma_device);
+    return std::ranges::any_of(entry.devices, [&](const auto& device) { return device.rdma.device == name; });
   });
 }
 

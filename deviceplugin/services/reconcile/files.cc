@@ -41,7 +41,7 @@ Owners OwnersIn(const JournalScan& scan) {
   for (const auto* entries : {&scan.entries, &scan.earlier}) {
     for (const auto& entry : *entries) {
       owners.containers.insert(entry.key.container_id);
-      for (const auto& link : entry.links) {
+      for (const auto& link : entry.devices) {
         owners.devices.insert(link.device);
         owners.devices.insert(link.KubeletId());
       }

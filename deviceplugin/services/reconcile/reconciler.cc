@@ -163,7 +163,7 @@ namespace {
 
 bool IsHandedOver(const JournalEntry& entry) {
   return entry.phase == Phase::kDone &&
-         std::ranges::any_of(entry.links, [](const auto& link) { return link.handoff && link.gid_index; });
+         std::ranges::any_of(entry.devices, [](const auto& device) { return device.InNcclConf(); });
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ Result<RecordFacts> ReadRecords(const Root& root) {
   records.unreadable = std::move(journal.unreadable);
   for (const JournalEntry& entry : journal.entries) {
     const std::string tenant = PodNamespace(entry.cni_args);
-    if (!tenant.empty() && !entry.links.empty()) records.tenants.insert(tenant);
+    if (!tenant.empty() && !entry.devices.empty()) records.tenants.insert(tenant);
   }
   for (const std::string& device : RH_TRY(ListDisplacedDevices(root))) {
     const auto own = RH_TRY(ReadDisplacedNames(root, device));

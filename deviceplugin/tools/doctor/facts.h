@@ -99,7 +99,7 @@ struct PfFacts {
   std::vector<GidFacts> gids;  // its own, and those of the first VF that is on the host
   Fact<DcbState> dcb;
   Fact<EcnState> ecn;
-  Fact<std::vector<VfState>> vf_states;
+  Fact<std::map<int, VfSettings>> vf_settings;
 
   // "pf0 (0000:43:00.0)"
   [[nodiscard]] std::string Name() const;
@@ -212,7 +212,7 @@ struct NodeFacts {
 struct KernelQuestions {
   std::function<Result<std::optional<DcbState>>(const std::string& netdev)> dcb;
   std::function<Result<std::vector<std::string>>()> rdma_order;
-  std::function<Result<std::vector<VfState>>(const std::string& pf)> vfs;
+  std::function<Result<std::map<int, VfSettings>>(const std::string& pf)> vfs;
   // devlink's versions of a PCI function
   std::function<Result<std::map<std::string, std::string>>(const std::string& address)> versions;
 };

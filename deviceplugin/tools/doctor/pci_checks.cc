@@ -137,9 +137,9 @@ Places PlacesOf(const std::vector<PfFacts>& pfs) {
 }
 
 // How many VFs without limit there are.
-std::size_t Unlimited(const std::vector<VfState>& states) {
+std::size_t Unlimited(const std::map<int, VfSettings>& vfs) {
   return static_cast<std::size_t>(
-      std::ranges::count_if(states, [](const VfState& vf) { return vf.max_tx_rate.value_or(0) == 0; }));
+      std::ranges::count_if(vfs, [](const auto& vf) { return !vf.second.rate || vf.second.rate->max == 0; }));
 }
 
 std::string OutOfOrder(const std::string& name, std::size_t vf, const PfFacts& pf) {
@@ -225,10 +225,10 @@ Verdict CheckBandwidth(const NodeFacts& facts) {
     const std::string count = std::to_string(pf.vfs.size());
     if (pf.vfs.size() < 2) {
       verdict.Ok(pf.Name() + ": nothing is shared");
-    } else if (!pf.vf_states) {
+    } else if (!pf.vf_settings) {
       verdict.Note(pf.Name() + ": " + count + " VFs share its port; their limits are not known (" +
-                   pf.vf_states.why() + ")");
-    } else if (const std::size_t unlimited = Unlimited(*pf.vf_states); unlimited > 0) {
+                   pf.vf_settings.why() + ")");
+    } else if (const std::size_t unlimited = Unlimited(*pf.vf_settings); unlimited > 0) {
       verdict.Note(pf.Name() + ": " + count + " VFs share its port, " + std::to_string(unlimited) +
                        " of them without a limit",
                    "max_tx_rate in the CNI configuration, or one VF per PF where jobs need whole ports");

@@ -70,8 +70,8 @@ std::string NameForRail(const Root& root, inventory::PfMemory* memory, const Pci
   const std::string id = device.address.ToString();
   const auto entry = Journal(root).FindByDevice(id);
   if (entry && *entry) {
-    for (const AttachedLink& link : (*entry)->links) {
-      if (link.device == id) return link.host_name;
+    for (const AttachedDevice& link : (*entry)->devices) {
+      if (link.device == id) return link.before.name;
     }
   }
   inventory::NicFunction pf;
@@ -132,14 +132,14 @@ void ReadNetdev(const Root& root, const KernelQuestions& kernel, PfFacts* pf) {
     pf->arp = Fact<ArpSettings>::Unknown(why);
     pf->dcb = Fact<DcbState>::Unknown(why);
     pf->ecn = Fact<EcnState>::Unknown(why);
-    pf->vf_states = Fact<std::vector<VfState>>::Unknown(why);
+    pf->vf_settings = Fact<std::map<int, VfSettings>>::Unknown(why);
     return;
   }
   pf->mtu = ReadNumber(root.Path("/sys/class/net/") + pf->netdev + "/mtu");
   pf->arp = ReadArp(root, pf->netdev);
   pf->dcb = ReadDcbOf(kernel, pf->netdev);
   pf->ecn = ReadEcn(root, pf->netdev);
-  if (pf->vfs.size() > 1) pf->vf_states = Fact<std::vector<VfState>>::Of(kernel.vfs(pf->netdev));
+  if (pf->vfs.size() > 1) pf->vf_settings = Fact<std::map<int, VfSettings>>::Of(kernel.vfs(pf->netdev));
 }
 
 // What every PF has is an error where it cannot be read; the rest is facts.

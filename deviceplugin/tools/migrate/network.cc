@@ -214,9 +214,9 @@ bool IsNeeded(const CniRequest& request, const attachment::PluginConfig& config,
 
 OrderedJson RuleFor(const CniRequest& request, const attachment::PluginConfig& config) {
   NetworkRule all;
-  for (const std::string_view key : kRestrictedKeys) all.keys.emplace(key);
+  all.keys = RestrictedKeys();
   all.ipam_types.insert(config.ipam_type);
-  for (const auto& [path, value] : config.tuning.sysctls) all.sysctls.insert(path);
+  for (const auto& [path, value] : config.wanted.sysctls) all.sysctls.insert(path);
   OrderedJson rule;
   for (const std::string& key : all.keys) {
     if (IsNeeded(request, config, all, &NetworkRule::keys, key)) rule["allow"].push_back(key);

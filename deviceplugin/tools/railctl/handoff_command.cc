@@ -30,30 +30,30 @@ struct HandoffArguments {
   std::string which;
 };
 
-std::string AddressesOf(const AttachedLink& link) {
+std::string AddressesOf(const AttachedDevice& link) {
   std::vector<std::string> addresses;
-  addresses.reserve(link.addresses.size());
-  for (const auto& address : link.addresses) addresses.push_back(address.ToString());
+  addresses.reserve(link.addressing.addresses.size());
+  for (const auto& address : link.addressing.addresses) addresses.push_back(address.ToString());
   return Join(addresses, ",");
 }
 
-std::string GidOf(const AttachedLink& link) {
-  return link.gid_index ? std::to_string(*link.gid_index) : "-";
+std::string GidOf(const AttachedDevice& link) {
+  return link.rdma.gid_index ? std::to_string(*link.rdma.gid_index) : "-";
 }
 
 nlohmann::json AsJson(const SandboxHandoff& handoff) {
   nlohmann::json nics = nlohmann::json::array();
   for (const JournalEntry& entry : handoff.attachments) {
-    for (const AttachedLink& link : entry.links) {
+    for (const AttachedDevice& link : entry.devices) {
       nlohmann::json nic{{"network", entry.key.network},
                          {"interface", link.pod_name},
                          {"device", link.device},
                          {"rail", link.rail},
-                         {"rdmaDevice", link.rdma_device},
-                         {"uverbs", link.uverbs},
+                         {"rdmaDevice", link.rdma.device},
+                         {"uverbs", link.rdma.uverbs},
                          {"addresses", nlohmann::json::array()}};
-      for (const auto& address : link.addresses) nic["addresses"].push_back(address.ToString());
-      nic["gidIndex"] = link.gid_index ? nlohmann::json(*link.gid_index) : nlohmann::json(nullptr);
+      for (const auto& address : link.addressing.addresses) nic["addresses"].push_back(address.ToString());
+      nic["gidIndex"] = link.rdma.gid_index ? nlohmann::json(*link.rdma.gid_index) : nlohmann::json(nullptr);
       nics.push_back(std::move(nic));
     }
   }
@@ -72,9 +72,9 @@ void PrintHandoff(const Root& root, const SandboxHandoff& handoff) {
   std::printf("%s\n", TitleOf(handoff).c_str());
   std::vector<Row> rows = {{"INTERFACE", "RAIL", "DEVICE", "RDMA DEVICE", "GID", "ADDRESSES"}};
   for (const JournalEntry& entry : handoff.attachments) {
-    for (const AttachedLink& link : entry.links) {
+    for (const AttachedDevice& link : entry.devices) {
       rows.push_back({link.pod_name, link.rail.empty() ? "-" : link.rail, link.device,
-                      link.rdma_device.empty() ? "-" : link.rdma_device, GidOf(link), AddressesOf(link)});
+                      link.rdma.device.empty() ? "-" : link.rdma.device, GidOf(link), AddressesOf(link)});
     }
   }
   PrintTable(rows);
@@ -192,7 +192,7 @@ namespace {
 
 bool HasHandoff(const JournalEntry& entry) {
   return entry.handoff_required ||
-         std::ranges::any_of(entry.links, [](const auto& link) { return link.handoff; });
+         std::ranges::any_of(entry.devices, [](const auto& link) { return link.nccl.wanted; });
 }
 
 bool IsWanted(const JournalEntry& entry, const std::string& which) {
@@ -220,8 +220,8 @@ Result<void> VerifyOne(const Root& root, Kernel& kernel, const JournalEntry& ent
 // The variables are the same in the specs of all devices that are for NCCL.
 Result<std::vector<std::string>> VariablesOf(const Root& root, const SandboxHandoff& handoff) {
   for (const JournalEntry& entry : handoff.attachments) {
-    for (const AttachedLink& link : entry.links) {
-      if (!link.handoff || !link.gid_index) continue;
+    for (const AttachedDevice& link : entry.devices) {
+      if (!link.nccl.wanted || !link.rdma.gid_index) continue;
       if (auto spec = RH_TRY(ReadCdiSpec(root, link.KubeletId()))) return std::move(spec->env);
     }
   }

@@ -27,11 +27,12 @@ bool IsPod(const JournalEntry& entry, const std::string& name) {
 }
 
 void AddRails(const JournalEntry& entry, TestEnd* end) {
-  for (const AttachedLink& link : entry.links) {
-    if (link.rdma_device.empty()) continue;
-    RailEnd rail{link.rail,          link.rdma_device,   link.gid_index,
-                 link.traffic_class, link.service_level, std::nullopt};
-    if (!link.addresses.empty()) rail.address = link.addresses.front().address;
+  for (const AttachedDevice& link : entry.devices) {
+    if (link.rdma.device.empty()) continue;
+    RailEnd rail{
+        link.rail,   link.rdma.device, link.rdma.gid_index, link.nccl.traffic_class, link.nccl.service_level,
+        std::nullopt};
+    if (!link.addressing.addresses.empty()) rail.address = link.addressing.addresses.front().address;
     end->rails.push_back(std::move(rail));
   }
 }

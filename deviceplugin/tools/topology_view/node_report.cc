@@ -20,7 +20,7 @@ Result<std::set<std::string>> DevicesInUse(const Root& root, std::vector<std::st
   auto scan = RH_TRY_WRAP(Journal(root).Scan(), "looking which VFs are in use");
   std::set<std::string> devices;
   for (const JournalEntry& entry : scan.entries) {
-    for (const AttachedLink& link : entry.links) devices.insert(link.device);
+    for (const AttachedDevice& link : entry.devices) devices.insert(link.device);
   }
   for (const UnreadableEntry& entry : scan.unreadable) {
     devices.insert(entry.devices.begin(), entry.devices.end());

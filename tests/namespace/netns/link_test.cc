@@ -285,12 +285,12 @@ TEST_F(LinkTest, LookUpsGoOnAfterErrors) {
 TEST_F(LinkTest, VfsOfALinkThatHasNone) {
   const int index = AddVeth(host_, "nic0", pod_, "far0");
   EXPECT_EQ(Must(host_route_->GetVf(index, 0)), std::nullopt);
-  VfChange change;
-  change.vlan = VfChange::Vlan{100, 3, 0x8100};
+  VfSettings change;
+  change.vlan = VfVlan{100, 3, 0x8100};
   const auto refused = host_route_->SetVf(index, 2, change);
   ASSERT_FALSE(refused);
   EXPECT_EQ(refused.error().code, ErrorCode::kUnsupported);
-  EXPECT_NE(refused.error().message.find("setting VLAN 100, QoS 3 on VF 2"), std::string::npos)
+  EXPECT_NE(refused.error().message.find("setting vlan 100, QoS 3 on VF 2"), std::string::npos)
       << refused.error().message;
   EXPECT_FALSE(refused.error().hint.empty());
   EXPECT_EQ(host_route_->GetVf(4242, 0).error().code, ErrorCode::kNotFound);

@@ -156,12 +156,12 @@ class ReachOfPodsTest : public ReachWatchTest {
     entry.netns = "/proc/self/fd/" + std::to_string(pod_.fd());
     entry.netns_inode = pod_.inode();
     entry.cni_args = {{"K8S_POD_NAMESPACE", "ml"}, {"K8S_POD_NAME", "trainer-0"}};
-    AttachedLink attached;
+    AttachedDevice attached;
     attached.device = "0000:43:00.2";
     attached.rail = "rail0";
     attached.pod_name = "rail0";
-    attached.addresses = {*IpPrefix::Parse("10.100.0.50/24")};
-    entry.links = {attached};
+    attached.addressing.addresses = {*IpPrefix::Parse("10.100.0.50/24")};
+    entry.devices = {attached};
     Must(Journal(sysfs_.root()).Write(entry));
     // A sandbox of the same pod that was before.
     entry.key.container_id = "before";

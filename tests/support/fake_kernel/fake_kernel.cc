@@ -27,13 +27,13 @@ std::string Replaced(std::string text, const std::string& what, const std::strin
   return text;
 }
 
-VfState FirstState(int vf, const FakeDriver& driver) {
-  VfState state;
-  state.vf = vf;
+VfSettings FirstState(const FakeDriver& driver) {
+  VfSettings state;
+  state.mac.emplace();
+  state.vlan.emplace();
   state.spoofchk = true;
   state.trust = false;
-  state.max_tx_rate = 0;
-  if (driver.min_tx_rate) state.min_tx_rate = 0;
+  state.rate.emplace();
   if (driver.link_state) state.link_state = VfLinkState::kAuto;
   return state;
 }
@@ -116,7 +116,7 @@ std::vector<std::string> FakeKernel::AddPf(const FakeNicSpec& pf, const FakeVfSp
     vf.vf = n;
     vf.netdev_name = named(vfs.netdev);
     vf.rdma_name = named(vfs.rdma);
-    vf.state = FirstState(n, pf.driver);
+    vf.state = FirstState(pf.driver);
     state_.functions.push_back(std::move(vf));
     state_.Bind(state_.functions.back());
     FakeNetdev& vf_netdev = *state_.OfFunction(addresses[static_cast<std::size_t>(n)]);

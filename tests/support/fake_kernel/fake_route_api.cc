@@ -41,30 +41,20 @@ std::string TextOf(const LinkChange& change) {
   return text;
 }
 
-std::string TextOf(const VfChange& change) {
+std::string TextOf(const VfSettings& change) {
   std::string text;
-  if (change.mac) text += " mac " + change.mac->ToString();
-  if (change.vlan)
-    text += " vlan " + std::to_string(change.vlan->id) + " qos " + std::to_string(change.vlan->qos);
-  if (change.spoofchk) text += *change.spoofchk ? " spoofchk on" : " spoofchk off";
-  if (change.trust) text += *change.trust ? " trust on" : " trust off";
-  if (change.link_state) text += " state";
-  if (change.rate) text += " rate";
+  ForEachVfSetting([&](const char* key, auto setting) {
+    if (change.*setting) text += " " + std::string(key) + " " + InWords(*(change.*setting));
+  });
   return text;
 }
 
 // The first of several settings alone: what is left when a later one is refused.
-VfChange FirstOf(const VfChange& change) {
-  VfChange first;
-  if (change.mac) {
-    first.mac = change.mac;
-  } else if (change.vlan) {
-    first.vlan = change.vlan;
-  } else if (change.rate) {
-    first.rate = change.rate;
-  } else if (change.spoofchk) {
-    first.spoofchk = change.spoofchk;
-  }
+VfSettings FirstOf(const VfSettings& change) {
+  VfSettings first;
+  ForEachVfSetting([&](const char* /*key*/, auto setting) {
+    if (first.Empty()) first.*setting = change.*setting;
+  });
   return first;
 }
 
@@ -155,7 +145,7 @@ class FakeRoute final : public RouteApi {
     }));
   }
 
-  Result<std::optional<VfState>> GetVf(int pf_index, int vf) override {
+  Result<std::optional<VfSettings>> GetVf(int pf_index, int vf) override {
     const std::string what = "reading VF " + std::to_string(vf) + " of " + Text(pf_index);
     if (const auto injected = Begin("GetVf", Text(pf_index) + " vf " + std::to_string(vf))) {
       return FailSys(injected.error, what);
@@ -166,7 +156,7 @@ class FakeRoute final : public RouteApi {
     return function == nullptr ? std::nullopt : function->state;
   }
 
-  Result<void> SetVf(int pf_index, int vf, const VfChange& change) override {
+  Result<void> SetVf(int pf_index, int vf, const VfSettings& change) override {
     const std::string what = "setting VF " + std::to_string(vf) + " of " + Text(pf_index);
     const auto injected = Begin("SetVf", Text(pf_index) + " vf " + std::to_string(vf) + TextOf(change));
     if (injected.Refused()) return FailSys(injected.error, what);

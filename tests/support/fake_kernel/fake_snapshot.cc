@@ -8,21 +8,17 @@
 namespace railhead::testing {
 namespace {
 
-std::string OnOff(const std::optional<bool>& value) {
-  if (!value) return "-";
-  return *value ? "on" : "off";
-}
-
 template <typename T>
 std::string Number(const std::optional<T>& value) {
   return value ? std::to_string(static_cast<long>(*value)) : "-";
 }
 
-std::string TextOf(const VfState& vf) {
-  return "vf " + std::to_string(vf.vf) + " mac " + vf.mac.ToString() + " vlan " + std::to_string(vf.vlan) +
-         " qos " + std::to_string(vf.qos) + " proto " + std::to_string(vf.vlan_proto) + " spoofchk " +
-         OnOff(vf.spoofchk) + " trust " + OnOff(vf.trust) + " state " + Number(vf.link_state) + " rate " +
-         Number(vf.min_tx_rate) + ".." + Number(vf.max_tx_rate);
+std::string LineOf(const VfSettings& vf) {
+  std::string text;
+  ForEachVfSetting([&](const char* key, auto setting) {
+    text += std::string(text.empty() ? "" : " ") + key + " " + (vf.*setting ? InWords(*(vf.*setting)) : "-");
+  });
+  return text;
 }
 
 std::string TextOf(FakeState& state, const FakeNetdev& netdev) {
@@ -90,7 +86,7 @@ std::string FakeKernel::Snapshot() {
   for (const auto& changed : state_.ChangedSysctls()) lines.push_back(changed);
   for (const auto& netdev : state_.netdevs) lines.push_back(TextOf(state_, netdev));
   for (const auto& function : state_.functions) {
-    if (function.state) lines.push_back("pf " + function.pf + " " + TextOf(*function.state));
+    if (function.state) lines.push_back("pf " + function.pf + " " + LineOf(*function.state));
   }
   for (const auto& rdma : state_.rdmas) lines.push_back(TextOf(state_, rdma));
   std::sort(lines.begin(), lines.end());

@@ -157,7 +157,7 @@ void FakeState::Bind(FakeFunction& function) {
   netdev.link.parent_device = function.bdf;
   MacAddress mac = function.burnt_in;
   if (function.state) {
-    mac = function.state->mac;
+    mac = MacOf(*function.state);
     // Without a MAC from its PF a VF makes one up, another one every time.
     if (mac.IsZero()) mac.bytes = {0x06, 0, 0, 0, 0, next_random_++};
   }

@@ -22,6 +22,7 @@
 #include "netns/nl/link.h"
 #include "netns/nl/rdma.h"
 #include "netns/nl/route.h"
+#include "netns/nl/vf_settings.h"
 
 namespace railhead::testing {
 
@@ -124,12 +125,12 @@ struct FakeFunction {
   std::string pf;  // empty: this is one
   int vf = -1;
   FakeDriver driver;
-  std::string netdev_name;       // when first bound
-  std::string rdma_name;         // "": no RDMA
-  std::vector<GidType> roce;     // RoCE types of its ports
-  MacAddress burnt_in;           // for a PF; VFs get random ones
-  int resets = 0;                // function-level ones
-  std::optional<VfState> state;  // of a VF, as its PF says
+  std::string netdev_name;          // when first bound
+  std::string rdma_name;            // "": no RDMA
+  std::vector<GidType> roce;        // RoCE types of its ports
+  MacAddress burnt_in;              // for a PF; VFs get random ones
+  int resets = 0;                   // function-level ones
+  std::optional<VfSettings> state;  // of a VF, as its PF says
   bool was_bound = false;
 };
 
@@ -173,7 +174,7 @@ class FakeState {
   int Move(FakeNetdev& netdev, const std::string& target, const std::string& name, std::optional<int> mtu);
   int AddAltName(FakeNetdev& netdev, const std::string& name);
   int DeleteAltName(FakeNetdev& netdev, const std::string& name);
-  int SetVf(const FakeFunction& pf, int vf, const VfChange& change);
+  int SetVf(const FakeFunction& pf, int vf, const VfSettings& change);
 
   int WriteDevice(FakeNetdev& netdev, DeviceSource source, const DeviceState& values);
 

@@ -75,7 +75,7 @@ int FakeState::Change(FakeNetdev& netdev, const LinkChange& change) {
     // The PF refuses a VF's own MAC while it has set one; the VF's driver then
     // falls back to the one that it read when it was bound.
     const bool fixed = function != nullptr && function->driver.mac_at_bind && function->state &&
-                       !function->state->mac.IsZero();
+                       !MacOf(*function->state).IsZero();
     if (fixed && *change.mac != netdev.link.permanent_mac) return EADDRNOTAVAIL;
     if (change.mac->IsMulticast() || change.mac->IsZero()) return EADDRNOTAVAIL;
     if (netdev.link.mac != *change.mac) {
@@ -164,36 +164,40 @@ int FakeState::Move(FakeNetdev& netdev, const std::string& target, const std::st
   return Change(netdev, rest);
 }
 
-int FakeState::SetVf(const FakeFunction& pf, int vf, const VfChange& change) {
+namespace {
+
+// What a driver answers to one setting; 0: it takes it.
+int Refusal(const FakeDriver& /*driver*/, const MacAddress& mac) {
+  return mac.IsMulticast() ? EINVAL : 0;
+}
+int Refusal(const FakeDriver& driver, const VfVlan& vlan) {
+  if (vlan.id < 0 || vlan.id > 4094 || vlan.qos < 0 || vlan.qos > 7) return EINVAL;
+  if (vlan.proto == kVlanProto8021q || (vlan.proto == kVlanProto8021ad && driver.s_vlan)) return 0;
+  return EPROTONOSUPPORT;
+}
+int Refusal(const FakeDriver& driver, const VfRate& rate) {
+  if (rate.min != 0 && !driver.min_tx_rate) return EINVAL;
+  return rate.max != 0 && rate.min > rate.max ? EINVAL : 0;
+}
+int Refusal(const FakeDriver& driver, VfLinkState /*state*/) {
+  return driver.link_state ? 0 : EOPNOTSUPP;
+}
+int Refusal(const FakeDriver& /*driver*/, bool /*on*/) {
+  return 0;
+}
+
+}  // namespace
+
+int FakeState::SetVf(const FakeFunction& pf, int vf, const VfSettings& change) {
   FakeFunction* function = Vf(pf.bdf, vf);
   if (function == nullptr) return EINVAL;
-  VfState& state = *function->state;
-  const FakeDriver& driver = pf.driver;
-  if (change.mac) {
-    if (change.mac->IsMulticast()) return EINVAL;
-    state.mac = *change.mac;
-  }
-  if (change.vlan) {
-    const auto& vlan = *change.vlan;
-    if (vlan.id < 0 || vlan.id > 4094 || vlan.qos < 0 || vlan.qos > 7) return EINVAL;
-    if (vlan.proto != 0x8100 && (vlan.proto != 0x88a8 || !driver.s_vlan)) return EPROTONOSUPPORT;
-    state.vlan = vlan.id;
-    state.qos = vlan.qos;
-    state.vlan_proto = vlan.proto;
-  }
-  if (change.rate) {
-    if (change.rate->min != 0 && !driver.min_tx_rate) return EINVAL;
-    if (change.rate->max != 0 && change.rate->min > change.rate->max) return EINVAL;
-    state.max_tx_rate = change.rate->max;
-    if (driver.min_tx_rate) state.min_tx_rate = change.rate->min;
-  }
-  if (change.spoofchk) state.spoofchk = change.spoofchk;
-  if (change.link_state) {
-    if (!driver.link_state) return EOPNOTSUPP;
-    state.link_state = change.link_state;
-  }
-  if (change.trust) state.trust = change.trust;
-  return 0;
+  int error = 0;
+  ForEachVfSetting([&](const char* /*key*/, auto setting) {
+    if (error != 0 || !(change.*setting)) return;
+    error = Refusal(pf.driver, *(change.*setting));
+    if (error == 0) *function->state.*setting = change.*setting;
+  });
+  return error;
 }
 
 }  // namespace railhead::testing

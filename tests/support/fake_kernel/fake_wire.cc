@@ -18,8 +18,8 @@ struct Port {
 Port PortOf(FakeState& state, const FakeNetdev& netdev) {
   const FakeFunction* function = netdev.bdf.empty() ? nullptr : state.Function(netdev.bdf);
   if (function == nullptr) return {};
-  if (!function->state) return {function->bdf, 0};
-  return {function->pf, function->state->vlan};
+  if (!function->state || !function->state->vlan) return {function->bdf, 0};
+  return {function->pf, function->state->vlan->id};
 }
 
 // arp_ignore 8: no ARP request is answered (Documentation/networking/ip-sysctl.rst).

@@ -38,7 +38,7 @@ GuestTest::GuestTest() {
 }
 
 GuestTest::~GuestTest() {
-  EXPECT_EQ(VfSettings(), vf_before_);
+  EXPECT_EQ(SettingsOfVf(), vf_before_);
   EXPECT_TRUE(Eventually([&] { return Must(route_->FindLinkOfDevice(kBdf)).has_value(); }));
 }
 
@@ -48,8 +48,8 @@ Link GuestTest::VfLink() {
   return *link;
 }
 
-VfState GuestTest::VfSettings() {
-  VfState state = Must(route_->GetVf(pf_.index, 0)).value();
+VfSettings GuestTest::SettingsOfVf() {
+  VfSettings state = Must(route_->GetVf(pf_.index, 0)).value();
   if (state.mac == vf_.mac) state.mac = MacAddress{};
   return state;
 }

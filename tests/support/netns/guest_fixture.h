@@ -32,7 +32,7 @@ class GuestTest : public ::testing::Test {
   // VF 0 as the PF reports it. igb reports the address that the VF asked for as if the
   // administrator had set it, and none while the VF resets (igb_vf_reset), which a slow
   // machine shows at any time: the VF's own address, vf_.mac, reads as none here.
-  VfState VfSettings();
+  VfSettings SettingsOfVf();
   // As many retries as it takes for a driver that answers slowly.
   void BringPodUp(RouteApi& pod_route, int index, const char* address);
 
@@ -43,7 +43,7 @@ class GuestTest : public ::testing::Test {
   std::unique_ptr<RouteApi> route_ = Must(kernel_.OpenRoute(host_));
   Link pf_;
   Link vf_;
-  VfState vf_before_;
+  VfSettings vf_before_;
 };
 
 }  // namespace railhead::testing

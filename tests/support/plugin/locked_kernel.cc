@@ -41,10 +41,10 @@ class LockedRoute final : public RouteApi {
   Result<bool> DeleteAltName(int index, const std::string& name) override {
     return kernel_.Locked([&] { return route_->DeleteAltName(index, name); });
   }
-  Result<std::optional<VfState>> GetVf(int pf_index, int vf) override {
+  Result<std::optional<VfSettings>> GetVf(int pf_index, int vf) override {
     return kernel_.Locked([&] { return route_->GetVf(pf_index, vf); });
   }
-  Result<void> SetVf(int pf_index, int vf, const VfChange& change) override {
+  Result<void> SetVf(int pf_index, int vf, const VfSettings& change) override {
     return kernel_.Locked([&] { return route_->SetVf(pf_index, vf, change); });
   }
   Result<void> AddAddress(int index, const IpPrefix& address) override {

@@ -207,7 +207,7 @@ Link PluginFixture::PodLink(const std::string& name, const std::string& ns) {
   return {};
 }
 
-VfState PluginFixture::Vf(int n, int rail) {
+VfSettings PluginFixture::Vf(int n, int rail) {
   const auto& vfs = vfs_.at(static_cast<std::size_t>(rail));
   return *kernel_.state().Function(vfs.at(static_cast<std::size_t>(n)))->state;
 }

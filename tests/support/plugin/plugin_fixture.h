@@ -68,7 +68,7 @@ class PluginFixture : public ::testing::Test {
                 HandoffPolicy handoff = HandoffPolicy::kRequired);
 
   Link PodLink(const std::string& name = "net1", const std::string& ns = {});
-  VfState Vf(int n, int rail = 0);
+  VfSettings Vf(int n, int rail = 0);
   std::string MakePod(const std::string& name);
 
   [[nodiscard]] std::string Programs() const { return programs_.directory() + "/bin"; }

@@ -136,7 +136,7 @@ void CheckAttachments(const DaemonNode& node, Lines* wrong) {
   for (const UnreadableEntry& entry : scan->unreadable) wrong->push_back(Describe(entry.error));
   std::set<std::string> taken;
   for (const JournalEntry& entry : scan->entries) {
-    for (const AttachedLink& link : entry.links) {
+    for (const AttachedDevice& link : entry.devices) {
       if (!taken.insert(link.device).second) wrong->push_back(link.device + " is in two attachments");
       if (!link.slot.empty() && !taken.insert(link.slot).second)
         wrong->push_back(link.slot + " is in two attachments");

@@ -85,7 +85,7 @@ Result<void> AddBoth(DaemonNode& node) {
 
 Result<bool> IsAttached(const DaemonNode& node, const Pod& pod) {
   const auto entries = RH_TRY(Journal(node.root()).OfSandbox(pod.id));
-  return entries.size() == 1 && entries.front().phase == Phase::kDone && entries.front().links.size() == 2;
+  return entries.size() == 1 && entries.front().phase == Phase::kDone && entries.front().devices.size() == 2;
 }
 
 // As kubelet does it: what failed is taken down and made again.

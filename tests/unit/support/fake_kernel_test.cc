@@ -161,7 +161,7 @@ TEST_F(FakeKernelTest, RxeNamesAreNodeWideAndGoWithTheMove) {
 
 TEST_F(FakeKernelTest, VfSettingsAreCheckedInTheKernelsOrder) {
   const int pf = Find(kHost, "pf0").index;
-  VfChange change;
+  VfSettings change;
   change.vlan = {{100, 8}};
   change.mac = MacAddress::Parse("02:00:00:00:00:99");
   EXPECT_EQ(Route(kHost)->SetVf(pf, 0, change).error().sys_errno, EINVAL);
@@ -175,7 +175,7 @@ TEST_F(FakeKernelTest, IgbvfTakesItsMacWhenItBinds) {
       {.count = 1});
   const int pf = Find(kHost, "pf1").index;
   const auto old = Find(kHost, "pf1v0");
-  VfChange change;
+  VfSettings change;
   change.mac = MacAddress::Parse("02:00:00:00:00:99");
   ASSERT_TRUE(Route(kHost)->SetVf(pf, 0, change));
   EXPECT_EQ(Find(kHost, "pf1v0").mac, old.mac);
@@ -284,7 +284,7 @@ TEST_F(FakeNetworkTest, OtherLinksOfTheSamePfAndVlanAnswer) {
   EXPECT_EQ(Probed("pf0v0", "10.0.0.7"), std::nullopt) << "it does not answer";
   EXPECT_EQ(Probed("pf0v0", "fd00::7"), Find("pf0v1").mac) << "which is of ARP only";
   ASSERT_TRUE(kernel_.WriteSysctls(Host(), {{"net/ipv4/conf/pf0v1/arp_ignore", "1"}}));
-  VfChange vlan;
+  VfSettings vlan;
   vlan.vlan = {{100, 0}};
   ASSERT_TRUE(Route()->SetVf(Find("pf0").index, 1, vlan));
   EXPECT_EQ(Probed("pf0v0", "10.0.0.7"), std::nullopt) << "another VLAN";

@@ -402,7 +402,7 @@ TEST_F(IgbvfDriverTest, KilledAtEveryCallOfARebind) {
 
 // The PF has given the VF another MAC than its driver knows yet, and the driver keeps its own.
 TEST_F(IgbvfDriverTest, TheMacOutlivesARebind) {
-  VfChange change;
+  VfSettings change;
   change.mac = MacAddress::Parse("02:bb:00:00:00:01");
   ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, change), 0);
   ASSERT_NE(Nic().link.mac, *change.mac);

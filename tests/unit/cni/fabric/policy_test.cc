@@ -29,7 +29,7 @@ NetworkPermissions Permissions(const std::string& rules, const std::string& netw
 TEST(PolicyTest, AllowsNothingWithoutARule) {
   const auto may = Permissions("", "net", "train");
   EXPECT_FALSE(may.any_key || may.any_device);
-  for (const std::string_view key : kRestrictedKeys) EXPECT_FALSE(may.Allows(key)) << key;
+  for (const std::string& key : RestrictedKeys()) EXPECT_FALSE(may.Allows(key)) << key;
   EXPECT_TRUE(may.ipam_types.empty() && may.sysctls.empty() && may.fabric_paths.empty() &&
               may.resolv_confs.empty());
 }
@@ -60,7 +60,7 @@ TEST(PolicyTest, AddsUpTheRulesWhosePatternsBothFit) {
 
 TEST(PolicyTest, AStarStandsForEveryKeyAndForNothingElse) {
   const auto may = Permissions(R"({"allow":["*"]})", "net", "train");
-  for (const std::string_view key : kRestrictedKeys) EXPECT_TRUE(may.Allows(key)) << key;
+  for (const std::string& key : RestrictedKeys()) EXPECT_TRUE(may.Allows(key)) << key;
   EXPECT_FALSE(may.any_device);
   EXPECT_TRUE(may.ipam_types.empty());
 }

@@ -57,8 +57,8 @@ TEST_F(PluginAttachTest, AttachesByTheRail) {
   EXPECT_TRUE(link.up && link.carrier);
   EXPECT_EQ(link.parent_device, vfs_[0][0]);
   EXPECT_EQ(link.addr_gen_mode, AddrGenMode::kNone);
-  EXPECT_EQ(Vf(0).vlan, 100);
-  EXPECT_EQ(Vf(0).qos, 3);
+  EXPECT_EQ(Vf(0).vlan->id, 100);
+  EXPECT_EQ(Vf(0).vlan->qos, 3);
   const FakeNetdev& netdev = *kernel_.state().Find(pod_, "net1");
   EXPECT_EQ(netdev.addresses, std::vector<IpPrefix>{*IpPrefix::Parse("10.100.0.10/24")})
       << "no automatic address";
@@ -102,7 +102,7 @@ TEST_F(PluginAttachTest, RoundTripLeavesTheHostAsItWas) {
 
 // Every setting, and all at once, from a VF that had others before.
 TEST_F(PluginAttachTest, RoundTripOfEverySetting) {
-  VfChange before;
+  VfSettings before;
   before.vlan = {{7, 2, 0x88a8}};
   before.rate = {{50, 5000}};
   before.trust = true;
@@ -126,15 +126,15 @@ TEST_F(PluginAttachTest, SettingsReachTheVf) {
                                     R"(,"vlan":300,"vlanQoS":7,"mac":"02:AA:00:00:00:01","spoofchk":"off",
       "trust":"on","link_state":"enable","max_tx_rate":1000,"min_tx_rate":10,"mtu":4200)"});
   ASSERT_TRUE(added) << Describe(added.error());
-  const VfState vf = Vf(0);
-  EXPECT_EQ(vf.vlan, 300);
-  EXPECT_EQ(vf.qos, 7);
-  EXPECT_EQ(vf.mac.ToString(), "02:aa:00:00:00:01");
+  const VfSettings vf = Vf(0);
+  EXPECT_EQ(vf.vlan->id, 300);
+  EXPECT_EQ(vf.vlan->qos, 7);
+  EXPECT_EQ(vf.mac->ToString(), "02:aa:00:00:00:01");
   EXPECT_EQ(vf.spoofchk, false);
   EXPECT_EQ(vf.trust, true);
   EXPECT_EQ(vf.link_state, VfLinkState::kEnable);
-  EXPECT_EQ(vf.max_tx_rate, 1000U);
-  EXPECT_EQ(vf.min_tx_rate, 10U);
+  EXPECT_EQ(vf.rate->max, 1000U);
+  EXPECT_EQ(vf.rate->min, 10U);
   EXPECT_EQ(PodLink().mac.ToString(), "02:aa:00:00:00:01");
   EXPECT_EQ(PodLink().mtu, 4200);
 }
@@ -142,18 +142,18 @@ TEST_F(PluginAttachTest, SettingsReachTheVf) {
 // As sriov-cni has it: of two rates that one message sets, the one that is not
 // configured is sent as 0, no limit; without either none is touched.
 TEST_F(PluginAttachTest, OneRateTakesTheLimitOffTheOther) {
-  VfChange before;
+  VfSettings before;
   before.rate = {{50, 5000}};
   ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, before), 0);
   ASSERT_TRUE(Add({.config = Usual()}));
-  EXPECT_EQ(Vf(0).max_tx_rate, 5000U);
+  EXPECT_EQ(Vf(0).rate->max, 5000U);
   ASSERT_TRUE(Del({.config = Usual()}));
   ASSERT_TRUE(Add({.config = Usual() + R"(,"max_tx_rate":1000)"}));
-  EXPECT_EQ(Vf(0).min_tx_rate, 0U);
-  EXPECT_EQ(Vf(0).max_tx_rate, 1000U);
+  EXPECT_EQ(Vf(0).rate->min, 0U);
+  EXPECT_EQ(Vf(0).rate->max, 1000U);
   ASSERT_TRUE(Del({.config = Usual()}));
-  EXPECT_EQ(Vf(0).min_tx_rate, 50U);
-  EXPECT_EQ(Vf(0).max_tx_rate, 5000U);
+  EXPECT_EQ(Vf(0).rate->min, 50U);
+  EXPECT_EQ(Vf(0).rate->max, 5000U);
 }
 
 // ice and i40e reset the VF for its new MAC; iavf refuses for some time. ADD and DEL come through whatever it
@@ -214,29 +214,29 @@ TEST_F(PluginAttachTest, ThePfIsNoneOfItsRepresentors) {
 TEST_F(PluginAttachTest, WithoutMacNoMacIsTouched) {
   const auto mac = kernel_.state().OfFunction(vfs_[0][0])->link.mac;
   ASSERT_TRUE(Add({.config = Usual()}));
-  EXPECT_TRUE(Vf(0).mac.IsZero());
+  EXPECT_TRUE(Vf(0).mac->IsZero());
   EXPECT_EQ(PodLink().mac, mac);
 }
 
 TEST_F(PluginAttachTest, WithoutVlanAnywhereNoVlanIsTouched) {
   WriteFileAt(sysfs_.directory() + "/etc/railhead/fabric.json",
               R"({"version":1,"rails":[{"name":"rail0","pf":"pf0"}]})");
-  VfChange before;
+  VfSettings before;
   before.vlan = {{7, 2, 0x88a8}};
   ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, before), 0);
   ASSERT_TRUE(Add({.config = Usual()}));
-  EXPECT_EQ(Vf(0).vlan, 7);
-  EXPECT_EQ(Vf(0).vlan_proto, 0x88a8);
+  EXPECT_EQ(Vf(0).vlan->id, 7);
+  EXPECT_EQ(Vf(0).vlan->proto, 0x88a8);
 }
 
 TEST_F(PluginAttachTest, MacPrecedence) {
   const std::string config = Usual() + R"(,"mac":"02:aa:00:00:00:01")";
   ASSERT_TRUE(Add({.config = config, .args = "MAC=02:aa:00:00:00:02"}));
-  EXPECT_EQ(Vf(0).mac.ToString(), "02:aa:00:00:00:02");
+  EXPECT_EQ(Vf(0).mac->ToString(), "02:aa:00:00:00:02");
   ASSERT_TRUE(Del({.config = config}));
   ASSERT_TRUE(Add({.config = config + R"(,"runtimeConfig":{"mac":"02:aa:00:00:00:03"})",
                    .args = "MAC=02:aa:00:00:00:02"}));
-  EXPECT_EQ(Vf(0).mac.ToString(), "02:aa:00:00:00:03");
+  EXPECT_EQ(Vf(0).mac->ToString(), "02:aa:00:00:00:03");
 }
 
 TEST_F(PluginAttachTest, DevicePrecedence) {
@@ -374,10 +374,10 @@ TEST_F(PluginAttachTest, CheckFindsWhatChanged) {
     EXPECT_NE(Describe(checked.error()).find(words), std::string::npos) << Describe(checked.error());
   };
   FakeState& state = kernel_.state();
-  VfChange vlan;
+  VfSettings vlan;
   vlan.vlan = {{999, 0}};
   (void)state.SetVf(*state.Function("0000:43:00.0"), 0, vlan);
-  expect("VLAN is 999, should be 100");
+  expect("vlan is 999, QoS 0, should be 100");
   vlan.vlan = {{100, 3}};
   (void)state.SetVf(*state.Function("0000:43:00.0"), 0, vlan);
   ASSERT_TRUE(Check(call));

@@ -30,7 +30,7 @@ class PluginCheckTest : public RailsFixture {
   }
   void ExpectSaid(const std::string& words) { EXPECT_NE(Said().find(words), std::string::npos) << Said(); }
   FakeState& state() { return kernel_.state(); }
-  void SetVf(int rail, const VfChange& change) {
+  void SetVf(int rail, const VfSettings& change) {
     const std::string pf = state().Function(Bdf(rail))->pf;
     ASSERT_EQ(state().SetVf(*state().Function(pf), 0, change), 0);
   }
@@ -44,19 +44,19 @@ TEST_F(PluginCheckTest, VfSettings) {
       "spoofchk":"off","trust":"on","link_state":"enable","max_tx_rate":1000,"min_tx_rate":10,)" +
                 Ipam();
   Attach(call);
-  const VfChange good{
+  const VfSettings good{
       MacAddress::Parse("02:aa:00:00:00:01"), {{100, 3}}, false, true, VfLinkState::kEnable, {{10, 1000}}};
-  const std::vector<std::pair<VfChange, std::string>> broken = {
+  const std::vector<std::pair<VfSettings, std::string>> broken = {
       {{.mac = MacAddress::Parse("02:aa:00:00:00:02")},
-       "MAC is 02:aa:00:00:00:02, should be 02:aa:00:00:00:01"},
-      {{.vlan = {{200, 3}}}, "VLAN is 200, should be 100"},
-      {{.vlan = {{100, 5}}}, "VLAN QoS is 5, should be 3"},
-      {{.vlan = {{100, 3, kVlanProto8021ad}}}, "VLAN protocol is 802.1ad, should be 802.1q"},
+       "mac is 02:aa:00:00:00:02, should be 02:aa:00:00:00:01"},
+      {{.vlan = {{200, 3}}}, "vlan is 200, QoS 3, should be 100, QoS 3"},
+      {{.vlan = {{100, 5}}}, "vlan is 100, QoS 5, should be 100, QoS 3"},
+      {{.vlan = {{100, 3, kVlanProto8021ad}}}, "vlan is 100, QoS 3, 802.1ad, should be 100, QoS 3"},
       {{.spoofchk = true}, "spoofchk is on, should be off"},
       {{.trust = false}, "trust is off, should be on"},
-      {{.link_state = VfLinkState::kAuto}, "link_state is 0, should be 1"},
-      {{.rate = {{10, 2000}}}, "max_tx_rate is 2000, should be 1000"},
-      {{.rate = {{0, 1000}}}, "min_tx_rate is 0, should be 10"}};
+      {{.link_state = VfLinkState::kAuto}, "link_state is auto, should be enable"},
+      {{.rate = {{10, 2000}}}, "rate is 10 to 2000 Mbit/s, should be 10 to 1000 Mbit/s"},
+      {{.rate = {{0, 1000}}}, "rate is 0 to 1000 Mbit/s, should be 10 to 1000 Mbit/s"}};
   for (const auto& [change, words] : broken) {
     SetVf(0, change);
     ExpectSaid(words);
@@ -116,7 +116,7 @@ TEST_F(PluginCheckTest, NoDeviceUnderItsName) {
 TEST_F(PluginCheckTest, MacOfTheInterface) {
   Attach(AllRails());
   ASSERT_EQ(state().Change(*state().Find(pod_, "rail0"), {.mac = MacAddress::Parse("02:bb:00:00:00:01")}), 0);
-  ExpectSaid("rail0: MAC is 02:bb:00:00:00:01");
+  ExpectSaid("rail0: mac is 02:bb:00:00:00:01");
 }
 
 TEST_F(PluginCheckTest, Addresses) {
@@ -248,7 +248,7 @@ TEST_F(PluginCheckTest, AllDifferencesAtOnce) {
   Attach(AllRails());
   SetVf(0, {.vlan = {{999, 0}}});
   kernel_.SetUp(pod_, "rail1", false);
-  ExpectSaid("VLAN is 999");
+  ExpectSaid("vlan is 999");
   ExpectSaid("rail1 is down");
 }
 

@@ -197,8 +197,8 @@ TEST_F(PluginDelTest, AfterTheNamespaceVanished) {
   const FakeNetdev* netdev = kernel_.state().Find(kHost, "pf0v0");
   ASSERT_NE(netdev, nullptr);
   EXPECT_EQ(netdev->link.mtu, 1500);
-  EXPECT_EQ(Vf(0).vlan, 0);
-  EXPECT_TRUE(Vf(0).mac.IsZero());
+  EXPECT_EQ(Vf(0).vlan->id, 0);
+  EXPECT_TRUE(Vf(0).mac->IsZero());
   EXPECT_EQ(Files(), "");
 }
 
@@ -247,7 +247,7 @@ TEST_F(PluginDelTest, AfterTheDeviceVanished) {
 // A NIC that falls off the bus takes its VFs along, and their VLANs.
 TEST_F(PluginDelTest, AfterThePfVanishedToo) {
   ASSERT_TRUE(Add({.config = Usual()}));
-  ASSERT_EQ(Vf(0).vlan, 100) << "or there would be nothing to restore";
+  ASSERT_EQ(Vf(0).vlan->id, 100) << "or there would be nothing to restore";
   for (const std::string& bdf : {vfs_[0][0], std::string("0000:43:00.0")}) {
     kernel_.state().Unbind(*kernel_.state().Function(bdf));
     kernel_.Sync();
@@ -279,7 +279,7 @@ TEST_F(PluginDelTest, AfterTheDriverWasTakenAway) {
     const auto deleted = Del({.config = Usual()});
     EXPECT_TRUE(deleted) << Describe(deleted.error());
     EXPECT_EQ(Files(), "");
-    EXPECT_EQ(Vf(0).vlan, 0) << "the PF's side is restored all the same";
+    EXPECT_EQ(Vf(0).vlan->id, 0) << "the PF's side is restored all the same";
     kernel_.StopFailing();
     function.driver = before;
     kernel_.state().Bind(function);
@@ -310,7 +310,7 @@ TEST_F(PluginDelTest, AfterThePodChangedTheLink) {
   const auto before = World();
   ASSERT_TRUE(Add({.config = Usual()}));
   kernel_.SetUp(pod_, "net1", false);
-  (void)kernel_.state().Change(*kernel_.state().Find(pod_, "net1"), {.name = "renamed", .mtu = 1300});
+  (void)kernel_.state().Change(*kernel_.state().Find(pod_, "net1"), {{.mtu = 1300}, "renamed"});
   kernel_.AddAddress(pod_, "renamed", "10.100.0.77/24");
   const auto deleted = Del({.config = Usual()});
   ASSERT_TRUE(deleted) << Describe(deleted.error());
@@ -342,7 +342,7 @@ TEST_F(PluginDelTest, AnIpamPluginThatFailsHoldsNoDevice) {
     EXPECT_NE(Describe(failed.error()).find("releasing the addresses of"), std::string::npos);
     const auto debt = journal.Find(first).value();
     ASSERT_TRUE(debt);
-    EXPECT_TRUE(debt->links.empty());
+    EXPECT_TRUE(debt->devices.empty());
     EXPECT_TRUE(journal.HeldDevices().empty());
   }
   const Call next{.container = "c2", .netns = MakePod("pod2"), .config = Usual()};
@@ -451,7 +451,7 @@ TEST_F(PluginDelTest, DamagedSiblingKeepsNoOtherAttachment) {
   const auto deleted = Del(second);
   EXPECT_TRUE(deleted) << Describe(deleted.error());
   WriteFileAt(sysfs_.directory() + path, text);
-  EXPECT_EQ(Vf(0, 1).vlan, 0);
+  EXPECT_EQ(Vf(0, 1).vlan->id, 0);
   EXPECT_NE(Files().find("rail0@net1.json"), std::string::npos);
   EXPECT_NE(Files().find("/run/railhead/handoff/c1/"), std::string::npos) << "the first one still needs it";
 }

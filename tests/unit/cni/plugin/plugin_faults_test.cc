@@ -236,7 +236,7 @@ TEST_F(IgbvfTest, MacRoundTrip) {
   const auto added = Add(WithMac());
   ASSERT_TRUE(added) << Describe(added.error());
   EXPECT_EQ(PodLink().mac.ToString(), "02:aa:00:00:00:01");
-  EXPECT_EQ(Vf(0).mac.ToString(), "02:aa:00:00:00:01");
+  EXPECT_EQ(Vf(0).mac->ToString(), "02:aa:00:00:00:01");
   EXPECT_TRUE(Check(WithMac()));
   const auto deleted = Del(WithMac());
   ASSERT_TRUE(deleted) << Describe(deleted.error());
@@ -244,7 +244,7 @@ TEST_F(IgbvfTest, MacRoundTrip) {
 }
 
 TEST_F(IgbvfTest, MacRoundTripFromAnAdministrativeMac) {
-  VfChange change;
+  VfSettings change;
   change.mac = MacAddress::Parse("02:bb:00:00:00:01");
   ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, change), 0);
   kernel_.state().Unbind(*kernel_.state().Function(vfs_[0][0]));
@@ -259,7 +259,7 @@ TEST_F(IgbvfTest, MacRoundTripFromAnAdministrativeMac) {
 
 // Binding gives a new interface the driver's MTU; the pod gets the host's.
 TEST_F(IgbvfTest, MtuSurvivesTheRebind) {
-  (void)kernel_.state().Change(*kernel_.state().Find(kHost, "pf0v0"), {.mtu = 1400});
+  (void)kernel_.state().Change(*kernel_.state().Find(kHost, "pf0v0"), {{.mtu = 1400}});
   const Call call{.config = Usual() + R"(,"mac":"02:aa:00:00:00:01")"};
   const auto before = World();
   ASSERT_TRUE(Add(call));

@@ -5,6 +5,7 @@
 
 #include "cni/protocol/cni_result.h"
 #include "tests/support/plugin/plugin_fixture.h"
+#include "tests/support/plugin/vf_fields.h"
 
 namespace railhead::testing {
 namespace {
@@ -15,7 +16,7 @@ class PluginOptionsTest : public PluginFixture {
     PluginFixture::SetUp();
     // Only what the configuration says: no rail says more.
     std::filesystem::remove(sysfs_.directory() + "/etc/railhead/fabric.json");
-    VfChange before;
+    VfSettings before;
     before.vlan = {{7, 2, kVlanProto8021ad}};
     before.rate = {{50, 5000}};
     before.trust = true;
@@ -25,7 +26,7 @@ class PluginOptionsTest : public PluginFixture {
   }
 
   // ADD with these fields, DEL; what the VF was in between, nullopt when ADD failed.
-  std::optional<VfState> VfWith(const std::string& fields) {
+  std::optional<VfSettings> VfWith(const std::string& fields) {
     const Call call{.config = Usual() + (fields.empty() ? "" : "," + fields)};
     const auto before = World();
     const auto added = Add(call);
@@ -33,7 +34,7 @@ class PluginOptionsTest : public PluginFixture {
       ADD_FAILURE() << fields << ": " << Describe(added.error());
       return std::nullopt;
     }
-    const VfState vf = Vf(0);
+    const VfSettings vf = Vf(0);
     const auto checked = Check(call);
     EXPECT_TRUE(checked) << fields << ": " << Describe(checked.error());
     EXPECT_TRUE(Del(call));
@@ -63,8 +64,39 @@ class PluginOptionsTest : public PluginFixture {
     EXPECT_EQ(ChangedSince(before), "");
   }
 
-  VfState before_;
+  VfSettings before_;
 };
+
+// ADD sets it, CHECK finds that it was taken back behind ADD's back, DEL leaves the VF as it was before.
+TEST_F(PluginOptionsTest, EverySettingIsSetCheckedAndPutBack) {
+  int changed = 0;
+  for (const auto& [name, field] : VfFields()) {
+    SCOPED_TRACE(field);
+    const std::string vlan = name == "vlan" ? "" : R"("vlan":100,)";  // its parts need one
+    const Call call{.config = Usual() + "," + vlan + field};
+    const auto before = World();
+    const auto added = Add(call);
+    ASSERT_TRUE(added) << Describe(added.error());
+    EXPECT_TRUE(Check(call));
+    const VfSettings set = Vf(0);
+    ForEachVfSetting([&](const std::string& key, auto setting) {
+      if (set.*setting == before_.*setting) return;
+      ++changed;
+      VfSettings undo;
+      undo.*setting = before_.*setting;
+      ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, undo), 0);
+      const auto checked = Check(call);
+      ASSERT_FALSE(checked) << key;
+      EXPECT_NE(checked.error().message.find(": " + key + " is "), std::string::npos)
+          << checked.error().message;
+      undo.*setting = set.*setting;
+      ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, undo), 0);
+    });
+    ASSERT_TRUE(Del(call));
+    EXPECT_EQ(ChangedSince(before), "");
+  }
+  EXPECT_GT(changed, 15);
+}
 
 TEST_F(PluginOptionsTest, WithoutAnyNothingIsTouched) {
   EXPECT_EQ(VfWith(""), before_);
@@ -72,21 +104,21 @@ TEST_F(PluginOptionsTest, WithoutAnyNothingIsTouched) {
 
 // sriov-cni #291, #296: an absent vlan cleared the one that was set.
 TEST_F(PluginOptionsTest, VlanAbsentAndZeroDiffer) {
-  EXPECT_EQ(VfWith("")->vlan, 7);
+  EXPECT_EQ(VfWith("")->vlan->id, 7);
   const auto cleared = VfWith(R"("vlan":0)");
-  EXPECT_EQ(cleared->vlan, 0);
-  EXPECT_EQ(cleared->qos, 0);
-  EXPECT_EQ(cleared->vlan_proto, kVlanProto8021q);
+  EXPECT_EQ(cleared->vlan->id, 0);
+  EXPECT_EQ(cleared->vlan->qos, 0);
+  EXPECT_EQ(cleared->vlan->proto, kVlanProto8021q);
   const auto set = VfWith(R"("vlan":4094)");
-  EXPECT_EQ(set->vlan, 4094);
-  EXPECT_EQ(set->qos, 0) << "vlanQoS is 0 unless it is said";
-  EXPECT_EQ(set->vlan_proto, kVlanProto8021q) << "802.1q unless it is said";
+  EXPECT_EQ(set->vlan->id, 4094);
+  EXPECT_EQ(set->vlan->qos, 0) << "vlanQoS is 0 unless it is said";
+  EXPECT_EQ(set->vlan->proto, kVlanProto8021q) << "802.1q unless it is said";
 }
 
 TEST_F(PluginOptionsTest, VlanQos) {
-  EXPECT_EQ(VfWith(R"("vlan":100,"vlanQoS":7)")->qos, 7);
-  EXPECT_EQ(VfWith(R"("vlan":100,"vlanQoS":0)")->qos, 0);
-  EXPECT_EQ(VfWith(R"("vlan":0,"vlanQoS":0)")->vlan, 0);
+  EXPECT_EQ(VfWith(R"("vlan":100,"vlanQoS":7)")->vlan->qos, 7);
+  EXPECT_EQ(VfWith(R"("vlan":100,"vlanQoS":0)")->vlan->qos, 0);
+  EXPECT_EQ(VfWith(R"("vlan":0,"vlanQoS":0)")->vlan->id, 0);
   EXPECT_EQ(VfWith(R"("vlanQoS":0)"), before_) << "0 without a vlan asks for nothing";
   for (const char* bad : {R"("vlanQoS":3)", R"("vlan":0,"vlanQoS":3)"}) {
     const auto added = Add({.config = Usual() + "," + bad});
@@ -100,11 +132,12 @@ TEST_F(PluginOptionsTest, VlanQos) {
 TEST_F(PluginOptionsTest, VlanProtoInAnyCase) {
   for (const char* proto : {"802.1ad", "802.1AD", "802.1Ad"}) {
     const auto vf = VfWith(R"("vlan":100,"vlanQoS":3,"vlanProto":")" + std::string(proto) + "\"");
-    EXPECT_EQ(vf->vlan_proto, kVlanProto8021ad) << proto;
-    EXPECT_EQ(vf->qos, 3);
+    EXPECT_EQ(vf->vlan->proto, kVlanProto8021ad) << proto;
+    EXPECT_EQ(vf->vlan->qos, 3);
   }
   for (const char* proto : {"802.1q", "802.1Q", ""}) {
-    EXPECT_EQ(VfWith(R"("vlan":100,"vlanProto":")" + std::string(proto) + "\"")->vlan_proto, kVlanProto8021q);
+    EXPECT_EQ(VfWith(R"("vlan":100,"vlanProto":")" + std::string(proto) + "\"")->vlan->proto,
+              kVlanProto8021q);
   }
   for (const auto& [bad, words] : {std::pair(R"("vlanProto":"802.1ad")", "/vlanProto: needs a vlan"),
                                    {R"("vlan":0,"vlanProto":"802.1ad")", "/vlanProto: 802.1ad needs a vlan"},
@@ -116,16 +149,16 @@ TEST_F(PluginOptionsTest, VlanProtoInAnyCase) {
 }
 
 TEST_F(PluginOptionsTest, RatesAbsentAndZeroDiffer) {
-  EXPECT_EQ(VfWith("")->max_tx_rate, 5000U);
+  EXPECT_EQ(VfWith("")->rate->max, 5000U);
   const auto unlimited = VfWith(R"("max_tx_rate":0)");
-  EXPECT_EQ(unlimited->max_tx_rate, 0U);
-  EXPECT_EQ(unlimited->min_tx_rate, 0U) << "the other one is sent as 0";
+  EXPECT_EQ(unlimited->rate->max, 0U);
+  EXPECT_EQ(unlimited->rate->min, 0U) << "the other one is sent as 0";
   const auto min = VfWith(R"("min_tx_rate":100)");
-  EXPECT_EQ(min->min_tx_rate, 100U);
-  EXPECT_EQ(min->max_tx_rate, 0U);
+  EXPECT_EQ(min->rate->min, 100U);
+  EXPECT_EQ(min->rate->max, 0U);
   const auto both = VfWith(R"("min_tx_rate":100,"max_tx_rate":200)");
-  EXPECT_EQ(both->min_tx_rate, 100U);
-  EXPECT_EQ(both->max_tx_rate, 200U);
+  EXPECT_EQ(both->rate->min, 100U);
+  EXPECT_EQ(both->rate->max, 200U);
 }
 
 // Defect of sriov-cni: "ON", "yes" or a misspelt "on" silently meant off.
@@ -174,7 +207,7 @@ TEST_F(PluginOptionsTest, KernelDriverConfiguration) {
           "ipam":{"type":"test-ipam","address":"10.56.217.2/24","gateway":"10.56.217.1",
                   "routes":[{"dst":"0.0.0.0/0"}]}})",
                  [&] {
-                   EXPECT_EQ(Vf(0).vlan, 1000);
+                   EXPECT_EQ(Vf(0).vlan->id, 1000);
                    EXPECT_EQ(kernel_.state().Find(pod_, "net1")->addresses.at(0).ToString(),
                              "10.56.217.2/24");
                  });
@@ -187,9 +220,9 @@ TEST_F(PluginOptionsTest, EverySettingConfiguration) {
           "runtimeConfig":{"mac":"CA:FE:C0:FF:EE:00","ips":["10.1.1.9/24"]},
           "ipam":{"type":"test-ipam","address":"10.1.1.9/24"},"args":{"cni":{"debug":true}}})",
                  [&] {
-                   EXPECT_EQ(Vf(0).mac.ToString(), "ca:fe:c0:ff:ee:00");
-                   EXPECT_EQ(Vf(0).vlan_proto, kVlanProto8021ad);
-                   EXPECT_EQ(Vf(0).min_tx_rate, 100U);
+                   EXPECT_EQ(Vf(0).mac->ToString(), "ca:fe:c0:ff:ee:00");
+                   EXPECT_EQ(Vf(0).vlan->proto, kVlanProto8021ad);
+                   EXPECT_EQ(Vf(0).rate->min, 100U);
                  });
 }
 
@@ -237,7 +270,7 @@ class PluginPeersTest : public PluginFixture {
     mac_ = kernel_.state().OfFunction(vfs_[0][0])->link.mac;
   }
 
-  VfState before_;
+  VfSettings before_;
   MacAddress mac_;
 };
 
@@ -288,9 +321,9 @@ TEST_F(PluginPeersTest, MissedDelLeavesNoMacToTheNextPod) {
   const auto added = Add(next);
   ASSERT_TRUE(added) << Describe(added.error());
   EXPECT_EQ(PodLink().mac, mac_);
-  EXPECT_TRUE(Vf(0).mac.IsZero());
+  EXPECT_TRUE(Vf(0).mac->IsZero());
   EXPECT_EQ(PodLink().mtu, 1500);
-  EXPECT_EQ(Vf(0).vlan, 100) << "its own";
+  EXPECT_EQ(Vf(0).vlan->id, 100) << "its own";
   ASSERT_TRUE(Del(next));
   ExpectHome();
 }
@@ -328,9 +361,7 @@ TEST_F(PluginPeersTest, Reboot) {
   kernel_.RemoveNamespace(pod_);
   for (const auto& bdf : vfs_[0]) {
     kernel_.state().Unbind(*kernel_.state().Function(bdf));
-    const int vf = kernel_.state().Function(bdf)->vf;
     kernel_.state().Function(bdf)->state = before_;
-    kernel_.state().Function(bdf)->state->vf = vf;
     kernel_.state().Bind(*kernel_.state().Function(bdf));
   }
   kernel_.Sync();
@@ -354,7 +385,7 @@ TEST_F(PluginPeersTest, Reboot) {
 // sriov-cni #123, #124, #316: no MTU could be asked for, and another one was not put back.
 TEST_F(PluginPeersTest, MtuThatThePodChanged) {
   ASSERT_TRUE(Add({.config = Usual()}));
-  (void)kernel_.state().Change(*kernel_.state().Find(pod_, "net1"), {.mtu = 9000});
+  (void)kernel_.state().Change(*kernel_.state().Find(pod_, "net1"), {{.mtu = 9000}});
   ASSERT_TRUE(Del({.config = Usual()}));
   ExpectHome();
 }

@@ -12,6 +12,7 @@
 #include "cni/state/allocation.h"
 #include "netns/base/text.h"
 #include "tests/support/plugin/rails_fixture.h"
+#include "tests/support/plugin/vf_fields.h"
 
 namespace railhead::testing {
 namespace {
@@ -22,28 +23,23 @@ constexpr const char* kEtc = "/etc/railhead/fabric.json";
 
 // A way to write each of the restricted keys.
 const std::multimap<std::string, std::string>& Writings() {
-  static const std::multimap<std::string, std::string> kAll = {
-      {"vlan", R"("vlan":7)"},
-      {"vlan", R"("vlan":0)"},
-      {"vlanQoS", R"("vlanQoS":5)"},
-      {"vlanProto", R"("vlanProto":"802.1ad")"},
-      {"mac", R"("mac":"02:11:22:33:44:55")"},
-      {"mac", R"("runtimeConfig":{"mac":"02:11:22:33:44:55"})"},
-      {"trust", R"("trust":"on")"},
-      {"spoofchk", R"("spoofchk":"off")"},
-      {"link_state", R"("link_state":"enable")"},
-      {"min_tx_rate", R"("min_tx_rate":10)"},
-      {"max_tx_rate", R"("max_tx_rate":10)"},
-      {"gateway", R"("gateway":"10.100.0.7")"},
-      {"rail", R"("rail":"rail1")"},
-      {"conflictProbeMs", R"("conflictProbeMs":0)"},
-      {"ips", R"("runtimeConfig":{"ips":["10.100.0.9"]},"ipam":{"type":"railhead-ipam"})"},
-      {"ips", R"("args":{"cni":{"ips":["10.100.0.9"]}},"ipam":{"type":"railhead-ipam"})"},
-      {"addresses", R"("ipam":{"type":"railhead-ipam","subnet":"10.9.0.0/24"})"},
-      {"addresses", R"("ipam":{"type":"railhead-ipam","ranges":[[{"subnet":"10.9.0.0/24"}]]})"},
-      {"addresses", R"("ipam":{"type":"railhead-ipam","range":"10.9.0.0/24"})"},
-      {"addresses", R"("ipam":{"type":"railhead-ipam","restSeconds":0})"},
-      {"addresses", R"("ipam":{"type":"railhead-ipam","addresses":[{"address":"10.100.0.9/24"}]})"}};
+  static const auto kAll = [] {
+    std::multimap<std::string, std::string> all = {
+        {"vlan", R"("vlan":0)"},
+        {"mac", R"("runtimeConfig":{"mac":"02:11:22:33:44:55"})"},
+        {"gateway", R"("gateway":"10.100.0.7")"},
+        {"rail", R"("rail":"rail1")"},
+        {"conflictProbeMs", R"("conflictProbeMs":0)"},
+        {"ips", R"("runtimeConfig":{"ips":["10.100.0.9"]},"ipam":{"type":"railhead-ipam"})"},
+        {"ips", R"("args":{"cni":{"ips":["10.100.0.9"]}},"ipam":{"type":"railhead-ipam"})"},
+        {"addresses", R"("ipam":{"type":"railhead-ipam","subnet":"10.9.0.0/24"})"},
+        {"addresses", R"("ipam":{"type":"railhead-ipam","ranges":[[{"subnet":"10.9.0.0/24"}]]})"},
+        {"addresses", R"("ipam":{"type":"railhead-ipam","range":"10.9.0.0/24"})"},
+        {"addresses", R"("ipam":{"type":"railhead-ipam","restSeconds":0})"},
+        {"addresses", R"("ipam":{"type":"railhead-ipam","addresses":[{"address":"10.100.0.9/24"}]})"}};
+    for (auto& [key, field] : VfFields()) all.emplace(std::move(key), std::move(field));
+    return all;
+  }();
   return kAll;
 }
 
@@ -98,7 +94,7 @@ class PluginPermissionsTest : public RailsFixture {
 TEST_F(PluginPermissionsTest, EveryRestrictedKeyIsTried) {
   std::set<std::string> tried;
   for (const auto& [key, writing] : Writings()) tried.insert(key);
-  EXPECT_EQ(tried, std::set<std::string>(kRestrictedKeys.begin(), kRestrictedKeys.end()));
+  EXPECT_EQ(tried, RestrictedKeys());
 }
 
 TEST_F(PluginPermissionsTest, NetworksOfPodsMayNotSayWhatReachesBeyondThePod) {
@@ -288,7 +284,7 @@ TEST_F(PluginPermissionsTest, MacsOfOthersAreNobodysToTake) {
   WriteCheckpoint({{kUid, "main", kDefaultResource, {Bdf(0)}}});
   Permit(R"(,"allow":["mac"])");
   auto& state = kernel_.state();
-  const auto of_vf = state.Function(Bdf(1))->state->mac;
+  const auto of_vf = MacOf(*state.Function(Bdf(1))->state);
   const std::vector<std::pair<std::string, std::string>> taken = {
       {"a router's protocol", "00:00:5e:00:01:07"},
       {"the PF", state.OfFunction("0000:43:00.0")->link.mac.ToString()},

@@ -57,8 +57,8 @@ TEST_F(PluginRailsIpamTest, OneCallServesAllRails) {
   EXPECT_EQ((*entry)->ipam_calls.size(), 1U);
   EXPECT_EQ((*entry)->ipam_calls.at(0).ifname, "net1");
   for (std::size_t i = 0; i < 3; ++i) {
-    EXPECT_EQ((*entry)->links.at(i).addresses.size(), 1U);
-    EXPECT_EQ((*entry)->links.at(i).table, 100 + i);
+    EXPECT_EQ((*entry)->devices.at(i).addressing.addresses.size(), 1U);
+    EXPECT_EQ((*entry)->devices.at(i).addressing.table, 100 + i);
   }
   const auto checked = Check(Three());
   EXPECT_TRUE(checked) << Describe(checked.error());

@@ -43,7 +43,7 @@ TEST_F(PluginRailsTest, AttachesAllAndDetachesAll) {
     const Link link = PodLink("rail" + std::to_string(rail));
     EXPECT_EQ(link.parent_device, Bdf(rail));
     EXPECT_TRUE(link.up && link.carrier);
-    EXPECT_EQ(Vf(0, rail).vlan, 100 * (rail + 1));
+    EXPECT_EQ(Vf(0, rail).vlan->id, 100 * (rail + 1));
   }
   EXPECT_EQ(IpamLog(), "ADD rail0, ADD rail1, ADD rail2");
   const auto checked = Check(AllRails());
@@ -62,7 +62,7 @@ TEST_F(PluginRailsTest, OneEntryListsAllLinks) {
   ASSERT_TRUE(scan);
   ASSERT_EQ(scan->entries.size(), 1U);
   EXPECT_EQ(scan->entries.front().key, (AttachmentKey{"rails", "c1", "net1"}));
-  EXPECT_EQ(scan->entries.front().links.size(), 3U);
+  EXPECT_EQ(scan->entries.front().devices.size(), 3U);
   for (const int rail : {0, 1, 2}) EXPECT_TRUE(journal.FindByDevice(Bdf(rail))->has_value());
 }
 

@@ -21,7 +21,7 @@ class PluginRecoverTest : public RailsFixture {
   // One value of one device is of a wrong type.
   void DamageDevice(std::size_t n) {
     auto json = nlohmann::json::parse(text_);
-    json["links"][n]["hostMtu"] = "nine thousand";
+    json["devices"][n]["before"]["link"]["mtu"] = "nine thousand";
     Damage(json.dump());
   }
   Result<attachment::Recovery> Recover(bool force) {
@@ -35,7 +35,7 @@ class PluginRecoverTest : public RailsFixture {
     const FakeNetdev* netdev = kernel_.state().OfFunction(bdf);
     ASSERT_NE(netdev, nullptr);
     EXPECT_EQ(netdev->ns, kHost);
-    EXPECT_EQ(kernel_.state().Function(bdf)->state->vlan, 0) << bdf;
+    EXPECT_EQ(kernel_.state().Function(bdf)->state->vlan, VfVlan{}) << bdf;
   }
 
   std::string text_;

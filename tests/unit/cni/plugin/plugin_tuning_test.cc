@@ -100,11 +100,11 @@ TEST_F(PluginTuningTest, CheckNamesEachThatIsBroken) {
     ASSERT_EQ(kernel_.state().Change(PodNetdev(), repair), 0);
     EXPECT_TRUE(Check(call)) << words;
   };
-  broken("MTU is 1400, should be 4200", {.mtu = 1400}, {.mtu = 4200});
-  broken("txQLen is 1, should be 2000", {.tx_queue_len = 1}, {.tx_queue_len = 2000});
-  broken("promisc is off, should be on", {.promiscuous = false}, {.promiscuous = true});
-  broken("allmulti is off, should be on", {.all_multicast = false}, {.all_multicast = true});
-  broken("alias is 'x', should be 'rail 0 of job 7'", {.alias = "x"}, {.alias = "rail 0 of job 7"});
+  broken("mtu is 1400, should be 4200", {{.mtu = 1400}}, {{.mtu = 4200}});
+  broken("txQLen is 1, should be 2000", {{.tx_queue_len = 1}}, {{.tx_queue_len = 2000}});
+  broken("promisc is off, should be on", {{.promiscuous = false}}, {{.promiscuous = true}});
+  broken("allmulti is off, should be on", {{.all_multicast = false}}, {{.all_multicast = true}});
+  broken("alias is 'x', should be 'rail 0 of job 7'", {{.alias = "x"}}, {{.alias = "rail 0 of job 7"}});
   broken("sysctl net/ipv4/conf/net1/arp_filter is 0, should be 1", {.ipv4 = {{Ipv4Conf::kArpFilter, 0}}},
          {.ipv4 = {{Ipv4Conf::kArpFilter, 1}}});
   broken("sysctl net/ipv4/conf/net1/arp_ignore is 1, should be 2", {.ipv4 = {{Ipv4Conf::kArpIgnore, 1}}},

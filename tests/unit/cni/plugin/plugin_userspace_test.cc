@@ -46,8 +46,8 @@ TEST_F(PluginUserspaceTest, SetUpThroughThePfAndNotMoved) {
   const auto before = World();
   const auto added = Add(call);
   ASSERT_TRUE(added) << Describe(added.error());
-  EXPECT_EQ(Vf(0).vlan, 300);
-  EXPECT_EQ(Vf(0).mac.ToString(), "02:aa:00:00:00:01");
+  EXPECT_EQ(Vf(0).vlan->id, 300);
+  EXPECT_EQ(Vf(0).mac->ToString(), "02:aa:00:00:00:01");
   EXPECT_EQ(Vf(0).trust, true);
   EXPECT_EQ(kernel_.state().Find(pod_, "net1"), nullptr) << "nothing is in the pod";
   const auto json = nlohmann::json::parse(*added, nullptr, false);
@@ -68,12 +68,12 @@ TEST_F(PluginUserspaceTest, SetUpThroughThePfAndNotMoved) {
 TEST_F(PluginUserspaceTest, CheckSeesWhatThePfSays) {
   const Call call{.config = Usual() + settings_};
   ASSERT_TRUE(Add(call));
-  VfChange change;
+  VfSettings change;
   change.mac = MacAddress::Parse("02:aa:00:00:00:02");
   ASSERT_EQ(kernel_.state().SetVf(*kernel_.state().Function("0000:43:00.0"), 0, change), 0);
   const auto checked = Check(call);
   ASSERT_FALSE(checked);
-  EXPECT_NE(checked.error().message.find("MAC is 02:aa:00:00:00:02"), std::string::npos);
+  EXPECT_NE(checked.error().message.find("mac is 02:aa:00:00:00:02"), std::string::npos);
 }
 
 TEST_F(PluginUserspaceTest, CdiNamesTheVfioNodes) {
@@ -93,7 +93,7 @@ TEST_F(PluginUserspaceTest, AVendorsVariantOfVfioInAGroupWithoutAnIommu) {
   const auto before = World();
   const auto added = Add(call);
   ASSERT_TRUE(added) << Describe(added.error());
-  EXPECT_EQ(Vf(0).vlan, 300);
+  EXPECT_EQ(Vf(0).vlan->id, 300);
   const auto nodes = Edits(vfs_[0][0])["deviceNodes"];
   ASSERT_EQ(nodes.size(), 2U);
   EXPECT_EQ(nodes[1]["path"], "/dev/vfio/0");
@@ -150,8 +150,8 @@ TEST_F(PluginUserspaceTest, ADeviceThatAProgramStillHasOpenIsRefusedWithTheProgr
 // The rail's VLAN holds for every VF of the rail, however it is driven.
 TEST_F(PluginUserspaceTest, TheRailsVlan) {
   ASSERT_TRUE(Add({.config = Usual()}));
-  EXPECT_EQ(Vf(0).vlan, 100);
-  EXPECT_EQ(Vf(0).qos, 3);
+  EXPECT_EQ(Vf(0).vlan->id, 100);
+  EXPECT_EQ(Vf(0).vlan->qos, 3);
 }
 
 TEST_F(PluginUserspaceTest, BesideNicsOfTheSamePod) {
@@ -174,8 +174,8 @@ TEST_F(PluginUserspaceTest, AfterTheNamespaceVanished) {
   ASSERT_TRUE(Add({.config = Usual() + settings_}));
   kernel_.RemoveNamespace(pod_);
   ASSERT_TRUE(Del({.config = Usual() + settings_}));
-  EXPECT_EQ(Vf(0).vlan, 0);
-  EXPECT_TRUE(Vf(0).mac.IsZero());
+  EXPECT_EQ(Vf(0).vlan->id, 0);
+  EXPECT_TRUE(Vf(0).mac->IsZero());
   EXPECT_EQ(Files(), "");
 }
 

@@ -25,10 +25,10 @@ class JournalCacheTest : public ::testing::Test {
     entry.phase = Phase::kDone;
     entry.netns = "/run/netns/" + container;
     entry.ipam_calls = {{"net1", "{}"}};
-    AttachedLink link;
+    AttachedDevice link;
     link.device = "0000:43:1" + container.substr(1) + ".0";
     link.pod_name = pod_name;
-    entry.links = {link};
+    entry.devices = {link};
     return entry;
   }
   void Write(const JournalEntry& entry) {
@@ -69,7 +69,7 @@ TEST_F(JournalCacheTest, WhatIsReplacedRemovedOrNewIsSeen) {
   const auto after = Read().entries;
   ASSERT_EQ(after.size(), 3U);
   EXPECT_EQ(after[0], before[0]);
-  EXPECT_EQ(after[1]->links[0].pod_name, "other");
+  EXPECT_EQ(after[1]->devices[0].pod_name, "other");
   EXPECT_EQ(after[2]->key.container_id, "c4");
 }
 
@@ -98,7 +98,7 @@ TEST_F(JournalCacheTest, ADamagedEntryIsToldAndTheOthersAreThere) {
   EXPECT_NE(view.unreadable[0].error.message.find(path), std::string::npos)
       << view.unreadable[0].error.message;
   EXPECT_EQ(view.unreadable[0].key, Entry("c1").key);
-  EXPECT_EQ(view.unreadable[0].devices, std::set<std::string>{Entry("c1").links[0].device});
+  EXPECT_EQ(view.unreadable[0].devices, std::set<std::string>{Entry("c1").devices[0].device});
   EXPECT_EQ(Read().unreadable.size(), 1U) << "as long as it is so";
 }
 

@@ -25,61 +25,53 @@ Route RouteTo(const char* destination, const char* gateway) {
   return route;
 }
 
-AttachedLink FirstLink() {
-  AttachedLink link;
+AttachedDevice FirstLink() {
+  AttachedDevice link;
   link.device = "0000:43:10.0";
   link.pf = "0000:43:00.0";
   link.vf = 63;
   link.rail = "rail0";
   link.pod_name = "rail0-1";
-  link.driver = "igbvf";
-  link.user_space = true;
-  link.parentless = true;
-  link.host_name = "enp67s16";
-  link.host_mac = *MacAddress::Parse("02:00:00:00:00:01");
-  link.host_mtu = 9000;
-  link.host_up = true;
-  link.host_alt_names = {"one", "an alternative name with blanks and \"quotes\""};
-  link.host_alias = "port 7, \xc3\xa4";
-  link.host_tx_queue_len = 1;
-  link.host_promiscuous = true;
-  link.host_all_multicast = true;
-  link.host_settings.values = {
+  link.before.driver = "igbvf";
+  link.before.user_space = true;
+  link.before.parentless = true;
+  link.before.name = "enp67s16";
+  link.before.mac = *MacAddress::Parse("02:00:00:00:00:01");
+  link.before.link.mtu = 9000;
+  link.before.up = true;
+  link.before.alt_names = {"one", "an alternative name with blanks and \"quotes\""};
+  link.before.link.alias = "port 7, \xc3\xa4";
+  link.before.link.tx_queue_len = 1;
+  link.before.link.promiscuous = true;
+  link.before.link.all_multicast = true;
+  link.before.settings.values = {
       {"rings.rx", "512"}, {"rules.list", ""}, {"features.wanted", "00000001ffffffff"}};
   link.rebound_for = "xdp.driver (Device or resource busy)";
-  link.host_vf = VfState{63,
-                         *MacAddress::Parse("02:00:00:00:00:03"),
-                         7,
-                         5,
-                         kVlanProto8021ad,
-                         true,
-                         false,
-                         VfLinkState::kDisable,
-                         10,
-                         4294967295U};
-  link.vf_change = VfChange{MacAddress::Parse("02:00:00:00:00:09"),
-                            VfChange::Vlan{4094, 7, kVlanProto8021ad},
-                            false,
-                            true,
-                            VfLinkState::kEnable,
-                            VfChange::Rate{1, 4294967295U}};
-  link.rdma_device = "mlx5_4";
-  link.soft_roce = true;
-  link.rdma_moved = true;
-  link.pod_mtu = 4200;
-  link.tuning = {{"roce0", "roce1"},
-                 "of the pod",
-                 0,
-                 false,
-                 true,
-                 {{"net/ipv4/conf/rail0/arp_filter", "1"}, {"net/core/somaxconn", "4096 8192"}}};
-  link.table = 4294967295U;
-  link.addresses = {*IpPrefix::Parse("10.100.0.10/24"), *IpPrefix::Parse("fd00::10/64")};
-  link.routes = {RouteTo("10.100.0.0/24", nullptr), RouteTo("0.0.0.0/0", "10.100.0.254")};
-  link.handoff = true;
-  link.gid_index = 0;
-  link.uverbs = "uverbs31";
-  link.traffic_class = 0;
+  link.before.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:03"),
+                              VfVlan{7, 5, kVlanProto8021ad},
+                              true,
+                              false,
+                              VfLinkState::kDisable,
+                              VfRate{10, 4294967295U}};
+  link.wanted.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:09"),
+                              VfVlan{4094, 7, kVlanProto8021ad},
+                              false,
+                              true,
+                              VfLinkState::kEnable,
+                              VfRate{1, 4294967295U}};
+  link.rdma.device = "mlx5_4";
+  link.rdma.soft = true;
+  link.rdma.moved = true;
+  link.wanted.link = {4200, "of the pod", 0, false, true};
+  link.wanted.alt_names = {"roce0", "roce1"};
+  link.wanted.sysctls = {{"net/ipv4/conf/rail0/arp_filter", "1"}, {"net/core/somaxconn", "4096 8192"}};
+  link.addressing.table = 4294967295U;
+  link.addressing.addresses = {*IpPrefix::Parse("10.100.0.10/24"), *IpPrefix::Parse("fd00::10/64")};
+  link.addressing.routes = {RouteTo("10.100.0.0/24", nullptr), RouteTo("0.0.0.0/0", "10.100.0.254")};
+  link.nccl.wanted = true;
+  link.rdma.gid_index = 0;
+  link.rdma.uverbs = "uverbs31";
+  link.nccl.traffic_class = 0;
   return link;
 }
 
@@ -91,11 +83,11 @@ JournalEntry Entry() {
   entry.netns = "/var/run/netns/cni-1";
   entry.netns_inode = 4026532999ULL;
   entry.since = 1700000000;
-  entry.links.push_back(FirstLink());
-  AttachedLink second;  // a PF, with as little as there can be
+  entry.devices.push_back(FirstLink());
+  AttachedDevice second;  // a PF, with as little as there can be
   second.device = "0000:83:00.0";
   second.pod_name = "rail1";
-  entry.links.push_back(second);
+  entry.devices.push_back(second);
   entry.ipam_type = "host-local";
   entry.ipam_calls = {{"rail0", R"({"ipam":{"type":"host-local"},"n":"\n"})"}, {"rail1", "{}"}};
   entry.cni_path = {"/opt/cni/bin", "/usr/lib/cni"};
@@ -120,7 +112,7 @@ TEST(JournalEntryTest, EveryDeviceLeadsToTheEntry) {
 RecoveredEntry Recover(const std::string& text) {
   const JournalEntry entry = Entry();
   UnreadableEntry file{entry.key, "/run/railhead/attachments/c1/rails@net1.json", {}, {}};
-  for (const AttachedLink& link : entry.links) file.devices.insert(link.device);
+  for (const AttachedDevice& link : entry.devices) file.devices.insert(link.device);
   file.error = {ErrorCode::kMalformed, "it cannot be read", "", 0};
   return RecoverJournalEntry(text, file);
 }
@@ -131,8 +123,8 @@ void ExpectNoneForgotten(const RecoveredEntry& recovered) {
   EXPECT_EQ(recovered.entry.key, entry.key);
   EXPECT_FALSE(recovered.lost.empty());
   std::set<std::string> known = recovered.unreadable;
-  for (const AttachedLink& link : recovered.entry.links) known.insert(link.device);
-  for (const AttachedLink& link : entry.links) EXPECT_TRUE(known.contains(link.device)) << link.device;
+  for (const AttachedDevice& link : recovered.entry.devices) known.insert(link.device);
+  for (const AttachedDevice& link : entry.devices) EXPECT_TRUE(known.contains(link.device)) << link.device;
 }
 
 TEST(JournalRecovery, OfAFileThatEndsAnywhere) {
@@ -162,12 +154,13 @@ TEST(JournalRecovery, OfAnEntryWithOneWrongValue) {
       if (ParseJournalEntry(damaged.dump(), "entry")) continue;
       ++refused;
       const RecoveredEntry recovered = Recover(damaged.dump());
-      if (pointer != "/links/0/device" && pointer != "/links/1/device") ExpectNoneForgotten(recovered);
+      if (pointer != "/devices/0/device" && pointer != "/devices/1/device") ExpectNoneForgotten(recovered);
       // What is wrong with one device costs no other.
-      const bool in_first = pointer.starts_with("/links/0/");
-      const bool in_links = pointer.starts_with("/links/");
-      ASSERT_EQ(recovered.entry.links.size(), in_links ? 1U : 2U);
-      EXPECT_EQ(recovered.entry.links.back().device, in_links && !in_first ? "0000:43:10.0" : "0000:83:00.0");
+      const bool in_first = pointer.starts_with("/devices/0/");
+      const bool in_devices = pointer.starts_with("/devices/");
+      ASSERT_EQ(recovered.entry.devices.size(), in_devices ? 1U : 2U);
+      EXPECT_EQ(recovered.entry.devices.back().device,
+                in_devices && !in_first ? "0000:43:10.0" : "0000:83:00.0");
     }
   }
   EXPECT_GT(refused, 200);

@@ -23,15 +23,15 @@ JournalEntry Entry(const std::string& network = "rail0", const std::string& ifna
   entry.netns = "/run/netns/x";
   entry.netns_inode = 4026532000;
   entry.since = 1700000000;
-  AttachedLink link;
+  AttachedDevice link;
   link.device = device;
   link.pf = "0000:43:00.0";
   link.vf = 0;
   link.pod_name = ifname;
-  link.host_name = "pf0v0";
-  link.host_mac = *MacAddress::Parse("02:00:00:00:00:01");
-  link.host_mtu = 1500;
-  entry.links.push_back(link);
+  link.before.name = "pf0v0";
+  link.before.mac = *MacAddress::Parse("02:00:00:00:00:01");
+  link.before.link.mtu = 1500;
+  entry.devices.push_back(link);
   return entry;
 }
 
@@ -39,30 +39,34 @@ JournalEntry Full() {
   JournalEntry entry = Entry();
   entry.phase = Phase::kDone;
   entry.handoff_required = true;
-  AttachedLink& link = entry.links[0];
+  AttachedDevice& link = entry.devices[0];
   link.rail = "rail0";
-  link.host_up = true;
-  link.host_vf = VfState{
-      3, *MacAddress::Parse("02:00:00:00:00:03"), 7, 5, 0x88a8, true, false, VfLinkState::kDisable, 10, 20};
-  link.vf_change = VfChange{MacAddress::Parse("02:00:00:00:00:09"),
-                            VfChange::Vlan{100, 3, 0x8100},
-                            false,
-                            true,
-                            VfLinkState::kEnable,
-                            VfChange::Rate{1, 4294967295U}};
-  link.rdma_device = "mlx5_4";
-  link.soft_roce = true;
-  link.rdma_moved = true;
-  link.table = 100;
+  link.before.up = true;
+  link.before.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:03"),
+                              VfVlan{7, 5, 0x88a8},
+                              true,
+                              false,
+                              VfLinkState::kDisable,
+                              VfRate{10, 20}};
+  link.wanted.vf = VfSettings{MacAddress::Parse("02:00:00:00:00:09"),
+                              VfVlan{100, 3, 0x8100},
+                              false,
+                              true,
+                              VfLinkState::kEnable,
+                              VfRate{1, 4294967295U}};
+  link.rdma.device = "mlx5_4";
+  link.rdma.soft = true;
+  link.rdma.moved = true;
+  link.addressing.table = 100;
   Route route;
   route.destination = *IpPrefix::Parse("10.0.0.0/8");
   route.mtu = 4200;
   route.advmss = 4000;
-  link.routes = {route};
-  link.addresses = {*IpPrefix::Parse("10.0.0.7/24"), *IpPrefix::Parse("fd00::7/64")};
-  link.gid_index = 3;
-  link.uverbs = "uverbs4";
-  link.traffic_class = 106;
+  link.addressing.routes = {route};
+  link.addressing.addresses = {*IpPrefix::Parse("10.0.0.7/24"), *IpPrefix::Parse("fd00::7/64")};
+  link.rdma.gid_index = 3;
+  link.rdma.uverbs = "uverbs4";
+  link.nccl.traffic_class = 106;
   return entry;
 }
 
@@ -86,30 +90,30 @@ TEST_F(JournalTest, EverythingSurvivesTheFile) {
   const auto found = journal_.Find(entry.key);
   ASSERT_TRUE(found && *found);
   EXPECT_EQ(FormatJournalEntry(**found).value(), FormatJournalEntry(entry).value());
-  const AttachedLink& link = (*found)->links.at(0);
+  const AttachedDevice& link = (*found)->devices.at(0);
   EXPECT_EQ((*found)->phase, Phase::kDone);
   EXPECT_EQ((*found)->netns_inode, 4026532000U);
-  EXPECT_EQ(link.host_vf, entry.links[0].host_vf);
-  EXPECT_EQ(link.vf_change.vlan, entry.links[0].vf_change.vlan);
-  EXPECT_EQ(link.vf_change.mac, entry.links[0].vf_change.mac);
-  EXPECT_EQ(link.vf_change.rate, entry.links[0].vf_change.rate);
-  EXPECT_EQ(link.vf_change.trust, true);
-  EXPECT_EQ(link.vf_change.spoofchk, false);
-  EXPECT_EQ(link.vf_change.link_state, VfLinkState::kEnable);
-  EXPECT_EQ(link.addresses, entry.links[0].addresses);
-  EXPECT_EQ(link.gid_index, 3);
-  EXPECT_EQ(link.uverbs, "uverbs4");
+  EXPECT_EQ(link.before.vf, entry.devices[0].before.vf);
+  EXPECT_EQ(link.wanted.vf.vlan, entry.devices[0].wanted.vf.vlan);
+  EXPECT_EQ(link.wanted.vf.mac, entry.devices[0].wanted.vf.mac);
+  EXPECT_EQ(link.wanted.vf.rate, entry.devices[0].wanted.vf.rate);
+  EXPECT_EQ(link.wanted.vf.trust, true);
+  EXPECT_EQ(link.wanted.vf.spoofchk, false);
+  EXPECT_EQ(link.wanted.vf.link_state, VfLinkState::kEnable);
+  EXPECT_EQ(link.addressing.addresses, entry.devices[0].addressing.addresses);
+  EXPECT_EQ(link.rdma.gid_index, 3);
+  EXPECT_EQ(link.rdma.uverbs, "uverbs4");
 }
 
 TEST_F(JournalTest, UnknownStaysUnknown) {
   ASSERT_TRUE(journal_.Write(Entry()));
   const auto found = journal_.Find(Entry().key);
   ASSERT_TRUE(found && *found);
-  const AttachedLink& link = (*found)->links.at(0);
+  const AttachedDevice& link = (*found)->devices.at(0);
   EXPECT_EQ((*found)->phase, Phase::kPlanned);
-  EXPECT_EQ(link.host_vf, std::nullopt);
-  EXPECT_TRUE(link.vf_change.Empty());
-  EXPECT_EQ(link.gid_index, std::nullopt);
+  EXPECT_EQ(link.before.vf, std::nullopt);
+  EXPECT_TRUE(link.wanted.vf.Empty());
+  EXPECT_EQ(link.rdma.gid_index, std::nullopt);
 }
 
 TEST_F(JournalTest, FindsByDevice) {
@@ -225,23 +229,23 @@ TEST_F(JournalTest, WhatIsWrittenCanBeRead) {
       [](JournalEntry& entry, const std::string& text) {
         entry.cni_args = {{text, "value"}};
       },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].pf = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].rail = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].pod_name = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].resource = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].driver = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_name = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_alt_names = {text}; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].host_alias = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].rdma_device = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].uverbs = text; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].tuning.alt_names = {text}; },
-      [](JournalEntry& entry, const std::string& text) { entry.links[0].tuning.alias = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].pf = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].rail = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].pod_name = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].resource = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].before.driver = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].before.name = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].before.alt_names = {text}; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].before.link.alias = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].rdma.device = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].rdma.uverbs = text; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].wanted.alt_names = {text}; },
+      [](JournalEntry& entry, const std::string& text) { entry.devices[0].wanted.link.alias = text; },
       [](JournalEntry& entry, const std::string& text) {
-        entry.links[0].tuning.sysctls = {{"net/a", text}};
+        entry.devices[0].wanted.sysctls = {{"net/a", text}};
       },
       [](JournalEntry& entry, const std::string& text) {
-        entry.links[0].tuning.sysctls = {{text, "1"}};
+        entry.devices[0].wanted.sysctls = {{text, "1"}};
       },
   };
   const std::vector<std::string> texts = {"", " ", "a", "\"\\\n\t\x01", "\xff\xfe", std::string("a\0b", 3)};

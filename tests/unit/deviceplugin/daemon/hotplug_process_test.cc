@@ -244,11 +244,11 @@ TEST_F(KubeletTest, PrefersDevicesThatAreAtHome) {
   JournalEntry entry;
   entry.key = {"rails", "last-pod", "eth0"};
   entry.boot_id = BootId(root_).value();
-  AttachedLink link;
+  AttachedDevice link;
   link.device = vfs0_[0];
   link.pod_name = "rail0";
-  link.host_name = "pf0v0";
-  entry.links.push_back(link);
+  link.before.name = "pf0v0";
+  entry.devices.push_back(link);
   ASSERT_TRUE(Journal(root_).Write(entry));
   const auto seen = kubelet.Allocate(kResource, 2);
   ASSERT_TRUE(seen) << Describe(seen.error());
@@ -297,10 +297,10 @@ TEST_F(KubeletTest, WhatIsBrieflyResetStaysAsItWas) {
   JournalEntry entry;
   entry.key = ResetKey(vfs0_[1]);
   entry.boot_id = BootId(root_).value();
-  AttachedLink link;
+  AttachedDevice link;
   link.device = vfs0_[1];
-  link.pod_name = link.host_name = "pf0v1";
-  entry.links.push_back(link);
+  link.pod_name = link.before.name = "pf0v1";
+  entry.devices.push_back(link);
   ASSERT_TRUE(Journal(root_).Write(entry));
   sysfs_.Unbind(vfs0_[1]);
   daemon->Signal(SIGHUP);

@@ -30,11 +30,11 @@ class ReconcileProcessTest : public KubeletTest {
     entry.key = {"rails", container, "net1"};
     entry.boot_id = BootId(root_).value();
     entry.netns = "/nonexistent/netns";
-    AttachedLink link;
+    AttachedDevice link;
     link.device = "0000:99:00.1";
     link.pod_name = "rail0";
-    link.host_name = "never-there0";
-    entry.links.push_back(link);
+    link.before.name = "never-there0";
+    entry.devices.push_back(link);
     EXPECT_TRUE(Journal(root_).Write(entry));
     return entry;
   }

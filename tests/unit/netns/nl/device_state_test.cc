@@ -18,12 +18,12 @@ JournalEntry EntryWith(const DeviceState& settings) {
   JournalEntry entry;
   entry.key = {"rails", "c1", "net1"};
   entry.boot_id = "11111111-2222-3333-4444-555555555555";
-  AttachedLink link;
+  AttachedDevice link;
   link.device = "0000:43:10.0";
   link.pod_name = "net1";
-  link.host_settings = settings;
+  link.before.settings = settings;
   link.rebound_for = "rings.rx";
-  entry.links.push_back(link);
+  entry.devices.push_back(link);
   return entry;
 }
 
@@ -60,8 +60,8 @@ TEST(DeviceFieldsTest, EveryStateSurvivesTheJournal) {
     const std::string text = FormatJournalEntry(entry).value();
     const auto parsed = ParseJournalEntry(text, "entry");
     ASSERT_TRUE(parsed) << Describe(parsed.error());
-    ASSERT_EQ(parsed->links.at(0).host_settings, state);
-    EXPECT_EQ(parsed->links.at(0).rebound_for, "rings.rx");
+    ASSERT_EQ(parsed->devices.at(0).before.settings, state);
+    EXPECT_EQ(parsed->devices.at(0).rebound_for, "rings.rx");
     EXPECT_EQ(FormatJournalEntry(*parsed).value(), text);
   }
   EXPECT_GE(empty.size(), 5U) << "empty lists were among them";
@@ -85,7 +85,7 @@ TEST(DeviceFieldsTest, WhatNoReaderMakesIsRefused) {
       state.values.emplace(field.name, value);
       EXPECT_FALSE(FormatJournalEntry(EntryWith(state))) << field.name << ": " << value << " is not written";
       auto json = nlohmann::json::parse(FormatJournalEntry(EntryWith({})).value());
-      json["links"][0]["hostSettings"] = std::string(field.name) + "=" + value;
+      json["devices"][0]["before"]["settings"] = std::string(field.name) + "=" + value;
       const auto parsed = ParseJournalEntry(json.dump(), "entry");
       ASSERT_FALSE(parsed) << field.name << ": " << value;
       // A space ends the setting: what follows it is refused.
@@ -104,7 +104,7 @@ TEST(DeviceFieldsTest, UnknownFieldsAreKept) {
   state.values = {{"rings.rx", "256"}, {"sundials.tx", "noon"}};
   const auto parsed = ParseJournalEntry(FormatJournalEntry(EntryWith(state)).value(), "entry");
   ASSERT_TRUE(parsed) << Describe(parsed.error());
-  EXPECT_EQ(parsed->links.at(0).host_settings, state);
+  EXPECT_EQ(parsed->devices.at(0).before.settings, state);
 }
 
 }  // namespace

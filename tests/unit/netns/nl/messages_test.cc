@@ -121,13 +121,13 @@ TEST(Messages, AlternativeNamesAreAList) {
 }
 
 TEST(Messages, EveryVfSettingIsOneNestedAttribute) {
-  VfChange change;
+  VfSettings change;
   change.mac = *MacAddress::Parse("02:00:00:00:00:05");
-  change.vlan = VfChange::Vlan{100, 3, 0x8100};
+  change.vlan = VfVlan{100, 3, 0x8100};
   change.spoofchk = false;
   change.trust = true;
   change.link_state = VfLinkState::kDisable;
-  change.rate = VfChange::Rate{10, 200};
+  change.rate = VfRate{10, 200};
   auto steps = SetVfMessages(4, 2, change);
   std::vector<std::string> what;
   std::vector<Bytes> payloads;
@@ -143,9 +143,8 @@ TEST(Messages, EveryVfSettingIsOneNestedAttribute) {
     payloads.push_back(
         At(SkipLinkHeader(sent), {IFLA_VFINFO_LIST, IFLA_VF_INFO, types[i]}).value_or(Bytes{}));
   }
-  EXPECT_EQ(what,
-            (std::vector<std::string>{"MAC 02:00:00:00:00:05", "VLAN 100, QoS 3", "spoofchk off", "trust on",
-                                      "link_state disable", "min_tx_rate 10, max_tx_rate 200 Mbit/s"}));
+  EXPECT_EQ(what, (std::vector<std::string>{"mac 02:00:00:00:00:05", "vlan 100, QoS 3", "spoofchk off",
+                                            "trust on", "link_state disable", "rate 10 to 200 Mbit/s"}));
   ifla_vf_mac mac{2, {2, 0, 0, 0, 0, 5}};
   EXPECT_EQ(payloads[0], Of(mac));
   EXPECT_EQ(payloads[1], Of(ifla_vf_vlan{2, 100, 3}));
@@ -153,15 +152,15 @@ TEST(Messages, EveryVfSettingIsOneNestedAttribute) {
   EXPECT_EQ(payloads[3], Of(ifla_vf_trust{2, 1}));
   EXPECT_EQ(payloads[4], Of(ifla_vf_link_state{2, 2}));
   EXPECT_EQ(payloads[5], Of(ifla_vf_rate{2, 10, 200}));
-  EXPECT_TRUE(SetVfMessages(4, 2, VfChange{}).empty());
+  EXPECT_TRUE(SetVfMessages(4, 2, VfSettings{}).empty());
 }
 
 TEST(Messages, ServiceVlanGoesAsAList) {
-  VfChange change;
-  change.vlan = VfChange::Vlan{100, 3, 0x88a8};
+  VfSettings change;
+  change.vlan = VfVlan{100, 3, 0x88a8};
   auto steps = SetVfMessages(4, 2, change);
   ASSERT_EQ(steps.size(), 1U);
-  EXPECT_EQ(steps[0].what, "VLAN 100, QoS 3, 802.1ad");
+  EXPECT_EQ(steps[0].what, "vlan 100, QoS 3, 802.1ad");
   const Bytes bytes = Copy(steps[0].message);
   const auto info = At(SkipLinkHeader(AsReceived(bytes)),
                        {IFLA_VFINFO_LIST, IFLA_VF_INFO, IFLA_VF_VLAN_LIST, IFLA_VF_VLAN_INFO});
@@ -202,24 +201,18 @@ Bytes VfAnswer(std::uint32_t spoofchk, std::uint32_t trust) {
   return Copy(message);
 }
 
-TEST(Parsers, VfState) {
+TEST(Parsers, SettingsOfVfs) {
   const Bytes answer = VfAnswer(1, 0);
-  const auto state = ParseVf(AsReceived(answer), 2);
-  ASSERT_TRUE(state);
-  VfState wanted;
-  wanted.vf = 2;
+  const auto vfs = ParseVfs(AsReceived(answer));
+  ASSERT_EQ(vfs.size(), 3U);
+  VfSettings wanted;
   wanted.mac = *MacAddress::Parse("02:00:00:00:00:02");
-  wanted.vlan = 102;
-  wanted.qos = 3;
-  wanted.vlan_proto = 0x88a8;
+  wanted.vlan = VfVlan{102, 3, 0x88a8};
   wanted.spoofchk = true;
   wanted.trust = false;
   wanted.link_state = VfLinkState::kEnable;
-  wanted.min_tx_rate = 10;
-  wanted.max_tx_rate = 200;
-  EXPECT_EQ(*state, wanted);
-  EXPECT_EQ(ParseVf(AsReceived(answer), 3), std::nullopt);
-  EXPECT_EQ(ParseVf(AsReceived(answer), -1), std::nullopt);
+  wanted.rate = VfRate{10, 200};
+  EXPECT_EQ(vfs.at(2), wanted);
 }
 
 // A veth's IFLA_LINK is its peer, a tunnel's where it sends.
@@ -254,10 +247,9 @@ TEST(Parsers, WhatIsStackedOnAnother) {
 
 TEST(Parsers, WhatADriverDoesNotReportIsUnknown) {
   const Bytes answer = VfAnswer(~0U, ~0U);
-  const auto state = ParseVf(AsReceived(answer), 0);
-  ASSERT_TRUE(state);
-  EXPECT_EQ(state->spoofchk, std::nullopt);
-  EXPECT_EQ(state->trust, std::nullopt);
+  const VfSettings state = ParseVfs(AsReceived(answer)).at(0);
+  EXPECT_EQ(state.spoofchk, std::nullopt);
+  EXPECT_EQ(state.trust, std::nullopt);
 }
 
 TEST(Parsers, RulesBeyondOurWordsAreLeftOut) {
@@ -331,7 +323,7 @@ void ParseEverything(BytesView payload, std::uint16_t flags) {
       EXPECT_GT(stacked->lower, 0);
     }
     (void)ParseNsid(received);
-    (void)ParseVf(received, 1);
+    (void)ParseVfs(received);
     if (const auto address = ParseAddress(received)) {
       EXPECT_LE(address->address.length, address->address.address.Bits());
     }

@@ -78,11 +78,11 @@ TEST_F(InventoryTest, APfInAPodKeepsTheNameOfTheJournal) {
   entry.key = {"net", "container", "net1"};
   entry.phase = Phase::kDone;
   entry.boot_id = BootId(root_).value();
-  AttachedLink link;
+  AttachedDevice link;
   link.device = kPf1;
-  link.host_name = "pf1";
+  link.before.name = "pf1";
   link.pod_name = "net1";
-  entry.links.push_back(link);
+  entry.devices.push_back(link);
   ASSERT_TRUE(Journal(root_).Write(entry));
   EXPECT_EQ(Look()->Find(kPf1)->pf_name, "pf1");
 }

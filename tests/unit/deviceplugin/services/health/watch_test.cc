@@ -223,10 +223,10 @@ TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
   JournalEntry entry;
   entry.key = ResetKey(kVf);
   entry.boot_id = BootId(sysfs_.root()).value();
-  AttachedLink link;
+  AttachedDevice link;
   link.device = kVf;
-  link.pod_name = link.host_name = "pf0v0";
-  entry.links.push_back(link);
+  link.pod_name = link.before.name = "pf0v0";
+  entry.devices.push_back(link);
   const auto reset = [&] {
     ASSERT_TRUE(Journal(sysfs_.root()).Write(entry));
     for (const char* gone : {"/driver", "/net"})

@@ -38,11 +38,11 @@ class GateTest : public TwoRails {
     entry.key = {"net-" + id, container, "net1"};
     entry.phase = phase;
     entry.boot_id = BootId(root_).value();
-    AttachedLink link;
+    AttachedDevice link;
     link.device = id;
-    link.host_name = "pf0v0";
+    link.before.name = "pf0v0";
     link.pod_name = "net1";
-    entry.links.push_back(link);
+    entry.devices.push_back(link);
     const auto written = Journal(root_).Write(entry);
     ASSERT_TRUE(written) << Describe(written.error());
   }

@@ -99,12 +99,12 @@ class BinderTest : public ::testing::Test {
     entry.key = {"net", container, "eth0"};
     entry.boot_id = *BootId(root_);
     for (const auto& [slot, device] : bindings) {
-      AttachedLink link;
+      AttachedDevice link;
       link.device = device;
       link.slot = slot;
-      link.pod_name = "rail" + std::to_string(entry.links.size());
-      link.host_name = "x";
-      entry.links.push_back(std::move(link));
+      link.pod_name = "rail" + std::to_string(entry.devices.size());
+      link.before.name = "x";
+      entry.devices.push_back(std::move(link));
     }
     EXPECT_TRUE(Journal(root_).Write(entry));
   }

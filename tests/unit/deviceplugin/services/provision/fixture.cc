@@ -48,7 +48,7 @@ void FakeControl::MakeVfs(const std::string& pf, int count) {
     made.vf = n;
     made.netdev_name = vf.netdev_name + "v" + std::to_string(n);
     made.was_bound = false;
-    made.state = VfState{.vf = n};
+    made.state = VfSettings{.mac = MacAddress{}};
     kernel_.state().functions.push_back(std::move(made));
     if (Autoprobe(pf)) Bind(addresses[static_cast<std::size_t>(n)]);
   }
@@ -209,7 +209,7 @@ std::vector<std::string> ProvisionFixture::VfsOf(const std::string& pf) const {
 std::string ProvisionFixture::AdminMac(const std::string& pf, int vf) {
   const auto vfs = VfsOf(pf);
   const FakeFunction* function = kernel_.state().Function(vfs.at(static_cast<std::size_t>(vf)));
-  return function->state->mac.ToString();
+  return MacOf(*function->state).ToString();
 }
 
 std::string ProvisionFixture::DriverOf(const std::string& bdf) const {
@@ -233,11 +233,11 @@ void ProvisionFixture::Attach(const std::string& vf, const std::string& pod) {
   entry.phase = Phase::kDone;
   entry.netns = "/run/netns/gone";
   entry.cni_args = {{"K8S_POD_NAMESPACE", "team"}, {"K8S_POD_NAME", pod}};
-  AttachedLink link;
+  AttachedDevice link;
   link.device = vf;
   link.pod_name = "net1";
-  if (const FakeNetdev* netdev = NetdevOf(vf); netdev != nullptr) link.host_mac = netdev->link.mac;
-  entry.links = {link};
+  if (const FakeNetdev* netdev = NetdevOf(vf); netdev != nullptr) link.before.mac = netdev->link.mac;
+  entry.devices = {link};
   const auto written = Journal(root_).Write(entry);
   EXPECT_TRUE(written) << Describe(written.error());
 }

@@ -193,7 +193,7 @@ TEST_F(ApplyTest, EveryCallToTheKernelThatFailsLeavesAllOrNothing) {
       EXPECT_EQ(Autoprobe(kPf0), "1");
     }
     (void)Apply0(R"({"vfs": 0})");
-    (void)kernel_.state().Change(*kernel_.state().Find(kHost, "pf0"), {.mtu = 1500});
+    (void)kernel_.state().Change(*kernel_.state().Find(kHost, "pf0"), {{.mtu = 1500}});
     kernel_.Sync();
   }
   EXPECT_GT(taken_back, 8);

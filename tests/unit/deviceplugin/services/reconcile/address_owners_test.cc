@@ -81,7 +81,7 @@ TEST_F(AddressTest, APassNamesThePodThatClaimsManyAddresses) {
       LogRivalClaim(sysfs_.root(), claim);
     }
   };
-  log((*entry)->links.at(1).host_mac, 2);
+  log((*entry)->devices.at(1).before.mac, 2);
   const auto report = reconciler.Run();
   ASSERT_EQ(report.claimants.size(), 1U);
   EXPECT_EQ(report.claimants[0].pod, "jobs/liar");

@@ -82,7 +82,7 @@ TEST_F(LeftoverTest, ADeviceGetsItsOwnNameBackWhenItIsFree) {
 TEST_F(LeftoverTest, ADeviceUnderASubstituteNameKeepsItsRail) {
   const Call call{.config = Usual(0)};
   ASSERT_TRUE(Add(call));
-  const std::string rail = Journal(sysfs_.root()).FindByDevice(Bdf(0)).value()->links[0].rail;
+  const std::string rail = Journal(sysfs_.root()).FindByDevice(Bdf(0)).value()->devices[0].rail;
   ASSERT_NE(rail, "");
   ASSERT_TRUE(Del(call));
   FakeNetdev& pf = *kernel_.state().OfFunction(kernel_.state().Function(Bdf(0))->pf);
@@ -92,7 +92,7 @@ TEST_F(LeftoverTest, ADeviceUnderASubstituteNameKeepsItsRail) {
   kernel_.Sync();
   const auto added = Add(call);
   ASSERT_TRUE(added) << Describe(added.error());
-  EXPECT_EQ(Journal(sysfs_.root()).FindByDevice(Bdf(0)).value()->links[0].rail, rail);
+  EXPECT_EQ(Journal(sysfs_.root()).FindByDevice(Bdf(0)).value()->devices[0].rail, rail);
   ASSERT_TRUE(Del(call));
 }
 

@@ -48,8 +48,8 @@ TEST_F(ReconcilerTest, AHundredAttachmentsCostAHundredLooksAtANamespace) {
   JournalEntry entry = *journal.Find({"rails", "c1", "net1"}).value();
   for (int n = 1; n < 100; ++n) {
     entry.key.container_id = "c1-" + std::to_string(n);
-    for (std::size_t i = 0; i < entry.links.size(); ++i)
-      entry.links[i].device = "0000:f" + std::to_string(i) + ":00." + std::to_string(n);
+    for (std::size_t i = 0; i < entry.devices.size(); ++i)
+      entry.devices[i].device = "0000:f" + std::to_string(i) + ":00." + std::to_string(n);
     ASSERT_TRUE(journal.Write(entry));
   }
   reconcile::Reconciler reconciler(sysfs_.root(), kernel_);
@@ -191,14 +191,14 @@ TEST_F(ReconcilerTest, WhatCannotBeSeenIsNotTakenForGone) {
   Call call{.network = "user", .netns = pod, .config = Device(0) + R"(,"vlan":300,"ipam":{})"};
   const auto added = Add(call);
   ASSERT_TRUE(added) << Describe(added.error());
-  ASSERT_EQ(Vf(0).vlan, 300);
+  ASSERT_EQ(Vf(0).vlan->id, 300);
   std::filesystem::rename(directory, Path("/elsewhere"));
   EXPECT_EQ(Did(), "") << "the directory of namespaces is not mounted here";
-  EXPECT_EQ(Vf(0).vlan, 300);
+  EXPECT_EQ(Vf(0).vlan->id, 300);
   std::filesystem::rename(Path("/elsewhere"), directory);
   kernel_.RemoveNamespace(pod);
   EXPECT_EQ(Did(), "attachment c1/user@net1: its network namespace is gone\n");
-  EXPECT_EQ(Vf(0).vlan, 0);
+  EXPECT_EQ(Vf(0).vlan->id, 0);
 }
 
 // Without mount propagation a container sees the file of each namespace that the host makes, and not the

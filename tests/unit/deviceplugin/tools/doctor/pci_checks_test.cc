@@ -186,11 +186,11 @@ TEST(VfOrderTest, OnlyWhatIsHere) {
 
 TEST(BandwidthTest, VfsThatShare) {
   doctor::NodeFacts node = GoodNode();
-  VfState unlimited;
-  unlimited.max_tx_rate = 0;
-  node.pfs[0].vf_states = std::vector<VfState>{unlimited, VfState{}};
+  VfSettings unlimited;
+  unlimited.rate.emplace();
+  node.pfs[0].vf_settings = std::map<int, VfSettings>{{0, unlimited}, {1, VfSettings{}}};
   Expect(doctor::CheckBandwidth(node), Status::kNote, "2 VFs share its port, 2 of them without a limit");
-  node.pfs[0].vf_states = doctor::Fact<std::vector<VfState>>::Unknown("not here");
+  node.pfs[0].vf_settings = doctor::Fact<std::map<int, VfSettings>>::Unknown("not here");
   Expect(doctor::CheckBandwidth(node), Status::kNote, "not known (not here)");
   node.pfs[0].vfs.pop_back();
   EXPECT_EQ(doctor::CheckBandwidth(node).status(), Status::kOk);

@@ -26,9 +26,9 @@ class ReadFactsTest : public ::testing::Test {
       return std::vector<std::string>{"mlx5_0", "mlx5_0v0", "mlx5_0v1", "mlx5_1", "mlx5_1v0", "mlx5_1v1"};
     };
     kernel_.vfs = [](const std::string&) {
-      VfState limited;
-      limited.max_tx_rate = 100000;
-      return std::vector<VfState>{limited, limited};
+      VfSettings limited;
+      limited.rate = VfRate{0, 100000};
+      return std::map<int, VfSettings>{{0, limited}, {1, limited}};
     };
   }
   NodeFacts Read() { return doctor::ReadFacts(sysfs_.root(), kernel_); }

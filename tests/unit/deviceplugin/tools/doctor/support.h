@@ -53,9 +53,9 @@ inline doctor::PfFacts GoodPf(int number) {
   pf.gids = {{pf.rdma, TwoTypes(pf.netdev)}};
   pf.dcb = GoodDcb();
   pf.ecn = doctor::EcnState{std::vector<bool>(8, true), std::vector<bool>(8, true)};
-  VfState limited;
-  limited.max_tx_rate = 100000;
-  pf.vf_states = std::vector<VfState>{limited, limited};
+  VfSettings limited;
+  limited.rate = VfRate{0, 100000};
+  pf.vf_settings = std::map<int, VfSettings>{{0, limited}, {1, limited}};
   return pf;
 }
 

@@ -8,14 +8,14 @@
 namespace railhead::rdma_test {
 namespace {
 
-AttachedLink Link(const std::string& rail, const std::string& device, const char* address) {
-  AttachedLink link;
+AttachedDevice Link(const std::string& rail, const std::string& device, const char* address) {
+  AttachedDevice link;
   link.rail = rail;
-  link.rdma_device = device;
-  link.gid_index = 3;
-  link.traffic_class = 104;
-  link.service_level = 3;
-  link.addresses = {*IpPrefix::Parse(address)};
+  link.rdma.device = device;
+  link.rdma.gid_index = 3;
+  link.nccl.traffic_class = 104;
+  link.nccl.service_level = 3;
+  link.addressing.addresses = {*IpPrefix::Parse(address)};
   return link;
 }
 
@@ -27,20 +27,20 @@ std::vector<JournalEntry> SomeJournal() {
   a.netns = "/run/netns/a";
   a.netns_inode = 1;
   a.cni_args = {{"K8S_POD_NAMESPACE", "jobs"}, {"K8S_POD_NAME", "train-0"}, {"K8S_POD_UID", "uid-a"}};
-  a.links = {Link("rail0", "mlx5_4", "10.100.0.1/24")};
+  a.devices = {Link("rail0", "mlx5_4", "10.100.0.1/24")};
   JournalEntry a2 = a;
   a2.key.ifname = "net2";
-  a2.links = {Link("rail1", "mlx5_9", "10.101.0.1/24")};
+  a2.devices = {Link("rail1", "mlx5_9", "10.101.0.1/24")};
   JournalEntry b = a;
   b.key = {"roce", "aaaa2222", "net1"};
   b.netns = "/run/netns/b";
   b.netns_inode = 2;
   b.cni_args["K8S_POD_NAME"] = "train-1";
   b.cni_args["K8S_POD_UID"] = "uid-b";
-  b.links = {Link("rail0", "mlx5_5", "10.100.0.2/24"), Link("rail1", "mlx5_10", "10.101.0.2/24")};
-  AttachedLink no_rdma;
+  b.devices = {Link("rail0", "mlx5_5", "10.100.0.2/24"), Link("rail1", "mlx5_10", "10.101.0.2/24")};
+  AttachedDevice no_rdma;
   no_rdma.rail = "rail2";
-  b.links.push_back(no_rdma);
+  b.devices.push_back(no_rdma);
   JournalEntry c = a;
   c.key = {"roce", "cccc", "net1"};
   c.phase = Phase::kPlanned;

@@ -34,12 +34,12 @@ class ReportTest : public ::testing::Test {
     entry.boot_id = *BootId(sysfs_.root());
     entry.phase = Phase::kDone;
     entry.netns = "/run/netns/x";
-    AttachedLink link;
+    AttachedDevice link;
     link.device = device;
     link.pf = pf;
     link.vf = pf.empty() ? -1 : 0;
     link.pod_name = "net1";
-    entry.links = {link};
+    entry.devices = {link};
     const auto written = Journal(sysfs_.root()).Write(entry);
     ASSERT_TRUE(written) << Describe(written.error());
   }
