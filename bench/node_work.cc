@@ -185,7 +185,7 @@ void MeasurePreference(const resources::ResourcePool& pool, const resources::Pre
 
 // Two minutes of looks, as fast as they go. The first one, which reads all, is not counted.
 void MeasureHealth(const Root& root, const inventory::Inventory& inventory, Samples* samples) {
-  health::HealthWatch watch(root, health::DefaultHealthRules(), nullptr);
+  health::HealthWatch watch(root, health::HealthRules(), nullptr);
   health::HealthTime now = health::HealthTime::Now();
   const auto home = [](const std::string&) { return false; };
   (void)watch.Tick(inventory.functions, home, now);

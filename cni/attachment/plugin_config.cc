@@ -96,14 +96,6 @@ nlohmann::ordered_json IpamForm::Schema() {
             {"rail", {{"type", {"string", "null"}}}}}}};
 }
 
-void PrevResultForm::Read(const JsonValue& json, PluginConfig& config) {
-  config.prev_result = json.raw()->dump();
-}
-
-nlohmann::ordered_json PrevResultForm::Schema() {
-  return nlohmann::ordered_json::object();
-}
-
 }  // namespace railhead::attachment
 
 void railhead::Shape<railhead::attachment::RuntimeConfig>::Check(const T& runtime,

@@ -34,12 +34,6 @@ struct IpamForm {
   static nlohmann::ordered_json Schema();
 };
 
-// `prevResult`: kept as it stands.
-struct PrevResultForm {
-  static void Read(const JsonValue& json, PluginConfig& config);
-  static nlohmann::ordered_json Schema();
-};
-
 inline constexpr std::int64_t kMaxRate = 10'000'000;  // Mbit/s
 inline constexpr int kMaxWaitSeconds = 200;           // kubelet gives a sandbox 4 minutes
 inline constexpr FieldRules kOnOff{.no = "off", .yes = "on", .blank = true};
@@ -92,7 +86,7 @@ struct railhead::Shape<railhead::attachment::PluginConfig> {
     f("homeWaitSeconds", &T::home_wait_seconds, {.min = 0, .max = attachment::kMaxWaitSeconds});
     f("handoff", &T::handoff);
     f.Form("ipam", attachment::IpamForm{});
-    f.Form("prevResult", attachment::PrevResultForm{});
+    f.Form("prevResult", record::RawForm<&T::prev_result>{});
     ListForeign(f);
   }
   static void Check(const T& config, const record::Complain& complain);

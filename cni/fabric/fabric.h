@@ -95,6 +95,9 @@ inline constexpr int kDefaultRestSeconds = 600;
 inline constexpr int kDefaultMinRestSeconds = 60;
 inline constexpr int kDefaultConflictProbeMs = 200;
 inline constexpr std::uint32_t kFirstRailTable = 100;
+inline constexpr int kMaxRestSeconds = 30 * 24 * 3600;
+inline constexpr int kMinMtu = 68;
+inline constexpr int kMaxMtu = 65535;
 
 struct IpRange {  // both ends included, one family
   IpAddress first;

@@ -269,16 +269,7 @@ void AddressStoreForm::Read(const JsonValue& json, Fabric& fabric) {
   if (type != "node" && type != "etcd" && type != "kubernetes")
     store->Fail("type", "'" + type + "' is not known", "node, etcd or kubernetes");
   fabric.leases_blocks = type != "node";
-  fabric.address_store = json.raw()->dump();
-}
-
-Json AddressStoreForm::Write(const Fabric& fabric) {
-  return fabric.address_store.empty() ? Json() : Json::parse(fabric.address_store);
-}
-
-Json AddressStoreForm::Schema() {
-  return {{"type", "object"},
-          {"properties", {{"type", {{"enum", {"node", "etcd", "kubernetes", nullptr}}}}}}};
+  RawForm::Read(json, fabric);
 }
 
 void Shape<Rail>::Check(const Rail& rail, const Complain& complain) {

@@ -14,6 +14,7 @@
 #include "netns/json/json_reader.h"
 #include "netns/json/record.h"
 #include "netns/json/record_forms.h"
+#include "netns/json/record_read.h"
 
 namespace railhead {
 
@@ -41,27 +42,12 @@ struct StationsForm {
 };
 
 // `addresses.store`: its `type` is read here, the rest by whoever talks to that store.
-struct AddressStoreForm {
+struct AddressStoreForm : record::RawForm<&Fabric::address_store> {
   static void Read(const JsonValue& json, Fabric& fabric);
-  static nlohmann::ordered_json Write(const Fabric& fabric);
-  static nlohmann::ordered_json Schema();
-};
-
-// An object that a part of railheadd reads: kept as it stands.
-template <std::string Fabric::*member>
-struct SectionForm {
-  static void Read(const JsonValue& json, Fabric& fabric) { fabric.*member = json.raw()->dump(); }
-  static nlohmann::ordered_json Write(const Fabric& fabric) {
-    return (fabric.*member).empty() ? nullptr : nlohmann::ordered_json::parse(fabric.*member);
-  }
-  static nlohmann::ordered_json Schema() { return nlohmann::ordered_json::object(); }
 };
 
 inline constexpr FieldRules kPrefixField{.hint = "for example 10.100.0.0/24"};
-inline constexpr int kMaxRestSeconds = 30 * 24 * 3600;
 inline constexpr int kMaxConflictProbeMs = 10'000;  // RFC 5227's own times come to 9 s
-inline constexpr int kMinMtu = 68;
-inline constexpr int kMaxMtu = 65535;
 
 template <>
 struct Shape<Rail> {
@@ -171,10 +157,11 @@ struct Shape<Fabric> {
     });
     f("pools", &Fabric::pools);
     f("policy", &Fabric::policy);
-    f.Form("health", SectionForm<&Fabric::health>{});
-    f.Form("provision", SectionForm<&Fabric::provision>{});
-    f.Form("connectivity", SectionForm<&Fabric::connectivity>{});
-    f.Form("isolation", SectionForm<&Fabric::isolation>{});
+    // Parts of railheadd read these, by Shapes of their own (deviceplugin/tools/railctl/fabric_sections.cc).
+    f.Form("health", record::RawForm<&Fabric::health>{});
+    f.Form("provision", record::RawForm<&Fabric::provision>{});
+    f.Form("connectivity", record::RawForm<&Fabric::connectivity>{});
+    f.Form("isolation", record::RawForm<&Fabric::isolation>{});
   }
   static void Complete(Fabric& fabric);
   static void Check(const Fabric& fabric, const record::Complain& complain);

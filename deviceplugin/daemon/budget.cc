@@ -37,8 +37,7 @@ Result<void> Budget::Open(const resources::Plan& plan, const KubeService& servic
   const auto leases = RH_TRY(address_leasing::PlanLeases(root_, plan.config_path));
   if (!leases) return {};
   const auto [type, settings] = address_leasing::StoreOf(leases->store);
-  store_ =
-      RH_TRY(address_leasing::MakeClusterStore(root_, type, settings, leases->where + "/" + type, service));
+  store_ = RH_TRY(address_leasing::MakeClusterStore(root_, type, settings, plan.config_path, service));
   places_ = std::make_unique<node_status::DisruptionBudget>(
       *store_, leases->settings.node, [random = std::mt19937_64(std::random_device{}())](auto below) mutable {
         return std::uniform_int_distribution<std::uint64_t>(0, below - 1)(random);

@@ -4,11 +4,10 @@
 #include <array>
 #include <bit>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "netns/base/text.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::ipam {
 namespace {
@@ -107,67 +106,35 @@ void LeaseContext::Tell(LeaseEvent::Kind kind, std::string detail) {
   events.push_back({kind, {}, {}, std::move(detail)});
 }
 
-namespace {
-
-using std::chrono::seconds;
-
-constexpr std::int64_t kMaxConfiguredBlock = 65536;
-constexpr std::int64_t kMaxLowWater = std::int64_t{1} << 20;
-constexpr std::int64_t kMaxRenewSeconds = 3600;
-constexpr std::int64_t kMaxSeconds = std::int64_t{365} * 24 * 3600;
-// A node that renewed just in time is not to be fenced by one lost request.
-constexpr int kRenewalsPerFence = 4;
-
-void ReadTimes(JsonReader& reader, LeaseTimes& times, int rest_seconds) {
-  times.rest = seconds(rest_seconds);
-  if (const auto renew = reader.Int("renewSeconds", 1, kMaxRenewSeconds)) times.renew = seconds(*renew);
-  if (const auto fence = reader.Int("fenceSeconds", 1, kMaxSeconds)) times.fence = seconds(*fence);
-  if (const auto reclaim = reader.Int("reclaimSeconds", 0, kMaxSeconds)) times.reclaim = seconds(*reclaim);
-  if (times.fence < kRenewalsPerFence * times.renew) {
-    reader.Fail("fenceSeconds", "is less than " + std::to_string(kRenewalsPerFence) + " times renewSeconds",
-                "a lost request must not stop a node");
-  }
-  if (times.reclaim.count() == 0) return;
-  if (times.reclaim < 2 * times.fence) {
-    reader.Fail("reclaimSeconds", "is less than twice fenceSeconds",
-                "a node stops handing out long before others take its blocks; 0: they never do");
-  }
-  if (times.reclaim <= seconds(rest_seconds)) {
-    reader.Fail("reclaimSeconds", "is not more than restSeconds (" + std::to_string(rest_seconds) + ")",
-                "what was released last on a dead node has to rest as well");
-  }
-}
-
-}  // namespace
-
 Result<LeaseStoreConfig> ParseLeaseSettings(const std::string& json, const std::string& what,
-                                            int rest_seconds) {
-  LeaseStoreConfig config;
-  if (json.empty()) return config;
-  const auto document = RH_TRY(JsonDocument::Parse(json, what));
-  JsonReader reader = document.Root();
-  const std::string type = reader.String("type").value_or("node");
-  if (type == "etcd") {
-    config.type = LeaseStoreType::kEtcd;
-  } else if (type == "kubernetes") {
-    config.type = LeaseStoreType::kKubernetes;
-  } else if (type != "node") {
-    reader.Fail("type", "'" + type + "' is not known", "node, etcd or kubernetes");
-  }
-  const auto size = reader.Int("blockSize", 1, kMaxConfiguredBlock);
-  config.block_size = static_cast<std::uint64_t>(size.value_or(64));
-  if (!std::has_single_bit(config.block_size))
-    reader.Fail("blockSize", std::to_string(config.block_size) + " is no power of two", "such as 64");
-  const auto low_water = reader.Int("lowWater", 1, kMaxLowWater);
-  config.low_water =
-      low_water ? static_cast<std::uint64_t>(*low_water) : std::max<std::uint64_t>(1, config.block_size / 2);
-  ReadTimes(reader, config.times, rest_seconds);
-  if (const auto* etcd = reader.Raw("etcd"); etcd != nullptr) config.etcd = etcd->dump();
-  if (const auto* kubernetes = reader.Raw("kubernetes"); kubernetes != nullptr)
-    config.kubernetes = kubernetes->dump();
-  reader.Close();
-  RH_TRY(reader.status());
-  return config;
+                                            std::chrono::seconds rest, std::vector<Error>* all) {
+  return ParseSection<LeaseStoreConfig>(
+      json, what, "/addresses/store", all,
+      [&](const LeaseStoreConfig& config, const record::Complain& complain) {
+        if (config.reclaim.count() == 0 || config.reclaim > rest) return;
+        complain("reclaimSeconds", "is not more than restSeconds (" + std::to_string(rest.count()) + ")",
+                 "what was released last on a dead node has to rest as well");
+      });
 }
 
 }  // namespace railhead::ipam
+
+void railhead::Shape<railhead::ipam::LeaseStoreConfig>::Complete(T& config) {
+  if (config.low_water == 0) config.low_water = std::max<std::uint64_t>(1, config.block_size / 2);
+}
+
+void railhead::Shape<railhead::ipam::LeaseStoreConfig>::Check(const T& config,
+                                                              const record::Complain& complain) {
+  // A node that renewed just in time is not to be fenced by one lost request.
+  constexpr int kRenewalsPerFence = 4;
+  if (!std::has_single_bit(config.block_size))
+    complain("blockSize", std::to_string(config.block_size) + " is no power of two", "such as 64");
+  if (config.fence < kRenewalsPerFence * config.renew) {
+    complain("fenceSeconds", "is less than " + std::to_string(kRenewalsPerFence) + " times renewSeconds",
+             "a lost request must not stop a node");
+  }
+  if (config.reclaim.count() != 0 && config.reclaim < 2 * config.fence) {
+    complain("reclaimSeconds", "is less than twice fenceSeconds",
+             "a node stops handing out long before others take its blocks; 0: they never do");
+  }
+}

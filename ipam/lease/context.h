@@ -4,6 +4,7 @@
 // Ownership: borrows cluster store and book. Threads: none.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <compare>
 #include <cstdint>
@@ -12,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ipam/lease/cluster_store.h"
@@ -21,6 +23,8 @@
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
+#include "netns/json/record_read.h"
 
 namespace railhead::ipam {
 
@@ -101,15 +105,49 @@ enum class LeaseStoreType : std::uint8_t { kNode, kEtcd, kKubernetes };
 struct LeaseStoreConfig {
   LeaseStoreType type = LeaseStoreType::kNode;
   std::uint64_t block_size = 64;
-  std::uint64_t low_water = 32;
-  LeaseTimes times;
+  std::uint64_t low_water = 0;  // never 0 once read
+  std::chrono::seconds renew = std::chrono::floor<std::chrono::seconds>(LeaseTimes{}.renew);
+  std::chrono::seconds fence = std::chrono::floor<std::chrono::seconds>(LeaseTimes{}.fence);
+  std::chrono::seconds reclaim = std::chrono::floor<std::chrono::seconds>(LeaseTimes{}.reclaim);
   std::string etcd;        // JSON; "": not given
   std::string kubernetes;  // likewise
 };
 
-// `what` names the text in errors; "" is the default, a node store. `rest_seconds`: of the fabric.
+}  // namespace railhead::ipam
+
+template <>
+struct railhead::Names<railhead::ipam::LeaseStoreType> {
+  using enum ipam::LeaseStoreType;
+  static constexpr std::array kAll = {std::pair{"node", kNode}, std::pair{"etcd", kEtcd},
+                                      std::pair{"kubernetes", kKubernetes}};
+};
+
+template <>
+struct railhead::Shape<railhead::ipam::LeaseStoreConfig> {
+  using T = ipam::LeaseStoreConfig;
+  static void List(auto& f) {
+    f("type", &T::type);
+    f("blockSize", &T::block_size, {.min = 1, .max = 65536});
+    f("lowWater", &T::low_water, {.min = 1, .max = 1 << 20});
+    f("renewSeconds", &T::renew, {.min = 1, .max = 3600});
+    f("fenceSeconds", &T::fence, {.min = 1, .max = kYear});
+    f("reclaimSeconds", &T::reclaim, {.min = 0, .max = kYear});
+    f.Form("etcd", record::RawForm<&T::etcd>{});
+    f.Form("kubernetes", record::RawForm<&T::kubernetes>{});
+  }
+  static void Complete(T& config);
+  static void Check(const T& config, const record::Complain& complain);
+
+ private:
+  static constexpr std::int64_t kYear = std::int64_t{365} * 24 * 3600;
+};
+
+namespace railhead::ipam {
+
+// `json`: Fabric::address_store; "" is the default, a node store. `what` names the fabric's file in errors,
+// of which the result has the first and `all` gets all. `rest`: the fabric's.
 Result<LeaseStoreConfig> ParseLeaseSettings(const std::string& json, const std::string& what,
-                                            int rest_seconds);
+                                            std::chrono::seconds rest, std::vector<Error>* all = nullptr);
 
 // What has changed, for the log.
 struct LeaseEvent {

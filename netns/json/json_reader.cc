@@ -84,6 +84,11 @@ class StrictBuilder : public nlohmann::json_sax<Json> {
 // A file of which all is wrong is no config file at all.
 constexpr std::size_t kMostErrors = 100;
 
+// `pointer`: without its first slash; "": the place itself.
+std::string Within(const std::string& place, const std::string& pointer) {
+  return pointer.empty() ? place : place + "/" + pointer;
+}
+
 bool IsWithin(std::string_view part, std::string_view whole) {
   return part.starts_with(whole) && (part.size() == whole.size() || part[whole.size()] == '/');
 }
@@ -107,6 +112,7 @@ std::string EscapePointer(std::string_view key) {
 struct JsonDocument::State {
   Json json;
   std::string what;
+  std::string pointer;  // of the root
   struct Wrong {
     std::string where;  // JSON pointer
     Error error;
@@ -114,6 +120,8 @@ struct JsonDocument::State {
   std::vector<Wrong> wrong;
 
   void Add(const std::string& where, const std::string& why, std::string hint);
+  [[nodiscard]] Result<void> Status() const;
+  [[nodiscard]] std::vector<Error> Errors() const;
 };
 
 JsonDocument::JsonDocument(std::shared_ptr<State> state) : state_(std::move(state)) {}
@@ -121,7 +129,8 @@ JsonDocument::JsonDocument(JsonDocument&&) noexcept = default;
 JsonDocument& JsonDocument::operator=(JsonDocument&&) noexcept = default;
 JsonDocument::~JsonDocument() = default;
 
-Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what, std::size_t max_size) {
+Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what, std::size_t max_size,
+                                         std::string pointer) {
   if (text.size() > max_size) {
     return Fail(ErrorCode::kMalformed, what + ": larger than " + std::to_string(max_size) + " bytes");
   }
@@ -132,18 +141,31 @@ Result<JsonDocument> JsonDocument::Parse(std::string_view text, std::string what
   auto state = std::make_shared<State>();
   state->json = builder.Take();
   state->what = std::move(what);
+  state->pointer = std::move(pointer);
   return JsonDocument(std::move(state));
 }
 
 JsonReader JsonDocument::Root() const {
-  JsonReader reader(state_, state_->json.is_object() ? &state_->json : nullptr, "");
+  JsonReader reader(state_, state_->json.is_object() ? &state_->json : nullptr, state_->pointer);
   if (!state_->json.is_object())
     reader.Fail("", std::string("is not an object but ") + state_->json.type_name());
   return reader;
 }
 
+JsonValue JsonDocument::Value() const {
+  return {state_, &state_->json, state_->pointer};
+}
+
 const nlohmann::json& JsonDocument::json() const {
   return state_->json;
+}
+
+Result<void> JsonDocument::status() const {
+  return state_->Status();
+}
+
+std::vector<Error> JsonDocument::errors() const {
+  return state_->Errors();
 }
 
 JsonReader::JsonReader(std::shared_ptr<JsonDocument::State> state, const Json* value, std::string pointer)
@@ -186,12 +208,24 @@ void JsonDocument::State::Add(const std::string& where, const std::string& why, 
   wrong.push_back({where, {ErrorCode::kInvalid, what + ": " + shown + ": " + why, std::move(hint), 0}});
 }
 
+Result<void> JsonDocument::State::Status() const {
+  if (!wrong.empty()) return Fail(wrong.front().error);
+  return {};
+}
+
+std::vector<Error> JsonDocument::State::Errors() const {
+  std::vector<Error> errors;
+  errors.reserve(wrong.size());
+  for (const Wrong& one : wrong) errors.push_back(one.error);
+  return errors;
+}
+
 void JsonReader::Fail(const std::string& key, const std::string& why, std::string hint) {
   state_->Add(key.empty() ? pointer_ : pointer_ + "/" + EscapePointer(key), why, std::move(hint));
 }
 
 void JsonReader::FailWithin(const std::string& pointer, const std::string& why, std::string hint) {
-  state_->Add(pointer_ + "/" + pointer, why, std::move(hint));
+  state_->Add(Within(pointer_, pointer), why, std::move(hint));
 }
 
 JsonValue JsonReader::At(const std::string& key) {
@@ -250,6 +284,10 @@ JsonValue::JsonValue(std::shared_ptr<JsonDocument::State> state, const Json* val
 
 void JsonValue::Fail(const std::string& why, std::string hint) const {
   state_->Add(pointer_, why, std::move(hint));
+}
+
+void JsonValue::FailWithin(const std::string& pointer, const std::string& why, std::string hint) const {
+  state_->Add(Within(pointer_, pointer), why, std::move(hint));
 }
 
 void JsonValue::WrongType(std::string_view wanted) const {
@@ -333,8 +371,7 @@ void JsonReader::Close() {
 }
 
 Result<void> JsonReader::status() const {
-  if (!state_->wrong.empty()) return ::railhead::Fail(state_->wrong.front().error);
-  return {};
+  return state_->Status();
 }
 
 std::size_t JsonReader::error_count() const {
@@ -342,10 +379,7 @@ std::size_t JsonReader::error_count() const {
 }
 
 std::vector<Error> JsonReader::errors() const {
-  std::vector<Error> errors;
-  errors.reserve(state_->wrong.size());
-  for (const auto& wrong : state_->wrong) errors.push_back(wrong.error);
-  return errors;
+  return state_->Errors();
 }
 
 namespace {

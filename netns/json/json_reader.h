@@ -43,8 +43,10 @@ class JsonDocument {
   static constexpr std::size_t kMaxSize = std::size_t{1} << 20;
   static constexpr int kMaxDepth = 32;
 
-  // `what` names the text in messages.
-  static Result<JsonDocument> Parse(std::string_view text, std::string what, std::size_t max_size = kMaxSize);
+  // `what` names the text in messages. `pointer`: where it stood in that, if it is a part of it
+  // ("/addresses/store").
+  static Result<JsonDocument> Parse(std::string_view text, std::string what, std::size_t max_size = kMaxSize,
+                                    std::string pointer = {});
 
   JsonDocument(JsonDocument&&) noexcept;
   JsonDocument& operator=(JsonDocument&&) noexcept;
@@ -52,7 +54,15 @@ class JsonDocument {
 
   // The root must be an object; otherwise the reader carries that error.
   [[nodiscard]] JsonReader Root() const;
+  // The root, of whatever type; null is there, too.
+  [[nodiscard]] JsonValue Value() const;
   [[nodiscard]] const nlohmann::json& json() const;
+
+  // The first error of all readers.
+  [[nodiscard]] Result<void> status() const;
+  // All of them, one for each place; what an object lacks because of what is wrong within it, or
+  // the other way round, is left out.
+  [[nodiscard]] std::vector<Error> errors() const;
 
  private:
   struct State;
@@ -78,12 +88,15 @@ class JsonValue {
   [[nodiscard]] std::optional<std::vector<JsonValue>> List(std::string_view of) const;
   // Records an error at this value.
   void Fail(const std::string& why, std::string hint = {}) const;
+  // The same at a JSON pointer within it, without its first slash; "": at itself.
+  void FailWithin(const std::string& pointer, const std::string& why, std::string hint = {}) const;
+  // `wanted`: with an article.
+  void WrongType(std::string_view wanted) const;
 
  private:
   friend class JsonDocument;
   friend class JsonReader;
   JsonValue(std::shared_ptr<JsonDocument::State> state, const nlohmann::json* value, std::string pointer);
-  void WrongType(std::string_view wanted) const;
 
   std::shared_ptr<JsonDocument::State> state_;
   const nlohmann::json* value_;  // or nullptr
@@ -117,15 +130,13 @@ class JsonReader {
   void Ignore(const std::string& key);
   // Records an error at this object's `key` ("" for the object itself).
   void Fail(const std::string& key, const std::string& why, std::string hint = {});
-  // The same at a JSON pointer within this object, without its first slash: "rails/0/name".
+  // The same at a JSON pointer within this object, without its first slash: "rails/0/name"; "": at itself.
   void FailWithin(const std::string& pointer, const std::string& why, std::string hint = {});
   // Every key that was neither read nor ignored is an error.
   void Close();
 
-  // The first error of the whole document.
+  // Of the whole document, as JsonDocument has them.
   [[nodiscard]] Result<void> status() const;
-  // All of them, one for each place; what an object lacks because of what is wrong within it, or
-  // the other way round, is left out.
   [[nodiscard]] std::vector<Error> errors() const;
   [[nodiscard]] std::size_t error_count() const;
   [[nodiscard]] const std::string& pointer() const { return pointer_; }

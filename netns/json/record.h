@@ -39,9 +39,12 @@
 //   static void Complete(T&)        sets what follows from other fields, after all are read
 //   static void Check(const T&, const record::Complain& complain)
 //                                   says which fields contradict each other: complain(key, why, hint). For a
-//                                   field of a member the key is PointerOf("rails", 0, "name")
+//                                   field of a member the key is PointerOf("rails", 0, "name"); "": the whole
 //   static bool IsKnown(JsonReader&)
 //                                   of lists: elements that are not known here are passed over
+//   static void Switch(T&, bool)    the object may be true or false instead: what they stand for
+//
+// A struct in a struct is read over what the member is without it: its defaults are those of the place.
 //
 // Threads: pure descriptions.
 #pragma once
@@ -80,7 +83,7 @@ struct FieldRules {
   // Words for a bool; nullptr: false and true.
   const char* no = nullptr;
   const char* yes = nullptr;
-  // Of lists: at least one element, if it is there.
+  // Of lists and texts: not empty, if it is there.
   bool filled = false;
   // Of lists: one element may stand by itself.
   bool or_one = false;

@@ -62,9 +62,18 @@ concept HasIsKnown = requires(JsonReader& reader) {
 };
 
 template <typename T>
+concept HasSwitch = requires(T& value) {
+  Shape<T>::Switch(value, true);
+};
+
+template <typename T>
 concept HasTextForm = requires(const T& value) {
   TextForm<T>::Write(value);
 };
+
+// Its form is an object with the fields of its Shape.
+template <typename T>
+concept IsRecord = HasShape<T> && !HasTextForm<T>;
 
 template <typename T>
 inline constexpr bool kIsOptional = false;
@@ -105,6 +114,11 @@ std::int64_t LargestOf(const FieldRules& rules) {
 
 inline bool IsNeeded(const FieldRules& rules) {
   return rules.need == Need::kRequired || rules.need == Need::kPresent;
+}
+
+// A text that must not be empty.
+inline bool IsFilled(const FieldRules& rules) {
+  return rules.need == Need::kRequired || rules.filled;
 }
 
 template <typename T>

@@ -20,7 +20,7 @@ void Refusal::Add(const Place& place, std::string reason) {
 
 void Refusal::AddWithin(const Place& place, const std::string& within, std::string reason) {
   if (!why.empty()) return;
-  pointer = place.Pointer() + "/" + within;
+  pointer = place.Pointer() + (within.empty() ? "" : "/" + within);
   why = std::move(reason);
 }
 

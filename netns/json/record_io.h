@@ -11,10 +11,12 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -50,7 +52,11 @@ Result<std::string> FormatRecord(const T& value, const std::string& what, int in
 // As a part of other JSON: what is wrong sticks in the reader.
 template <typename T>
 T ReadRecord(JsonReader& reader, UnknownFields unknown = UnknownFields::kPassOver) {
-  return record::ReadRecord<T>(reader, unknown == UnknownFields::kRefuse);
+  const bool close = unknown == UnknownFields::kRefuse;
+  T value;
+  record::ReadFields(value, reader, close);
+  if (close) reader.Close();
+  return value;
 }
 
 template <typename T>
@@ -61,6 +67,28 @@ Result<T> ParseRecord(std::string_view text, const std::string& what,
   JsonReader reader = document.Root();
   T value = ReadRecord<T>(reader, unknown);
   RH_TRY(reader.status());
+  return value;
+}
+
+// What people write, of which a part was kept as text (record::RawForm). `pointer`: where it stood in
+// `what` ("/addresses/store"). "": it was not given, and all is as by default.
+// `check`: as Shape::Check(), of what only the caller knows. `all` gets all that is wrong, the result has the
+// first.
+template <typename T>
+Result<T> ParseSection(
+    const std::string& text, const std::string& what, const std::string& pointer, std::vector<Error>* all,
+    const std::function<void(const T&, const record::Complain&)>& check = [](const auto&, const auto&) {}) {
+  T value;
+  if (text.empty()) return value;
+  const auto document = RH_TRY(JsonDocument::Parse(text, what, JsonDocument::kMaxSize, pointer));
+  const JsonValue section = document.Value();
+  if (record::ReadObject(section, value, true)) {
+    check(value, record::Complain([&](const auto& at, const auto& why, const auto& hint) {
+            section.FailWithin(at, why, hint);
+          }));
+  }
+  if (all != nullptr) *all = document.errors();
+  RH_TRY(document.status());
   return value;
 }
 

@@ -22,7 +22,7 @@
 namespace railhead::record {
 
 template <typename T>
-T ReadRecord(JsonReader& reader, bool close);
+void ReadFields(T& object, JsonReader& json, bool close);
 
 void FailUnknown(const JsonValue& json, const std::string& word, const std::vector<std::string_view>& known);
 // A key, or with "*" at its end all that begin so.
@@ -89,7 +89,7 @@ std::optional<T> ReadList(const JsonValue& json, const FieldRules& rules, bool c
   T list;
   std::set<std::string> keys;
   for (const JsonValue& item : *items) {
-    if constexpr (requires(JsonReader & reader) { Shape<Element>::IsKnown(reader); }) {
+    if constexpr (HasIsKnown<Element>) {
       auto object = item.Object();
       if (object && !Shape<Element>::IsKnown(*object)) continue;
     }
@@ -124,6 +124,23 @@ std::optional<T> ReadNumber(const JsonValue& json, std::int64_t min, std::int64_
   return value ? std::optional<T>(static_cast<T>(*value)) : std::nullopt;
 }
 
+// Over what `object` is; false: it is none.
+template <typename T>
+bool ReadObject(const JsonValue& json, T& object, bool close) {
+  if constexpr (HasSwitch<T>) {
+    if (json.raw()->is_boolean()) {
+      Shape<T>::Switch(object, *json.Bool());
+      return true;
+    }
+    if (!json.raw()->is_object()) json.WrongType("an object, true or false");
+  }
+  auto reader = json.Object();
+  if (!reader) return false;
+  ReadFields(object, *reader, close);
+  if (close) reader->Close();
+  return true;
+}
+
 template <typename T>
 std::optional<T> ReadValue(const JsonValue& json, const FieldRules& rules, bool close) {
   if constexpr (std::same_as<T, bool>) {
@@ -148,10 +165,24 @@ std::optional<T> ReadValue(const JsonValue& json, const FieldRules& rules, bool 
     return ReadList<T>(json, rules, close);
   } else {
     static_assert(HasShape<T>, "a member's type has no form in JSON (record.h)");
-    auto object = json.Object();
-    return object ? std::optional<T>(ReadRecord<T>(*object, close)) : std::nullopt;
+    T object{};
+    return ReadObject(json, object, close) ? std::optional<T>(std::move(object)) : std::nullopt;
   }
 }
+
+// What somebody else reads: a text of JSON, as it stands.
+template <auto kMember>
+struct RawForm {
+  template <typename T>
+  static void Read(const JsonValue& json, T& object) {
+    object.*kMember = json.raw()->dump();
+  }
+  template <typename T>
+  static Json Write(const T& object) {
+    return (object.*kMember).empty() ? Json() : Json::parse(object.*kMember);
+  }
+  static Json Schema() { return Json::object(); }
+};
 
 // A member that has words in this place only: pairs of a word and a value. (Names<E> are for all places.)
 template <const auto& kWords, auto kMember>
@@ -194,14 +225,15 @@ template <typename M>
 void ReadField(JsonReader& json, const char* key, M& member, const FieldRules& rules, bool close) {
   const auto field = FieldOf(json, key, rules);
   if (!field) return;
-  auto value = ReadValue<typename OptionalOf<M>::Value>(*field, rules, close);
-  if (!value) return;
-  if (rules.need == Need::kRequired && IsEmptyText(*value)) field->Fail("must not be empty", rules.hint);
-  member = *std::move(value);
+  if constexpr (IsRecord<M>) {
+    (void)ReadObject(*field, member, close);
+  } else {
+    auto value = ReadValue<typename OptionalOf<M>::Value>(*field, rules, close);
+    if (!value) return;
+    if (IsFilled(rules) && IsEmptyText(*value)) field->Fail("must not be empty", rules.hint);
+    member = *std::move(value);
+  }
 }
-
-template <typename T>
-void ReadFields(T& object, JsonReader& json, bool close);
 
 template <typename T>
 class Reader {
@@ -269,14 +301,6 @@ void ReadFields(T& object, JsonReader& json, bool close) {
     });
     if (json.error_count() == errors) Shape<T>::Check(object, complain);
   }
-}
-
-template <typename T>
-T ReadRecord(JsonReader& json, bool close) {
-  T object;
-  ReadFields(object, json, close);
-  if (close) json.Close();
-  return object;
 }
 
 }  // namespace railhead::record

@@ -9,7 +9,8 @@ Json OrNull(Json schema) {
   } else if (schema.contains("anyOf")) {
     schema["anyOf"].push_back({{"type", "null"}});
   } else if (schema.contains("type")) {
-    schema["type"] = Json::array({schema["type"], "null"});
+    if (!schema["type"].is_array()) schema["type"] = Json::array({schema["type"]});
+    schema["type"].push_back("null");
   }
   return schema;
 }

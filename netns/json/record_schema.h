@@ -30,7 +30,7 @@ Json WordsSchema(const std::vector<std::string>& words);
 Json IntSchema(std::int64_t min, std::int64_t max);
 
 template <typename T>
-Json ObjectSchema();
+Json ObjectSchema(const T& defaults);
 
 template <typename T>
 Json ValueSchema(const FieldRules& rules) {
@@ -51,7 +51,7 @@ Json ValueSchema(const FieldRules& rules) {
     return IntSchema(rules.min, rules.max);
   } else if constexpr (std::same_as<T, std::string>) {
     Json schema{{"type", "string"}};
-    if (rules.need == Need::kRequired) schema["minLength"] = 1;
+    if (IsFilled(rules)) schema["minLength"] = 1;
     return schema;
   } else if constexpr (HasTextForm<T>) {
     return {{"type", "string"}};
@@ -61,25 +61,30 @@ Json ValueSchema(const FieldRules& rules) {
   } else if constexpr (kIsList<T>) {
     FieldRules of_one = rules;
     of_one.need = Need::kOptional;
+    of_one.filled = false;
     const Json one = ValueSchema<typename T::value_type>(of_one);
     Json list{{"type", "array"}, {"items", one}};
     if (rules.filled) list["minItems"] = 1;
     return rules.or_one ? Json{{"anyOf", {one, list}}} : list;
   } else {
-    return ObjectSchema<T>();
+    return ObjectSchema(T{});
   }
 }
 
 template <typename T>
 class SchemaWriter {
  public:
-  explicit SchemaWriter(Json& object) : object_(object) {}
+  SchemaWriter(const T& defaults, Json& object) : defaults_(defaults), object_(object) {}
 
   template <typename C, typename M>
   void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
-    Json schema = ValueSchema<typename OptionalOf<M>::Value>(rules);
-    if constexpr (!kIsOptional<M>) AddDefault(T{}.*member, rules, schema);
-    Add(key, std::move(schema), rules);
+    if constexpr (IsRecord<M>) {
+      Add(key, ObjectSchema(defaults_.*member), rules);
+    } else {
+      Json schema = ValueSchema<typename OptionalOf<M>::Value>(rules);
+      if constexpr (!kIsOptional<M>) AddDefault(defaults_.*member, rules, schema);
+      Add(key, std::move(schema), rules);
+    }
   }
   void Version(std::int64_t version, const char* /*hint*/ = "") {
     Add("version", {{"const", version}}, kRequiredField);
@@ -89,19 +94,19 @@ class SchemaWriter {
     (*this)(key, member, rules);
   }
   template <typename C, typename M>
-  void Part(M C::* /*member*/) {
-    SchemaWriter<M> part(object_);
+  void Part(M C::*member) {
+    SchemaWriter<M> part(defaults_.*member, object_);
     Shape<M>::List(part);
   }
   template <typename C, typename M, typename List>
-  void Part(M C::* /*member*/, List list) {
-    SchemaWriter<M> part(object_);
+  void Part(M C::*member, List list) {
+    SchemaWriter<M> part(defaults_.*member, object_);
     list(part);
   }
   template <typename List>
   void Group(const char* key, List list) {
     Json schema = EmptyObject();
-    SchemaWriter<T> group(schema);
+    SchemaWriter<T> group(defaults_, schema);
     list(group);
     Add(key, std::move(schema), {});
   }
@@ -133,12 +138,11 @@ class SchemaWriter {
   // What Complete() finds out has none.
   template <typename M>
   static void AddDefault(const M& value, const FieldRules& rules, Json& schema) {
-    if constexpr (!HasShape<M>) {
-      if (IsNeeded(rules)) return;
-      Refusal refusal;
-      Json written = WriteValue(value, rules, {}, refusal);
-      if (refusal.why.empty() && !written.empty() && written != "") schema["default"] = std::move(written);
-    }
+    if (IsNeeded(rules)) return;
+    Refusal refusal;
+    Json written = WriteValue(value, rules, {}, refusal);
+    const bool blank = written.is_string() && written.template get_ref<const std::string&>().empty();
+    if (refusal.why.empty() && !written.empty() && !blank) schema["default"] = std::move(written);
   }
   void Add(const char* key, Json schema, const FieldRules& rules) {
     if (IsNeeded(rules)) {
@@ -150,14 +154,16 @@ class SchemaWriter {
     object_["properties"][key] = std::move(schema);
   }
 
+  const T& defaults_;
   Json& object_;
 };
 
 template <typename T>
-Json ObjectSchema() {
+Json ObjectSchema(const T& defaults) {
   Json object = SchemaWriter<T>::EmptyObject();
-  SchemaWriter<T> writer(object);
+  SchemaWriter<T> writer(defaults, object);
   Shape<T>::List(writer);
+  if constexpr (HasSwitch<T>) object["type"] = Json::array({"object", "boolean"});
   return object;
 }
 
@@ -167,8 +173,14 @@ Json ObjectSchema() {
 template <typename T>
 nlohmann::ordered_json SchemaOf(const std::string& title) {
   nlohmann::ordered_json schema{{"$schema", "http://json-schema.org/draft-07/schema#"}, {"title", title}};
-  schema.update(record::ObjectSchema<T>());
+  schema.update(record::ObjectSchema(T{}));
   return schema;
+}
+
+// Of a part that another record keeps as text (ParseSection).
+template <typename T>
+nlohmann::ordered_json SectionSchemaOf() {
+  return record::OrNull(record::ObjectSchema(T{}));
 }
 
 }  // namespace railhead

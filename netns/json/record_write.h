@@ -117,6 +117,7 @@ void WriteField(Json& json, const char* key, const M& value, const FieldRules& r
                 Refusal& refusal) {
   const Place at{&place, key};
   if (rules.need == Need::kRequired && IsEmptyText(value)) refusal.Add(at, "must not be empty");
+  if (rules.filled && !IsNeeded(rules) && IsEmptyText(value)) return;
   if constexpr (kIsOptional<M>) {
     if (value) {
       json[key] = WriteValue(*value, rules, at, refusal);

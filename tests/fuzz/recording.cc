@@ -55,7 +55,7 @@ void ReadRecording(const std::string& text) {
   if (rounds > kFewRounds) return;
   const health::Replayed first = Replay(*recording, std::nullopt);
   Require(first.end == Replay(*recording, std::nullopt).end, "a replay says the same each time");
-  (void)Missing(*recording, health::DefaultHealthRules());
+  (void)Missing(*recording, health::HealthRules());
 }
 
 }  // namespace

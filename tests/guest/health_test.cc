@@ -16,7 +16,7 @@ namespace {
 
 // No hysteresis: the tests of the monitor show that; here each look counts.
 health::HealthRules AtOnce() {
-  health::HealthRules rules = health::DefaultHealthRules();
+  health::HealthRules rules;
   for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
   return rules;
 }

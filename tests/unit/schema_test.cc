@@ -17,6 +17,7 @@
 
 #include "cni/attachment/plugin_config_shape.h"
 #include "cni/fabric/fabric_shape.h"
+#include "deviceplugin/tools/railctl/fabric_sections.h"
 #include "netns/json/record_io.h"
 #include "netns/json/record_schema.h"
 
@@ -41,8 +42,9 @@ Result<void> ParseNetwork(const std::string& text) {
   return {};
 }
 
-Result<void> ParseOnlyFabric(const std::string& text) {
-  RH_TRY(ParseFabric(text, "f"));
+Result<void> ParseWholeFabric(const std::string& text) {
+  const auto errors = railctl::ErrorsInFabric(text, "f");
+  if (!errors.empty()) return Fail(errors.front());
   return {};
 }
 
@@ -66,8 +68,30 @@ constexpr const char* kFabric = R"({
              "delivery": "mount", "binding": "early"}],
   "policy": {"reset": "tenant", "networks": [{"networks": ["a"], "namespaces": ["b"], "allow": ["vlan"],
              "devices": "any", "ipam": ["static"], "sysctls": ["net.core.somaxconn"],
-             "fabrics": ["/etc/f.json"], "resolvConf": ["/etc/resolv.conf"]}]},
-  "health": {}, "provision": {}, "connectivity": {}, "isolation": {}})";
+             "fabrics": ["/etc/f.json"], "resolvConf": ["/etc/resolv.conf"]}]}})";
+
+// The objects that parts of railheadd read.
+constexpr const char* kSections = R"({
+  "version": 1, "rails": [{"name": "rail0", "pf": 0}, {"name": "rail1", "pf": 1}],
+  "health": {"intervalSeconds": 5, "vfSeconds": 60, "counterSeconds": 30,
+             "link": {"enabled": true, "downAfter": 1, "upAfter": 2}, "rdmaPort": {}, "gone": {}, "unbound": {},
+             "vfCount": {}, "aer": {"counters": {"aer_dev_fatal": {"limit": 1, "seconds": 60}}},
+             "devlink": {"reporters": ["fw"]}, "pauseStorm": {"counters": {}}, "unreachable": {}, "impaired": {},
+             "errorRate": {"counters": {"x": {"limit": 1, "seconds": 60}, "link_downed": false}}},
+  "provision": {"atStart": true, "vfs": 8, "mtu": 1500, "mac": "keep", "driver": "mlx5_core",
+                "allowBonded": false,
+                "rails": {"rail0": {"vfs": "max", "mtu": 9000, "mac": "derived", "driver": null}}},
+  "connectivity": {"intervalSeconds": 5, "peers": 2, "paths": 3, "port": 4795, "rdma": true, "podSeconds": 0},
+  "isolation": {"nodeCondition": true, "taint": {"effect": "NoExecute", "whenRailsBelow": 2}, "events": true,
+                "maxUnavailable": "10%", "kubernetes": {"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5}}})";
+
+// A store of that type, whose settings are an object of the same name.
+std::string WithStore(const std::string& type, const std::string& settings) {
+  return R"({"version": 1, "rails": [{"name": "rail0", "pf": 0}], "addresses": {"store": {"type": ")" + type +
+         R"(", "blockSize": 64, "lowWater": 1, "renewSeconds": 60, "fenceSeconds": 43200,
+             "reclaimSeconds": 86400, ")" +
+         type + "\": " + settings + "}}}";
+}
 
 constexpr const char* kNetwork = R"({
   "cniVersion": "1.1.0", "name": "net", "type": "railhead", "cni.dev/x": 1, "dns": {},
@@ -84,9 +108,12 @@ constexpr const char* kNetwork = R"({
 const std::vector<Subject>& Subjects() {
   static const std::vector<Subject> subjects = {
       {"Fabric",
-       [] { return SchemaOf<Fabric>("fabric"); },
-       ParseOnlyFabric,
-       {kFabric},
+       railctl::FabricSchema,
+       ParseWholeFabric,
+       {kFabric, kSections,
+        WithStore("etcd", R"({"endpoints": ["http://h:1"], "prefix": "/p", "caFile": "/a", "certFile": "/c",
+                              "keyFile": "/k", "userFile": "/u", "passwordFile": "/w", "timeoutSeconds": 5})"),
+        WithStore("kubernetes", R"({"kubeconfig": "/k", "context": "c", "timeoutSeconds": 5})")},
        {"/rails: must not be empty",
         ".*: is not an integer but a fraction",
         "/rails/\\d+/name: holds a blank",
@@ -115,7 +142,21 @@ const std::vector<Subject>& Subjects() {
         "/addresses/policy: rail '.*' has leased blocks",
         "/handoff/env/.*: (is no variable name|must be one line|is said by|is another one)",
         "/policy/networks/\\d+/allow: .* is no key that needs a permission",
-        "/policy/networks/\\d+/(fabrics|resolvConf): .* is no absolute path"}},
+        "/policy/networks/\\d+/(fabrics|resolvConf): .* is no absolute path",
+        "/addresses/store/blockSize: \\d+ is no power of two",
+        "/addresses/store/fenceSeconds: is less than 4 times renewSeconds",
+        "/addresses/store/reclaimSeconds: is (less than twice fenceSeconds|not more than restSeconds)",
+        "/addresses/store/etcd/endpoints/\\d+: .* is no endpoint",
+        "/addresses/store/etcd/.*File: (is missing|is required with https|.* is no absolute path)",
+        "/(addresses/store|isolation)/kubernetes/kubeconfig: .* is no absolute path",
+        "/(addresses/store|isolation)/kubernetes/context: is of use with a kubeconfig only",
+        "/health/.*/counters/.*: is no name of a counter",
+        "/health/.*/counters/.*/seconds: is required for a counter that has no default",
+        "/health/devlink/reporters: .* is no name of a health reporter",
+        "/provision/(rails/.*/)?driver: .* is no driver's name",
+        "/provision/rails/.*: there is no rail",
+        "/isolation/taint/whenRailsBelow: the fabric has only",
+        "/isolation/maxUnavailable: is neither a number of nodes nor a percentage"}},
       {"Network",
        [] { return SchemaOf<attachment::PluginConfig>("network"); },
        ParseNetwork,
@@ -203,7 +244,10 @@ class SchemaTest : public ::testing::TestWithParam<Subject> {
       CompareWith(document, place["qqqq"]);
       place.erase("qqqq");
       for (auto& [key, value] : place.items()) {
-        if (!properties.contains(key)) CompareWith(document, value);
+        if (properties.contains(key)) continue;
+        CompareWith(document, value);
+        if (const Json of = schema.value("additionalProperties", Json()); of.is_object())
+          Visit(document, value, of);
       }
     } else if (place.is_array()) {
       for (Json& one : place) {
@@ -245,7 +289,9 @@ TEST_P(SchemaTest, DocumentsHaveEveryKey) {
           look(of, place.value(key, Json::object()), at + "/" + key);
         }
       };
-  for (const std::string& text : GetParam().documents) look(json_, Json::parse(text), "");
+  Json all;
+  for (const std::string& text : GetParam().documents) all.merge_patch(Json::parse(text));
+  look(json_, all, "");
   EXPECT_EQ(lacking, std::set<std::string>{});
 }
 

@@ -166,63 +166,40 @@ Result<JsonDocument> EtcdApi::Call(const std::string& path, const std::string& b
 
 namespace {
 
-constexpr int kMostSeconds = 60;
-
-std::string ReadPath(JsonReader& reader, const std::string& key) {
-  std::string path = reader.String(key).value_or("");
-  if (!path.empty() && path[0] != '/') reader.Fail(key, "'" + path + "' is no absolute path");
-  return path;
-}
-
-void ReadEndpoints(JsonReader& reader, EtcdConfig& config) {
-  const auto urls = reader.Strings("endpoints").value_or(std::vector<std::string>{});
-  if (urls.empty()) {
-    reader.Fail("endpoints", "is required and must not be empty",
-                "list the members: [\"https://HOST:2379\"]");
-  }
-  for (const std::string& url : urls) {
-    auto endpoint = http::ParseHttpEndpoint(url);
-    if (!endpoint) {
-      reader.Fail("endpoints", endpoint.error().message, endpoint.error().hint);
-      return;
-    }
-    config.endpoints.push_back(std::move(*endpoint));
-  }
+// Two files that go together.
+void CheckBoth(const char* first_key, const std::string& first, const char* second_key,
+               const std::string& second, const record::Complain& complain) {
+  if (first.empty() == second.empty()) return;
+  complain(first.empty() ? first_key : second_key, "is missing",
+           std::string(first_key) + " and " + second_key + " go together");
 }
 
 }  // namespace
+}  // namespace railhead::address_leasing
 
-EtcdConfig ReadEtcdConfig(JsonReader& reader) {
-  EtcdConfig config;
-  ReadEndpoints(reader, config);
-  config.prefix = reader.String("prefix").value_or(config.prefix);
+void railhead::Shape<railhead::address_leasing::EtcdConfig>::Complete(T& config) {
   while (config.prefix.ends_with('/')) config.prefix.pop_back();
-  if (config.prefix.find('\0') != std::string::npos) reader.Fail("prefix", "has a NUL in it");
-  config.ca_file = ReadPath(reader, "caFile");
-  config.cert_file = ReadPath(reader, "certFile");
-  config.key_file = ReadPath(reader, "keyFile");
-  config.user_file = ReadPath(reader, "userFile");
-  config.password_file = ReadPath(reader, "passwordFile");
-  if (const auto seconds = reader.Int("timeoutSeconds", 1, kMostSeconds)) {
-    config.timeout = std::chrono::seconds(*seconds);
-  }
-  const bool tls = std::ranges::any_of(config.endpoints, &http::HttpEndpoint::tls);
-  if (tls && config.ca_file.empty()) {
-    reader.Fail("caFile", "is required with https://",
-                "name the file of the authority that signed etcd's certificates");
-  }
-  if (config.cert_file.empty() != config.key_file.empty()) {
-    reader.Fail(config.cert_file.empty() ? "certFile" : "keyFile",
-                "is missing: certFile and keyFile go together");
-  }
-  if (config.user_file.empty() != config.password_file.empty()) {
-    reader.Fail(config.user_file.empty() ? "userFile" : "passwordFile",
-                "is missing: userFile and passwordFile go together");
-  }
-  reader.Close();
-  return config;
 }
 
+void railhead::Shape<railhead::address_leasing::EtcdConfig>::Check(const T& config,
+                                                                   const record::Complain& complain) {
+  for (const auto& [key, path] : {std::pair{"caFile", &config.ca_file},
+                                  {"certFile", &config.cert_file},
+                                  {"keyFile", &config.key_file},
+                                  {"userFile", &config.user_file},
+                                  {"passwordFile", &config.password_file}}) {
+    if (!path->empty() && !path->starts_with('/'))
+      complain(key, "'" + *path + "' is no absolute path", "for example /etc/railhead/etcd/ca.crt");
+  }
+  if (std::ranges::any_of(config.endpoints, &http::HttpEndpoint::tls) && config.ca_file.empty()) {
+    complain("caFile", "is required with https://",
+             "name the file of the authority that signed etcd's certificates");
+  }
+  address_leasing::CheckBoth("certFile", config.cert_file, "keyFile", config.key_file, complain);
+  address_leasing::CheckBoth("userFile", config.user_file, "passwordFile", config.password_file, complain);
+}
+
+namespace railhead::address_leasing {
 namespace {
 
 using Json = nlohmann::json;

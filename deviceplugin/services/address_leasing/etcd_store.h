@@ -20,6 +20,8 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
+#include "netns/json/record.h"
+#include "netns/json/record_forms.h"
 
 namespace railhead::address_leasing {
 
@@ -31,7 +33,7 @@ namespace railhead::address_leasing {
 //
 // Only `endpoints` is required; with https:// `caFile` too. Files are read when they are used,
 // so that new ones count; of userFile and passwordFile the first line.
-// Threads: values. Errors stick to the reader, with their JSON pointers.
+// Threads: values.
 
 struct EtcdConfig {
   std::vector<http::HttpEndpoint> endpoints;
@@ -44,7 +46,33 @@ struct EtcdConfig {
   std::chrono::seconds timeout{5};  // of one call, all endpoints together
 };
 
-EtcdConfig ReadEtcdConfig(JsonReader& reader);
+}  // namespace railhead::address_leasing
+
+template <>
+struct railhead::TextForm<railhead::http::HttpEndpoint> {
+  static std::string Write(const http::HttpEndpoint& endpoint) { return endpoint.ToString(); }
+  static Result<http::HttpEndpoint> Read(const std::string& url) { return http::ParseHttpEndpoint(url); }
+};
+
+template <>
+struct railhead::Shape<railhead::address_leasing::EtcdConfig> {
+  using T = address_leasing::EtcdConfig;
+  static void List(auto& f) {
+    f("endpoints", &T::endpoints,
+      {.need = Need::kPresent, .filled = true, .hint = R"(list the members: ["https://HOST:2379"])"});
+    f("prefix", &T::prefix);
+    f("caFile", &T::ca_file);
+    f("certFile", &T::cert_file);
+    f("keyFile", &T::key_file);
+    f("userFile", &T::user_file);
+    f("passwordFile", &T::password_file);
+    f("timeoutSeconds", &T::timeout, {.min = 1, .max = 60});
+  }
+  static void Complete(T& config);
+  static void Check(const T& config, const record::Complain& complain);
+};
+
+namespace railhead::address_leasing {
 
 class EtcdApi {
  public:

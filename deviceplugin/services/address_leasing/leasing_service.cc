@@ -14,7 +14,7 @@
 #include "netns/base/files.h"
 #include "netns/base/node.h"
 #include "netns/base/state_folder.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::address_leasing {
 namespace {
@@ -50,6 +50,10 @@ void AppendSigns(Exposition* page, const std::optional<ipam::LeaseStatus>& statu
   if (status) page->Sample({}, status->failed_steps);
 }
 
+std::chrono::seconds RestOf(const Fabric& fabric) {
+  return std::chrono::seconds(fabric.rest_seconds.value_or(kDefaultRestSeconds));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::string& fabric_path,
@@ -57,7 +61,7 @@ Result<std::unique_ptr<LeasingLoop>> StartLeasing(const Root& root, const std::s
   auto plan = RH_TRY(PlanLeases(root, fabric_path));
   if (!plan) return nullptr;
   const auto [type, settings] = StoreOf(plan->store);
-  auto store = RH_TRY(MakeClusterStore(root, type, settings, plan->where + "/" + type, service));
+  auto store = RH_TRY(MakeClusterStore(root, type, settings, fabric_path, service));
   log->Info("leasing addresses", {{"store", type},
                                   {"node", plan->settings.node},
                                   {"subnets", std::to_string(plan->settings.pools.size())}});
@@ -101,15 +105,17 @@ void AppendLeasing(Exposition* page, const LeasingLoop* leasing) {
 }
 
 std::pair<std::string, std::string> StoreOf(const ipam::LeaseStoreConfig& store) {
-  if (store.type == ipam::LeaseStoreType::kEtcd) return {"etcd", store.etcd};
-  return {"kubernetes", store.kubernetes};
+  return {std::string(WordOf(store.type)),
+          store.type == ipam::LeaseStoreType::kEtcd ? store.etcd : store.kubernetes};
 }
 
-Result<void> CheckLeasing(const Fabric& fabric, const std::string& what) {
-  const auto plan = RH_TRY(CheckLeases(fabric, what));
-  if (!plan) return {};
-  const auto [type, settings] = StoreOf(plan->store);
-  return CheckStoreSettings(type, settings, plan->where + "/" + type);
+Result<void> CheckLeasing(const Fabric& fabric, const std::string& what, std::vector<Error>* all) {
+  const auto store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, what, RestOf(fabric), all));
+  if (store.type == ipam::LeaseStoreType::kNode) return {};
+  const auto [type, settings] = StoreOf(store);
+  RH_TRY(CheckStoreSettings(type, settings, what, all));
+  RH_TRY(CheckLeases(fabric, what));
+  return {};
 }
 
 Result<void> CheckLeasing(const Root& root, const std::string& fabric_path) {
@@ -124,20 +130,20 @@ struct Settings {
   KubeConfig kubernetes;
 };
 
-Result<Settings> ReadSettings(const std::string& type, const std::string& text, const std::string& what) {
+Result<Settings> ReadSettings(const std::string& type, const std::string& text, const std::string& what,
+                              std::vector<Error>* all = nullptr) {
   if (type != "etcd" && type != "kubernetes") {
     return Fail(ErrorCode::kInvalid, what + ": '" + type + "' is no kind of cluster store",
                 "etcd or kubernetes");
   }
-  const auto document = RH_TRY(JsonDocument::Parse(text.empty() ? "{}" : text, what));
-  JsonReader reader = document.Root();
+  const std::string pointer = "/addresses/store/" + type;
+  const std::string given = text.empty() ? "{}" : text;
   Settings settings;
   if (type == "etcd") {
-    settings.etcd = ReadEtcdConfig(reader);
+    settings.etcd = RH_TRY(ParseSection<EtcdConfig>(given, what, pointer, all));
   } else {
-    settings.kubernetes = ReadKubeConfig(reader);
+    settings.kubernetes = RH_TRY(ParseSection<KubeConfig>(given, what, pointer, all));
   }
-  RH_TRY(reader.status());
   return settings;
 }
 
@@ -153,9 +159,9 @@ Result<std::unique_ptr<ipam::ClusterStore>> MakeClusterStore(const Root& root, c
   return MakeKubeStore(access, read.kubernetes.timeout);
 }
 
-Result<void> CheckStoreSettings(const std::string& type, const std::string& settings,
-                                const std::string& what) {
-  RH_TRY(ReadSettings(type, settings, what));
+Result<void> CheckStoreSettings(const std::string& type, const std::string& settings, const std::string& what,
+                                std::vector<Error>* all) {
+  RH_TRY(ReadSettings(type, settings, what, all));
   return {};
 }
 
@@ -313,11 +319,9 @@ Result<ipam::PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
 
 Result<std::optional<LeasePlan>> CheckLeases(const Fabric& fabric, const std::string& fabric_path) {
   LeasePlan plan;
-  plan.where = fabric_path + ": /addresses/store";
-  plan.store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, plan.where,
-                                               fabric.rest_seconds.value_or(kDefaultRestSeconds)));
+  plan.store = RH_TRY(ipam::ParseLeaseSettings(fabric.address_store, fabric_path, RestOf(fabric)));
   if (plan.store.type == ipam::LeaseStoreType::kNode) return std::nullopt;
-  plan.settings.times = plan.store.times;
+  plan.settings.times = {plan.store.renew, plan.store.fence, plan.store.reclaim, RestOf(fabric)};
   plan.settings.low_water = plan.store.low_water;
   for (const Rail& rail : fabric.rails) {
     if (!fabric.Leases(rail)) continue;

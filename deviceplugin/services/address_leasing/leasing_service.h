@@ -13,6 +13,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
@@ -96,7 +97,6 @@ class LeasingLoop {
 struct LeasePlan {
   ipam::LeaseSettings settings;
   ipam::LeaseStoreConfig store;
-  std::string where;  // "FILE: /addresses/store", for messages
 };
 
 // nullopt: the fabric leases nothing, or there is none.
@@ -128,16 +128,17 @@ void AppendLeasing(Exposition* page, const LeasingLoop* leasing);
 // The kind of store, as MakeClusterStore() knows it, and its own settings.
 std::pair<std::string, std::string> StoreOf(const ipam::LeaseStoreConfig& store);
 
-// Asks nobody. Well with a fabric that leases nothing. `what` names its file in messages.
-Result<void> CheckLeasing(const Fabric& fabric, const std::string& what);
+// Asks nobody. Well with a fabric that leases nothing. `what` names its file in messages. `all` gets all that
+// is wrong with the configuration.
+Result<void> CheckLeasing(const Fabric& fabric, const std::string& what, std::vector<Error>* all = nullptr);
 // The same of a file; well without one, too.
 Result<void> CheckLeasing(const Root& root, const std::string& fabric_path);
 
 // A cluster's store as it is configured.
 //
 // `type` is "etcd" or "kubernetes", `settings` the object of that name, as JSON text; "" is taken for {}.
-// `what` names the text in errors. Nothing is sent before the store's first call. Threads: pure functions
-// over files. Errors: kInvalid, kMalformed, with the JSON pointer.
+// `what` names the fabric's file in errors. Nothing is sent before the store's first call. Threads: pure
+// functions over files. Errors: kInvalid, kMalformed, with the JSON pointer.
 
 // `service`: what the environment says of the Kubernetes API.
 Result<std::unique_ptr<ipam::ClusterStore>> MakeClusterStore(const Root& root, const std::string& type,
@@ -146,7 +147,7 @@ Result<std::unique_ptr<ipam::ClusterStore>> MakeClusterStore(const Root& root, c
                                                              const KubeService& service);
 
 // The same check without a store: for who reads a configuration before it is used.
-Result<void> CheckStoreSettings(const std::string& type, const std::string& settings,
-                                const std::string& what);
+Result<void> CheckStoreSettings(const std::string& type, const std::string& settings, const std::string& what,
+                                std::vector<Error>* all = nullptr);
 
 }  // namespace railhead::address_leasing

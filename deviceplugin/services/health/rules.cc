@@ -3,23 +3,20 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "deviceplugin/services/health/rules_shape.h"
 #include "netns/base/text.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::health {
 namespace {
 
 using std::chrono::seconds;
+using OrderedJson = nlohmann::ordered_json;
 
-constexpr std::int64_t kMaxSeconds = 86400;
-constexpr std::int64_t kMaxInterval = 3600;
-// One second's resolution of a window of a day would not be kept; see RateWindow.
-constexpr std::int64_t kMinWindow = 1;
 constexpr std::size_t kMaxName = 64;
 constexpr std::size_t kMaxCounters = 64;
-
-bool HasCounters(HealthRule rule) {
-  return rule == HealthRule::kAer || rule == HealthRule::kErrorRate || rule == HealthRule::kPauseStorm;
-}
+constexpr std::array<std::string_view, 3> kAerCounters = {"aer_dev_correctable", "aer_dev_fatal",
+                                                          "aer_dev_nonfatal"};
 
 // Names become parts of paths below /sys.
 bool IsName(std::string_view name) {
@@ -27,86 +24,74 @@ bool IsName(std::string_view name) {
          std::ranges::all_of(name, [](char c) { return c > ' ' && c < 0x7f && c != '/'; });
 }
 
-const std::vector<std::string>& AerCounters() {
-  static const std::vector<std::string> names = {"aer_dev_correctable", "aer_dev_fatal", "aer_dev_nonfatal"};
-  return names;
-}
-
-bool CheckCounter(JsonReader& counters, HealthRule rule, const std::string& name) {
+bool CheckName(const JsonValue& counter, HealthRule rule, const std::string& name) {
   if (!IsName(name)) {
-    counters.Fail(name, "is no name of a counter");
+    counter.Fail("is no name of a counter");
     return false;
   }
-  const auto& aer = AerCounters();
-  if (rule != HealthRule::kAer || Contains(aer, name)) return true;
-  counters.Fail(name, "is no counter of PCIe error reporting", "known here: " + Join(aer, ", "));
+  if (rule != HealthRule::kAer || Contains(kAerCounters, name)) return true;
+  counter.Fail("is no counter of PCIe error reporting",
+               "known here: " + Join({kAerCounters.begin(), kAerCounters.end()}, ", "));
   return false;
 }
 
 // What is given for a counter replaces its default; false removes it.
-void ReadCounter(JsonReader& counters, const std::string& name, std::vector<CounterLimit>* limits) {
-  const auto* raw = counters.Raw(name);
-  if (raw == nullptr) return;
-  const auto found = std::ranges::find(*limits, name, &CounterLimit::counter);
-  if (raw->is_boolean() && !raw->get<bool>()) {
-    if (found != limits->end()) limits->erase(found);
+void ReadCounter(const JsonValue& json, const std::string& name, std::vector<CounterLimit>& limits) {
+  if (!json.is_there()) return;
+  const auto found = std::ranges::find(limits, name, &CounterLimit::counter);
+  const bool known = found != limits.end();
+  if (*json.raw() == false) {
+    if (known) limits.erase(found);
     return;
   }
-  auto object = counters.Object(name);
-  if (!object) return;
-  CounterLimit limit = found != limits->end() ? *found : CounterLimit{name, 0, seconds(0)};
-  if (const auto value = object->Int("limit", 0, INT64_MAX)) limit.limit = static_cast<std::uint64_t>(*value);
-  if (const auto value = object->Int("seconds", kMinWindow, kMaxSeconds)) limit.window = seconds(*value);
-  object->Close();
-  if (limit.window.count() == 0) object->Fail("seconds", "is required for a counter that has no default");
-  if (found != limits->end()) {
+  CounterLimit limit = known ? *found : CounterLimit{name, 0, seconds(0)};
+  if (!record::ReadObject(json, limit, true)) return;
+  if (known) {
     *found = std::move(limit);
   } else {
-    limits->push_back(std::move(limit));
+    limits.push_back(std::move(limit));
   }
-}
-
-void ReadCounters(JsonReader& settings, HealthRule rule, std::vector<CounterLimit>* limits) {
-  auto counters = settings.Object("counters");
-  if (!counters) return;
-  for (const std::string& name : counters->Keys()) {
-    if (!CheckCounter(*counters, rule, name)) return;
-    ReadCounter(*counters, name, limits);
-  }
-  if (limits->size() > kMaxCounters) {
-    settings.Fail("counters", "more than " + std::to_string(kMaxCounters) + " counters");
-  }
-}
-
-void ReadReporters(JsonReader& settings, std::vector<std::string>* reporters) {
-  auto names = settings.Strings("reporters");
-  if (!names) return;
-  for (const std::string& name : *names) {
-    if (!IsName(name)) settings.Fail("reporters", "'" + name + "' is no name of a health reporter");
-  }
-  *reporters = *std::move(names);
-}
-
-void ReadRule(JsonReader& health, HealthRule rule, HealthRules* rules) {
-  const std::string key(NameOf(rule));
-  RuleSettings& settings = rules->Of(rule);
-  const auto* raw = health.Raw(key);
-  if (raw == nullptr) return;
-  if (raw->is_boolean()) {
-    settings.enabled = raw->get<bool>();
-    return;
-  }
-  auto object = health.Object(key);
-  if (!object) return;
-  settings.enabled = object->Bool("enabled").value_or(settings.enabled);
-  if (const auto value = object->Int("downAfter", 0, kMaxSeconds)) settings.down_after = seconds(*value);
-  if (const auto value = object->Int("upAfter", 0, kMaxSeconds)) settings.up_after = seconds(*value);
-  if (HasCounters(rule)) ReadCounters(*object, rule, &settings.counters);
-  if (rule == HealthRule::kDevlink) ReadReporters(*object, &rules->reporters);
-  object->Close();
 }
 
 }  // namespace
+
+void ReadCounters(const JsonValue& json, HealthRule rule, std::vector<CounterLimit>& limits) {
+  auto counters = json.Object();
+  if (!counters) return;
+  for (const std::string& name : counters->Keys()) {
+    const JsonValue counter = counters->At(name);
+    if (CheckName(counter, rule, name)) ReadCounter(counter, name, limits);
+  }
+}
+
+// A default that is not there was removed.
+OrderedJson WriteCounters(HealthRule rule, const std::vector<CounterLimit>& limits) {
+  const HealthRules defaults;
+  OrderedJson json = OrderedJson::object();
+  for (const CounterLimit& limit : limits) json[limit.counter] = ToJson(limit);
+  for (const CounterLimit& limit : defaults.Of(rule).counters) {
+    if (!json.contains(limit.counter)) json[limit.counter] = false;
+  }
+  return json.empty() ? OrderedJson() : json;
+}
+
+OrderedJson CountersSchema(HealthRule rule) {
+  OrderedJson limit = record::ObjectSchema(CounterLimit{});
+  limit["type"] = OrderedJson::array({"object", "boolean", "null"});
+  limit["not"] = {{"const", true}};
+  OrderedJson schema{{"type", "object"}, {"additionalProperties", limit}};
+  if (rule == HealthRule::kAer) schema["propertyNames"] = {{"enum", kAerCounters}};
+  return schema;
+}
+
+void CheckRule(const RuleSettings& rule, const std::vector<std::string>& reporters,
+               const record::Complain& complain) {
+  if (rule.counters.size() > kMaxCounters)
+    complain("counters", "more than " + std::to_string(kMaxCounters) + " counters");
+  for (const std::string& name : reporters) {
+    if (!IsName(name)) complain("reporters", "'" + name + "' is no name of a health reporter");
+  }
+}
 
 const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   using R = HealthRule;
@@ -116,115 +101,58 @@ const std::array<HealthRule, kHealthRuleCount>& AllHealthRules() {
   return kAll;
 }
 
-HealthRules DefaultHealthRules() {
-  HealthRules rules;
-  rules.Of(HealthRule::kLink) = {true, seconds(10), seconds(60), {}};
-  rules.Of(HealthRule::kRdmaPort) = {true, seconds(10), seconds(60), {}};
-  rules.Of(HealthRule::kGone) = {true, seconds(2), seconds(5), {}};
-  rules.Of(HealthRule::kUnbound) = {true, seconds(5), seconds(10), {}};
+std::array<RuleSettings, kHealthRuleCount> DefaultRules() {
+  std::array<RuleSettings, kHealthRuleCount> rules;
+  const auto of = [&](HealthRule rule) -> RuleSettings& { return rules[static_cast<std::size_t>(rule)]; };
+  of(HealthRule::kLink) = {true, seconds(10), seconds(60), {}};
+  of(HealthRule::kRdmaPort) = {true, seconds(10), seconds(60), {}};
+  of(HealthRule::kGone) = {true, seconds(2), seconds(5), {}};
+  of(HealthRule::kUnbound) = {true, seconds(5), seconds(10), {}};
   // VFs that are there again were made anew.
-  rules.Of(HealthRule::kVfCount) = {true, seconds(2), seconds(0), {}};
-  rules.Of(HealthRule::kAer) = {
-      true,
-      seconds(0),
-      seconds(60),
-      {{"aer_dev_fatal", 0, seconds(3600)}, {"aer_dev_nonfatal", 10, seconds(3600)}}};
-  rules.Of(HealthRule::kDevlink) = {true, seconds(5), seconds(60), {}};
-  rules.Of(HealthRule::kErrorRate) = {true,
-                                      seconds(0),
-                                      seconds(60),
-                                      {{"symbol_error", 120, seconds(3600)},
-                                       {"link_error_recovery", 5, seconds(60)},
-                                       {"link_downed", 2, seconds(600)},
-                                       {"carrier_down_count", 2, seconds(600)},
-                                       {"local_link_integrity_errors", 0, seconds(600)},
-                                       {"excessive_buffer_overrun_errors", 0, seconds(600)},
-                                       {"port_xmit_discards", 6000, seconds(60)}}};
-  rules.Of(HealthRule::kPauseStorm) = {
+  of(HealthRule::kVfCount) = {true, seconds(2), seconds(0), {}};
+  of(HealthRule::kAer) = {true,
+                          seconds(0),
+                          seconds(60),
+                          {{"aer_dev_fatal", 0, seconds(3600)}, {"aer_dev_nonfatal", 10, seconds(3600)}}};
+  of(HealthRule::kDevlink) = {true, seconds(5), seconds(60), {}};
+  of(HealthRule::kErrorRate) = {true,
+                                seconds(0),
+                                seconds(60),
+                                {{"symbol_error", 120, seconds(3600)},
+                                 {"link_error_recovery", 5, seconds(60)},
+                                 {"link_downed", 2, seconds(600)},
+                                 {"carrier_down_count", 2, seconds(600)},
+                                 {"local_link_integrity_errors", 0, seconds(600)},
+                                 {"excessive_buffer_overrun_errors", 0, seconds(600)},
+                                 {"port_xmit_discards", 6000, seconds(60)}}};
+  of(HealthRule::kPauseStorm) = {
       true,
       seconds(0),
       seconds(60),
       {{"tx_pause_storm_error_events", 0, seconds(600)}, {"tx_pause_storm_warning_events", 5, seconds(600)}}};
   // Off: one switch that drops probes and nothing else would take a whole cluster's rails. Probes have been
   // confirmed by then; what is back has to stay for some rounds.
-  rules.Of(HealthRule::kUnreachable) = {false, seconds(0), seconds(120), {}};
+  of(HealthRule::kUnreachable) = {false, seconds(0), seconds(120), {}};
   // Off for the same reason. Loss may pass.
-  rules.Of(HealthRule::kImpaired) = {false, seconds(60), seconds(120), {}};
-  rules.Of(HealthRule::kDrained) = {true, seconds(0), seconds(0), {}};
-  rules.Of(HealthRule::kNotReady) = {true, seconds(0), seconds(0), {}};
-  rules.reporters = {"fw_fatal"};
+  of(HealthRule::kImpaired) = {false, seconds(60), seconds(120), {}};
+  of(HealthRule::kDrained) = {true, seconds(0), seconds(0), {}};
+  of(HealthRule::kNotReady) = {true, seconds(0), seconds(0), {}};
   return rules;
 }
 
-HealthRules ReadHealthRules(JsonReader& parent, const std::string& key) {
-  HealthRules rules = DefaultHealthRules();
-  const auto* raw = parent.Raw(key);
-  if (raw == nullptr) return rules;
-  if (raw->is_boolean()) {
-    if (raw->get<bool>()) return rules;
-    for (const HealthRule rule : AllHealthRules()) rules.Of(rule).enabled = IsAlwaysOn(rule);
-    return rules;
-  }
-  auto health = parent.Object(key);
-  if (!health) return rules;
-  const auto read = [&](const char* name, seconds* value) {
-    if (const auto given = health->Int(name, 1, kMaxInterval)) *value = seconds(*given);
-  };
-  read("intervalSeconds", &rules.interval);
-  read("vfSeconds", &rules.vf_interval);
-  read("counterSeconds", &rules.counter_interval);
-  for (const HealthRule rule : AllHealthRules()) {
-    if (!IsAlwaysOn(rule)) ReadRule(*health, rule, &rules);
-  }
-  health->Close();
+HealthRules ReadHealthRules(JsonReader& parent) {
+  HealthRules rules;
+  record::ReadField(parent, "health", rules, {}, true);
   return rules;
 }
 
 Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what,
                                      std::vector<Error>* all) {
-  if (text.empty()) return DefaultHealthRules();
-  const JsonDocument document = RH_TRY(JsonDocument::Parse(R"({"health":)" + text + "}", what));
-  JsonReader reader = document.Root();
-  HealthRules rules = ReadHealthRules(reader, "health");
-  if (all != nullptr) *all = reader.errors();
-  RH_TRY(reader.status());
-  return rules;
+  return ParseSection<HealthRules>(text, what, "/health", all);
 }
-
-namespace {
-
-using OrderedJson = nlohmann::ordered_json;
-
-// A default that is not there was removed.
-OrderedJson LimitsJson(const RuleSettings& settings, const RuleSettings& defaults) {
-  OrderedJson json = OrderedJson::object();
-  for (const CounterLimit& limit : settings.counters)
-    json[limit.counter] = {{"limit", limit.limit}, {"seconds", limit.window.count()}};
-  for (const CounterLimit& limit : defaults.counters) {
-    if (!json.contains(limit.counter)) json[limit.counter] = false;
-  }
-  return json;
-}
-
-}  // namespace
 
 OrderedJson HealthRulesAsJson(const HealthRules& rules) {
-  const HealthRules defaults = DefaultHealthRules();
-  OrderedJson json = {{"intervalSeconds", rules.interval.count()},
-                      {"vfSeconds", rules.vf_interval.count()},
-                      {"counterSeconds", rules.counter_interval.count()}};
-  for (const HealthRule rule : AllHealthRules()) {
-    if (IsAlwaysOn(rule)) continue;
-    const RuleSettings& settings = rules.Of(rule);
-    OrderedJson one = {{"enabled", settings.enabled},
-                       {"downAfter", settings.down_after.count()},
-                       {"upAfter", settings.up_after.count()}};
-    auto limits = LimitsJson(settings, defaults.Of(rule));
-    if (!limits.empty()) one["counters"] = std::move(limits);
-    if (rule == HealthRule::kDevlink) one["reporters"] = rules.reporters;
-    json[std::string(NameOf(rule))] = std::move(one);
-  }
-  return json;
+  return ToJson(rules);
 }
 
 }  // namespace railhead::health

@@ -4,7 +4,7 @@
 // Unhealthy, good for `up_after` before it is Healthy again. Rules over counters judge
 // rises, not values: more than `limit` within `window`. The defaults and the reason for
 // each number stand in docs/health.md.
-// Threads: plain values, pure functions. Errors stick in the JsonReader.
+// Threads: plain values, pure functions. Errors: kInvalid and kMalformed with the JSON pointer.
 #pragma once
 
 #include <array>
@@ -91,12 +91,14 @@ struct RuleSettings {
   bool operator==(const RuleSettings&) const = default;
 };
 
+std::array<RuleSettings, kHealthRuleCount> DefaultRules();
+
 struct HealthRules {
   std::chrono::seconds interval{5};           // PFs: link, port, presence
   std::chrono::seconds vf_interval{60};       // each VF that is well
   std::chrono::seconds counter_interval{30};  // PFs: all counters
-  std::array<RuleSettings, kHealthRuleCount> rules;
-  std::vector<std::string> reporters;  // of rule devlink
+  std::array<RuleSettings, kHealthRuleCount> rules = DefaultRules();
+  std::vector<std::string> reporters = {"fw_fatal"};  // of rule devlink
 
   [[nodiscard]] const RuleSettings& Of(HealthRule rule) const {
     return rules[static_cast<std::size_t>(rule)];
@@ -105,22 +107,17 @@ struct HealthRules {
   bool operator==(const HealthRules&) const = default;
 };
 
-HealthRules DefaultHealthRules();
-
-// The object (or `false`: no rule at all) at `key` of `parent`, over the defaults. Wrong
-// values and unknown keys make `parent`'s document fail, with their JSON pointer.
-HealthRules ReadHealthRules(JsonReader& parent, const std::string& key);
+// What `health` of `parent` says: its fields are in rules_shape.h. Wrong values and unknown keys make
+// `parent`'s document fail.
+HealthRules ReadHealthRules(JsonReader& parent);
 
 // Of Fabric::health, "" for the defaults; `what` names the fabric's file in errors.
 // `all` gets all errors, the result has the first.
 Result<HealthRules> ParseHealthRules(const std::string& text, const std::string& what,
                                      std::vector<Error>* all = nullptr);
 
-// Rules of health as settings: what ReadHealthRules() makes the same rules of.
-//
-// Everything is told, what is as by default too, so that it means the same under another version's defaults.
-// Threads: pure function.
-
+// What ReadHealthRules() makes the same rules of. Everything is told, what is as by default too, so that it
+// means the same under another version's defaults.
 nlohmann::ordered_json HealthRulesAsJson(const HealthRules& rules);
 
 }  // namespace railhead::health

@@ -58,7 +58,7 @@ Result<void> Isolation::Start(const resources::Plan& plan, const KubeService& se
 Result<void> Isolation::Follow(const Fabric& fabric, const std::string& what) {
   IsolationSettings settings = RH_TRY(ParseIsolation(fabric.isolation, what, fabric.rails.size()));
   // Nobody else would take away the taint that we may have set.
-  if (!settings.taint && (settings_.taint || settings_.no_taint)) settings.no_taint = true;
+  if (!settings.taint && settings_.taint) settings.taint = TaintSettings{.wanted = false};
   if (settings == settings_) return {};
   std::shared_ptr<Isolator> isolator;
   if (settings.Any()) {

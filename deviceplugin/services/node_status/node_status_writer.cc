@@ -38,10 +38,10 @@ IsolationOutcome Isolator::Step(const Situation& situation, Steady now, System w
   node_.reset();
   Follow(situation, now);
   const bool beat = !beat_ || now >= *beat_;
-  if (settings_.taint || settings_.no_taint) {
-    const bool wanted = settings_.taint && WantsTaint(*settings_.taint, situation.rails);
+  if (settings_.taint) {
+    const bool wanted = WantsTaint(*settings_.taint, situation.rails);
     const bool waits = wanted && !situation.may_taint && tainted_ != true;
-    if (!waits && (tainted_ != wanted || (beat && settings_.taint)))
+    if (!waits && (tainted_ != wanted || (beat && settings_.taint->wanted)))
       Note(SettleTaint(wanted, &outcome), &outcome);
   }
   if (settings_.node_condition) {
@@ -84,7 +84,8 @@ Result<void> Isolator::SettleTaint(bool wanted, IsolationOutcome* outcome) {
   Result<void> written;
   for (int i = 0; i < kTaintTries; ++i) {
     const NodeObject* node = RH_TRY(Node());
-    const auto taints = ChangedTaints(node->taints, wanted ? settings_.taint->effect : "");
+    const auto taints =
+        ChangedTaints(node->taints, wanted ? std::string(WordOf(settings_.taint->effect)) : "");
     if (!taints) {
       tainted_ = wanted;
       return {};

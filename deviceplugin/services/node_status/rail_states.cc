@@ -4,13 +4,14 @@
 #include <nlohmann/json.hpp>
 
 #include "netns/base/text.h"
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 
 namespace railhead::node_status {
 namespace {
 
 // kubectl shows it on one line.
 constexpr std::size_t kMostMessage = 1000;
+constexpr int kMostNodes = 1'000'000;
 
 const health::DeviceHealth* FindHealth(const std::vector<health::DeviceHealth>& devices,
                                        const std::string& id) {
@@ -75,7 +76,7 @@ RailsCondition ConditionOf(const std::vector<RailState>& rails) {
 
 bool WantsTaint(const TaintSettings& settings, const std::vector<RailState>& rails) {
   const int wanted = settings.when_rails_below.value_or(static_cast<int>(rails.size()));
-  return WholeRails(rails) < wanted;
+  return settings.wanted && WholeRails(rails) < wanted;
 }
 
 namespace {
@@ -107,78 +108,38 @@ bool HasRailsTaint(const nlohmann::json& taints) {
   return taints.is_array() && std::ranges::any_of(taints, IsOurs);
 }
 
-namespace {
-
-constexpr int kMostRails = 256;  // a rail is one of 256 PFs
-constexpr int kMostNodes = 1'000'000;
-
-TaintSettings ReadTaintObject(JsonReader& reader, std::size_t rails) {
-  TaintSettings settings;
-  if (const auto effect = reader.String("effect")) {
-    if (*effect != "NoSchedule" && *effect != "PreferNoSchedule" && *effect != "NoExecute")
-      reader.Fail("effect", "'" + *effect + "' is not known", "NoSchedule, PreferNoSchedule or NoExecute");
-    settings.effect = *effect;
-  }
-  if (const auto below = reader.Int("whenRailsBelow", 1, kMostRails)) {
-    settings.when_rails_below = static_cast<int>(*below);
-    if (static_cast<std::size_t>(*below) > rails) {
-      reader.Fail("whenRailsBelow", "the fabric has only " + std::to_string(rails) + " rails",
-                  "every node would have the taint for ever");
-    }
-  }
-  reader.Close();
-  return settings;
-}
-
-void ReadTaint(JsonReader& reader, std::size_t rails, IsolationSettings* settings) {
-  const auto* value = reader.Raw("taint");
-  if (value == nullptr) return;
-  if (value->is_object()) {
-    if (auto object = reader.Object("taint")) settings->taint = ReadTaintObject(*object, rails);
-  } else if (value->is_boolean()) {
-    if (value->get<bool>()) settings->taint.emplace();
-    settings->no_taint = !value->get<bool>();
-  } else {
-    reader.Fail("taint", "is neither true, false nor an object", R"(for example {"whenRailsBelow": 7})");
-  }
-}
-
-// As Kubernetes' IntOrString: 5 or "10%".
-void ReadMaxUnavailable(JsonReader& reader, MaxUnavailable* most) {
-  const auto* value = reader.Raw("maxUnavailable");
-  if (value == nullptr) return;
-  if (value->is_number_integer()) {
-    if (const auto nodes = reader.Int("maxUnavailable", 1, kMostNodes)) *most = {static_cast<int>(*nodes), 0};
+void MaxUnavailableForm::Read(const JsonValue& json, IsolationSettings& settings) {
+  if (json.raw()->is_number_integer()) {
+    if (const auto nodes = json.Int(1, kMostNodes)) settings.max_unavailable = {static_cast<int>(*nodes), 0};
     return;
   }
-  const std::string text = value->is_string() ? value->get<std::string>() : "";
+  const std::string text = json.raw()->is_string() ? json.raw()->get<std::string>() : "";
   const auto percent = text.ends_with('%') ? ParseInt(text.substr(0, text.size() - 1)) : std::nullopt;
   if (!percent || *percent < 1 || *percent > 100) {
-    return reader.Fail("maxUnavailable", "is neither a number of nodes nor a percentage",
-                       R"(for example 5, or "10%"; 1 to 100 %)");
+    return json.Fail("is neither a number of nodes nor a percentage",
+                     R"(for example 5, or "10%"; 1 to 100 %)");
   }
-  *most = {0, static_cast<int>(*percent)};
+  settings.max_unavailable = {0, static_cast<int>(*percent)};
 }
 
-}  // namespace
+nlohmann::ordered_json MaxUnavailableForm::Schema() {
+  return {{"anyOf",
+           {{{"type", "integer"}, {"minimum", 1}, {"maximum", kMostNodes}},
+            {{"type", "string"}, {"pattern", "^[0-9]+%$"}}}},
+          {"default", std::to_string(MaxUnavailable().percent) + "%"}};
+}
 
 Result<IsolationSettings> ParseIsolation(const std::string& text, const std::string& what, std::size_t rails,
                                          std::vector<Error>* all) {
-  IsolationSettings settings;
-  if (text.empty()) return settings;
-  const JsonDocument document = RH_TRY(JsonDocument::Parse(R"({"isolation":)" + text + "}", what));
-  JsonReader root = document.Root();
-  if (auto reader = root.Object("isolation")) {
-    settings.node_condition = reader->Bool("nodeCondition").value_or(false);
-    ReadTaint(*reader, rails, &settings);
-    settings.events = reader->Bool("events").value_or(false);
-    ReadMaxUnavailable(*reader, &settings.max_unavailable);
-    if (auto kubernetes = reader->Object("kubernetes")) settings.kubernetes = ReadKubeConfig(*kubernetes);
-    reader->Close();
-  }
-  if (all != nullptr) *all = root.errors();
-  RH_TRY(root.status());
-  return settings;
+  return ParseSection<IsolationSettings>(
+      text, what, "/isolation", all,
+      [&](const IsolationSettings& settings, const record::Complain& complain) {
+        const auto below = settings.taint ? settings.taint->when_rails_below : std::nullopt;
+        if (!below || static_cast<std::size_t>(*below) <= rails) return;
+        complain(PointerOf("taint", "whenRailsBelow"),
+                 "the fabric has only " + std::to_string(rails) + " rails",
+                 "every node would have the taint for ever");
+      });
 }
 
 }  // namespace railhead::node_status

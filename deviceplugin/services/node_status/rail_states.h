@@ -4,7 +4,9 @@
 // of their own are kubelet's business: there are others. Threads: pure functions over values.
 #pragma once
 
+#include <array>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -15,6 +17,8 @@
 #include "deviceplugin/services/node_status/disruption_budget.h"
 #include "deviceplugin/support/kubernetes/kube_api.h"
 #include "netns/base/result.h"
+#include "netns/json/json_reader.h"
+#include "netns/json/record.h"
 
 namespace railhead::node_status {
 
@@ -22,8 +26,12 @@ namespace railhead::node_status {
 //
 // Threads: values. Errors: kInvalid and kMalformed with the JSON pointer.
 
+// As Kubernetes has them.
+enum class TaintEffect : std::uint8_t { kNoSchedule, kPreferNoSchedule, kNoExecute };
+
 struct TaintSettings {
-  std::string effect = "NoSchedule";
+  bool wanted = true;  // false: one that is there from before is taken away
+  TaintEffect effect = TaintEffect::kNoSchedule;
   std::optional<int> when_rails_below;  // nullopt: as many as the fabric has
 
   bool operator==(const TaintSettings&) const = default;
@@ -32,16 +40,54 @@ struct TaintSettings {
 struct IsolationSettings {
   bool node_condition = false;
   std::optional<TaintSettings> taint;
-  // "taint": false. Said, and not only left out: one that is there from before is taken away.
-  bool no_taint = false;
   bool events = false;
   MaxUnavailable max_unavailable;
   KubeConfig kubernetes;
 
   // Whether the Kubernetes API is spoken to at all.
-  [[nodiscard]] bool Any() const { return node_condition || taint || no_taint || events; }
+  [[nodiscard]] bool Any() const { return node_condition || taint || events; }
   bool operator==(const IsolationSettings&) const = default;
 };
+
+// `maxUnavailable`, as Kubernetes' IntOrString: 5 or "10%".
+struct MaxUnavailableForm {
+  static void Read(const JsonValue& json, IsolationSettings& settings);
+  static nlohmann::ordered_json Schema();
+};
+
+}  // namespace railhead::node_status
+
+template <>
+struct railhead::Names<railhead::node_status::TaintEffect> {
+  using enum node_status::TaintEffect;
+  static constexpr std::array kAll = {std::pair{"NoSchedule", kNoSchedule},
+                                      std::pair{"PreferNoSchedule", kPreferNoSchedule},
+                                      std::pair{"NoExecute", kNoExecute}};
+};
+
+template <>
+struct railhead::Shape<railhead::node_status::TaintSettings> {
+  using T = node_status::TaintSettings;
+  static void Switch(T& taint, bool on) { taint.wanted = on; }
+  static void List(auto& f) {
+    f("effect", &T::effect);
+    f("whenRailsBelow", &T::when_rails_below, {.min = 1, .max = 256});  // a rail is one of 256 PFs
+  }
+};
+
+template <>
+struct railhead::Shape<railhead::node_status::IsolationSettings> {
+  using T = node_status::IsolationSettings;
+  static void List(auto& f) {
+    f("nodeCondition", &T::node_condition);
+    f("taint", &T::taint);
+    f("events", &T::events);
+    f.Form("maxUnavailable", node_status::MaxUnavailableForm{});
+    f("kubernetes", &T::kubernetes);
+  }
+};
+
+namespace railhead::node_status {
 
 // `text`: the object as JSON, "" when there is none; `what` names its file. `rails`: how many the fabric has.
 // `all`: every mistake, not only the first.

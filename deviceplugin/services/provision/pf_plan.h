@@ -6,15 +6,20 @@
 // Threads: pure functions over values.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/services/provision/pf_state.h"
 #include "netns/base/result.h"
+#include "netns/json/json_reader.h"
+#include "netns/json/record.h"
+#include "netns/json/record_forms.h"
 
 namespace railhead::provision {
 
@@ -51,6 +56,57 @@ struct ProvisionSettings {
     return found == rails.end() ? all : found->second;
   }
 };
+
+// `vfs`: a number, or "max".
+struct VfsForm {
+  static void Read(const JsonValue& json, PfSettings& settings);
+  static nlohmann::ordered_json Schema();
+};
+
+// `rails`: what is otherwise for one of them, by name.
+struct RailsForm {
+  static void Read(const JsonValue& json, ProvisionSettings& provision);
+  static nlohmann::ordered_json Schema();
+};
+
+}  // namespace railhead::provision
+
+template <>
+struct railhead::Names<railhead::provision::MacPolicy> {
+  static constexpr std::array kAll = {std::pair{"keep", provision::MacPolicy::kKeep},
+                                      std::pair{"derived", provision::MacPolicy::kDerived}};
+};
+
+template <>
+struct railhead::Shape<railhead::provision::PfSettings> {
+  using T = provision::PfSettings;
+  static void List(auto& f) {
+    f.Form("vfs", provision::VfsForm{});
+    f("mtu", &T::mtu, {.min = kMinMtu, .max = kMaxMtu});
+    f("mac", &T::mac);
+    f("driver", &T::driver, kDriver);
+    f("allowBonded", &T::allow_bonded);
+  }
+  static void Check(const T& settings, const record::Complain& complain);
+
+ private:
+  static constexpr FieldRules kDriver{.filled = true,
+                                      .hint =
+                                          "a name in /sys/bus/pci/drivers, for example mlx5_core or "
+                                          "vfio-pci; null: the kernel's choice"};
+};
+
+template <>
+struct railhead::Shape<railhead::provision::ProvisionSettings> {
+  using T = provision::ProvisionSettings;
+  static void List(auto& f) {
+    f("atStart", &T::at_start);
+    f.Part(&T::all);
+    f.Form("rails", provision::RailsForm{});
+  }
+};
+
+namespace railhead::provision {
 
 // nullopt: the fabric has no such object. `what` names the fabric's file in errors, of which
 // the result has the first and `all` gets all.

@@ -10,6 +10,7 @@
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead::reachability {
 
@@ -24,6 +25,25 @@ struct ConnectivitySettings {
 
   bool operator==(const ConnectivitySettings&) const = default;
 };
+
+}  // namespace railhead::reachability
+
+template <>
+struct railhead::Shape<railhead::reachability::ConnectivitySettings> {
+  using T = reachability::ConnectivitySettings;
+  static void Switch(T& settings, bool on) { settings.enabled = on; }
+  static void List(auto& f) {
+    f("intervalSeconds", &T::interval, {.min = 1, .max = 3600});
+    f("peers", &T::peers, {.min = 0, .max = 64});
+    f("paths", &T::paths, {.min = 1, .max = 64});
+    f("port", &T::port, {.min = 1});
+    f("rdma", &T::rdma);
+    f("podSeconds", &T::pods, {.min = 0, .max = 3600});
+  }
+  static void Complete(T& settings) { settings.enabled = true; }
+};
+
+namespace railhead::reachability {
 
 // Of Fabric::connectivity; `what` names the fabric's file in errors. `all` gets all errors, the result has
 // the first.

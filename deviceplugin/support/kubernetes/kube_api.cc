@@ -141,7 +141,6 @@ std::string EscapeForQuery(const std::string& text) {
 
 namespace {
 
-constexpr int kMostSeconds = 60;
 constexpr const char* kServiceAccount = "/var/run/secrets/kubernetes.io/serviceaccount/";
 
 Result<KubeAccess> InPod(const Root& root, const KubeService& service) {
@@ -271,21 +270,11 @@ Result<KubeAccess> FromKubeconfig(const Root& root, const KubeConfig& config) {
 
 }  // namespace
 
-KubeConfig ReadKubeConfig(JsonReader& reader) {
-  KubeConfig config;
-  config.kubeconfig = reader.String("kubeconfig").value_or("");
-  if (!config.kubeconfig.empty() && config.kubeconfig[0] != '/') {
-    reader.Fail("kubeconfig", "'" + config.kubeconfig + "' is no absolute path");
-  }
-  config.context = reader.String("context").value_or("");
-  if (!config.context.empty() && config.kubeconfig.empty()) {
-    reader.Fail("context", "is of use with a kubeconfig only");
-  }
-  if (const auto seconds = reader.Int("timeoutSeconds", 1, kMostSeconds)) {
-    config.timeout = std::chrono::seconds(*seconds);
-  }
-  reader.Close();
-  return config;
+void Shape<KubeConfig>::Check(const KubeConfig& config, const record::Complain& complain) {
+  if (!config.kubeconfig.empty() && config.kubeconfig[0] != '/')
+    complain("kubeconfig", "'" + config.kubeconfig + "' is no absolute path", "for example /etc/kube/config");
+  if (!config.context.empty() && config.kubeconfig.empty())
+    complain("context", "is of use with a kubeconfig only", "name the kubeconfig, or leave the context out");
 }
 
 Result<KubeAccess> FindKubeAccess(const Root& root, const KubeConfig& config, const KubeService& service) {

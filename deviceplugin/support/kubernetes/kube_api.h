@@ -18,6 +18,8 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/json_reader.h"
+#include "netns/json/record.h"
+#include "netns/json/record_forms.h"
 
 namespace railhead {
 
@@ -39,8 +41,15 @@ struct KubeConfig {
   bool operator==(const KubeConfig&) const = default;
 };
 
-// Mistakes stick to the reader.
-KubeConfig ReadKubeConfig(JsonReader& reader);
+template <>
+struct Shape<KubeConfig> {
+  static void List(auto& f) {
+    f("kubeconfig", &KubeConfig::kubeconfig);
+    f("context", &KubeConfig::context);
+    f("timeoutSeconds", &KubeConfig::timeout, {.min = 1, .max = 60});
+  }
+  static void Check(const KubeConfig& config, const record::Complain& complain);
+};
 
 // What a pod's environment says.
 struct KubeService {

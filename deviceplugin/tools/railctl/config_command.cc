@@ -1,6 +1,5 @@
 // railctl config check and railctl config schema.
 #include <cstdio>
-#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,17 +7,11 @@
 #include <vector>
 
 #include "cni/attachment/plugin_config_shape.h"
-#include "cni/fabric/fabric_shape.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
-#include "deviceplugin/services/address_leasing/leasing_service.h"
-#include "deviceplugin/services/health/rules.h"
-#include "deviceplugin/services/node_status/rail_states.h"
-#include "deviceplugin/services/provision/pf_plan.h"
-#include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/fabric_sections.h"
 #include "netns/base/files.h"
-#include "netns/json/json_reader.h"
 #include "netns/json/record_schema.h"
 #include "netns/linux_kernel.h"
 
@@ -75,7 +68,7 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
 
 void PrintSchema(const std::string& of) {
   const auto schema = of == "fabric"
-                          ? SchemaOf<Fabric>("Railhead: fabric.json")
+                          ? FabricSchema()
                           : SchemaOf<attachment::PluginConfig>("Railhead: a network configuration");
   (void)std::printf("%s\n", schema.dump(2).c_str());
 }
@@ -104,22 +97,6 @@ void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
 
 namespace {
 
-// Of fabric.json's objects that railheadd's parts read, whatever else is wrong beside them.
-void AddPartsErrors(const std::string& text, const std::string& path, std::vector<Error>* errors) {
-  const auto document = JsonDocument::Parse(text, path);
-  if (!document) return;  // the fabric's reader says so
-  JsonReader root = document->Root();
-  const auto add = [&](const char* key, const auto& parse) {
-    const auto* value = root.Raw(key);
-    if (value == nullptr) return;
-    std::vector<Error> found;
-    (void)parse(value->dump(), path, &found);
-    std::move(found.begin(), found.end(), std::back_inserter(*errors));
-  };
-  add("health", health::ParseHealthRules);
-  add("connectivity", reachability::ParseConnectivity);
-}
-
 nlohmann::ordered_json AsJson(const Error& error) {
   nlohmann::ordered_json json;
   json["code"] = std::string(NameOf(error.code));
@@ -141,29 +118,6 @@ void PrintErrorsAsJson(const std::vector<Error>& errors) {
 }
 
 }  // namespace
-
-std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what) {
-  std::vector<Error> errors;
-  const auto fabric = ParseFabric(text, what, &errors);
-  // Text that is no JSON at all is not in the list.
-  if (!fabric && errors.empty()) return {fabric.error()};
-  AddPartsErrors(text, what, &errors);
-  // It names rails: without them all of it would be wrong.
-  if (!fabric) return errors;
-  std::vector<Error> of_provision;
-  (void)provision::ReadProvisionSettings(*fabric, what, &of_provision);
-  std::move(of_provision.begin(), of_provision.end(), std::back_inserter(errors));
-  std::vector<Error> of_isolation;
-  (void)node_status::ParseIsolation(fabric->isolation, what, fabric->rails.size(), &of_isolation);
-  std::move(of_isolation.begin(), of_isolation.end(), std::back_inserter(errors));
-  if (const auto leasing = address_leasing::CheckLeasing(*fabric, what); !leasing)
-    errors.push_back(leasing.error());
-  // What railheadd cannot do is so on a node without NICs, too.
-  if (const auto resources = resources::ResourcesOfFabric(*fabric, inventory::Inventory{}); !resources) {
-    errors.push_back(Wrap(resources.error(), what));
-  }
-  return errors;
-}
 
 int Refuse(const std::vector<Error>& errors, bool json, int status) {
   if (json) PrintErrorsAsJson(errors);

@@ -11,6 +11,7 @@
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/fabric_sections.h"
 #include "deviceplugin/tools/railctl/print.h"
 #include "netns/base/files.h"
 

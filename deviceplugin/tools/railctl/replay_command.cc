@@ -48,7 +48,7 @@ Result<health::HealthRules> RulesOf(const std::string& given) {
   JsonReader reader = document.Root();
   RH_TRY(reader.status());
   if (!reader.Has("health") && !reader.Has("version")) return health::ParseHealthRules(*text, given);
-  health::HealthRules rules = health::ReadHealthRules(reader, "health");
+  health::HealthRules rules = health::ReadHealthRules(reader);
   RH_TRY(reader.status());
   return rules;
 }

@@ -27,7 +27,7 @@ from planted import PLANTED
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "docs/reference"
 TYPES = {"an integer": "integer", "true or false": "bool", "an object": "object", "a list of strings": "list of strings",
-         "a list of objects": "list of objects", "a list of lists of objects": "list of lists of objects"}
+         "an object, true or false": "object", "a list of objects": "list of objects", "a list of lists of objects": "list of lists of objects"}
 NO_LIMIT = 2**62
 
 
@@ -73,6 +73,13 @@ def keys_wrong(text, facts):
 
 # Sections, and the objects of the schemas that they describe.
 DESCRIBED = [("fabric.md", "`rails[]`", "fabric", ["rails", "items"]), ("fabric.md", "`addresses`", "fabric", ["addresses"]),
+             ("fabric.md", "`addresses.store`", "fabric", ["addresses", "store"]),
+             ("fabric.md", "`addresses.store.etcd`", "fabric", ["addresses", "store", "allOf", 0, "then", "etcd"]),
+             ("fabric.md", "`addresses.store.kubernetes`", "fabric", ["addresses", "store", "allOf", 1, "then", "kubernetes"]),
+             ("fabric.md", "`health`", "fabric", ["health"]), ("fabric.md", "`connectivity`", "fabric", ["connectivity"]),
+             ("fabric.md", "`provision`", "fabric", ["provision"]), ("fabric.md", "`isolation`", "fabric", ["isolation"]),
+             ("fabric.md", "`isolation.taint`", "fabric", ["isolation", "taint"]),
+             ("fabric.md", "`isolation.kubernetes`", "fabric", ["isolation", "kubernetes"]),
              ("fabric.md", "`handoff`", "fabric", ["handoff"]), ("fabric.md", "`pools[]`", "fabric", ["pools", "items"]),
              ("cni.md", "`railhead`", "network", [])]
 
@@ -83,7 +90,7 @@ def schema_defaults(schemas):
     for page, section, name, way in DESCRIBED:
         place = schemas[name]
         for step in way:
-            place = place[step] if step == "items" else place["properties"][step]
+            place = place[step] if step in ("items", "allOf", "then", 0, 1) else place["properties"][step]
         for key, of in place["properties"].items():
             if of is not True and isinstance(of.get("default", []), (bool, int, str)):
                 default = of["default"]

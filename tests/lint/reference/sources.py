@@ -11,38 +11,11 @@ ROOMS = ["cni", "ipam", "deviceplugin"]
 DEFAULTS = {
     ("fabric.md", "`rails[]`", "table"): ("cni/fabric/fabric.h", r"kFirstRailTable = (\d+)"),
     ("fabric.md", "`addresses`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
-    ("fabric.md", "`addresses.store`", "type"): ("ipam/lease/context.cc", r'"type"\)\.value_or\("(\w+)"\)'),
-    ("fabric.md", "`addresses.store`", "blockSize"): ("ipam/lease/context.h", r"block_size = (\d+);"),
-    ("fabric.md", "`addresses.store`", "renewSeconds"): ("ipam/lease/context.h", r"renew = std::chrono::(\w+\(\d+\))"),
-    ("fabric.md", "`addresses.store`", "fenceSeconds"): ("ipam/lease/context.h", r"fence = std::chrono::(\w+\(\d+\))"),
-    ("fabric.md", "`addresses.store`", "reclaimSeconds"):
-        ("ipam/lease/context.h", r"reclaim = std::chrono::(\w+\(\d+\))"),
-    ("fabric.md", "`addresses.store.etcd`", "prefix"): ("deviceplugin/services/address_leasing/etcd_store.h", r'prefix = "([^"]+)"'),
-    ("fabric.md", "`addresses.store.etcd`", "timeoutSeconds"):
-        ("deviceplugin/services/address_leasing/etcd_store.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
-    ("fabric.md", "`addresses.store.kubernetes`", "timeoutSeconds"):
-        ("deviceplugin/support/kubernetes/kube_api.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
-    ("fabric.md", "`health`", "intervalSeconds"): ("deviceplugin/services/health/rules.h", r" interval\{(\d+)\}"),
-    ("fabric.md", "`health`", "vfSeconds"): ("deviceplugin/services/health/rules.h", r"vf_interval\{(\d+)\}"),
-    ("fabric.md", "`health`", "counterSeconds"): ("deviceplugin/services/health/rules.h", r"counter_interval\{(\d+)\}"),
-    ("fabric.md", "`health.RULE`", "reporters"): ("deviceplugin/services/health/rules.cc", r'reporters = \{("\w+")\}'),
-    ("fabric.md", "`connectivity`", "intervalSeconds"): ("deviceplugin/services/reachability/reachability_settings.h", r" interval\{(\d+)\}"),
-    ("fabric.md", "`connectivity`", "peers"): ("deviceplugin/services/reachability/reachability_settings.h", r" peers = (\d+);"),
-    ("fabric.md", "`connectivity`", "paths"): ("deviceplugin/services/reachability/reachability_settings.h", r" paths = (\d+);"),
-    ("fabric.md", "`connectivity`", "port"): ("deviceplugin/services/reachability/reachability_settings.h", r" port = (\d+);"),
-    ("fabric.md", "`connectivity`", "podSeconds"): ("deviceplugin/services/reachability/reachability_settings.h", r" pods\{(\d+)\}"),
-    ("fabric.md", "`provision`", "atStart"): ("deviceplugin/services/provision/pf_plan.cc", r'"atStart"\)\.value_or\((\w+)\)'),
-    ("fabric.md", "`isolation`", "nodeCondition"): ("deviceplugin/services/node_status/rail_states.h", r"node_condition = (\w+);"),
-    ("fabric.md", "`isolation`", "events"): ("deviceplugin/services/node_status/rail_states.h", r"events = (\w+);"),
-    ("fabric.md", "`isolation`", "maxUnavailable"): ("deviceplugin/services/node_status/disruption_budget.h", r"percent = (\d+);"),
-    ("fabric.md", "`isolation.taint`", "effect"): ("deviceplugin/services/node_status/rail_states.h", r'effect = "(\w+)"'),
-    ("fabric.md", "`isolation.kubernetes`", "timeoutSeconds"):
-        ("deviceplugin/support/kubernetes/kube_api.h", r"timeout(?: = std::chrono::seconds\(|\{)(\d+)"),
+    ("fabric.md", "`health.RULE`", "reporters"): ("deviceplugin/services/health/rules.h", r'reporters = \{("\w+")\}'),
     ("cni.md", "`railhead`", "ipam"): ("cni/fabric/fabric.h", r'kOwnIpam = "([^"]+)"'),
     ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
     ("cni.md", "`railhead-ipam`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
 }
-SECONDS = {"seconds": 1, "minutes": 60, "hours": 3600}
 # Paths of other programs, told where they are used.
 FOREIGN_PATH = re.compile(r"/etc/(containerd|crio|cni|cdi|ucx$)|/var/lib/rancher|/run/secrets|\\")
 
@@ -65,10 +38,7 @@ class Sources:
     def default(self, file, expression):
         """What the default is; "" where the expression finds nothing any more."""
         found = re.search(expression, self.text.get(file, ""))
-        if not found:
-            return ""
-        time = re.fullmatch(r"(\w+)\((\d+)\)", found.group(1))
-        return str(SECONDS[time.group(1)] * int(time.group(2))) if time else found.group(1)
+        return found.group(1) if found else ""
 
     def variables(self):
         return self.all(r'(?:getenv|Environment|Take)\("([A-Z_]+)"\)')

@@ -318,7 +318,7 @@ TEST_F(PlantedDaemonTest, FilesOfTheDaemon) {
 
 // The one file that is appended to.
 TEST_F(PlantedDaemonTest, WhatWasObserved) {
-  const health::HealthRules rules = health::DefaultHealthRules();
+  const health::HealthRules rules;
   const health::HealthMonitor monitor(rules);
   health::HealthRecorder recorder(root());
   const auto write = [&] {

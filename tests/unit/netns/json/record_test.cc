@@ -40,6 +40,21 @@ struct Settings {
   bool operator==(const Settings&) const = default;
 };
 
+// May be false or true instead. What it has by default depends on the place.
+struct Lamp {
+  bool on = false;
+  int watts = 5;
+  std::string colour;
+  bool operator==(const Lamp&) const = default;
+};
+
+struct House {
+  Lamp hall = {true, 40, "white"};
+  std::optional<Lamp> porch;
+  std::string garden;  // JSON
+  bool operator==(const House&) const = default;
+};
+
 // A number or a word.
 struct PlaceForm {
   static void Read(const JsonValue& json, Settings& settings) {
@@ -117,6 +132,30 @@ struct Shape<testing::Settings> {
   }
   static void Check(const Settings& settings, const record::Complain& complain) {
     if (settings.pause < settings.rest) complain(PointerOf("times", "pause"), "is below rest", "longer");
+  }
+};
+
+template <>
+struct Shape<testing::Lamp> {
+  using Lamp = testing::Lamp;
+  static void Switch(Lamp& lamp, bool on) { lamp.on = on; }
+  static void List(auto& f) {
+    f("watts", &Lamp::watts, {.min = 1, .max = 100});
+    f("colour", &Lamp::colour, {.filled = true, .hint = "white or blue"});
+  }
+  static void Complete(Lamp& lamp) { lamp.on = true; }
+};
+
+template <>
+struct Shape<testing::House> {
+  using House = testing::House;
+  static void List(auto& f) {
+    f("hall", &House::hall);
+    f("porch", &House::porch);
+    f.Form("garden", record::RawForm<&House::garden>{});
+  }
+  static void Check(const House& house, const record::Complain& complain) {
+    if (house.hall.watts == 13) complain("", "has an unlucky hall", "12 or 14");
   }
 };
 
@@ -255,6 +294,50 @@ TEST(RecordTest, SettingsAreRefusedWithTheWayOut) {
   EXPECT_EQ(Describe(error), "it: /file: is required; for example /x");
   EXPECT_EQ(Describe(ParseRecord<Settings>(R"({"file":"/f"})", "it").error()),
             "it: /place: is required; a number or a word");
+}
+
+House HouseOf(const std::string& text) {
+  const auto house = ParseSection<House>(text, "it", "/a/b", nullptr);
+  EXPECT_TRUE(house) << text << ": " << Describe(house.error());
+  return house.value_or(House{});
+}
+
+TEST(RecordTest, AnObjectMayBeTrueOrFalseAndIsReadOverWhatItsPlaceHas) {
+  EXPECT_EQ(HouseOf(""), House{});
+  EXPECT_EQ(HouseOf("{}"), House{});
+  EXPECT_EQ(HouseOf(R"({"hall": false})").hall, (Lamp{false, 40, "white"}));
+  EXPECT_EQ(HouseOf(R"({"hall": {"watts": 60}})").hall, (Lamp{true, 60, "white"}));
+  EXPECT_EQ(HouseOf(R"({"porch": true})").porch, (Lamp{true, 5, ""}));
+  EXPECT_EQ(HouseOf(R"({"porch": {"colour": "blue"}})").porch, (Lamp{true, 5, "blue"}));
+  EXPECT_EQ(HouseOf(R"({"porch": null, "garden": null})"), House{});
+  EXPECT_EQ(HouseOf(R"({"garden": {"trees": [1]}})").garden, R"({"trees":[1]})");
+  House house;
+  house.porch = Lamp{true, 7, ""};
+  house.garden = R"(["grass"])";
+  const auto text = FormatRecord(house, "it");
+  ASSERT_TRUE(text) << Describe(text.error());
+  EXPECT_EQ(HouseOf(*text), house) << *text;
+}
+
+TEST(RecordTest, ASectionIsRefusedWithItsPlaceInTheWhole) {
+  std::vector<Error> all;
+  const auto refused = [&](const std::string& text) {
+    all.clear();
+    const auto house = ParseSection<House>(
+        text, "it", "/a/b", &all, [](const House& read, const record::Complain& complain) {
+          if (read.porch) complain(PointerOf("porch", "watts"), "would be too bright", "less");
+        });
+    EXPECT_FALSE(house) << text;
+    return house ? std::string("read") : Describe(house.error());
+  };
+  EXPECT_EQ(refused(R"({"hall": 7})"), "it: /a/b/hall: is not an object, true or false but number");
+  EXPECT_EQ(refused("[]"), "it: /a/b: is not an object but array");
+  EXPECT_EQ(refused(R"({"hall": {"colour": ""}})"), "it: /a/b/hall/colour: must not be empty; white or blue");
+  EXPECT_EQ(refused(R"({"hall": {"watts": 13}})"), "it: /a/b: has an unlucky hall; 12 or 14");
+  EXPECT_EQ(refused(R"({"garten": 1, "porch": true})").find("it: /a/b/garten: unknown field"), 0U);
+  ASSERT_EQ(all.size(), 2U) << "what only the caller knows is told beside it";
+  EXPECT_EQ(Describe(all[1]), "it: /a/b/porch/watts: would be too bright; less");
+  EXPECT_EQ(refused("{").find("it: no valid JSON"), 0U);
 }
 
 TEST(RecordTest, AFileThatCouldNotBeReadAgainIsNotWritten) {

@@ -6,7 +6,7 @@
 #include <csignal>
 #include <nlohmann/json.hpp>
 
-#include "netns/json/json_reader.h"
+#include "netns/json/record_io.h"
 #include "tests/support/cluster_store/certificates.h"
 #include "tests/support/cluster_store/etcd_cluster.h"
 #include "tests/support/cluster_store/scripted_server.h"
@@ -242,11 +242,7 @@ TEST(EtcdEntriesTest, ForeignKeysAreNotTakenForOurs) {
 }
 
 Result<address_leasing::EtcdConfig> Parse(const std::string& text) {
-  auto document = RH_TRY(JsonDocument::Parse(text, "etcd"));
-  JsonReader reader = document.Root();
-  address_leasing::EtcdConfig config = address_leasing::ReadEtcdConfig(reader);
-  RH_TRY(reader.status());
-  return config;
+  return ParseRecord<address_leasing::EtcdConfig>(text, "etcd", UnknownFields::kRefuse);
 }
 
 TEST(EtcdConfigTest, Defaults) {

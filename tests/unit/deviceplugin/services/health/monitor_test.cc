@@ -27,7 +27,7 @@ class MonitorTest : public ::testing::Test {
   }
   bool IsHealthy(const std::string& id) { return monitor_.Find(id)->healthy; }
 
-  health::HealthMonitor monitor_{health::DefaultHealthRules()};
+  health::HealthMonitor monitor_{health::HealthRules()};
 };
 
 // How a rule is made to fire, and what is seen when all is well again.
@@ -118,7 +118,7 @@ TEST_F(MonitorTest, EachRuleFiresAndRecovers) {
 
 TEST_F(MonitorTest, ARuleThatIsOffSaysNothing) {
   for (const Case& one : Cases()) {
-    health::HealthRules rules = health::DefaultHealthRules();
+    health::HealthRules rules;
     for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
     for (const health::HealthRule rule : health::AllHealthRules()) rules.Of(rule).enabled = rule != one.rule;
     // No carrier is told by the port, too.
@@ -296,7 +296,7 @@ TEST_F(MonitorTest, RulesChangeWhileRunning) {
   (void)See(Pf(), NoCarrier(GoodPf()), 0);
   (void)See(Pf(), NoCarrier(GoodPf()), 10);
   ASSERT_FALSE(IsHealthy(kPf));
-  health::HealthRules off = health::DefaultHealthRules();
+  health::HealthRules off;
   off.Of(health::HealthRule::kLink).enabled = false;
   off.Of(health::HealthRule::kRdmaPort).enabled = false;
   monitor_.SetRules(off);
@@ -340,7 +340,7 @@ health::DeviceHealth Saved(const health::HealthSubject& subject, std::vector<hea
 }
 
 TEST(MonitorRestartTest, UnhealthyStaysUntilItIsKnownToBeGood) {
-  health::HealthMonitor monitor(health::DefaultHealthRules());
+  health::HealthMonitor monitor{health::HealthRules()};
   const auto reason = Reason(health::HealthRule::kLink, kPf, -100);
   monitor.Restore({Saved(Pf(), {reason}), Saved(Vf(), {reason})}, At(0));
   EXPECT_FALSE(monitor.Find(kPf)->healthy);
@@ -358,7 +358,7 @@ TEST(MonitorRestartTest, UnhealthyStaysUntilItIsKnownToBeGood) {
 }
 
 TEST(MonitorRestartTest, HealthyStaysUntilItIsKnownToBeBad) {
-  health::HealthMonitor monitor(health::DefaultHealthRules());
+  health::HealthMonitor monitor{health::HealthRules()};
   monitor.Restore({Saved(Pf(), {}), Saved(Vf(), {})}, At(0));
   EXPECT_TRUE(monitor.Observe(Pf(), NoCarrier(GoodPf()), At(1)).empty());
   EXPECT_TRUE(monitor.Observe(Vf(), GoodVf(), At(1)).empty());
@@ -367,7 +367,7 @@ TEST(MonitorRestartTest, HealthyStaysUntilItIsKnownToBeBad) {
 }
 
 TEST(MonitorRestartTest, WhatIsStillBadIsNoChange) {
-  health::HealthMonitor monitor(health::DefaultHealthRules());
+  health::HealthMonitor monitor{health::HealthRules()};
   monitor.Restore({Saved(Pf(), {Reason(health::HealthRule::kLink, kPf, -100)})}, At(0));
   health::HealthRules link = Only(health::HealthRule::kLink);
   monitor.SetRules(link);
@@ -380,7 +380,7 @@ TEST(MonitorRestartTest, WhatIsStillBadIsNoChange) {
 // The hour without errors that a port has to show does not end by a restart, nor does it
 // begin anew.
 TEST(MonitorRestartTest, AWindowGoesOn) {
-  health::HealthMonitor monitor(health::DefaultHealthRules());
+  health::HealthMonitor monitor{health::HealthRules()};
   monitor.Restore({Saved(Pf(), {Reason(health::HealthRule::kErrorRate, kPf, -3000, "symbol_error")})}, At(0));
   const auto see = [&](int second) {
     return monitor.Observe(Pf(), WithCounter(GoodPf(), health::HealthRule::kErrorRate, "symbol_error", 500),
@@ -394,7 +394,7 @@ TEST(MonitorRestartTest, AWindowGoesOn) {
 }
 
 TEST(MonitorRestartTest, AClockThatWasSetBackEndsNothingEarly) {
-  health::HealthMonitor monitor(health::DefaultHealthRules());
+  health::HealthMonitor monitor{health::HealthRules()};
   monitor.Restore(
       {Saved(Pf(), {Reason(health::HealthRule::kPauseStorm, kPf, 5000, "tx_pause_storm_error_events")})},
       At(0));
@@ -414,7 +414,7 @@ TEST(MonitorRestartTest, ARuleThatIsOffNowLetsGoAtOnce) {
 
 // Reasons that could not be read (a later version's rules) hold nobody for ever.
 TEST(MonitorRestartTest, UnhealthyWithoutReason) {
-  health::HealthMonitor monitor(health::DefaultHealthRules());
+  health::HealthMonitor monitor{health::HealthRules()};
   health::DeviceHealth saved = Saved(Pf(), {});
   saved.healthy = false;
   monitor.Restore({saved}, At(0));

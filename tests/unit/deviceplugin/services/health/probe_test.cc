@@ -32,7 +32,7 @@ class ProbeTest : public ::testing::Test {
 
   FakeSysfs sysfs_;
   FakeDriverSource source_;
-  health::HealthRules rules_ = health::DefaultHealthRules();
+  health::HealthRules rules_;
   health::HealthProbe probe_{sysfs_.root(), &source_};
   std::vector<Error> problems_;
 };

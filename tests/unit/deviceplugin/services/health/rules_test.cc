@@ -12,7 +12,7 @@ using std::chrono::seconds;
 Result<health::HealthRules> Parse(const std::string& text) {
   const auto document = RH_TRY(JsonDocument::Parse(text, "config"));
   JsonReader reader = document.Root();
-  health::HealthRules rules = health::ReadHealthRules(reader, "health");
+  health::HealthRules rules = health::ReadHealthRules(reader);
   reader.Close();
   RH_TRY(reader.status());
   return rules;
@@ -31,11 +31,11 @@ const health::CounterLimit* Find(const health::RuleSettings& settings, const std
 }
 
 TEST(HealthRulesTest, NothingSaidIsTheDefault) {
-  EXPECT_EQ(Parse("{}").value(), health::DefaultHealthRules());
-  EXPECT_EQ(Parse(R"({"health": {}})").value(), health::DefaultHealthRules());
-  EXPECT_EQ(Parse(R"({"health": true})").value(), health::DefaultHealthRules());
+  EXPECT_EQ(Parse("{}").value(), health::HealthRules());
+  EXPECT_EQ(Parse(R"({"health": {}})").value(), health::HealthRules());
+  EXPECT_EQ(Parse(R"({"health": true})").value(), health::HealthRules());
   for (const health::HealthRule rule : health::AllHealthRules())
-    EXPECT_EQ(health::DefaultHealthRules().Of(rule).enabled,
+    EXPECT_EQ(health::HealthRules().Of(rule).enabled,
               rule != health::HealthRule::kUnreachable && rule != health::HealthRule::kImpaired)
         << NameOf(rule);
 }
@@ -49,7 +49,7 @@ TEST(HealthRulesTest, EachRuleIsSwitchedOffByItself) {
       text.append(name).append("\": ").append(off).append("}}");
       const auto rules = Parse(text);
       ASSERT_TRUE(rules) << Describe(rules.error());
-      health::HealthRules wanted = health::DefaultHealthRules();
+      health::HealthRules wanted;
       wanted.Of(rule).enabled = false;
       EXPECT_EQ(*rules, wanted) << name;
     }

@@ -58,7 +58,7 @@ inline health::Observation WithCounter(health::Observation seen, health::HealthR
 
 // Every rule off but this one.
 inline health::HealthRules Only(health::HealthRule rule) {
-  health::HealthRules rules = health::DefaultHealthRules();
+  health::HealthRules rules;
   for (const health::HealthRule other : health::AllHealthRules()) rules.Of(other).enabled = other == rule;
   return rules;
 }

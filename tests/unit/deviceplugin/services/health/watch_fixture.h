@@ -35,7 +35,7 @@ class WatchTest : public ::testing::Test {
     sysfs_.AddVfs(kPf, 2);
     Restart();
   }
-  void Restart(const health::HealthRules& rules = health::DefaultHealthRules()) {
+  void Restart(const health::HealthRules& rules = health::HealthRules()) {
     watch_.reset();
     auto source = std::make_unique<FakeDriverSource>();
     source_ = source.get();

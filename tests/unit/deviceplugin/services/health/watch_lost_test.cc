@@ -132,7 +132,7 @@ TEST_F(LostTest, ForgottenAfterADay) {
 }
 
 TEST_F(LostTest, OnlyWhereARuleTells) {
-  health::HealthRules rules = health::DefaultHealthRules();
+  health::HealthRules rules;
   rules.Of(health::HealthRule::kVfCount).enabled = false;
   Restart(rules);
   Run(0, 0);

@@ -61,7 +61,7 @@ TEST_F(WatchTest, ADeadRailIsOutUntilProbesHaveBeenWellForLong) {
     EXPECT_EQ(pf, kPf);
     return health::ObservedRail{state, state == State::kDead ? "silent: node1" : ""};
   };
-  health::HealthRules rules = health::DefaultHealthRules();
+  health::HealthRules rules;
   watch_->SetRails(rails);
   state = State::kDead;
   EXPECT_TRUE(Run(0, 60).empty()) << "off by default";
@@ -215,7 +215,7 @@ TEST_F(WatchTest, WhatTheInventoryDropsIsForgotten) {
 
 // A driver that is away for a moment is no news; one that stays away is, and by its name.
 TEST_F(WatchTest, AResetIsNoNewsUnlessItLasts) {
-  health::HealthRules rules = health::DefaultHealthRules();
+  health::HealthRules rules;
   for (health::RuleSettings& settings : rules.rules) settings.down_after = settings.up_after = {};
   Restart(rules);
   Run(0, 5);
@@ -272,7 +272,7 @@ TEST_F(WatchTest, NewRules) {
   CutPf();
   Run(0, 10);
   ASSERT_FALSE(watch_->IsHealthy(kVf));
-  health::HealthRules rules = health::DefaultHealthRules();
+  health::HealthRules rules;
   rules.Of(health::HealthRule::kLink).enabled = rules.Of(health::HealthRule::kRdmaPort).enabled = false;
   watch_->SetRules(rules);
   EXPECT_EQ(Run(15, 15).size(), 3U);

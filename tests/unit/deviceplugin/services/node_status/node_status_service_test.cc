@@ -143,8 +143,7 @@ TEST_F(IsolatorTest, WhatIsAskedForIsDoneAndNoMore) {
   Begin(settings);
   EXPECT_FALSE(Step(0, {Broken("rail0")}).problem);
   EXPECT_EQ(Taints().size(), 2U);
-  settings.taint.reset();
-  settings.no_taint = true;
+  settings.taint->wanted = false;
   Begin(settings);
   EXPECT_EQ(Step(0, {Broken("rail0")}).tainted, false) << "\"taint\": false cleans up";
   EXPECT_EQ(Taints(), Json::array({other_}));

@@ -163,12 +163,12 @@ TEST(IsolationSettingsTest, TheTaint) {
   EXPECT_EQ(Parsed(R"({"taint": true})").taint, node_status::TaintSettings{});
   const auto settings = Parsed(R"({"taint": {"effect": "PreferNoSchedule", "whenRailsBelow": 7}})");
   ASSERT_TRUE(settings.taint);
-  EXPECT_EQ(settings.taint->effect, "PreferNoSchedule");
+  EXPECT_EQ(settings.taint->effect, node_status::TaintEffect::kPreferNoSchedule);
   EXPECT_EQ(settings.taint->when_rails_below, 7);
-  EXPECT_FALSE(settings.no_taint);
+  EXPECT_TRUE(settings.taint->wanted);
   const auto none = Parsed(R"({"taint": false})");
-  EXPECT_FALSE(none.taint);
-  EXPECT_TRUE(none.no_taint) << "one from before is taken away";
+  ASSERT_TRUE(none.taint);
+  EXPECT_FALSE(none.taint->wanted) << "one from before is taken away";
   EXPECT_TRUE(none.Any());
 }
 

@@ -148,11 +148,12 @@ TEST_F(KubeConfigTest, TheFactory) {
   }
   for (const auto& [type, settings, word] : std::vector<std::tuple<std::string, std::string, std::string>>{
            {"zookeeper", "", "'zookeeper' is no kind"},
-           {"etcd", "", "store: /endpoints"},
-           {"etcd", R"({"endpoints":["http://a:1"],"kubeconfig":"/x"})", "store: /kubeconfig: unknown field"},
-           {"kubernetes", R"({"kubeconfig":"x"})", "store: /kubeconfig"},
-           {"kubernetes", R"({"context":"x"})", "store: /context"},
-           {"kubernetes", R"({"timeoutSeconds":61})", "store: /timeoutSeconds"},
+           {"etcd", "", "store: /addresses/store/etcd/endpoints"},
+           {"etcd", R"({"endpoints":["http://a:1"],"kubeconfig":"/x"})",
+            "store: /addresses/store/etcd/kubeconfig: unknown field"},
+           {"kubernetes", R"({"kubeconfig":"x"})", "store: /addresses/store/kubernetes/kubeconfig"},
+           {"kubernetes", R"({"context":"x"})", "store: /addresses/store/kubernetes/context"},
+           {"kubernetes", R"({"timeoutSeconds":61})", "store: /addresses/store/kubernetes/timeoutSeconds"},
            {"kubernetes", "{", "store: no valid JSON"}}) {
     auto store = address_leasing::MakeClusterStore(root_.root(), type, settings, "store", service);
     ASSERT_FALSE(store);

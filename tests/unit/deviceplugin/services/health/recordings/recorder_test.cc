@@ -33,7 +33,7 @@ class RecorderTest : public ::testing::Test {
   }
 
   TempRoot temp_;
-  health::HealthRules rules_ = health::DefaultHealthRules();
+  health::HealthRules rules_;
   health::HealthMonitor monitor_{rules_};
   health::HealthRecorder recorder_{temp_.root(), 4096};
 };

@@ -156,7 +156,7 @@ TEST(RecordingTest, AHeaderIsReadAsItWas) {
   header.time = At(7).wall + milliseconds(42);
   header.t = milliseconds(12);
   header.continues = true;
-  header.rules = health::DefaultHealthRules();
+  header.rules = health::HealthRules();
   header.devices = {{kPf,
                      false,
                      kPf,

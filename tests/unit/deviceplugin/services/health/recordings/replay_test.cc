@@ -43,7 +43,7 @@ health::Recording Parsed(const std::string& text) {
 health::HealthRules Rules(const std::string& settings) {
   auto rules = health::ParseHealthRules(settings, "settings");
   EXPECT_TRUE(rules) << rules.error().message;
-  return rules.value_or(health::DefaultHealthRules());
+  return rules.value_or(health::HealthRules());
 }
 
 TEST(ReplayTest, TheRecordedRules) {
@@ -64,15 +64,14 @@ TEST(ReplayTest, OtherRulesActAtOtherTimes) {
   EXPECT_EQ(later.rounds[0].at, seconds(630));
   EXPECT_EQ(later.rounds[1].at, seconds(650));
   EXPECT_TRUE(Replay(recording, Rules(R"({"link":{"downAfter":60}})")).rounds.empty());
-  EXPECT_EQ(Replay(recording, health::DefaultHealthRules()).rounds.at(0).at, seconds(610)) << "as recorded";
+  EXPECT_EQ(Replay(recording, health::HealthRules()).rounds.at(0).at, seconds(610)) << "as recorded";
 }
 
 TEST(ReplayTest, RulesThatChangedWhileItWasRecorded) {
   std::string text = kCut;
   text.insert(text.find(R"({"t":605000)"), "{\"t\":600000,\"health\":{\"link\":{\"downAfter\":25}}}\n");
   EXPECT_EQ(Replay(Parsed(text), std::nullopt).rounds.at(0).at, seconds(625));
-  EXPECT_EQ(Replay(Parsed(text), health::DefaultHealthRules()).rounds.at(0).at, seconds(610))
-      << "one's own stay";
+  EXPECT_EQ(Replay(Parsed(text), health::HealthRules()).rounds.at(0).at, seconds(610)) << "one's own stay";
 }
 
 TEST(ReplayTest, WhoBeganUnhealthy) {

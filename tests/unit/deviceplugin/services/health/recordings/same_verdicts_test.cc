@@ -193,7 +193,7 @@ class LiveNode {
 
   FakeSysfs sysfs_;
   health::HealthRules rules_ = [] {
-    health::HealthRules rules = health::DefaultHealthRules();
+    health::HealthRules rules;
     rules.Of(health::HealthRule::kUnreachable) = {
         true, std::chrono::seconds(5), std::chrono::seconds(20), {}};
     rules.Of(health::HealthRule::kImpaired) = {true, std::chrono::seconds(15), std::chrono::seconds(20), {}};

@@ -1,0 +1,85 @@
+#include "deviceplugin/tools/railctl/fabric_sections.h"
+
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "cni/fabric/fabric_shape.h"
+#include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/services/address_leasing/etcd_store.h"
+#include "deviceplugin/services/address_leasing/leasing_service.h"
+#include "deviceplugin/services/health/rules.h"
+#include "deviceplugin/services/health/rules_shape.h"
+#include "deviceplugin/services/node_status/rail_states.h"
+#include "deviceplugin/services/provision/pf_plan.h"
+#include "deviceplugin/services/reachability/reachability_settings.h"
+#include "netns/json/json_reader.h"
+#include "netns/json/record_schema.h"
+
+namespace railhead::railctl {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// The object of that name as text, whatever else is wrong with the file.
+std::string SectionIn(const Result<JsonDocument>& document, const char* key) {
+  if (!document) return {};
+  JsonReader root = document->Root();
+  const auto* value = root.Raw(key);
+  return value == nullptr ? std::string() : value->dump();
+}
+
+// `settings` is the object `type` of a store of that type; of another one nobody reads it.
+Json OfStoreType(const char* type, const Json& settings, bool required) {
+  Json then{{"properties", {{type, settings}}}};
+  if (required) then["required"] = Json::array({type});
+  const Json of_type{{"properties", {{"type", {{"const", type}}}}}, {"required", Json::array({"type"})}};
+  return {{"if", of_type}, {"then", then}};
+}
+
+}  // namespace
+
+std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& what) {
+  std::vector<Error> errors;
+  const auto look = [&](const auto& parse, const auto&... of) {
+    std::vector<Error> found;
+    auto parsed = parse(of..., what, &found);
+    // Text that is no JSON at all is not in the list.
+    if (!parsed && found.empty()) found.push_back(parsed.error());
+    std::move(found.begin(), found.end(), std::back_inserter(errors));
+    return parsed;
+  };
+  const auto fabric = look(ParseFabric, text);
+  const auto document = JsonDocument::Parse(text, what);
+  (void)look(health::ParseHealthRules, SectionIn(document, "health"));
+  (void)look(reachability::ParseConnectivity, SectionIn(document, "connectivity"));
+  // The others name rails: without them all of it would be wrong.
+  if (!fabric) return errors;
+  (void)look(provision::ReadProvisionSettings, *fabric);
+  (void)look([&](const std::string& file, std::vector<Error>* all) {
+    return node_status::ParseIsolation(fabric->isolation, file, fabric->rails.size(), all);
+  });
+  (void)look([&](const std::string& file, std::vector<Error>* all) {
+    return address_leasing::CheckLeasing(*fabric, file, all);
+  });
+  // What railheadd cannot do is so on a node without NICs, too.
+  if (const auto resources = resources::ResourcesOfFabric(*fabric, inventory::Inventory{}); !resources)
+    errors.push_back(Wrap(resources.error(), what));
+  return errors;
+}
+
+Json FabricSchema() {
+  Json schema = SchemaOf<Fabric>("Railhead: fabric.json");
+  Json& properties = schema["properties"];
+  properties["health"] = SectionSchemaOf<health::HealthRules>();
+  properties["provision"] = SectionSchemaOf<provision::ProvisionSettings>();
+  properties["connectivity"] = SectionSchemaOf<reachability::ConnectivitySettings>();
+  properties["isolation"] = SectionSchemaOf<node_status::IsolationSettings>();
+  Json& store = properties["addresses"]["properties"]["store"] = SectionSchemaOf<ipam::LeaseStoreConfig>();
+  store["allOf"] =
+      Json::array({OfStoreType("etcd", record::ObjectSchema(address_leasing::EtcdConfig{}), true),
+                   OfStoreType("kubernetes", SectionSchemaOf<KubeConfig>(), false)});
+  return schema;
+}
+
+}  // namespace railhead::railctl
