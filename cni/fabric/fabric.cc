@@ -28,15 +28,6 @@ IpAddress PlusShifted(const IpAddress& base, int number, int bits) {
 
 }  // namespace
 
-std::optional<IpRange> ParseIpRange(std::string_view text) {
-  if (const auto prefix = IpPrefix::Parse(text)) return IpRange{prefix->First(), prefix->Last()};
-  const auto dash = text.find('-');
-  const auto first = IpAddress::Parse(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : IpAddress::Parse(text.substr(dash + 1));
-  if (!first || !last || first->IsV6() != last->IsV6() || *last < *first) return std::nullopt;
-  return IpRange{*first, *last};
-}
-
 std::vector<IpRange> Rail::Excluded() const {
   std::vector<IpRange> excluded = exclude;
   for (const auto& [node, address] : stations) excluded.push_back({address, address});

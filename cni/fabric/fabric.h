@@ -99,17 +99,6 @@ inline constexpr int kMaxRestSeconds = 30 * 24 * 3600;
 inline constexpr int kMinMtu = 68;
 inline constexpr int kMaxMtu = 65535;
 
-struct IpRange {  // both ends included, one family
-  IpAddress first;
-  IpAddress last;
-  bool operator==(const IpRange&) const = default;
-  [[nodiscard]] bool Contains(const IpAddress& address) const { return first <= address && address <= last; }
-  [[nodiscard]] std::string ToString() const { return first.ToString() + "-" + last.ToString(); }
-};
-
-// "a-b", a single address, or a prefix: all of it.
-std::optional<IpRange> ParseIpRange(std::string_view text);
-
 struct Rail {
   std::string name;
   // Names or PCI addresses; the first that the node has. Empty: by position.

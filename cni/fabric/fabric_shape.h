@@ -18,15 +18,6 @@
 
 namespace railhead {
 
-template <>
-struct TextForm<IpRange> {
-  static std::string Write(const IpRange& range) {
-    return range.first == range.last ? range.first.ToString() : range.ToString();
-  }
-  static std::optional<IpRange> Read(std::string_view text) { return ParseIpRange(text); }
-  static constexpr const char* kWrong = "is no address, range or prefix";
-};
-
 // `pf`: a name or an address, several of them, or a position.
 struct PfForm {
   static void Read(const JsonValue& json, Rail& rail);

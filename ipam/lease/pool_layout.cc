@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMaxBlockSize = std::uint64_t{1} << 20;
 
-AddressRange RangeFrom(const IpPrefix& subnet, std::uint64_t index, std::uint64_t size) {
+IpRange RangeFrom(const IpPrefix& subnet, std::uint64_t index, std::uint64_t size) {
   const IpAddress first = subnet.First().Plus(index * size);
   return {first, std::min(first.Plus(size - 1), subnet.Last())};
 }
@@ -25,7 +25,7 @@ Result<PoolLayout> PoolLayout::Make(RangeSet ranges, std::uint64_t size) {
   return PoolLayout(std::move(ranges), size);
 }
 
-AddressRange PoolLayout::Block(std::uint64_t index) const {
+IpRange PoolLayout::Block(std::uint64_t index) const {
   return RangeFrom(ranges_.subnet(), index, size_);
 }
 
@@ -41,7 +41,7 @@ std::uint64_t PoolLayout::IndexOf(const IpAddress& address) const {
 
 std::optional<std::uint64_t> PoolLayout::NextFrom(std::uint64_t from) const {
   if (from >= Count()) return std::nullopt;
-  for (const AddressRange& interval : ranges_.intervals()) {
+  for (const IpRange& interval : ranges_.intervals()) {
     if (IndexOf(interval.last) < from) continue;
     const std::uint64_t next = std::max(IndexOf(interval.first), from);
     // An interval far behind is cut to the last block, which need not be in it.
@@ -62,7 +62,7 @@ std::uint64_t PoolLayout::StartOf(std::string_view node) const {
   return hash % Count();
 }
 
-std::optional<AddressRange> RangeOfBlock(std::string_view pool, std::uint64_t index, std::uint64_t size) {
+std::optional<IpRange> RangeOfBlock(std::string_view pool, std::uint64_t index, std::uint64_t size) {
   const auto subnet = IpPrefix::Parse(pool);
   if (!subnet) return std::nullopt;
   return RangeFrom(*subnet, index, size);

@@ -24,7 +24,7 @@ class PoolLayout {
 
   [[nodiscard]] const std::string& pool() const { return pool_; }
   [[nodiscard]] std::uint64_t size() const { return size_; }
-  [[nodiscard]] AddressRange Block(std::uint64_t index) const;
+  [[nodiscard]] IpRange Block(std::uint64_t index) const;
   // How many of its addresses may be handed out.
   [[nodiscard]] std::uint64_t AddressesOf(std::uint64_t index) const;
   // The first block from `from` on that has any; nullopt behind the last.
@@ -46,6 +46,6 @@ class PoolLayout {
 };
 
 // The addresses of a block of any subnet; nullopt when `pool` is no subnet.
-std::optional<AddressRange> RangeOfBlock(std::string_view pool, std::uint64_t index, std::uint64_t size);
+std::optional<IpRange> RangeOfBlock(std::string_view pool, std::uint64_t index, std::uint64_t size);
 
 }  // namespace railhead::ipam

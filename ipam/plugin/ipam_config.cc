@@ -35,10 +35,10 @@ Result<PoolChoice> MakeChoice(const RangeSpec& spec, const std::string& where, c
   return PoolChoice{{std::move(name), std::move(ranges), rests.rest, rests.min_rest}, spec.gateway};
 }
 
-std::vector<AddressRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
-  std::vector<AddressRange> exclusions = fields.exclude;
+std::vector<IpRange> ExclusionsFor(const IpPrefix& subnet, const PoolFields& fields) {
+  std::vector<IpRange> exclusions = fields.exclude;
   std::copy_if(fields.exclude_of_all.begin(), fields.exclude_of_all.end(), std::back_inserter(exclusions),
-               [&](const AddressRange& range) { return range.first.IsV4() == subnet.address.IsV4(); });
+               [&](const IpRange& range) { return range.first.IsV4() == subnet.address.IsV4(); });
   return exclusions;
 }
 
@@ -62,7 +62,7 @@ Result<void> AddRange(const RangeFields& range, const PoolFields& fields, Fabric
     return Fail(ErrorCode::kInvalid, range.where + ": rangeStart " + first.ToString() +
                                          " is not before rangeEnd " + last.ToString());
   }
-  const AddressRange given{first, last};
+  const IpRange given{first, last};
   spec.ranges.push_back(range.of_cluster ? RH_TRY(WithinSlice(range, given, fields.node_slice, source))
                                          : given);
   return {};
@@ -78,7 +78,7 @@ Result<AddressPlan> PlanInline(const PoolFields& fields, FabricSource& source) {
   }
   AddressPlan plan;
   plan.ifname = fields.ifname;
-  plan.routes = fields.routes.value_or(std::vector<CniRoute>{});
+  if (fields.routes) plan.routes.assign(fields.routes->begin(), fields.routes->end());
   const Rests rests = RestsOf(fields, kDefaultRestSeconds, kDefaultMinRestSeconds);
   for (const auto& [where, spec] : specs) plan.choices.push_back(RH_TRY(MakeChoice(spec, where, rests)));
   return plan;
@@ -94,12 +94,10 @@ Result<const Rail*> FindRail(const Fabric& fabric, const PoolFields& fields, con
               nearest ? "did you mean '" + *nearest + "'?" : "it has: " + Join(names, ", "));
 }
 
-Result<std::vector<AddressRange>> RangesOfNode(const Fabric& fabric, const Rail& rail,
-                                               const std::string& where, const std::string& node) {
+Result<std::vector<IpRange>> RangesOfNode(const Fabric& fabric, const Rail& rail, const std::string& where,
+                                          const std::string& node) {
   const auto index = fabric.IndexOf(node);
-  std::vector<AddressRange> ranges;
-  for (const IpRange& range : rail.RangesOf(node, index)) ranges.push_back({range.first, range.last});
-  if (!ranges.empty()) return ranges;
+  if (auto ranges = rail.RangesOf(node, index); !ranges.empty()) return ranges;
   const std::string as_index = index ? " (index " + std::to_string(*index) + ")" : " (not listed in 'nodes')";
   return Fail(ErrorCode::kInvalid, where + " has no address range for node '" + node + "'" + as_index,
               "add the node to nodeRanges by name or index, or give nodeBlock and the node's index in nodes; "
@@ -141,11 +139,12 @@ Result<AddressPlan> PlanByRail(const PoolFields& fields, bool listed, FabricSour
     spec.ranges = RH_TRY(RangesOfNode(fabric, rail, where, node));
   }
   spec.exclusions = ExclusionsFor(spec.subnet, fields);
-  for (const IpRange& range : rail.Excluded()) spec.exclusions.push_back({range.first, range.last});
+  const auto excluded = rail.Excluded();
+  spec.exclusions.insert(spec.exclusions.end(), excluded.begin(), excluded.end());
   AddressPlan plan;
   plan.ifname = fields.ifname;
   if (fields.routes) {
-    plan.routes = *fields.routes;
+    plan.routes.assign(fields.routes->begin(), fields.routes->end());
   } else if (!listed) {
     plan.routes = RoutesOf(rail, spec.gateway);
   }
@@ -191,9 +190,9 @@ Result<IpamPlan> ResolveIpam(const std::string& config, const CniArgs& args, con
   FabricSource source(root, fields.fabric);
   IpamPlan plan;
   plan.listed = fields.listed;
-  plan.also = fields.peers.addresses;
-  plan.dns = fields.peers.dns;
-  if (const std::string& path = fields.peers.resolv_conf; !path.empty()) {
+  plan.also = fields.also;
+  plan.dns = fields.dns;
+  if (const std::string& path = fields.resolv_conf; !path.empty()) {
     plan.dns = RH_TRY_WRAP(DnsOfResolvConf(root, path), "network configuration: /ipam");
   }
   std::set<std::pair<std::string, std::string>> seen;
@@ -311,8 +310,8 @@ Result<std::string> FabricSource::Node() {
   return node_;
 }
 
-Result<AddressRange> WithinSlice(const RangeFields& range, const AddressRange& given,
-                                 const std::optional<int>& length, FabricSource& source) {
+Result<IpRange> WithinSlice(const RangeFields& range, const IpRange& given, const std::optional<int>& length,
+                            FabricSource& source) {
   const auto index = RH_TRY(IndexAmongNodes(range, length.has_value(), source));
   if (!index) return given;
   if (!length) {
@@ -322,7 +321,7 @@ Result<AddressRange> WithinSlice(const RangeFields& range, const AddressRange& g
                 "cluster store");
   }
   for (const IpRange& own : Slice(range.subnet, *length, *index)) {
-    const AddressRange both{std::max(given.first, own.first), std::min(given.last, own.last)};
+    const IpRange both{std::max(given.first, own.first), std::min(given.last, own.last)};
     if (both.first <= both.last) return both;
   }
   return Fail(ErrorCode::kInvalid,

@@ -88,7 +88,7 @@ class FabricSource {
 
 // What of `given`, of a range that all nodes of a cluster share, this node may give: its slice of
 // the subnet, of `length`, by its index in the fabric. Without a fabric of several nodes: all of it.
-Result<AddressRange> WithinSlice(const RangeFields& range, const AddressRange& given,
-                                 const std::optional<int>& length, FabricSource& source);
+Result<IpRange> WithinSlice(const RangeFields& range, const IpRange& given, const std::optional<int>& length,
+                            FabricSource& source);
 
 }  // namespace railhead::ipam

@@ -21,15 +21,15 @@ std::uint64_t RestMilliseconds(const AddressPool& pool) {
 
 }  // namespace
 
-Result<std::optional<AddressRange>> StoredRuns::AtOrBefore(const IpAddress& address) {
+Result<std::optional<IpRange>> StoredRuns::AtOrBefore(const IpAddress& address) {
   const auto found = RH_TRY(txn_.AtOrBefore(prefix_ + Encode(address)));
   if (!found || !found->key.starts_with(prefix_)) return std::nullopt;
   const auto first = RH_TRY(DecodeAddress(std::string_view(found->key).substr(prefix_.size())));
   const auto last = RH_TRY(DecodeAddress(found->value));
-  return AddressRange{first, last};
+  return IpRange{first, last};
 }
 
-Result<void> StoredRuns::Put(const AddressRange& run) {
+Result<void> StoredRuns::Put(const IpRange& run) {
   return txn_.Put(prefix_ + Encode(run.first), Encode(run.last));
 }
 

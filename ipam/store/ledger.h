@@ -31,8 +31,8 @@ class StoredRuns : public RunMap {
  public:
   StoredRuns(LmdbTxn& txn, std::string_view pool) : txn_(txn), prefix_(RunPrefix(pool)) {}
 
-  Result<std::optional<AddressRange>> AtOrBefore(const IpAddress& address) override;
-  Result<void> Put(const AddressRange& run) override;
+  Result<std::optional<IpRange>> AtOrBefore(const IpAddress& address) override;
+  Result<void> Put(const IpRange& run) override;
   Result<void> Erase(const IpAddress& first) override;
 
  private:

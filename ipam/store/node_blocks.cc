@@ -197,7 +197,7 @@ Result<RangeSet> LeasedRanges(const LmdbTxn& txn, const AddressPool& pool, const
   const auto lease = RH_TRY(ReadNodeLease(txn));
   RH_TRY_WRAP(lease.value_or(NodeLease{}).CheckValid(now), "leasing from subnet " + pool.name);
   const auto blocks = RH_TRY(ReadNodeBlocks(txn, pool.name));
-  std::vector<AddressRange> usable;
+  std::vector<IpRange> usable;
   for (const NodeBlock& block : blocks) {
     if (block.state == BlockState::kUsable) usable.push_back(block.range);
   }

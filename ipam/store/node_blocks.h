@@ -44,7 +44,7 @@ std::string_view NameOf(BlockState state);
 struct NodeBlock {
   std::string pool;
   std::uint64_t index = 0;
-  AddressRange range;
+  IpRange range;
   BlockState state = BlockState::kClaiming;
   std::string instance;         // of this node, in the block's record
   std::string nonce;            // of that record

@@ -18,7 +18,7 @@ constexpr std::uint64_t kMaxSize = std::numeric_limits<std::uint64_t>::max();
 constexpr std::size_t kShownIntervals = 4;
 
 // Number of addresses in a range, saturating.
-std::uint64_t SizeOf(const AddressRange& range) {
+std::uint64_t SizeOf(const IpRange& range) {
   const auto distance = range.last.Minus(range.first);
   return distance && *distance < kMaxSize ? *distance + 1 : kMaxSize;
 }
@@ -28,7 +28,7 @@ bool SameFamily(const IpAddress& a, const IpAddress& b) {
 }
 
 // What is left of `from` without `hole`.
-void Subtract(const AddressRange& from, const AddressRange& hole, std::vector<AddressRange>& out) {
+void Subtract(const IpRange& from, const IpRange& hole, std::vector<IpRange>& out) {
   if (!SameFamily(from.first, hole.first) || hole.last < from.first || from.last < hole.first) {
     out.push_back(from);
     return;
@@ -38,10 +38,10 @@ void Subtract(const AddressRange& from, const AddressRange& hole, std::vector<Ad
 }
 
 // Sorted, with overlapping and touching ranges joined.
-std::vector<AddressRange> Joined(std::vector<AddressRange> ranges) {
-  std::ranges::sort(ranges, [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
-  std::vector<AddressRange> joined;
-  for (const AddressRange& range : ranges) {
+std::vector<IpRange> Joined(std::vector<IpRange> ranges) {
+  std::ranges::sort(ranges, [](const IpRange& a, const IpRange& b) { return a.first < b.first; });
+  std::vector<IpRange> joined;
+  for (const IpRange& range : ranges) {
     if (!joined.empty() && (range.first <= joined.back().last || range.first == joined.back().last.Plus(1))) {
       joined.back().last = std::max(joined.back().last, range.last);
     } else {
@@ -52,9 +52,9 @@ std::vector<AddressRange> Joined(std::vector<AddressRange> ranges) {
 }
 
 // Addresses of the subnet that no host may have.
-std::vector<AddressRange> ReservedOf(const IpPrefix& subnet) {
+std::vector<IpRange> ReservedOf(const IpPrefix& subnet) {
   if (subnet.length >= subnet.address.Bits() - 1) return {};
-  std::vector<AddressRange> reserved{{subnet.First(), subnet.First()}};
+  std::vector<IpRange> reserved{{subnet.First(), subnet.First()}};
   if (subnet.address.IsV4()) reserved.push_back({subnet.Last(), subnet.Last()});
   return reserved;
 }
@@ -67,7 +67,7 @@ Result<void> CheckGateway(const IpPrefix& subnet, const IpAddress& gateway) {
   }
   const auto reserved = ReservedOf(subnet);
   if (subnet.address.IsV4() &&
-      std::ranges::any_of(reserved, [&](const AddressRange& range) { return range.Contains(gateway); })) {
+      std::ranges::any_of(reserved, [&](const IpRange& range) { return range.Contains(gateway); })) {
     return Fail(ErrorCode::kInvalid, what + " is the network or broadcast address of " + subnet.ToString(),
                 "give the address of a router");
   }
@@ -77,13 +77,13 @@ Result<void> CheckGateway(const IpPrefix& subnet, const IpAddress& gateway) {
 Result<void> CheckSpec(const RangeSpec& spec) {
   const std::string subnet = spec.subnet.Network().ToString();
   if (spec.gateway) RH_TRY(CheckGateway(spec.subnet.Network(), *spec.gateway));
-  for (const AddressRange& range : spec.ranges) {
+  for (const IpRange& range : spec.ranges) {
     if (!spec.subnet.Contains(range.first) || !spec.subnet.Contains(range.last)) {
       return Fail(ErrorCode::kInvalid, "range " + range.ToString() + " is not in subnet " + subnet,
                   "give first and last address inside the subnet");
     }
   }
-  for (const AddressRange& hole : spec.exclusions) {
+  for (const IpRange& hole : spec.exclusions) {
     if (!SameFamily(hole.first, spec.subnet.address)) {
       return Fail(ErrorCode::kInvalid,
                   "exclude " + hole.ToString() + " is of another address family than subnet " + subnet,
@@ -104,42 +104,19 @@ std::optional<IpAddress> PreviousAddress(const IpAddress& address) {
   return std::nullopt;
 }
 
-Result<AddressRange> AddressRange::Parse(std::string_view text, std::string_view field) {
-  const auto invalid = [&](const std::string& why) {
-    return Fail(ErrorCode::kInvalid, std::string(field) + ": '" + std::string(text) + "' " + why,
-                "write ADDRESS, ADDRESS-ADDRESS or PREFIX/LENGTH, such as 10.0.0.10-10.0.0.99");
-  };
-  if (text.find('/') != std::string_view::npos) {
-    const auto prefix = IpPrefix::Parse(text);
-    if (!prefix) return invalid("is not a prefix");
-    return AddressRange{prefix->First(), prefix->Last()};
-  }
-  const auto dash = text.find('-');
-  const auto first = IpAddress::Parse(text.substr(0, dash));
-  const auto last = dash == std::string_view::npos ? first : IpAddress::Parse(text.substr(dash + 1));
-  if (!first || !last) return invalid("is not an address range");
-  if (!SameFamily(*first, *last)) return invalid("mixes IPv4 and IPv6");
-  if (*last < *first) return invalid("ends before it begins");
-  return AddressRange{*first, *last};
-}
-
-std::string AddressRange::ToString() const {
-  return first == last ? first.ToString() : first.ToString() + "-" + last.ToString();
-}
-
 Result<RangeSet> RangeSet::Make(const RangeSpec& spec) {
   RH_TRY(CheckSpec(spec));
   const IpPrefix subnet = spec.subnet.Network();
-  std::vector<AddressRange> intervals = Joined(spec.ranges);
+  std::vector<IpRange> intervals = Joined(spec.ranges);
   if (intervals.empty()) intervals.push_back({subnet.First(), subnet.Last()});
 
-  std::vector<AddressRange> holes = spec.exclusions;
-  for (const AddressRange& reserved : ReservedOf(subnet)) holes.push_back(reserved);
+  std::vector<IpRange> holes = spec.exclusions;
+  for (const IpRange& reserved : ReservedOf(subnet)) holes.push_back(reserved);
   if (spec.gateway) holes.push_back({*spec.gateway, *spec.gateway});
-  for (const AddressRange& hole : Joined(std::move(holes))) {
-    std::vector<AddressRange> left;
+  for (const IpRange& hole : Joined(std::move(holes))) {
+    std::vector<IpRange> left;
     left.reserve(intervals.size() + 1);
-    for (const AddressRange& interval : intervals) Subtract(interval, hole, left);
+    for (const IpRange& interval : intervals) Subtract(interval, hole, left);
     intervals = std::move(left);
   }
   if (intervals.empty()) {
@@ -151,11 +128,11 @@ Result<RangeSet> RangeSet::Make(const RangeSpec& spec) {
   return RangeSet(subnet, std::move(intervals));
 }
 
-std::optional<RangeSet> RangeSet::Within(const std::vector<AddressRange>& parts) const {
-  std::vector<AddressRange> common;
-  for (const AddressRange& part : parts) {
-    for (const AddressRange& interval : intervals_) {
-      const AddressRange both{std::max(part.first, interval.first), std::min(part.last, interval.last)};
+std::optional<RangeSet> RangeSet::Within(const std::vector<IpRange>& parts) const {
+  std::vector<IpRange> common;
+  for (const IpRange& part : parts) {
+    for (const IpRange& interval : intervals_) {
+      const IpRange both{std::max(part.first, interval.first), std::min(part.last, interval.last)};
       if (both.first <= both.last) common.push_back(both);
     }
   }
@@ -165,7 +142,7 @@ std::optional<RangeSet> RangeSet::Within(const std::vector<AddressRange>& parts)
 
 std::uint64_t RangeSet::Size() const {
   std::uint64_t size = 0;
-  for (const AddressRange& interval : intervals_) {
+  for (const IpRange& interval : intervals_) {
     const std::uint64_t more = SizeOf(interval);
     size = more > kMaxSize - size ? kMaxSize : size + more;
   }
@@ -173,12 +150,11 @@ std::uint64_t RangeSet::Size() const {
 }
 
 bool RangeSet::Contains(const IpAddress& address) const {
-  return std::ranges::any_of(intervals_,
-                             [&](const AddressRange& interval) { return interval.Contains(address); });
+  return std::ranges::any_of(intervals_, [&](const IpRange& interval) { return interval.Contains(address); });
 }
 
 std::optional<IpAddress> RangeSet::At(std::uint64_t index) const {
-  for (const AddressRange& interval : intervals_) {
+  for (const IpRange& interval : intervals_) {
     const std::uint64_t size = SizeOf(interval);
     if (index < size) return interval.first.Plus(index);
     index -= size;
@@ -188,7 +164,7 @@ std::optional<IpAddress> RangeSet::At(std::uint64_t index) const {
 
 std::optional<std::uint64_t> RangeSet::IndexOf(const IpAddress& address) const {
   std::uint64_t before = 0;
-  for (const AddressRange& interval : intervals_) {
+  for (const IpRange& interval : intervals_) {
     if (interval.Contains(address)) {
       const auto offset = address.Minus(interval.first);
       if (!offset || *offset > kMaxSize - before) return std::nullopt;
@@ -213,7 +189,7 @@ std::string RangeSet::ToString() const {
 namespace {
 
 // The first free address of `interval`.
-Result<std::optional<IpAddress>> FirstFree(const AddressRange& interval, RunMap& runs) {
+Result<std::optional<IpAddress>> FirstFree(const IpRange& interval, RunMap& runs) {
   const auto run = RH_TRY(RunOf(runs, interval.first));
   if (!run) return interval.first;
   if (interval.last <= run->last) return std::nullopt;
@@ -222,14 +198,14 @@ Result<std::optional<IpAddress>> FirstFree(const AddressRange& interval, RunMap&
 
 }  // namespace
 
-Result<std::optional<AddressRange>> RunOf(RunMap& runs, const IpAddress& address) {
+Result<std::optional<IpRange>> RunOf(RunMap& runs, const IpAddress& address) {
   auto run = RH_TRY(runs.AtOrBefore(address));
   if (run && !run->Contains(address)) run.reset();
   return run;
 }
 
 Result<void> Take(RunMap& runs, const IpAddress& address) {
-  AddressRange taken{address, address};
+  IpRange taken{address, address};
   if (const auto below = RH_TRY(runs.AtOrBefore(address)); below) {
     if (below->Contains(address)) {
       return Fail(ErrorCode::kInternal, "address " + address.ToString() + " is taken already");
@@ -255,7 +231,7 @@ Result<void> Free(RunMap& runs, const IpAddress& address) {
 }
 
 Result<std::optional<IpAddress>> FirstFreeFrom(const RangeSet& ranges, RunMap& runs, const IpAddress& from) {
-  for (AddressRange interval : ranges.intervals()) {
+  for (IpRange interval : ranges.intervals()) {
     if (interval.last < from) continue;
     interval.first = std::max(interval.first, from);
     if (auto found = RH_TRY(FirstFree(interval, runs)); found) return found;
@@ -269,7 +245,7 @@ Result<std::optional<IpAddress>> NextFree(const RangeSet& ranges, RunMap& runs,
   if (last_given && *last_given < last_given->Plus(1)) {
     if (auto found = RH_TRY(FirstFreeFrom(ranges, runs, last_given->Plus(1))); found) return found;
   }
-  for (const AddressRange& interval : ranges.intervals()) {
+  for (const IpRange& interval : ranges.intervals()) {
     if (auto found = RH_TRY(FirstFree(interval, runs)); found) return found;
     if (last_given && *last_given < interval.first) break;
   }

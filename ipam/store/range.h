@@ -23,27 +23,13 @@
 
 namespace railhead::ipam {
 
-// first <= last, both included, one family.
-struct AddressRange {
-  IpAddress first;
-  IpAddress last;
-
-  // "10.0.0.1-10.0.0.9", "10.0.0.1" or "10.0.0.0/28" (all of it). `field` is
-  // named in the error.
-  static Result<AddressRange> Parse(std::string_view text, std::string_view field);
-
-  [[nodiscard]] std::string ToString() const;
-  [[nodiscard]] bool Contains(const IpAddress& address) const { return first <= address && address <= last; }
-  bool operator==(const AddressRange&) const = default;
-};
-
 // The address below; nullopt for the lowest of the family.
 std::optional<IpAddress> PreviousAddress(const IpAddress& address);
 
 struct RangeSpec {
-  IpPrefix subnet;                       // host bits are not looked at
-  std::vector<AddressRange> ranges;      // empty: the whole subnet
-  std::vector<AddressRange> exclusions;  // may reach out of the ranges
+  IpPrefix subnet;                  // host bits are not looked at
+  std::vector<IpRange> ranges;      // empty: the whole subnet
+  std::vector<IpRange> exclusions;  // may reach out of the ranges
   std::optional<IpAddress> gateway;
 };
 
@@ -52,10 +38,10 @@ class RangeSet {
   static Result<RangeSet> Make(const RangeSpec& spec);
 
   // What of it is in `parts`, which are disjoint and sorted; nullopt: nothing.
-  [[nodiscard]] std::optional<RangeSet> Within(const std::vector<AddressRange>& parts) const;
+  [[nodiscard]] std::optional<RangeSet> Within(const std::vector<IpRange>& parts) const;
 
   [[nodiscard]] const IpPrefix& subnet() const { return subnet_; }
-  [[nodiscard]] const std::vector<AddressRange>& intervals() const { return intervals_; }
+  [[nodiscard]] const std::vector<IpRange>& intervals() const { return intervals_; }
   // How many addresses; saturates at 2^64 - 1.
   [[nodiscard]] std::uint64_t Size() const;
   [[nodiscard]] bool Contains(const IpAddress& address) const;
@@ -67,11 +53,11 @@ class RangeSet {
   [[nodiscard]] std::string ToString() const;
 
  private:
-  RangeSet(const IpPrefix& subnet, std::vector<AddressRange> intervals)
+  RangeSet(const IpPrefix& subnet, std::vector<IpRange> intervals)
       : subnet_(subnet), intervals_(std::move(intervals)) {}
 
   IpPrefix subnet_;
-  std::vector<AddressRange> intervals_;
+  std::vector<IpRange> intervals_;
 };
 
 // Which address comes next, and what is taken.
@@ -100,14 +86,14 @@ class RunMap {
   virtual ~RunMap() = default;
 
   // The run with the highest first address <= `address`.
-  [[nodiscard]] virtual Result<std::optional<AddressRange>> AtOrBefore(const IpAddress& address) = 0;
+  [[nodiscard]] virtual Result<std::optional<IpRange>> AtOrBefore(const IpAddress& address) = 0;
   // Adds a run or replaces the one with the same first address.
-  virtual Result<void> Put(const AddressRange& run) = 0;
+  virtual Result<void> Put(const IpRange& run) = 0;
   virtual Result<void> Erase(const IpAddress& first) = 0;
 };
 
 // The run that `address` is in.
-Result<std::optional<AddressRange>> RunOf(RunMap& runs, const IpAddress& address);
+Result<std::optional<IpRange>> RunOf(RunMap& runs, const IpAddress& address);
 
 // Marks a free address as taken, or a taken one as free.
 Result<void> Take(RunMap& runs, const IpAddress& address);

@@ -146,6 +146,25 @@ bool IpPrefix::Contains(const IpPrefix& other) const {
   return other.length >= length && Contains(other.address);
 }
 
+Result<IpRange> IpRange::Parse(std::string_view text) {
+  const auto invalid = [&](const char* why) {
+    return Fail(ErrorCode::kInvalid, "'" + std::string(text) + "' " + why,
+                "write ADDRESS, ADDRESS-ADDRESS or PREFIX/LENGTH, such as 10.0.0.10-10.0.0.99");
+  };
+  if (const auto prefix = IpPrefix::Parse(text)) return IpRange{prefix->First(), prefix->Last()};
+  const auto dash = text.find('-');
+  const auto first = IpAddress::Parse(text.substr(0, dash));
+  const auto last = dash == std::string_view::npos ? first : IpAddress::Parse(text.substr(dash + 1));
+  if (!first || !last) return invalid("is no address, range or prefix");
+  if (first->IsV4() != last->IsV4()) return invalid("mixes IPv4 and IPv6");
+  if (*last < *first) return invalid("ends before it begins");
+  return IpRange{*first, *last};
+}
+
+std::string IpRange::ToString() const {
+  return first == last ? first.ToString() : first.ToString() + "-" + last.ToString();
+}
+
 std::optional<MacAddress> MacAddress::Parse(std::string_view text) {
   const auto parts = Split(text, ':');
   if (parts.size() != 6) return std::nullopt;

@@ -1,4 +1,4 @@
-// IP addresses and prefixes of both families as values.
+// IP addresses, prefixes and ranges of both families as values.
 //
 // IpAddress keeps 4 or 16 bytes in network order. Arithmetic is on the address
 // as one unsigned number; Plus() wraps within the family. IpPrefix keeps the
@@ -13,6 +13,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+
+#include "netns/base/result.h"
 
 namespace railhead {
 
@@ -81,6 +83,20 @@ struct IpPrefix {
   }
 
   auto operator<=>(const IpPrefix&) const = default;
+};
+
+// Both ends included, of one family, the first not above the last.
+struct IpRange {
+  IpAddress first;
+  IpAddress last;
+
+  // "10.0.0.1-10.0.0.9", "10.0.0.1" or "10.0.0.0/28" (all of it). Errors: kInvalid, with the way out.
+  static Result<IpRange> Parse(std::string_view text);
+
+  // A single address stands by itself.
+  [[nodiscard]] std::string ToString() const;
+  [[nodiscard]] bool Contains(const IpAddress& address) const { return first <= address && address <= last; }
+  bool operator==(const IpRange&) const = default;
 };
 
 // An Ethernet address. Value; compares; prints as 02:00:00:00:00:01.

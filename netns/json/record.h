@@ -59,6 +59,7 @@
 #include <utility>
 
 #include "netns/base/addresses.h"
+#include "netns/base/result.h"
 
 namespace railhead {
 
@@ -148,6 +149,11 @@ struct TextForm<IpAddress> : ParsedText<IpAddress> {
 template <>
 struct TextForm<IpPrefix> : ParsedText<IpPrefix> {
   static constexpr const char* kWrong = "is no address with prefix length";
+};
+template <>
+struct TextForm<IpRange> {
+  static std::string Write(const IpRange& range) { return range.ToString(); }
+  static Result<IpRange> Read(std::string_view text) { return IpRange::Parse(text); }
 };
 
 }  // namespace railhead

@@ -52,10 +52,8 @@ Result<std::string> FormatRecord(const T& value, const std::string& what, int in
 // As a part of other JSON: what is wrong sticks in the reader.
 template <typename T>
 T ReadRecord(JsonReader& reader, UnknownFields unknown = UnknownFields::kPassOver) {
-  const bool close = unknown == UnknownFields::kRefuse;
   T value;
-  record::ReadFields(value, reader, close);
-  if (close) reader.Close();
+  record::ReadFields(value, reader, unknown == UnknownFields::kRefuse, true);
   return value;
 }
 

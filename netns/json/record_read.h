@@ -21,8 +21,9 @@
 
 namespace railhead::record {
 
+// `whole`: of an object that no other record's fields share.
 template <typename T>
-void ReadFields(T& object, JsonReader& json, bool close);
+void ReadFields(T& object, JsonReader& json, bool close, bool whole);
 
 void FailUnknown(const JsonValue& json, const std::string& word, const std::vector<std::string_view>& known);
 // A key, or with "*" at its end all that begin so.
@@ -55,7 +56,7 @@ std::optional<T> ReadText(const JsonValue& json, const FieldRules& rules) {
   auto value = TextForm<T>::Read(*text);
   if (value) return *std::move(value);
   if constexpr (requires { value.error(); }) {
-    json.Fail(value.error().message, rules.hint);
+    json.Fail(value.error().message, *rules.hint != '\0' ? rules.hint : value.error().hint);
   } else {
     json.Fail("'" + *text + "' " + TextForm<T>::kWrong, rules.hint);
   }
@@ -78,13 +79,20 @@ void AddTo(std::map<std::string, V>& object, std::pair<std::string, V> member) {
   object.insert(std::move(member));
 }
 
+// For the message.
+template <typename T>
+constexpr const char* NameOfMany() {
+  if constexpr (kIsList<T>) {
+    return HasShape<typename T::value_type> ? "lists of objects" : "lists";
+  } else {
+    return HasShape<T> ? "objects" : std::is_arithmetic_v<T> ? "numbers" : "strings";
+  }
+}
+
 template <typename T>
 std::optional<T> ReadList(const JsonValue& json, const FieldRules& rules, bool close) {
   using Element = typename T::value_type;
-  const auto items = ItemsOf(json, rules,
-                             HasShape<Element>               ? "objects"
-                             : std::is_arithmetic_v<Element> ? "numbers"
-                                                             : "strings");
+  const auto items = ItemsOf(json, rules, NameOfMany<Element>());
   if (!items) return std::nullopt;
   T list;
   std::set<std::string> keys;
@@ -136,8 +144,7 @@ bool ReadObject(const JsonValue& json, T& object, bool close) {
   }
   auto reader = json.Object();
   if (!reader) return false;
-  ReadFields(object, *reader, close);
-  if (close) reader->Close();
+  ReadFields(object, *reader, close, true);
   return true;
 }
 
@@ -270,7 +277,7 @@ class Reader {
   }
   template <typename C, typename M>
   void Part(M C::*member) {
-    ReadFields(object_.*member, json_, close_);
+    ReadFields(object_.*member, json_, close_, false);
   }
   template <typename C, typename M, typename List>
   void Part(M C::*member, List list) {
@@ -288,18 +295,20 @@ class Reader {
   const bool close_;
 };
 
-// Of a record in an object that others' fields may share.
 template <typename T>
-void ReadFields(T& object, JsonReader& json, bool close) {
+void ReadFields(T& object, JsonReader& json, bool close, bool whole) {
   const std::size_t errors = json.error_count();
   Reader<T> reader(object, json, close);
   Shape<T>::List(reader);
   if constexpr (HasComplete<T>) Shape<T>::Complete(object);
+  const bool is_sound = json.error_count() == errors;
+  // Before Check(): what is misspelt says more than that it is missing.
+  if (close && whole) json.Close();
   if constexpr (HasCheck<T>) {
     const Complain complain([&](const std::string& at, const std::string& why, const std::string& hint) {
       json.FailWithin(at, why, hint);
     });
-    if (json.error_count() == errors) Shape<T>::Check(object, complain);
+    if (is_sound) Shape<T>::Check(object, complain);
   }
 }
 

@@ -311,7 +311,7 @@ Result<ipam::PoolLayout> LayoutOf(const Rail& rail, std::uint64_t block_size) {
   ipam::RangeSpec spec;
   spec.subnet = *rail.subnet;
   spec.gateway = rail.gateway;
-  for (const IpRange& range : rail.Excluded()) spec.exclusions.push_back({range.first, range.last});
+  spec.exclusions = rail.Excluded();
   return ipam::PoolLayout::Make(RH_TRY(ipam::RangeSet::Make(spec)), block_size);
 }
 

@@ -93,8 +93,8 @@ bool IsSimple(const CniRoute& route, const IpAddress& gateway) {
          (!route.gateway || *route.gateway == gateway) && route.destination.address.IsV4() == gateway.IsV4();
 }
 
-void AddExclude(const ipam::AddressRange& range, OrderedJson* fields) {
-  (*fields)["exclude"].push_back(range.first == range.last ? range.first.ToString() : range.ToString());
+void AddExclude(const IpRange& range, OrderedJson* fields) {
+  (*fields)["exclude"].push_back(range.ToString());
 }
 
 // What of the subnet is outside of the range.
@@ -113,19 +113,18 @@ std::optional<RailAddresses> ForRail(const ipam::IpamFields& read, const Options
   OrderedJson fields;
   fields["subnet"] = range.subnet.ToString();
   if (range.gateway) fields["gateway"] = range.gateway->ToString();
-  for (const CniRoute& route : pool.routes.value_or(std::vector<CniRoute>{})) {
+  for (const CniRoute& route : pool.routes.value_or(std::vector<ipam::RouteFields>{})) {
     if (!range.gateway || !IsSimple(route, *range.gateway)) return std::nullopt;
     fields["routes"].push_back(route.destination.ToString());
   }
   for (const auto* exclude : {&pool.exclude, &pool.exclude_of_all, &range.exclude}) {
-    for (const ipam::AddressRange& one : *exclude) AddExclude(one, &fields);
+    for (const IpRange& one : *exclude) AddExclude(one, &fields);
   }
   if (range.of_cluster) {
     ExcludeTheRest(range, &fields);
     if (pool.node_slice && !options.lease_blocks) fields["nodeBlock"] = *pool.node_slice;
   } else {
-    const ipam::AddressRange all{range.first.value_or(range.subnet.First()),
-                                 range.last.value_or(range.subnet.Last())};
+    const IpRange all{range.first.value_or(range.subnet.First()), range.last.value_or(range.subnet.Last())};
     fields["nodeRanges"][options.node] = all.ToString();
   }
   return RailAddresses{std::move(fields)};

@@ -58,8 +58,8 @@ IpPrefix Prefix(const std::string& text) {
   return *prefix;
 }
 
-ipam::AddressRange Range(const std::string& text) {
-  const auto range = ipam::AddressRange::Parse(text, "test");
+IpRange Range(const std::string& text) {
+  const auto range = IpRange::Parse(text);
   if (!range) Die("no range: " + text);
   return *range;
 }

@@ -37,7 +37,7 @@ class ScratchRoot {
 
 IpAddress Ip(const std::string& text);
 IpPrefix Prefix(const std::string& text);
-ipam::AddressRange Range(const std::string& text);
+IpRange Range(const std::string& text);
 
 // A pool over all of `subnet`, or the given ranges of it.
 ipam::AddressPool MakePool(const std::string& subnet, const std::vector<std::string>& ranges,

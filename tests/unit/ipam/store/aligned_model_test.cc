@@ -273,14 +273,14 @@ TEST(AlignedModel, RailsOfManyLayouts) {
 // Counts what is asked of it.
 class CountedRuns : public RunMap {
  public:
-  Result<std::optional<AddressRange>> AtOrBefore(const IpAddress& address) override {
+  Result<std::optional<IpRange>> AtOrBefore(const IpAddress& address) override {
     ++looks_;
     auto at = runs_.upper_bound(address);
     if (at == runs_.begin()) return std::nullopt;
     --at;
-    return AddressRange{at->first, at->second};
+    return IpRange{at->first, at->second};
   }
-  Result<void> Put(const AddressRange& run) override {
+  Result<void> Put(const IpRange& run) override {
     runs_[run.first] = run.last;
     return {};
   }

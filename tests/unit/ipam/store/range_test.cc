@@ -37,24 +37,6 @@ std::string Shown(const RangeSpec& spec) {
   return set ? set->ToString() : "error: " + set.error().message;
 }
 
-TEST(AddressRange, ParsesItsForms) {
-  EXPECT_EQ(Range("10.0.0.3").ToString(), "10.0.0.3");
-  EXPECT_EQ(Range("10.0.0.3-10.0.0.9").ToString(), "10.0.0.3-10.0.0.9");
-  EXPECT_EQ(Range("10.0.0.6/30").ToString(), "10.0.0.4-10.0.0.7");
-  EXPECT_EQ(Range("fd00::1-fd00::f").ToString(), "fd00::1-fd00::f");
-}
-
-TEST(AddressRange, RefusesWhatIsNone) {
-  for (const char* text :
-       {"", "-", "10.0.0.1-", "-10.0.0.1", "10.0.0.9-10.0.0.1", "10.0.0.1-fd00::1", "10.0.0.1/33", "10.0.0",
-        "10.0.0.1 - 10.0.0.2", "10.0.0.1-10.0.0.2-10.0.0.3", "10.0.0.0/24-10.0.1.0/24"}) {
-    const auto range = AddressRange::Parse(text, "/ipam/exclude/0");
-    ASSERT_FALSE(range) << text;
-    EXPECT_EQ(range.error().code, ErrorCode::kInvalid) << text;
-    EXPECT_NE(range.error().message.find("/ipam/exclude/0"), std::string::npos) << range.error().message;
-  }
-}
-
 TEST(RangeSet, LeavesOutNetworkBroadcastAndGateway) {
   EXPECT_EQ(Shown(Spec("10.0.0.0/29")), "10.0.0.1-10.0.0.6");
   EXPECT_EQ(Shown(Spec("10.0.0.5/29")), "10.0.0.1-10.0.0.6");
@@ -151,13 +133,13 @@ TEST(PreviousAddress, Borrows) {
 
 class MapRuns : public RunMap {
  public:
-  Result<std::optional<AddressRange>> AtOrBefore(const IpAddress& address) override {
+  Result<std::optional<IpRange>> AtOrBefore(const IpAddress& address) override {
     ++look_ups;
     const auto above = runs.upper_bound(address);
     if (above == runs.begin()) return std::nullopt;
-    return AddressRange{std::prev(above)->first, std::prev(above)->second};
+    return IpRange{std::prev(above)->first, std::prev(above)->second};
   }
-  Result<void> Put(const AddressRange& run) override {
+  Result<void> Put(const IpRange& run) override {
     runs[run.first] = run.last;
     return {};
   }

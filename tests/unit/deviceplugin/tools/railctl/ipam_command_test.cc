@@ -151,7 +151,7 @@ TEST_F(IpamCommandTest, Blocks) {
   ipam::NodeBlock block;
   block.pool = kPool;
   block.index = 2;
-  block.range = *ipam::AddressRange::Parse("10.1.0.16-10.1.0.23", "");
+  block.range = *IpRange::Parse("10.1.0.16-10.1.0.23");
   block.state = ipam::BlockState::kUsable;
   ipam::NodeLease lease;
   lease.node = "node0";
