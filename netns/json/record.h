@@ -1,4 +1,5 @@
-// Record: one list of fields per struct, from which its JSON is written and read (record_io.h).
+// Record: one list of fields per struct, from which its JSON is written and read (record_io.h), and the table
+// that people see of a list of them (record_table.h).
 //
 //   struct Drain { std::string device; std::string reason; std::chrono::system_clock::time_point since; };
 //   template <>
@@ -10,12 +11,13 @@
 //     }
 //   };
 //
-// So a writer never writes what its reader refuses, and a field is one line.
+// So a writer never writes what its reader refuses, and a field is one line. A struct that is ours alone, as
+// a report, may have its list itself: a static List(auto& f).
 //
 // Members are: bool, integers, double, std::string, durations (their count), time points (TimeForm), enums
 // (Names; without Names their number), types with a TextForm, structs with a Shape, and optional, vector, set
 // and map<std::string, ..> of these. A vector of pairs of a string and a value is an object, too; it is
-// written in its own order.
+// written in its own order. What is only written may also be a string_view, or a pointer to one of these.
 //
 // Besides fields a Shape lists
 //   f.Group("addresses", [](auto& g) { g("policy", &Fabric::address_policy); })
@@ -28,11 +30,13 @@
 //   f.Version(1, hint)              the format's number; one that is another, or none, is refused
 //   f.Part(&Entry::key)             fields of a member that has no object of its own
 //   f.Part(&Config::tuning, [](auto& part) {...})
-//                                   the same, of a member that is called otherwise elsewhere
+//                                   the same, of a member that is called otherwise elsewhere. An optional or
+//                                   a pointer is only written, and only where it has a value
 //   f.Implied("answered", &Peer::answered, &Peer::sent)
 //                                   absent: it equals the other member. Written only if it differs
 //   f.Shown("leaf", function)       written for people and programs. The reader passes over it. nullopt: not
-//                                   written
+//                                   written. The function may be a member
+//   f.Column("CABLING", function)   only in tables; with kWide after it only in wide ones
 // and it may have
 //   static std::string Key(const T&)
 //                                   of lists: two elements with one key are refused
@@ -68,6 +72,7 @@ enum class Need : std::uint8_t {
   kRequired,  // has to be there; a text must not be empty
   kPresent,   // has to be there; a text may be empty
   kSparse,    // as kOptional, and not written while it is the default
+  kNull,      // as kOptional, and an optional without a value is written as null
 };
 
 enum class TimeForm : std::uint8_t {
@@ -92,15 +97,32 @@ struct FieldRules {
   bool blank = false;
   // What to write instead of what is refused, or of nothing.
   const char* hint = "";
+  // The heading of its column in tables; nullptr: it has none.
+  const char* column = nullptr;
+  // The column is in wide tables only.
+  bool wide = false;
 };
 inline constexpr FieldRules kRequiredField{.need = Need::kRequired};
 inline constexpr FieldRules kSparseField{.need = Need::kSparse};
 inline constexpr FieldRules kPresentField{.need = Need::kPresent};
+inline constexpr FieldRules kNullField{.need = Need::kNull};
 inline constexpr FieldRules kEpochSeconds{.time = TimeForm::kSeconds};
+inline constexpr bool kWide = true;
 
 // The list of fields of T.
 template <typename T>
 struct Shape;
+
+// Of a struct that has its list itself.
+struct AnyVisitor {};
+template <typename T>
+concept ListsItself = requires(AnyVisitor& f) {
+  T::List(f);
+};
+template <ListsItself T>
+struct Shape<T> {
+  static void List(auto& f) { T::List(f); }
+};
 
 // The words for an enum: kAll, an array of pairs (word, enumerator).
 template <typename E>
@@ -154,6 +176,16 @@ template <>
 struct TextForm<IpRange> {
   static std::string Write(const IpRange& range) { return range.ToString(); }
   static Result<IpRange> Read(std::string_view text) { return IpRange::Parse(text); }
+};
+
+// As programs get an error: it is not read again.
+template <>
+struct Shape<Error> {
+  static void List(auto& f) {
+    f.Shown("code", [](const Error& error) { return NameOf(error.code); });
+    f("message", &Error::message);
+    f("hint", &Error::hint, kSparseField);
+  }
 };
 
 }  // namespace railhead

@@ -10,6 +10,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
@@ -79,6 +80,26 @@ template <typename T>
 inline constexpr bool kIsOptional = false;
 template <typename T>
 inline constexpr bool kIsOptional<std::optional<T>> = true;
+// Of an optional or a pointer: what it has; else the value itself. nullptr: there is none.
+template <typename T>
+const T* ValueIn(const T& value) {
+  return &value;
+}
+template <typename T>
+const T* ValueIn(const std::optional<T>& value) {
+  return value ? &*value : nullptr;
+}
+template <typename T>
+const T* ValueIn(const T* const& value) {
+  return value;
+}
+template <typename T>
+const T* ValueIn(const std::shared_ptr<const T>& value) {
+  return value.get();
+}
+template <typename T>
+using TypeIn = std::remove_cvref_t<decltype(*ValueIn(std::declval<const T&>()))>;
+
 template <typename T>
 inline constexpr bool kIsDuration = false;
 template <typename R, typename P>

@@ -285,9 +285,11 @@ class Reader {
     list(part);
   }
   template <typename Function>
-  void Shown(const char* key, Function /*function*/) {
+  void Shown(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
     json_.Ignore(key);
   }
+  template <typename Function>
+  void Column(const char* /*heading*/, Function /*function*/, bool /*wide*/ = false) {}
 
  private:
   T& object_;

@@ -126,9 +126,11 @@ class SchemaWriter {
     }
   }
   template <typename Function>
-  void Shown(const char* key, Function /*function*/) {
+  void Shown(const char* key, Function /*function*/, const FieldRules& /*rules*/ = {}) {
     Foreign(key);
   }
+  template <typename Function>
+  void Column(const char* /*heading*/, Function /*function*/, bool /*wide*/ = false) {}
 
   static Json EmptyObject() {
     return {{"type", "object"}, {"properties", Json::object()}, {"additionalProperties", false}};

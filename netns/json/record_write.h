@@ -6,10 +6,12 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 
 #include "netns/json/record_forms.h"
@@ -67,8 +69,8 @@ Json WriteValue(const T& value, const FieldRules& rules, const Place& place, Ref
       refusal.Add(place,
                   "is no number from " + std::to_string(rules.min) + " to " + std::to_string(rules.max));
     return value;
-  } else if constexpr (std::same_as<T, std::string>) {
-    return WriteText(value, place, refusal);
+  } else if constexpr (std::convertible_to<T, std::string_view>) {
+    return WriteText(std::string(value), place, refusal);
   } else if constexpr (kIsDuration<T>) {
     return WriteInt(value.count(), rules.min, rules.max, place, refusal);
   } else if constexpr (std::same_as<T, WallTime>) {
@@ -105,6 +107,8 @@ Json WriteValue(const T& value, const FieldRules& rules, const Place& place, Ref
       list.push_back(WriteValue(one, rules, at, refusal));
     }
     return list;
+  } else if constexpr (!std::same_as<T, TypeIn<T>>) {
+    return WriteValue(*ValueIn(value), rules, place, refusal);
   } else {
     static_assert(HasShape<T>, "a member's type has no form in JSON (record.h)");
     return WriteRecord(value, place, refusal);
@@ -123,12 +127,26 @@ void WriteField(Json& json, const char* key, const M& value, const FieldRules& r
       json[key] = WriteValue(*value, rules, at, refusal);
     } else if (IsNeeded(rules)) {
       refusal.Add(at, "is required");
+    } else if (rules.need == Need::kNull) {
+      json[key] = nullptr;
     }
   } else {
     if constexpr (kIsList<M> || kIsDictionary<M>) {
       if (rules.filled && value.empty() && !IsNeeded(rules)) return;
     }
     json[key] = WriteValue(value, rules, at, refusal);
+  }
+}
+
+// What cannot be compared is not.
+template <typename M>
+bool IsDefault(const M& value, const M& usual) {
+  if constexpr (kIsDictionary<M> || kIsList<M>) {
+    return value.empty() && usual.empty();
+  } else if constexpr (std::equality_comparable<M>) {
+    return value == usual;
+  } else {
+    return false;
   }
 }
 
@@ -144,7 +162,7 @@ class Writer {
   template <typename C, typename M>
   void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
     if constexpr (!kIsOptional<M>) {
-      if (rules.need == Need::kSparse && object_.*member == T{}.*member) return;
+      if (rules.need == Need::kSparse && IsDefault<M>(object_.*member, T{}.*member)) return;
     }
     WriteField(json_, key, object_.*member, rules, place_, refusal_);
   }
@@ -156,11 +174,14 @@ class Writer {
   }
   template <typename C, typename M>
   void Part(M C::*member) {
-    WriteFields(object_.*member, json_, place_, refusal_);
+    const auto* const value = ValueIn(object_.*member);
+    if (value != nullptr) WriteFields(*value, json_, place_, refusal_);
   }
   template <typename C, typename M, typename List>
   void Part(M C::*member, List list) {
-    Writer<M> part(object_.*member, json_, place_, refusal_);
+    const auto* const value = ValueIn(object_.*member);
+    if (value == nullptr) return;
+    Writer<TypeIn<M>> part(*value, json_, place_, refusal_);
     list(part);
   }
   template <typename List>
@@ -179,14 +200,14 @@ class Writer {
   }
   void Foreign(const char* /*key*/) {}
   template <typename Function>
-  void Shown(const char* key, Function function) {
-    auto value = function(object_);
-    if constexpr (kIsOptional<decltype(value)>) {
-      if (value) json_[key] = *value;
-    } else {
-      json_[key] = value;
-    }
+  void Shown(const char* key, Function function, const FieldRules& rules = {}) {
+    const auto& value = std::invoke(function, object_);
+    using Value = std::remove_cvref_t<decltype(value)>;
+    if (rules.need == Need::kSparse && IsDefault<Value>(value, {})) return;
+    WriteField(json_, key, value, rules, place_, refusal_);
   }
+  template <typename Function>
+  void Column(const char* /*heading*/, Function /*function*/, bool /*wide*/ = false) {}
 
  private:
   const T& object_;

@@ -67,10 +67,29 @@ class AnyRecord {
     }
     template <typename C, typename M>
     void Part(M C::*member) {
-      object.*member = any.Of<M>();
+      Part(member, [](auto& part) { Shape<record::TypeIn<M>>::List(part); });
+    }
+    // What is only pointed to stays as it is.
+    template <typename C, typename M, typename List>
+    void Part(M C::*member, List list) {
+      if constexpr (record::kIsOptional<M>) {
+        if (!(object.*member) && any.Below(2) == 0) (object.*member).emplace();
+        if (!(object.*member)) return;
+        Filler<record::TypeIn<M>> part{any, *(object.*member)};
+        list(part);
+      } else if constexpr (std::same_as<M, record::TypeIn<M>>) {
+        Filler<M> part{any, object.*member};
+        list(part);
+      }
+    }
+    template <typename List>
+    void Group(const char* /*key*/, List list) {
+      list(*this);
     }
     template <typename Function>
-    void Shown(const char* /*key*/, Function /*function*/) {}
+    void Shown(const char* /*key*/, Function /*function*/, const FieldRules& /*rules*/ = {}) {}
+    template <typename Function>
+    void Column(const char* /*heading*/, Function /*function*/, bool /*wide*/ = false) {}
   };
 
   std::int64_t Int(std::int64_t min, std::int64_t max) {
@@ -120,8 +139,7 @@ class AnyRecord {
       }
     }
     // It is read in the order of its keys.
-    if constexpr (record::kIsDictionary<T> && requires { list.push_back(*list.begin()); })
-      std::ranges::sort(list);
+    if constexpr (record::kIsDictionary<T> && requires { std::ranges::sort(list); }) std::ranges::sort(list);
     return list;
   }
 
@@ -133,7 +151,8 @@ class AnyRecord {
     } else if constexpr (std::integral<T>) {
       return static_cast<T>(Int(record::SmallestOf<T>(rules), record::LargestOf<T>(rules)));
     } else if constexpr (std::floating_point<T>) {
-      return static_cast<T>(rules.min) + static_cast<T>(rules.max - rules.min) * static_cast<T>(Below(9)) / 8;
+      return static_cast<T>(rules.min) +
+             (static_cast<T>(rules.max) - static_cast<T>(rules.min)) * static_cast<T>(Below(9)) / 8;
     } else if constexpr (std::same_as<T, std::string>) {
       return Text(rules.need != Need::kRequired);
     } else if constexpr (record::kIsDuration<T>) {
