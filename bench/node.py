@@ -170,7 +170,7 @@ def measure_doctor(options: argparse.Namespace, record: Record) -> None:
         read = ['bare-doctor', '--root', options.root]
         for number in range(options.rounds + 1):
             bare = json.loads(runner.run(f'{options.programs}/railhead_node_bench', read).output)
-            whole, one, none = doctor('--json'), doctor('--only', 'node.modules'), doctor('--list')
+            whole, one, none = doctor('-o', 'json'), doctor('--only', 'node.modules'), doctor('--list')
             counts = json.loads(whole.output)['counts']
             if counts.get('skipped') != 7 or counts.get('failure') != 0:
                 raise Failed(f'railctl doctor did not find what the made-up node has: {whole.output}')

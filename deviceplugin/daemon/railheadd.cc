@@ -30,6 +30,7 @@
 #include "deviceplugin/support/log/log.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/record_io.h"
 #include "netns/linux_kernel.h"
 #include "netns/ns/netns.h"
 
@@ -125,14 +126,14 @@ int List(const Root& root, Kernel& kernel, const CommandLine& line, Log* log) {
     log->Failure("cannot start", node.error());
     return kBadConfig;
   }
-  (void)std::printf("%s\n", PlanAsJson(node->plan).c_str());
+  (void)std::printf("%s\n", record::Dump(ToJson(node->plan), 2).c_str());
   return kStopped;
 }
 
 int ReconcileOnce(const Root& root, Kernel& kernel) {
   reconcile::Reconciler reconciler(root, kernel, reconcile::SinglePass());
   const reconcile::ReconcileReport report = reconciler.Run();
-  (void)std::printf("%s\n", ReportAsJson(report).c_str());
+  (void)std::printf("%s\n", record::Dump(ToJson(report), 2).c_str());
   return report.Failed() ? kFailed : kStopped;
 }
 
@@ -142,7 +143,7 @@ int ShowTimings(const Root& root, Log* log) {
     log->Failure("cannot read the attach log", timings.error());
     return kFailed;
   }
-  (void)std::printf("%s\n", reconcile::TimingsAsJson(*timings).c_str());
+  (void)std::printf("%s\n", record::Dump(ToJson(reconcile::ReportTimings(*timings)), 2).c_str());
   return kStopped;
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "deviceplugin/services/lldp/lldp_report.h"
+#include "netns/json/record_io.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace {
@@ -33,8 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   report.rails.resize(1);
   report.rails[0].rail = "rail0";
   report.rails[0].neighbour = railhead::lldp::HeardNeighbour{*neighbour, {}};
-  const auto read =
-      railhead::lldp::ParseLeafReport(railhead::lldp::LeafReportAsJson(report).dump(), "report");
+  const auto read = railhead::lldp::ParseLeafReport(railhead::ToJson(report).dump(), "report");
   Require(read.has_value() && read->rails == report.rails, "what was heard is read as it was written");
   return 0;
 }

@@ -5,6 +5,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "deviceplugin/tools/migrate/migration.h"
+#include "netns/json/record_io.h"
 #include "tests/fuzz/fuzz.h"
 
 namespace railhead::fuzz {
@@ -21,8 +22,7 @@ void CheckOutcome(const migrate::Outcome& outcome) {
       Require(ParseFabric(file.content, "it").has_value(), "railhead reads its fabric.json");
   }
   Require(!migrate::ReportAsMarkdown(outcome.report).empty(), "there is a report");
-  const auto report = migrate::ReportAsJson(outcome.report);
-  (void)report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  (void)record::Dump(ToJson(outcome.report));
 }
 
 }  // namespace

@@ -10,7 +10,7 @@ set -u
 . "$SRC/tests/guest/node.sh"
 
 # The doctor's verdict on one check, and a text that is in it.
-doctor() { railctl doctor --json | jq -e --arg id "$1" --arg status "$2" --arg text "${3:-}" \
+doctor() { railctl doctor -o json | jq -e --arg id "$1" --arg status "$2" --arg text "${3:-}" \
     '.checks[] | select(.id == $id) | .status == $status and (.found | contains($text))'; }
 
 registered_once() { times 0 '"msg":"registered with kubelet".*"railhead.io/'"$1"'"' 1; }

@@ -39,14 +39,14 @@ pull_shortly() {
     return 1
 }
 reason_is_pf0s() {                       # RULE N: of N VFs and of pf0, and of nobody else
-    railctl health --json >/tmp/health # its exit status says that something is unhealthy
+    railctl health -o json >/tmp/health # its exit status says that something is unhealthy
     jq -e --arg rule "$1" --arg pf "$(pci_of pf0)" --argjson n "$2" '[ .devices[] | select(.state == "Unhealthy") ]
         | length == $n + 1 and all(.[]; .pf == $pf and (.since | fromdateiso8601) > 0
               and any(.reasons[]; .rule == $rule and .device == $pf and (.text | contains("PF pf0"))))' /tmp/health ||
         { cat /tmp/health; return 1; }
 }
 remembers() { # STARTED|ENDED: the newest change of pf0
-    railctl health --history --json | jq -e --arg pf "$(pci_of pf0)" '[ .changes[] | select(.device == $pf) ] | last
+    railctl health --history -o json | jq -e --arg pf "$(pci_of pf0)" '[ .changes[] | select(.device == $pf) ] | last
         | .itself and .vfs == 3 and (.'"$1"' | any(.rule == "link" and .device == $pf))'
 }
 
@@ -111,7 +111,7 @@ check '... and lets go at once' offers rail0 3
 echo "$vf" >/sys/bus/pci/drivers/igbvf/unbind
 check 'the driver of the pod'\''s VF is unbound: kubelet loses one device' offers rail0 2
 deny '... that one' knows rail0 "$vf"
-vf_is() { railctl health --json | jq -e --arg vf "$vf" '.devices[] | select(.device == $vf) | '"$1"; }
+vf_is() { railctl health -o json | jq -e --arg vf "$vf" '.devices[] | select(.device == $vf) | '"$1"; }
 check '... railctl says why' within 60 vf_is '.state == "Unhealthy" and .reasons[0].rule == "unbound"'
 check '... the pod still has it' holder "$vf"
 check '... CHECK names what is wrong' check_names_it a "$vf" 'interface net1 is missing'

@@ -37,7 +37,7 @@ world() {
     ip -d -j link show | jq -c 'sort_by(.ifname)[] | [.ifname, .address, .mtu, (.flags - ["LOWER_UP"]), .altnames, .ifalias]'
     rdma link
 }
-rail_is() { railctl net --json | jq -e --arg rail "$1" '.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers'; }
+rail_is() { railctl net -o json | jq -e --arg rail "$1" '.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers'; }
 
 check 'a node without IPv6 serves both rails' start
 [ "$failures" = 0 ] || { cat "$OUT"/*.log; finish; }

@@ -54,7 +54,7 @@ ip link set "$host" up
 check 'soft RoCE on a VF of the host' rdma link add rxe_host type rxe netdev "$host"
 before=$(world)
 
-check 'pods and host, each with each' rdma_test "${gently[@]}" --json default/pod1 pod2 host
+check 'pods and host, each with each' rdma_test "${gently[@]}" -o json default/pod1 pod2 host
 check 'three tests, all of rail0' tested '.tests | length == 3 and all(.rail == "rail0")'
 check 'data has moved in all' tested '.tests | all(.write.bytes > 0 and .write.gbitPerSecond > 0)'
 check 'ping-pong in all' tested '.tests | all(.writeLatency.samples > 0 and .sendLatency.samples > 0
@@ -75,13 +75,13 @@ check '... with its heading and a line' test "$(wc -l </tmp/tested)" = 2
 listener=$!
 listening() { ss -Hltn 'sport = :7471' | grep -q .; }
 check 'an end that listens' within 60 listening
-check 'pod against the listening end' rdma_test "${gently[@]}" --json pod1 127.0.0.1:7471
+check 'pod against the listening end' rdma_test "${gently[@]}" -o json pod1 127.0.0.1:7471
 check '... which is pod2' tested --arg device "$(jq -r '.devices[0].rdma.device' /run/railhead/attachments/pod2/*)" \
     '.tests[0].toEnd.device == $device'
 # The same as the last part of a pre-check, from the host's VF.
 precheck() {
     timeout 100 /tmp/bin/railctl precheck --skip doctor --skip health --skip drained --skip rails --skip cabling --skip reach \
-        --device rxe_host --json "$@" >/tmp/tested 2>/tmp/error
+        --device rxe_host -o json "$@" >/tmp/tested 2>/tmp/error
 }
 check 'a pre-check with RDMA against the listening end' precheck --peer 127.0.0.1:7471 --min-gbit 0.0001
 check '... is fit, and says what was measured' tested '.fitness == "fit" and any(.checks[]; .check == "rdma-test" and .fitness == "fit"

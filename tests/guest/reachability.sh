@@ -54,7 +54,7 @@ start() {
 }
 
 # ---- what is said ------------------------------------------------------------------------
-net() { "$@" railctl net --all --json; }
+net() { "$@" railctl net --all -o json; }
 # is_well COMMAND...: the peer is reached, by RDMA as well.
 is_well() {
     net "$@" | jq -e '.rails[0] | .state == "reachable" and .rdma.device != null and .gateway.answers

@@ -23,7 +23,7 @@ node() {
 }
 # The other way round: what is near is told to be far.
 invert_topology() {
-    railctl topo --json >/tmp/topo || return
+    railctl topo -o json >/tmp/topo || return
     jq '{ paths: [ .paths[] | { nic, accelerator, path: (if .path == "SYS" then "PIX" else "SYS" end) } ],
           accelerators: { vendors: ["1234:0380"] } }' /tmp/topo >/etc/railhead/.new && mv /etc/railhead/.new /etc/railhead/topology.json
 }

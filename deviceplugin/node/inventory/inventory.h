@@ -19,6 +19,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 #include "netns/sys/pci.h"
 
 namespace railhead {
@@ -78,6 +79,21 @@ struct NicFunction {
   std::string used_by_host_through;  // the network device that says so: "eth0", "bond0"
 
   bool operator==(const NicFunction&) const = default;
+
+  static void List(auto& f) {
+    f("id", &NicFunction::id);
+    f.Shown("pf", [](const NicFunction& function) { return function.pf.ToString(); });
+    f("pfName", &NicFunction::pf_name);
+    f.Shown(
+        "vf",
+        [](const NicFunction& function) {
+          return function.is_vf ? std::optional(function.vf_index) : std::nullopt;
+        },
+        kNullField);
+    f("numa", &NicFunction::numa_node, kNullField);
+    f("driver", &NicFunction::driver);
+    f("rdmaDevice", &NicFunction::rdma_device);
+  }
 };
 
 struct Inventory {

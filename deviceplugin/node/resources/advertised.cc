@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "cni/fabric/fabric.h"
@@ -13,8 +12,6 @@
 
 namespace railhead::resources {
 namespace {
-
-using OrderedJson = nlohmann::ordered_json;
 
 Result<void> UseSriovdp(const Root& root, const ConfigSource& source, const std::string& path,
                         const DdpLookup& ddp, Plan* plan) {
@@ -46,18 +43,6 @@ Result<void> UseFabric(const Fabric& fabric, const std::string& path, Plan* plan
   plan->absent_rails = std::move(resources->absent_rails);
   plan->pools = BuildPools(resources->specs, *plan->inventory);
   return {};
-}
-
-OrderedJson Facts(const inventory::NicFunction& function) {
-  OrderedJson json;
-  json["id"] = function.id;
-  json["pf"] = function.pf.ToString();
-  json["pfName"] = function.pf_name;
-  json["vf"] = function.is_vf ? OrderedJson(function.vf_index) : OrderedJson(nullptr);
-  json["numa"] = function.numa_node ? OrderedJson(*function.numa_node) : OrderedJson(nullptr);
-  json["driver"] = function.driver;
-  json["rdmaDevice"] = function.rdma_device;
-  return json;
 }
 
 }  // namespace
@@ -105,36 +90,6 @@ std::vector<LeftOut> NotAdvertised(const Plan& plan) {
     }
   }
   return left_out;
-}
-
-std::string PlanAsJson(const Plan& plan) {
-  OrderedJson json;
-  json["config"] = plan.config_path;
-  json["resources"] = OrderedJson::array();
-  for (const auto& pool : plan.pools) {
-    OrderedJson resource;
-    resource["resource"] = pool->spec.resource;
-    resource["handoff"] = WordOf(pool->spec.handoff);
-    resource["delivery"] = WordOf(pool->spec.delivery);
-    resource["devices"] = OrderedJson::array();
-    for (const PoolMember& member : pool->members) {
-      OrderedJson device = Facts(member.function);
-      device["rail"] = member.rail;
-      resource["devices"].push_back(std::move(device));
-    }
-    json["resources"].push_back(std::move(resource));
-  }
-  json["notAdvertised"] = OrderedJson::array();
-  for (const LeftOut& one : NotAdvertised(plan)) {
-    OrderedJson device = Facts(*one.function);
-    device["because"] = one.because;
-    json["notAdvertised"].push_back(std::move(device));
-  }
-  json["absentRails"] = plan.absent_rails;
-  json["warnings"] = OrderedJson::array();
-  for (const Error& warning : plan.warnings) json["warnings"].push_back(warning.message);
-  // Names of devices are whatever bytes their maker chose.
-  return json.dump(2, ' ', false, OrderedJson::error_handler_t::replace);
 }
 
 namespace {

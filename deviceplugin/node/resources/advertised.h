@@ -19,6 +19,7 @@
 #include "deviceplugin/node/resources/resource_pool.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead::resources {
 
@@ -95,6 +96,18 @@ struct Plan {
   std::set<std::string> rail_pfs;         // of its rails: ids of the devices
   std::string health;                     // Fabric::health
   std::vector<Error> warnings;            // what is not as one would want it, and does not stop it
+
+  static void List(auto& f) {
+    f("config", &Plan::config_path);
+    f("resources", &Plan::pools);
+    f.Shown("notAdvertised", [](const auto& plan) { return NotAdvertised(plan); });
+    f("absentRails", &Plan::absent_rails);
+    f.Shown("warnings", [](const Plan& plan) {
+      std::vector<std::string> messages;
+      for (const Error& warning : plan.warnings) messages.push_back(warning.message);
+      return messages;
+    });
+  }
 };
 
 Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const inventory::HostNetwork& host,
@@ -105,12 +118,13 @@ Result<Plan> MakePlan(const Root& root, const ConfigSource& source, const invent
 struct LeftOut {
   const inventory::NicFunction* function = nullptr;
   std::string because;
+
+  static void List(auto& f) {
+    f.Part(&LeftOut::function);
+    f("because", &LeftOut::because);
+  }
 };
 std::vector<LeftOut> NotAdvertised(const Plan& plan);
-
-// For people and scripts: resources with their devices, and every function that is in
-// none with the reason.
-std::string PlanAsJson(const Plan& plan);
 
 // Resources out of fabric.json: rails become the PFs that this node has for them.
 //

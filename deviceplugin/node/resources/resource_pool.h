@@ -103,6 +103,11 @@ struct PoolMember {
   inventory::NicFunction function;
   int rail = 0;              // members with the same number share a rail
   std::size_t selector = 0;  // index of the spec's selector that has taken it
+
+  static void List(auto& f) {
+    f.Part(&PoolMember::function);
+    f("rail", &PoolMember::rail);
+  }
 };
 
 struct ResourcePool {
@@ -110,6 +115,15 @@ struct ResourcePool {
   std::vector<PoolMember> members;  // sorted by device id
 
   [[nodiscard]] const PoolMember* Find(std::string_view id) const;
+
+  static void List(auto& f) {
+    f.Part(&ResourcePool::spec, [](auto& part) {
+      part("resource", &ResourceSpec::resource);
+      part("handoff", &ResourceSpec::handoff);
+      part("delivery", &ResourceSpec::delivery);
+    });
+    f("devices", &ResourcePool::members);
+  }
 };
 
 std::vector<std::shared_ptr<const ResourcePool>> BuildPools(const std::vector<ResourceSpec>& specs,

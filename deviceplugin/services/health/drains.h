@@ -140,10 +140,10 @@ class UnreadyDevices {
 template <>
 struct railhead::Shape<railhead::health::Drain> {
   static void List(auto& f) {
-    f("device", &health::Drain::device, kRequiredField);
-    f("name", &health::Drain::name, kRequiredField);
-    f("since", &health::Drain::since, kRequiredField);
-    f("reason", &health::Drain::reason);
+    f("device", &health::Drain::device, {.need = Need::kRequired, .column = "DEVICE"});
+    f("name", &health::Drain::name, {.need = Need::kRequired, .column = "DRAINED AS"});
+    f("since", &health::Drain::since, {.need = Need::kRequired, .column = "SINCE"});
+    f("reason", &health::Drain::reason, {.column = "REASON"});
   }
   static std::string Key(const health::Drain& drain) { return drain.device; }
 };

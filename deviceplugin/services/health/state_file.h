@@ -18,6 +18,7 @@
 #include "deviceplugin/services/health/observation.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/base/text.h"
 #include "netns/json/record.h"
 
 namespace railhead::health {
@@ -54,13 +55,20 @@ std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes);
 // The same, appended; the oldest beyond kHealthHistory go.
 void AppendHistory(const std::vector<HealthChange>& changes, std::vector<HealthRecord>* history);
 
+// For people, as columns of tables.
+
+// "link: PF pf0 has no carrier; rdmaPort: ..."
+std::string TextOf(const std::vector<HealthReason>& reasons);
+// "0000:43:00.0 and 8 VFs"
+std::string WhoOf(const HealthRecord& record);
+// What began, and what is over.
+std::string WhatOf(const HealthRecord& record);
+
 // "Healthy", "Unhealthy": kubelet's words.
 inline constexpr const char* kHealthy = "Healthy";
 inline constexpr const char* kUnhealthy = "Unhealthy";
-inline constexpr FieldRules kHealthWord{.need = Need::kRequired, .no = kUnhealthy, .yes = kHealthy};
-constexpr const char* HealthWord(bool healthy) {
-  return healthy ? kHealthy : kUnhealthy;
-}
+inline constexpr FieldRules kHealthWord{
+    .need = Need::kRequired, .no = kUnhealthy, .yes = kHealthy, .column = "STATE"};
 
 }  // namespace railhead::health
 
@@ -87,13 +95,15 @@ template <>
 struct railhead::Shape<railhead::health::DeviceHealth> {
   using Device = health::DeviceHealth;
   static void List(auto& f) {
-    f("device", &Device::id, kRequiredField);
+    f("device", &Device::id, {.need = Need::kRequired, .column = "DEVICE"});
     f("pf", &Device::pf, kRequiredField);
     f("pfName", &Device::pf_name);
+    f.Column("PF", [](const Device& device) { return device.pf_name.empty() ? device.pf : device.pf_name; });
     f("vf", &Device::is_vf);
     f("state", &Device::healthy, health::kHealthWord);
-    f("since", &Device::since, kRequiredField);
+    f("since", &Device::since, {.need = Need::kRequired, .column = "SINCE"});
     f("reasons", &Device::reasons);
+    f.Column("REASON", [](const Device& device) { return health::TextOf(device.reasons); });
   }
 };
 
@@ -102,12 +112,15 @@ struct railhead::Shape<railhead::health::HealthRecord> {
   using Record = health::HealthRecord;
   static void List(auto& f) {
     f("time", &Record::time, kRequiredField);
+    f.Column("TIME", [](const Record& record) { return FormatTime(record.time); });
     f("device", &Record::device, kRequiredField);
+    f.Column("DEVICE", &health::WhoOf);
     f("itself", &Record::itself);
     f("vfs", &Record::vfs, {.max = 65536});
     f("state", &Record::healthy, health::kHealthWord);
     f("started", &Record::started);
     f("ended", &Record::ended);
+    f.Column("REASON", &health::WhatOf);
   }
 };
 

@@ -27,8 +27,12 @@ bool SaysTheSame(const LeafReport& a, const LeafReport& b) {
                                         });
 }
 
-nlohmann::ordered_json LeafReportAsJson(const LeafReport& report) {
-  return ToJson(report);
+std::string CablingOf(const RailLeaf& rail) {
+  std::string text(WordOf(rail.cabling));
+  if (!rail.because.empty()) text += ": " + rail.because;
+  if (rail.neighbour && !rail.carrier) text += " (no carrier)";
+  for (const std::string& other : rail.others) text += "; also heard: " + other;
+  return text;
 }
 
 Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what) {

@@ -1,7 +1,7 @@
 // LeafReport: which switch port each of this node's rails hangs on, and whether it is the right one.
 //
 // railheadd makes it and writes it to /run/railhead/leaves.json, gone with the boot, for
-// railctl and for its own next start; `railctl leaves --json` prints the same.
+// railctl and for its own next start; `railctl leaves -o json` prints the same.
 // Threads: values and thread-safe functions. Errors of the readers: kMalformed, kInvalid.
 #pragma once
 
@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <set>
 #include <string>
@@ -67,7 +66,8 @@ inline constexpr std::chrono::seconds kLeafReportLife{120};
 // The same but for when it was made and when neighbours were heard last.
 bool SaysTheSame(const LeafReport& a, const LeafReport& b);
 
-nlohmann::ordered_json LeafReportAsJson(const LeafReport& report);
+// "wrong: swapped with rail1; also heard: leaf7 swp3", for people.
+std::string CablingOf(const RailLeaf& rail);
 // `what` names the text in errors.
 Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what);
 
@@ -158,23 +158,22 @@ template <>
 struct railhead::Shape<railhead::lldp::RailLeaf> {
   using RailLeaf = lldp::RailLeaf;
   static void List(auto& f) {
-    f("rail", &RailLeaf::rail, kRequiredField);
-    f("device", &RailLeaf::device);
-    f("pf", &RailLeaf::pf);
+    f("rail", &RailLeaf::rail, {.need = Need::kRequired, .column = "RAIL"});
+    f("device", &RailLeaf::device, {.column = "DEVICE", .wide = kWide});
+    f("pf", &RailLeaf::pf, {.column = "PF"});
     f("carrier", &RailLeaf::carrier);
     f("cabling", &RailLeaf::cabling, kRequiredField);
     f("because", &RailLeaf::because, kSparseField);
-    f("expected", &RailLeaf::expected, kSparseField);
+    f("expected", &RailLeaf::expected, {.need = Need::kSparse, .column = "EXPECTED", .wide = kWide});
     f("others", &RailLeaf::others, kSparseField);
     f("lldp", &RailLeaf::neighbour);
-    f.Shown("leaf", [](const RailLeaf& rail) -> std::optional<std::string> {
-      if (!rail.neighbour) return std::nullopt;
-      return rail.neighbour->neighbour.Leaf();
+    f.Part(&RailLeaf::neighbour, [](auto& heard) {
+      using Heard = lldp::HeardNeighbour;
+      heard.Shown("leaf", [](const Heard& it) { return it.neighbour.Leaf(); }, {.column = "LEAF"});
+      heard.Shown("port", [](const Heard& it) { return it.neighbour.Port(); }, {.column = "PORT"});
+      heard.Column("AGE", &Heard::heard);
     });
-    f.Shown("port", [](const RailLeaf& rail) -> std::optional<std::string> {
-      if (!rail.neighbour) return std::nullopt;
-      return rail.neighbour->neighbour.Port();
-    });
+    f.Column("CABLING", &lldp::CablingOf);
   }
   static std::string Key(const RailLeaf& rail) { return rail.rail; }
 };
@@ -182,7 +181,7 @@ struct railhead::Shape<railhead::lldp::RailLeaf> {
 template <>
 struct railhead::Shape<railhead::lldp::LeafReport> {
   static void List(auto& f) {
-    f.Version(1, "it is what `railctl leaves --json` prints");
+    f.Version(1, "it is what `railctl leaves -o json` prints");
     f("node", &lldp::LeafReport::node, kRequiredField);
     f("time", &lldp::LeafReport::time, kEpochSeconds);
     f("rails", &lldp::LeafReport::rails);

@@ -125,6 +125,13 @@ struct VfWanted {
   // (mlx5, igbvf), or only then without going down.
   [[nodiscard]] bool Rebinds() const { return mac.has_value() || !driver.empty(); }
   bool operator==(const VfWanted&) const = default;
+
+  static void List(auto& f) {
+    f("index", &VfWanted::index);
+    f("mac", &VfWanted::mac);
+    f("driver", &VfWanted::driver, kSparseField);
+    f("mtu", &VfWanted::mtu);
+  }
 };
 
 struct PfPlan {
@@ -140,6 +147,35 @@ struct PfPlan {
   [[nodiscard]] bool NothingToDo() const { return !bring_up && !mtu && !Disturbs(); }
   // A new MTU restarts a PF, and under some drivers (igb) its VFs.
   [[nodiscard]] bool Disturbs() const { return make || mtu || !vfs.empty(); }
+
+  // Without what keeps it from being done.
+  static void ListOfPf(auto& f) {
+    f.Shown("rail", [](const PfPlan& plan) { return plan.actual.rail; });
+    f.Shown("pf", [](const PfPlan& plan) { return plan.actual.address.ToString(); });
+    f.Shown(
+        "name",
+        [](const PfPlan& plan) {
+          return plan.actual.link ? std::optional(plan.actual.link->name) : std::nullopt;
+        },
+        kNullField);
+    f.Group("vfs", [](auto& part) {
+      part.Shown("actual", [](const PfPlan& plan) { return plan.actual.vfs.size(); });
+      part("wanted", &PfPlan::wanted_vfs);
+      part.Shown("max", [](const PfPlan& plan) { return plan.actual.total_vfs; });
+    });
+    f.Shown("mtu", [](const PfPlan& plan) -> std::optional<std::map<std::string, int>> {
+      if (!plan.actual.link) return std::nullopt;
+      const auto now = static_cast<int>(plan.actual.link->mtu);
+      return {{{"actual", now}, {"wanted", plan.mtu.value_or(now)}}};
+    });
+    f("make", &PfPlan::make);
+    f.Shown("steps", [](const auto& plan) { return StepsOf(plan); });
+    f("changedVfs", &PfPlan::vfs);
+  }
+  static void List(auto& f) {
+    ListOfPf(f);
+    f("refused", &PfPlan::refused, kNullField);
+  }
 };
 
 // `rail_mtu`: what pods of the rail get; the PF needs at least that.

@@ -65,6 +65,13 @@ struct VfsPlan {
 
   [[nodiscard]] bool NothingToDo() const;
   [[nodiscard]] bool Refused() const;  // at least one
+
+  static void List(auto& f) {
+    f.Shown("nothingToDo", &VfsPlan::NothingToDo);
+    f.Shown("refused", &VfsPlan::Refused);
+    f("pfs", &VfsPlan::pfs);
+    f("absentRails", &VfsPlan::absent_rails);
+  }
 };
 
 // `only`: of one rail; kNotFound when the fabric has no such rail.
@@ -75,6 +82,12 @@ struct PfOutcome {
   PfPlan plan;                 // as it was carried out
   std::optional<Error> error;  // refused, or failed
   [[nodiscard]] bool Changed() const { return !error && !plan.NothingToDo(); }
+
+  static void List(auto& f) {
+    f.Part(&PfOutcome::plan, [](auto& part) { PfPlan::ListOfPf(part); });
+    f.Shown("changed", &PfOutcome::Changed);
+    f("error", &PfOutcome::error, kNullField);
+  }
 };
 
 struct VfsOutcome {
@@ -82,6 +95,12 @@ struct VfsOutcome {
   std::vector<std::string> absent_rails;
 
   [[nodiscard]] bool Failed() const;  // at least one
+
+  static void List(auto& f) {
+    f.Shown("ok", [](const VfsOutcome& outcome) { return !outcome.Failed(); });
+    f("pfs", &VfsOutcome::pfs);
+    f("absentRails", &VfsOutcome::absent_rails);
+  }
 };
 
 Result<VfsOutcome> ApplyVfs(const Root& root, Kernel& kernel, VfControl& control, const Provision& provision,

@@ -1,12 +1,7 @@
 #include "deviceplugin/services/provision/report.h"
 
-#include <nlohmann/json.hpp>
-#include <optional>
-
 namespace railhead::provision {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string Vfs(std::size_t count) {
   return std::to_string(count) + (count == 1 ? " VF" : " VFs");
@@ -23,41 +18,6 @@ std::string StepOf(const VfWanted& vf) {
   if (!vf.driver.empty()) add("driver " + vf.driver);
   if (vf.mtu) add("MTU " + std::to_string(*vf.mtu));
   return step;
-}
-
-Json ErrorJson(const std::optional<Error>& error) {
-  if (!error) return nullptr;
-  Json json = {{"code", std::string(NameOf(error->code))}, {"message", error->message}};
-  if (!error->hint.empty()) json["hint"] = error->hint;
-  return json;
-}
-
-Json VfJson(const VfWanted& vf) {
-  Json json = {{"index", vf.index}};
-  if (vf.mac) json["mac"] = vf.mac->ToString();
-  if (!vf.driver.empty()) json["driver"] = vf.driver;
-  if (vf.mtu) json["mtu"] = *vf.mtu;
-  return json;
-}
-
-Json PfJson(const PfPlan& plan) {
-  const PfActual& pf = plan.actual;
-  Json json;
-  json["rail"] = pf.rail;
-  json["pf"] = pf.address.ToString();
-  json["name"] = pf.link ? Json(pf.link->name) : Json(nullptr);
-  json["vfs"] = {{"actual", pf.vfs.size()}, {"wanted", plan.wanted_vfs}, {"max", pf.total_vfs}};
-  if (pf.link) json["mtu"] = {{"actual", pf.link->mtu}, {"wanted", plan.mtu.value_or(pf.link->mtu)}};
-  json["make"] = plan.make;
-  json["steps"] = StepsOf(plan);
-  json["changedVfs"] = Json::array();
-  for (const VfWanted& vf : plan.vfs) json["changedVfs"].push_back(VfJson(vf));
-  return json;
-}
-
-std::string Dump(const Json& json) {
-  // A message may quote a file's bytes.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 std::string Head(const PfActual& pf) {
@@ -118,20 +78,6 @@ std::string PlanAsText(const VfsPlan& plan) {
   return text + AbsentLines(plan.absent_rails);
 }
 
-std::string PlanAsJson(const VfsPlan& plan) {
-  Json json;
-  json["nothingToDo"] = plan.NothingToDo();
-  json["refused"] = plan.Refused();
-  json["pfs"] = Json::array();
-  for (const PfPlan& pf : plan.pfs) {
-    Json entry = PfJson(pf);
-    entry["refused"] = ErrorJson(pf.refused);
-    json["pfs"].push_back(std::move(entry));
-  }
-  json["absentRails"] = plan.absent_rails;
-  return Dump(json);
-}
-
 std::string OutcomeAsText(const VfsOutcome& outcome) {
   std::string text;
   for (const PfOutcome& pf : outcome.pfs) {
@@ -145,20 +91,6 @@ std::string OutcomeAsText(const VfsOutcome& outcome) {
     }
   }
   return text + AbsentLines(outcome.absent_rails);
-}
-
-std::string OutcomeAsJson(const VfsOutcome& outcome) {
-  Json json;
-  json["ok"] = !outcome.Failed();
-  json["pfs"] = Json::array();
-  for (const PfOutcome& pf : outcome.pfs) {
-    Json entry = PfJson(pf.plan);
-    entry["changed"] = pf.Changed();
-    entry["error"] = ErrorJson(pf.error);
-    json["pfs"].push_back(std::move(entry));
-  }
-  json["absentRails"] = outcome.absent_rails;
-  return Dump(json);
 }
 
 }  // namespace railhead::provision

@@ -14,8 +14,6 @@ namespace railhead::provision {
 std::vector<std::string> StepsOf(const PfPlan& plan);
 
 std::string PlanAsText(const VfsPlan& plan);
-std::string PlanAsJson(const VfsPlan& plan);
 std::string OutcomeAsText(const VfsOutcome& outcome);
-std::string OutcomeAsJson(const VfsOutcome& outcome);
 
 }  // namespace railhead::provision

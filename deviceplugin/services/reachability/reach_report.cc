@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "cni/state/paths.h"
+#include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
 namespace railhead::reachability {
@@ -14,17 +15,6 @@ constexpr StateFile<ReachReport> kReachFile{paths::kReachReport, "writing down w
                                             Sync::kVolatile, kMaxReachReport};
 
 using Wall = std::chrono::system_clock;
-
-// Of thousands of peers most have what the rail has.
-ReachReport WithoutCommonTimes(ReachReport report) {
-  for (RailReach& rail : report.rails) {
-    const auto since = std::chrono::floor<std::chrono::seconds>(rail.since);
-    for (PeerReach& peer : rail.peers) {
-      if (std::chrono::floor<std::chrono::seconds>(peer.since) == since) peer.since = {};
-    }
-  }
-  return report;
-}
 
 ReachReport WithCommonTimes(ReachReport report) {
   for (RailReach& rail : report.rails) {
@@ -46,8 +36,15 @@ const RailReach* ReachReport::Find(const std::string& rail) const {
   return found == rails.end() ? nullptr : &*found;
 }
 
-nlohmann::ordered_json ReachReportAsJson(const ReachReport& report) {
-  return ToJson(WithoutCommonTimes(report));
+// Of thousands of peers most have what the rail has.
+ReachReport WithoutCommonTimes(ReachReport report) {
+  for (RailReach& rail : report.rails) {
+    const auto since = std::chrono::floor<std::chrono::seconds>(rail.since);
+    for (PeerReach& peer : rail.peers) {
+      if (std::chrono::floor<std::chrono::seconds>(peer.since) == since) peer.since = {};
+    }
+  }
+  return report;
 }
 
 Result<ReachReport> ParseReachReport(std::string_view text, const std::string& what) {
@@ -77,6 +74,33 @@ std::optional<RttSpread> SpreadOfRtt(const RailReach& rail) {
   std::ranges::sort(times);
   // Of an even number the smaller one: a time that was measured.
   return RttSpread{times[(times.size() - 1) / 2], times.back()};
+}
+
+std::string PeersOf(const RailReach& rail) {
+  std::vector<std::string> parts;
+  const auto add = [&](PeerState state) {
+    if (const std::size_t count = rail.Count(state); count != 0)
+      parts.push_back(std::to_string(count) + " " + std::string(WordOf(state)));
+  };
+  for (const auto& [word, state] : Names<PeerState>::kAll) {
+    if (state != PeerState::kUnknown) add(state);
+  }
+  add(PeerState::kUnknown);  // it says least
+  return Join(parts, ", ");
+}
+
+std::string GatewayOf(const RailReach& rail) {
+  if (!rail.gateway) return "";
+  return rail.gateway->answers ? "answers" : "silent";
+}
+
+std::string RdmaOf(const RailReach& rail) {
+  if (!rail.rdma || rail.rdma->device.empty()) return "";
+  return rail.rdma->device + "[" + std::to_string(rail.rdma->gid_index.value_or(0)) + "]";
+}
+
+std::string RttText(std::optional<std::chrono::microseconds> rtt) {
+  return rtt ? std::to_string(rtt->count()) + "us" : "";
 }
 
 }  // namespace railhead::reachability

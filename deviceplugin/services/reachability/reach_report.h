@@ -1,13 +1,12 @@
 // ReachReport: what of the fabric this node reaches on its rails, and what it does not.
 //
 // railheadd makes it (reach_watch.h) and writes it to /run/railhead/reach.json, gone with the boot, for
-// railctl and for its own next start; `railctl net --json` prints the same, and `railctl net FILES` reads it
+// railctl and for its own next start; `railctl net -o json` prints the same, and `railctl net FILES` reads it
 // of many nodes. Threads: values and thread-safe functions. Errors of the readers: kMalformed, kInvalid.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -140,9 +139,10 @@ inline constexpr std::chrono::seconds kReachReportLife{180};
 // In bytes: room for 32 rails of 2,000 nodes of which each has a fault of its own.
 inline constexpr std::size_t kMaxReachReport = std::size_t{32} << 20;
 
-// Of a peer is left out what is as it mostly is: `state` when it is reachable, `since` when it is the rail's,
-// `answered` when all was, and whatever is 0 or not known. Times are in seconds: parts of one are lost.
-nlohmann::ordered_json ReachReportAsJson(const ReachReport& report);
+// As it is written: of a peer is left out what is as it mostly is: `state` when it is reachable, `since` when
+// it is the rail's, `answered` when all was, and whatever is 0 or not known. Times are in seconds: parts of
+// one are lost.
+ReachReport WithoutCommonTimes(ReachReport report);
 // `what` names the text in errors.
 Result<ReachReport> ParseReachReport(std::string_view text, const std::string& what);
 
@@ -161,6 +161,20 @@ struct RttSpread {
 
 // Over the peers that are reachable and have one; nullopt: there is none.
 std::optional<RttSpread> SpreadOfRtt(const RailReach& rail);
+
+// As columns of tables; "" where there is nothing to say.
+
+// "5 reachable, 1 silent"
+std::string PeersOf(const RailReach& rail);
+std::string GatewayOf(const RailReach& rail);
+// "mlx5_0[3]": device and index of the GID.
+std::string RdmaOf(const RailReach& rail);
+std::string RttText(std::optional<std::chrono::microseconds> rtt);
+// "12/80", of a peer or a pod.
+template <typename Reach>
+std::string AnsweredOf(const Reach& reach) {
+  return std::to_string(reach.answered) + "/" + std::to_string(reach.sent);
+}
 
 }  // namespace railhead::reachability
 
@@ -187,10 +201,10 @@ struct railhead::Shape<railhead::reachability::PeerReach> {
   using Peer = reachability::PeerReach;
   static void List(auto& f) {
     constexpr FieldRules kPart{.need = Need::kSparse, .min = 0, .max = 1};
-    f("node", &Peer::node, kRequiredField);
-    f("address", &Peer::address, kRequiredField);
-    f("state", &Peer::state, kSparseField);
-    f("since", &Peer::since, {.need = Need::kSparse, .time = TimeForm::kSeconds});
+    f("node", &Peer::node, {.need = Need::kRequired, .column = "PEER"});
+    f("address", &Peer::address, {.need = Need::kRequired, .column = "ADDRESS"});
+    f("state", &Peer::state, {.need = Need::kSparse, .column = "STATE"});
+    f("since", &Peer::since, {.need = Need::kSparse, .time = TimeForm::kSeconds, .column = "SINCE"});
     f("because", &Peer::because, kSparseField);
     f("sent", &Peer::sent, kSparseField);
     f.Implied("answered", &Peer::answered, &Peer::sent);
@@ -202,6 +216,9 @@ struct railhead::Shape<railhead::reachability::PeerReach> {
     f("mtu", &Peer::mtu, {.min = 0, .max = 65535});
     f("rdmaSent", &Peer::rdma_sent, kSparseField);
     f.Implied("rdmaAnswered", &Peer::rdma_answered, &Peer::rdma_sent);
+    f.Column("ANSWERED", &reachability::AnsweredOf<Peer>);
+    f.Column("RTT", [](const Peer& peer) { return reachability::RttText(peer.rtt); });
+    f.Column("BECAUSE", &Peer::because);
   }
   static void Check(const Peer& peer, const auto& complain) {
     if (peer.answered > peer.sent) complain("answered", "is more than was sent");
@@ -235,11 +252,11 @@ template <>
 struct railhead::Shape<railhead::reachability::RailReach> {
   using Rail = reachability::RailReach;
   static void List(auto& f) {
-    f("rail", &Rail::rail, kRequiredField);
-    f("device", &Rail::device);
-    f("pf", &Rail::pf);
-    f("state", &Rail::state, kRequiredField);
-    f("since", &Rail::since, kEpochSeconds);
+    f("rail", &Rail::rail, {.need = Need::kRequired, .column = "RAIL"});
+    f("device", &Rail::device, {.column = "DEVICE", .wide = kWide});
+    f("pf", &Rail::pf, {.column = "PF"});
+    f("state", &Rail::state, {.need = Need::kRequired, .column = "STATE"});
+    f("since", &Rail::since, {.time = TimeForm::kSeconds, .column = "SINCE"});
     f("probed", &Rail::probed);
     f("probes", &Rail::probes);
     f("answers", &Rail::answers);
@@ -251,6 +268,15 @@ struct railhead::Shape<railhead::reachability::RailReach> {
     f("station", &Rail::station);
     f("gateway", &Rail::gateway);
     f("peers", &Rail::peers);
+    f.Column("GATEWAY", &reachability::GatewayOf);
+    f.Column("PEERS", &reachability::PeersOf);
+    f.Column("RDMA", &reachability::RdmaOf, kWide);
+    // The median over the peers, as the metrics have it.
+    f.Column("RTT", [](const Rail& rail) {
+      const auto spread = reachability::SpreadOfRtt(rail);
+      return reachability::RttText(spread ? std::optional(spread->median) : std::nullopt);
+    });
+    f.Column("BECAUSE", &Rail::because);
   }
   static std::string Key(const Rail& rail) { return rail.rail; }
 };
@@ -259,18 +285,21 @@ template <>
 struct railhead::Shape<railhead::reachability::PodReach> {
   using Pod = reachability::PodReach;
   static void List(auto& f) {
+    f.Column("POD", &Pod::Name);
     f("namespace", &Pod::pod_namespace);
     f("pod", &Pod::pod, kRequiredField);
-    f("interface", &Pod::interface, kRequiredField);
-    f("rail", &Pod::rail, kRequiredField);
-    f("device", &Pod::device);
-    f("state", &Pod::state, kRequiredField);
-    f("since", &Pod::since, kEpochSeconds);
+    f("interface", &Pod::interface, {.need = Need::kRequired, .column = "INTERFACE"});
+    f("rail", &Pod::rail, {.need = Need::kRequired, .column = "RAIL"});
+    f("device", &Pod::device, {.column = "DEVICE"});
+    f("state", &Pod::state, {.need = Need::kRequired, .column = "STATE"});
+    f("since", &Pod::since, {.time = TimeForm::kSeconds, .column = "SINCE"});
     f("sent", &Pod::sent);
     f("answered", &Pod::answered);
     f("because", &Pod::because, kSparseField);
     f("gatewayAnswers", &Pod::gateway_answers);
     f("stale", &Pod::stale, kSparseField);
+    f.Column("ANSWERED", &reachability::AnsweredOf<Pod>);
+    f.Column("BECAUSE", &Pod::because);
   }
   static void Check(const Pod& pod, const auto& complain) {
     if (pod.answered > pod.sent) complain("answered", "is more than was sent");
@@ -282,7 +311,7 @@ template <>
 struct railhead::Shape<railhead::reachability::ReachReport> {
   using Report = reachability::ReachReport;
   static void List(auto& f) {
-    f.Version(1, "it is what `railctl net --json` prints");
+    f.Version(1, "it is what `railctl net -o json` prints");
     f("node", &Report::node, kRequiredField);
     f("time", &Report::time, kEpochSeconds);
     f("authentic", &Report::authentic, kSparseField);

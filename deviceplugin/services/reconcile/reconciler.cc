@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <nlohmann/json.hpp>
 #include <optional>
 
 #include "cni/attachment/acquire.h"
@@ -23,22 +22,6 @@ ReconcileOptions SinglePass() {
 
 bool ReconcileReport::Failed() const {
   return std::ranges::any_of(actions, [](const ReconcileAction& action) { return action.error.has_value(); });
-}
-
-std::string ReportAsJson(const ReconcileReport& report) {
-  nlohmann::ordered_json json;
-  json["attachments"] = report.attachments;
-  json["actions"] = nlohmann::ordered_json::array();
-  for (const auto& action : report.actions) {
-    nlohmann::ordered_json one{{"what", action.what}, {"name", action.name}, {"reason", action.reason}};
-    if (action.error) {
-      one["error"] = action.error->message;
-      one["code"] = NameOf(action.error->code);
-      if (!action.error->hint.empty()) one["hint"] = action.error->hint;
-    }
-    json["actions"].push_back(std::move(one));
-  }
-  return json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 ReconcileReport Reconciler::Run(Clock::time_point now) {
@@ -95,10 +78,9 @@ void Reconciler::ReadAddresses(ReconcilePass& pass) {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Times = std::vector<std::chrono::microseconds>;
 
-Json Figures(Times times) {
+TimingFigures FiguresOf(Times times) {
   std::ranges::sort(times);
   const auto milliseconds = [](std::chrono::microseconds time) {
     return std::chrono::duration<double, std::milli>(time).count();
@@ -107,56 +89,38 @@ Json Figures(Times times) {
     const std::size_t rank = (times.size() * percent + 99) / 100;
     return milliseconds(times[std::max<std::size_t>(rank, 1) - 1]);
   };
-  return {{"count", times.size()},
-          {"p50", percentile(50)},
-          {"p90", percentile(90)},
-          {"p99", percentile(99)},
-          {"max", milliseconds(times.back())}};
+  return {times.size(), percentile(50), percentile(90), percentile(99), milliseconds(times.back())};
 }
 
-// In the order in which the phases come first.
-class ByPhase {
- public:
-  Times& operator[](const std::string& phase) {
-    for (auto& [name, times] : all_) {
-      if (name == phase) return times;
-    }
-    return all_.emplace_back(phase, Times{}).second;
+Times& TimesOf(std::vector<std::pair<std::string, Times>>& phases, const std::string& phase) {
+  for (auto& [name, times] : phases) {
+    if (name == phase) return times;
   }
-  [[nodiscard]] Json Figures() const {
-    Json json = Json::object();
-    for (const auto& [name, times] : all_) json[name] = reconcile::Figures(times);
-    return json;
-  }
-
- private:
-  std::vector<std::pair<std::string, Times>> all_;
-};
+  return phases.emplace_back(phase, Times{}).second;
+}
 
 }  // namespace
 
-std::string TimingsAsJson(const std::vector<AttachTiming>& timings) {
-  ByPhase phases;
+TimingsReport ReportTimings(const std::vector<AttachTiming>& timings) {
+  TimingsReport report;
+  std::vector<std::pair<std::string, Times>> phases;
   Times totals;
-  std::size_t failed = 0;
   for (const auto& timing : timings) {
     if (!timing.error.empty()) {
-      ++failed;
+      ++report.failed;
       continue;
     }
     std::chrono::microseconds total{0};
     for (const auto& [phase, took] : timing.phases) {
-      phases[phase].push_back(took);
+      TimesOf(phases, phase).push_back(took);
       total += took;
     }
     totals.push_back(total);
   }
-  Json json;
-  json["attached"] = totals.size();
-  json["failed"] = failed;
-  json["totalMs"] = totals.empty() ? Json(nullptr) : Figures(totals);
-  json["phasesMs"] = phases.Figures();
-  return json.dump(2);
+  report.attached = totals.size();
+  if (!totals.empty()) report.total = FiguresOf(totals);
+  for (const auto& [name, times] : phases) report.phases.emplace_back(name, FiguresOf(times));
+  return report;
 }
 
 namespace {

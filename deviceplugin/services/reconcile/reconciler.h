@@ -40,6 +40,7 @@
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 #include "netns/kernel.h"
 
 namespace railhead::reconcile {
@@ -81,6 +82,17 @@ struct ReconcileAction {
   std::string name;    // which one
   std::string reason;  // why it has to go
   std::optional<Error> error;
+
+  static void List(auto& f) {
+    f("what", &ReconcileAction::what);
+    f("name", &ReconcileAction::name);
+    f("reason", &ReconcileAction::reason);
+    f.Part(&ReconcileAction::error, [](auto& part) {
+      part("error", &Error::message);
+      part.Shown("code", [](const Error& one) { return NameOf(one.code); });
+      part("hint", &Error::hint, kSparseField);
+    });
+  }
 };
 
 struct ReconcileReport {
@@ -94,10 +106,12 @@ struct ReconcileReport {
   std::vector<Claimant> claimants;
 
   [[nodiscard]] bool Failed() const;
-};
 
-// For people and scripts.
-std::string ReportAsJson(const ReconcileReport& report);
+  static void List(auto& f) {
+    f("attachments", &ReconcileReport::attachments);
+    f("actions", &ReconcileReport::actions);
+  }
+};
 
 class Reconciler {
  public:
@@ -183,10 +197,39 @@ void ReconcileAddresses(ReconcilePass& pass, const JournalScan& scan, bool& earl
 // How long attachments took, phase by phase, in figures.
 // Threads: pure functions.
 
-// Count and p50, p90, p99 and maximum in milliseconds of each phase and of the whole, of
-// the attachments that succeeded. Percentiles by the nearest rank, so that each is a
-// time that was measured.
-std::string TimingsAsJson(const std::vector<AttachTiming>& timings);
+// In milliseconds. Percentiles by the nearest rank, so that each is a time that was measured.
+struct TimingFigures {
+  std::size_t count = 0;
+  double p50 = 0;
+  double p90 = 0;
+  double p99 = 0;
+  double max = 0;
+
+  static void List(auto& f) {
+    f("count", &TimingFigures::count);
+    f("p50", &TimingFigures::p50);
+    f("p90", &TimingFigures::p90);
+    f("p99", &TimingFigures::p99);
+    f("max", &TimingFigures::max);
+  }
+};
+
+// Of the attachments that succeeded.
+struct TimingsReport {
+  std::size_t attached = 0;
+  std::size_t failed = 0;
+  std::optional<TimingFigures> total;
+  std::vector<std::pair<std::string, TimingFigures>> phases;  // in the order in which they come first
+
+  static void List(auto& f) {
+    f("attached", &TimingsReport::attached);
+    f("failed", &TimingsReport::failed);
+    f("totalMs", &TimingsReport::total, kNullField);
+    f("phasesMs", &TimingsReport::phases);
+  }
+};
+
+TimingsReport ReportTimings(const std::vector<AttachTiming>& timings);
 
 // Drift: what a running pod was handed over and is not so any more.
 //

@@ -13,6 +13,7 @@
 
 #include "deviceplugin/support/http/http_message.h"
 #include "netns/base/files.h"
+#include "netns/base/text.h"
 
 namespace railhead {
 namespace {
@@ -401,6 +402,59 @@ Result<std::string> YamlToJson(const std::string& yaml, const std::string& what)
 
 Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, const std::string& what) {
   return Convert(yaml, what, All);
+}
+
+namespace {
+
+// That all readers take for text: it begins with a letter or '/', and is no word of YAML 1.1's.
+bool IsPlain(const std::string& text) {
+  constexpr std::string_view kMarks = "/_-.";
+  const auto is_letter = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); };
+  const auto fits = [&](char c) {
+    return is_letter(c) || (c >= '0' && c <= '9') || kMarks.find(c) != std::string_view::npos;
+  };
+  if (text.empty() || !(is_letter(text[0]) || text[0] == '/') || !std::ranges::all_of(text, fits))
+    return false;
+  const std::vector<std::string_view> words = {"y", "n", "yes", "no", "on", "off", "true", "false", "null"};
+  return std::ranges::find(words, ToLower(text)) == words.end();
+}
+
+void EmitText(YAML::Emitter& yaml, const std::string& text) {
+  if (!IsPlain(text)) yaml << YAML::DoubleQuoted;
+  yaml << text;
+}
+
+void Emit(YAML::Emitter& yaml, const nlohmann::ordered_json& json) {
+  if (json.is_string()) return EmitText(yaml, json.get<std::string>());
+  if (json.is_null()) {
+    yaml << YAML::Null;
+    return;
+  }
+  if (!json.is_structured()) {
+    yaml << json.dump();  // a number, true or false: YAML writes them alike
+    return;
+  }
+  if (json.empty()) yaml << YAML::Flow;
+  yaml << (json.is_object() ? YAML::BeginMap : YAML::BeginSeq);
+  for (const auto& item : json.items()) {
+    if (json.is_object()) {
+      yaml << YAML::Key;
+      EmitText(yaml, item.key());
+      yaml << YAML::Value;
+    }
+    Emit(yaml, item.value());
+  }
+  yaml << (json.is_object() ? YAML::EndMap : YAML::EndSeq);
+}
+
+}  // namespace
+
+std::string JsonToYaml(const nlohmann::ordered_json& json) {
+  using Ordered = nlohmann::ordered_json;
+  YAML::Emitter yaml;
+  yaml.SetNullFormat(YAML::LowerNull);
+  Emit(yaml, Ordered::parse(json.dump(-1, ' ', false, Ordered::error_handler_t::replace)));
+  return std::string(yaml.c_str()) + "\n";
 }
 
 }  // namespace railhead

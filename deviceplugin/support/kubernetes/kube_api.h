@@ -9,6 +9,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -75,6 +76,11 @@ Result<std::string> YamlToJson(const std::string& yaml, const std::string& what)
 
 // The documents of a stream, between lines of "---".
 Result<std::vector<std::string>> YamlDocumentsToJson(const std::string& yaml, const std::string& what);
+
+// JSON as YAML of many lines. What is a string stays one for every reader, also of YAML 1.1, which takes
+// 0:43, no and 1e3 for something else: all but plain words are in quotes. Bytes that are no UTF-8 are
+// replaced.
+std::string JsonToYaml(const nlohmann::ordered_json& json);
 
 struct KubeAnswer {
   enum class Status : std::uint8_t { kDone, kNotFound, kExpired };

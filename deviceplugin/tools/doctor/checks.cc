@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "netns/base/text.h"
@@ -90,14 +89,9 @@ std::span<const Check> AllChecks() {
 
 namespace {
 
-constexpr std::array<std::string_view, 5> kNames = {"skipped", "ok", "note", "warning", "failure"};
 constexpr std::size_t kShown = 3;
 
 }  // namespace
-
-std::string_view NameOf(Status status) {
-  return kNames.at(static_cast<std::size_t>(status));
-}
 
 Verdict& Verdict::Add(Status status, std::string text, std::string fix) {
   observations_.push_back({status, std::move(text), std::move(fix)});
@@ -169,7 +163,7 @@ std::string Padded(std::string_view text, std::size_t width) {
 
 std::string FindingAsText(const Finding& finding) {
   const Status status = finding.verdict.status();
-  std::string text = Padded(NameOf(status), kStatusWidth) + Padded(finding.check->id, kIdWidth) +
+  std::string text = Padded(WordOf(status), kStatusWidth) + Padded(finding.check->id, kIdWidth) +
                      finding.verdict.Found() + "\n";
   if (status < Status::kNote) return text;
   const std::string indent(kStatusWidth, ' ');
@@ -214,39 +208,21 @@ Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks
   return report;
 }
 
-nlohmann::json ReportAsJson(const Report& report) {
-  nlohmann::json checks = nlohmann::json::array();
-  for (const auto& [check, verdict] : report.findings) {
-    nlohmann::json observations = nlohmann::json::array();
-    for (const Observation& one : verdict.observations()) {
-      nlohmann::json item = {{"status", NameOf(one.status)}, {"text", one.text}};
-      if (!one.fix.empty()) item["fix"] = one.fix;
-      observations.push_back(std::move(item));
-    }
-    nlohmann::json item = {
-        {"id", check->id},          {"title", check->title}, {"status", NameOf(verdict.status())},
-        {"found", verdict.Found()}, {"why", check->why},     {"observations", std::move(observations)}};
-    if (const std::string fix = verdict.Fix(); !fix.empty()) item["fix"] = fix;
-    checks.push_back(std::move(item));
-  }
-  nlohmann::json counts = nlohmann::json::object();
-  for (const Status status : kWorstFirst) counts[std::string(NameOf(status))] = report.Count(status);
-  return {{"version", 1},
-          {"node", report.node},
-          {"elapsedMs", report.elapsed_ms},
-          {"counts", std::move(counts)},
-          {"checks", std::move(checks)}};
+std::vector<std::pair<std::string, int>> Report::Counts() const {
+  std::vector<std::pair<std::string, int>> counts;
+  for (const Status status : kWorstFirst) counts.emplace_back(WordOf(status), Count(status));
+  return counts;
 }
 
 std::string ReportAsText(const Report& report) {
   std::string text;
-  std::vector<std::string> counts;
   for (const Status status : kWorstFirst) {
     for (const Finding& finding : report.findings) {
       if (finding.verdict.status() == status) text += FindingAsText(finding);
     }
-    counts.push_back(std::string(NameOf(status)) + " " + std::to_string(report.Count(status)));
   }
+  std::vector<std::string> counts;
+  for (const auto& [status, count] : report.Counts()) counts.push_back(status + " " + std::to_string(count));
   return text + "\n" + std::to_string(report.findings.size()) +
          (report.findings.size() == 1 ? " check: " : " checks: ") + Join(counts, ", ") + "; " +
          Milliseconds(report.elapsed_ms) + "\n";

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +14,7 @@
 
 #include "deviceplugin/tools/doctor/facts.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead::doctor {
 
@@ -31,14 +31,17 @@ enum class Status : std::uint8_t {
   kFailure,  // pods fail, or train over the wrong way
 };
 
-// "ok", "failure", ...
-std::string_view NameOf(Status status);
-
 struct Observation {
   Status status = Status::kSkipped;
   std::string text;  // "pf0: MTU 1500"
   std::string fix;   // what to do about it; "" where nothing is to be done
   bool operator==(const Observation&) const = default;
+
+  static void List(auto& f) {
+    f("status", &Observation::status);
+    f("text", &Observation::text);
+    f("fix", &Observation::fix, kSparseField);
+  }
 };
 
 // What a check has to say of each thing that it looked at; the worst of them counts.
@@ -66,6 +69,13 @@ class Verdict {
   [[nodiscard]] std::string Fix() const;
   [[nodiscard]] const std::vector<Observation>& observations() const { return observations_; }
 
+  static void List(auto& f) {
+    f.Shown("status", &Verdict::status);
+    f.Shown("found", &Verdict::Found);
+    f.Shown("fix", &Verdict::Fix, kSparseField);
+    f.Shown("observations", &Verdict::observations);
+  }
+
  private:
   std::vector<Observation> observations_;
 };
@@ -75,6 +85,12 @@ struct Check {
   std::string_view title;
   std::string_view why;
   Verdict (*judge)(const NodeFacts&);
+
+  static void List(auto& f) {
+    f("id", &Check::id, {.column = "CHECK"});
+    f("title", &Check::title, {.column = "WHAT"});
+    f("why", &Check::why, {.column = "WHY", .wide = kWide});
+  }
 };
 
 // In the order in which they are shown.
@@ -121,6 +137,11 @@ Result<std::vector<const Check*>> SelectChecks(const std::vector<std::string>& o
 struct Finding {
   const Check* check = nullptr;
   Verdict verdict;
+
+  static void List(auto& f) {
+    f.Part(&Finding::check);
+    f.Part(&Finding::verdict);
+  }
 };
 
 struct Report {
@@ -130,12 +151,29 @@ struct Report {
 
   [[nodiscard]] Status Worst() const;  // kSkipped when there are none
   [[nodiscard]] int Count(Status status) const;
+  // By the statuses' names, the worst first.
+  [[nodiscard]] std::vector<std::pair<std::string, int>> Counts() const;
+
+  static void List(auto& f) {
+    f.Version(1);
+    f("node", &Report::node);
+    f("elapsedMs", &Report::elapsed_ms);
+    f.Shown("counts", &Report::Counts);
+    f("checks", &Report::findings);
+  }
 };
 
 Report RunChecks(const NodeFacts& facts, const std::vector<const Check*>& checks);
 
-nlohmann::json ReportAsJson(const Report& report);
 // The worst first.
 std::string ReportAsText(const Report& report);
 
 }  // namespace railhead::doctor
+
+template <>
+struct railhead::Names<railhead::doctor::Status> {
+  using Status = doctor::Status;
+  static constexpr std::array kAll = {
+      std::pair{"skipped", Status::kSkipped}, std::pair{"ok", Status::kOk}, std::pair{"note", Status::kNote},
+      std::pair{"warning", Status::kWarning}, std::pair{"failure", Status::kFailure}};
+};

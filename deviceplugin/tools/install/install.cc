@@ -31,18 +31,6 @@ bool HasMode(const std::string& path, mode_t mode) {
 
 }  // namespace
 
-std::string_view NameOf(InstallOutcome outcome) {
-  switch (outcome) {
-    case InstallOutcome::kInstalled:
-      return "installed";
-    case InstallOutcome::kReplaced:
-      return "replaced";
-    case InstallOutcome::kUnchanged:
-      break;
-  }
-  return "unchanged";
-}
-
 Result<InstallDirectory> InstallDirectory::Open(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.valid()) {

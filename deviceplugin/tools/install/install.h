@@ -21,6 +21,7 @@
 
 #include "netns/base/result.h"
 #include "netns/base/unique_fd.h"
+#include "netns/json/record.h"
 
 namespace railhead::install {
 
@@ -34,12 +35,15 @@ enum class InstallOutcome : std::uint8_t {
   kReplaced,
   kUnchanged,  // it was the same already
 };
-// "installed", "replaced", "unchanged"
-std::string_view NameOf(InstallOutcome outcome);
 
 struct InstalledFile {
   std::string name;
   InstallOutcome outcome = InstallOutcome::kUnchanged;
+
+  static void List(auto& f) {
+    f("name", &InstalledFile::name, {.column = "FILE"});
+    f("outcome", &InstalledFile::outcome, {.column = "WHAT"});
+  }
 };
 
 class InstallDirectory {
@@ -86,6 +90,13 @@ struct InstalledProgram {
   InstallOutcome outcome = InstallOutcome::kUnchanged;
   std::string version;
   std::optional<std::string> previous;  // nullopt: there was none, or none that tells its version
+
+  static void List(auto& f) {
+    f("name", &InstalledProgram::name, {.column = "PROGRAM"});
+    f("outcome", &InstalledProgram::outcome, {.column = "WHAT"});
+    f("version", &InstalledProgram::version, {.column = "VERSION"});
+    f("previous", &InstalledProgram::previous, {.column = "BEFORE"});
+  }
 };
 
 Result<std::vector<InstalledProgram>> InstallPrograms(const ProgramOrder& order);
@@ -112,3 +123,11 @@ std::optional<std::string> AskVersion(const std::string& path, std::string_view 
                                       std::chrono::milliseconds limit);
 
 }  // namespace railhead::install
+
+template <>
+struct railhead::Names<railhead::install::InstallOutcome> {
+  using Outcome = install::InstallOutcome;
+  static constexpr std::array kAll = {std::pair{"installed", Outcome::kInstalled},
+                                      std::pair{"replaced", Outcome::kReplaced},
+                                      std::pair{"unchanged", Outcome::kUnchanged}};
+};

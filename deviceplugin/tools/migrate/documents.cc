@@ -261,25 +261,11 @@ void AddDocument(const DocumentReport& document, std::string* text) {
   if (!document.file.empty() || !document.remarks.empty()) *text += "\n";
   *text += "| key | | what |\n|---|---|---|\n";
   for (const KeyFate& key : document.keys) {
-    *text += "| `" + Cell(key.key) + "` | " + std::string(NameOf(key.fate)) + " | " + Cell(key.what) + " |\n";
+    *text += "| `" + Cell(key.key) + "` | " + std::string(WordOf(key.fate)) + " | " + Cell(key.what) + " |\n";
   }
 }
 
 }  // namespace
-
-std::string_view NameOf(Fate fate) {
-  switch (fate) {
-    case Fate::kKept:
-      return "kept";
-    case Fate::kChanged:
-      return "changed";
-    case Fate::kDropped:
-      return "dropped";
-    case Fate::kDecide:
-      break;
-  }
-  return "decide";
-}
 
 std::string Below(std::string_view pointer, std::string_view key) {
   std::string below(pointer);
@@ -350,26 +336,6 @@ std::string ReportAsMarkdown(const MigrationReport& report) {
   for (std::size_t i = 0; i < report.steps.size(); ++i)
     text += std::to_string(i + 1) + ". " + report.steps[i] + "\n";
   return text;
-}
-
-nlohmann::ordered_json ReportAsJson(const MigrationReport& report) {
-  using Ordered = nlohmann::ordered_json;
-  Ordered json;
-  json["needsDecision"] = report.NeedsDecision();
-  json["documents"] = Ordered::array();
-  for (const DocumentReport& document : report.documents) {
-    Ordered one;
-    one["source"] = document.source;
-    if (!document.file.empty()) one["file"] = document.file;
-    if (!document.remarks.empty()) one["remarks"] = document.remarks;
-    one["keys"] = Ordered::array();
-    for (const KeyFate& key : document.keys)
-      one["keys"].push_back({{"key", key.key}, {"fate", std::string(NameOf(key.fate))}, {"what", key.what}});
-    json["documents"].push_back(std::move(one));
-  }
-  json["untouched"] = report.untouched;
-  json["steps"] = report.steps;
-  return json;
 }
 
 }  // namespace railhead::migrate

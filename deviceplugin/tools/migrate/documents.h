@@ -7,7 +7,6 @@
 
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "netns/base/addresses.h"
 #include "netns/base/result.h"
 #include "netns/base/text.h"
+#include "netns/json/record.h"
 
 namespace railhead::migrate {
 
@@ -32,8 +32,6 @@ enum class Fate : std::uint8_t {
   kDropped,  // not needed any more
   kDecide,   // not carried over, or not in full: somebody has to decide
 };
-// "kept", "changed", "dropped", "decide"
-std::string_view NameOf(Fate fate);
 
 struct KeyFate {
   std::string key;  // JSON pointer
@@ -41,6 +39,12 @@ struct KeyFate {
   std::string what;  // goes on after the name of the fate: "as /rails/0/vlan of fabric.json"
 
   bool operator==(const KeyFate&) const = default;
+
+  static void List(auto& f) {
+    f("key", &KeyFate::key);
+    f("fate", &KeyFate::fate);
+    f("what", &KeyFate::what);
+  }
 };
 
 // The pointer of `key` in the object at `pointer`.
@@ -73,6 +77,13 @@ struct DocumentReport {
   std::string file;    // what was made of it, by its name in the output; "": nothing
   std::vector<std::string> remarks;
   std::vector<KeyFate> keys;
+
+  static void List(auto& f) {
+    f("source", &DocumentReport::source);
+    f("file", &DocumentReport::file, kSparseField);
+    f("remarks", &DocumentReport::remarks, kSparseField);
+    f("keys", &DocumentReport::keys);
+  }
 };
 
 struct MigrationReport {
@@ -81,10 +92,16 @@ struct MigrationReport {
   std::vector<std::string> steps;      // what to do with the files, in this order
 
   [[nodiscard]] bool NeedsDecision() const;
+
+  static void List(auto& f) {
+    f.Shown("needsDecision", &MigrationReport::NeedsDecision);
+    f("documents", &MigrationReport::documents);
+    f("untouched", &MigrationReport::untouched);
+    f("steps", &MigrationReport::steps);
+  }
 };
 
 std::string ReportAsMarkdown(const MigrationReport& report);
-nlohmann::ordered_json ReportAsJson(const MigrationReport& report);
 
 inline constexpr std::size_t kMaxDocument = std::size_t{16} << 20;
 
@@ -173,3 +190,11 @@ class Section {
 };
 
 }  // namespace railhead::migrate
+
+template <>
+struct railhead::Names<railhead::migrate::Fate> {
+  using Fate = migrate::Fate;
+  static constexpr std::array kAll = {std::pair{"kept", Fate::kKept}, std::pair{"changed", Fate::kChanged},
+                                      std::pair{"dropped", Fate::kDropped},
+                                      std::pair{"decide", Fate::kDecide}};
+};

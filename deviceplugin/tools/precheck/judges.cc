@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 
 #include "netns/base/text.h"
 
@@ -229,7 +228,7 @@ std::string InColumn(std::string_view text, std::size_t width) {
 std::string LinesOf(const Finding& finding) {
   std::string text;
   std::string before =
-      InColumn(NameOf(finding.fitness), kFitnessWidth) + InColumn(finding.check, kCheckWidth);
+      InColumn(WordOf(finding.fitness), kFitnessWidth) + InColumn(finding.check, kCheckWidth);
   for (const std::string& detail : finding.details) {
     text += before + detail + "\n";
     before = std::string(kFitnessWidth + kCheckWidth, ' ');
@@ -241,35 +240,10 @@ std::string LinesOf(const Finding& finding) {
 
 }  // namespace
 
-std::string_view NameOf(Fitness fitness) {
-  switch (fitness) {
-    case Fitness::kSkipped:
-      return "skipped";
-    case Fitness::kFit:
-      return "fit";
-    case Fitness::kUnknown:
-      return "unknown";
-    case Fitness::kUnfit:
-      return "unfit";
-  }
-  return "";
-}
-
 Fitness Report::Verdict() const {
   Fitness worst = Fitness::kSkipped;
   for (const Finding& finding : findings) worst = std::max(worst, finding.fitness);
   return worst == Fitness::kSkipped ? Fitness::kUnknown : worst;
-}
-
-nlohmann::json ReportAsJson(const Report& report) {
-  nlohmann::json checks = nlohmann::json::array();
-  for (const Finding& finding : report.findings) {
-    nlohmann::json one = {
-        {"check", finding.check}, {"fitness", NameOf(finding.fitness)}, {"details", finding.details}};
-    if (!finding.fix.empty()) one["fix"] = finding.fix;
-    checks.push_back(std::move(one));
-  }
-  return {{"node", report.node}, {"fitness", NameOf(report.Verdict())}, {"checks", std::move(checks)}};
 }
 
 std::string ReportAsText(const Report& report) {

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +18,7 @@
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "netns/base/result.h"
+#include "netns/json/record.h"
 
 namespace railhead::precheck {
 
@@ -34,9 +34,6 @@ enum class Fitness : std::uint8_t {
   kUnfit,
 };
 
-// "skipped", "fit", "unknown", "unfit"
-std::string_view NameOf(Fitness fitness);
-
 struct Finding {
   std::string check;
   Fitness fitness = Fitness::kUnknown;
@@ -44,6 +41,13 @@ struct Finding {
   std::string fix;                   // what to do about it; "" where nothing is to be done
 
   bool operator==(const Finding&) const = default;
+
+  static void List(auto& f) {
+    f("check", &Finding::check);
+    f("fitness", &Finding::fitness);
+    f("details", &Finding::details);
+    f("fix", &Finding::fix, kSparseField);
+  }
 };
 
 struct Report {
@@ -52,9 +56,14 @@ struct Report {
 
   // The worst; kUnknown when nothing was checked.
   [[nodiscard]] Fitness Verdict() const;
+
+  static void List(auto& f) {
+    f("node", &Report::node);
+    f.Shown("fitness", &Report::Verdict);
+    f("checks", &Report::findings);
+  }
 };
 
-nlohmann::json ReportAsJson(const Report& report);
 // The verdict comes last, where people look.
 std::string ReportAsText(const Report& report);
 
@@ -92,3 +101,11 @@ Finding JudgeReach(const Result<std::optional<reachability::ReachReport>>& repor
 Finding JudgeRdma(const Result<std::vector<rdma_test::TestRecord>>& records, double min_gbit = 0);
 
 }  // namespace railhead::precheck
+
+template <>
+struct railhead::Names<railhead::precheck::Fitness> {
+  using Fitness = precheck::Fitness;
+  static constexpr std::array kAll = {
+      std::pair{"skipped", Fitness::kSkipped}, std::pair{"fit", Fitness::kFit},
+      std::pair{"unknown", Fitness::kUnknown}, std::pair{"unfit", Fitness::kUnfit}};
+};

@@ -1,6 +1,6 @@
 // The subcommands of railctl: each function adds one to `app`.
 //
-// A command's callback writes to standard output (JSON with --json), errors to standard
+// A command's callback writes to standard output (see output.h), errors to standard
 // error, and its exit status to *status. `root` and `status` outlive the parsing.
 // Threads: one.
 #pragma once
@@ -8,7 +8,7 @@
 #include <sys/types.h>
 
 #include <CLI/CLI.hpp>
-#include <nlohmann/json_fwd.hpp>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +18,7 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -36,6 +36,9 @@ inline constexpr int kNotJudged = 5;      // precheck: nothing is bad, but not a
 
 // "railctl: MESSAGE", and the way out on a line of its own; returns `status`.
 int Complain(const Error& error, int status);
+
+// All of them.
+void AddCommands(CLI::App* app, const Root& root, int* status);
 
 void AddCompletionCommand(CLI::App* app, int* status);
 // config check
@@ -85,25 +88,15 @@ enum class Shell { kBash, kZsh, kFish };
 // vendor_completions.d/NAME.fish.
 std::string CompletionScript(const CLI::App& app, const std::string& name, Shell shell);
 
-// Tells them: one by one as Complain() does, and with `json` as {"ok": false, "error": the first of
+// Tells them: one by one as Complain() does, and in JSON or YAML as {"ok": false, "error": the first of
 // "errors"} on standard output. Returns `status`. Needs one at least.
-int Refuse(const std::vector<Error>& errors, bool json, int status);
-
-// Health in words, as the commands print it.
-// Threads: pure functions.
-
-// "link: PF pf0 has no carrier; rdmaPort: ..."
-std::string TextOf(const std::vector<health::HealthReason>& reasons);
-// "0000:43:00.0 and 8 VFs"
-std::string WhoOf(const health::HealthRecord& record);
-// What began, and what is over.
-std::string WhatOf(const health::HealthRecord& record);
+int Refuse(const std::vector<Error>& errors, const Output& output, int status);
 
 // What one node reaches, as tables for people.
 // Threads: one.
 
 // Rails; then the peers and pods that are not well, or all of them.
-void PrintReach(const reachability::ReachReport& report, bool all);
+void PrintReach(const Output& output, const reachability::ReachReport& report, bool all);
 
 // Something that should be reached is not. What is not known is no fault.
 bool HasFault(const reachability::ReachReport& report);
@@ -111,25 +104,60 @@ bool HasFault(const reachability::ReachReport& report);
 // Addresses of the node's store with all that this node knows of their holders.
 // Threads: values. Errors: those of the store, the journal and the runtimes' directories.
 
+// "held", "resting", "quarantined"
+std::string_view StateOf(const ipam::AddressRecord& record);
+inline std::chrono::system_clock::time_point WallTime(std::int64_t seconds) {
+  return std::chrono::system_clock::time_point(std::chrono::seconds(seconds));
+}
+
 struct KnownAddress {
   ipam::AddressRecord record;
   std::string pod;        // "namespace/name", of an attachment of railhead; else empty
   bool attached = false;  // an attachment of railhead has it
   // Why nobody can have it any more; empty: somebody may.
   std::string leak;
+
+  static void List(auto& f) {
+    f.Part(&KnownAddress::record, [](auto& part) {
+      part("address", &ipam::AddressRecord::address, {.column = "ADDRESS"});
+      part("pool", &ipam::AddressRecord::pool, {.column = "POOL"});
+      part.Shown("state", &StateOf);
+    });
+    f.Column("STATE", [](const KnownAddress& it) { return it.leak.empty() ? StateOf(it.record) : "leaked"; });
+    f.Part(&KnownAddress::record, [](auto& part) {
+      using Record = ipam::AddressRecord;
+      part.Shown("since", [](const Record& it) { return WallTime(it.wall_seconds); }, {.column = "SINCE"});
+      part.Part(&Record::owner, [](auto& owner) {
+        owner("container", &ipam::AddressOwner::container, {.column = "CONTAINER"});
+        owner.Column("INTERFACE", &ipam::AddressOwner::ifname);
+        owner.Shown("interface", &ipam::AttachmentIfname);
+        owner.Shown("link", &ipam::LinkName, kSparseField);
+        owner("network", &ipam::AddressOwner::network, {.column = "NETWORK"});
+      });
+      part("bootId", &Record::boot_id);
+    });
+    f("attached", &KnownAddress::attached);
+    f("pod", &KnownAddress::pod, {.need = Need::kSparse, .column = "POD"});
+    f("leak", &KnownAddress::leak, {.need = Need::kSparse, .column = "LEAK", .wide = kWide});
+  }
 };
 
 struct AddressReport {
   std::vector<KnownAddress> addresses;  // by pool, then address
   std::vector<std::string> damage;      // contradictions within the store
   bool complete = false;                // AddressHolders::complete()
+
+  [[nodiscard]] std::vector<KnownAddress> Leaked() const;
+  // What `railctl ipam check` says.
+  static void List(auto& f) {
+    f.Shown("leaked", &AddressReport::Leaked);
+    f("damage", &AddressReport::damage);
+    f("complete", &AddressReport::complete);
+  }
 };
 
 // nullopt: there is no store.
 Result<std::optional<AddressReport>> ReportAddresses(const Root& root);
-
-std::vector<Row> AsRows(const std::vector<KnownAddress>& addresses);
-nlohmann::json AsJson(const KnownAddress& address);
 
 }  // namespace railhead::railctl
 
@@ -155,6 +183,14 @@ struct Override {
   std::string value;  // the process's
   std::string told;   // what it hides
   std::string where;
+
+  static void List(auto& f) {
+    f("pid", &Override::pid);
+    f("variable", &Override::variable);
+    f("value", &Override::value);
+    f("told", &Override::told);
+    f("where", &Override::where);
+  }
 };
 
 // Of lines of `told`, those that differ. A process that has ended meanwhile has none.

@@ -11,6 +11,7 @@
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/fabric_sections.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 #include "netns/json/record_schema.h"
 #include "netns/linux_kernel.h"
@@ -18,10 +19,31 @@
 namespace railhead::railctl {
 namespace {
 
+// A configuration of which nothing is wrong.
+struct Checked {
+  resources::Plan plan;
+
+  static void List(auto& f) {
+    f.Shown("ok", [](const Checked&) { return true; });
+    f("plan", &Checked::plan);
+  }
+};
+
+// "error" is the first of "errors", for scripts that know of no more.
+struct Refused {
+  std::vector<Error> errors;
+
+  static void List(auto& f) {
+    f.Shown("ok", [](const Refused&) { return false; });
+    f.Shown("error", [](const Refused& refused) { return refused.errors.front(); });
+    f("errors", &Refused::errors);
+  }
+};
+
 struct ConfigArguments {
   std::string file;
   std::string prefix = resources::kSriovdpPrefix;
-  bool json = false;
+  Output output;
 };
 
 Result<inventory::HostNetwork> AskHostNetwork(const Root& root) {
@@ -51,18 +73,16 @@ Result<resources::Plan> PlanOf(const Root& root, const resources::ConfigSource& 
 
 int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   const auto source = resources::TellConfig(root, arguments.file, arguments.prefix);
-  if (!source) return Refuse({source.error()}, arguments.json, kBadConfig);
+  if (!source) return Refuse({source.error()}, arguments.output, kBadConfig);
   if (const auto errors = ErrorsIn(root, *source); !errors.empty())
-    return Refuse(errors, arguments.json, kBadConfig);
+    return Refuse(errors, arguments.output, kBadConfig);
   const auto plan = PlanOf(root, *source);
-  if (!plan) return Refuse({plan.error()}, arguments.json, kBadConfig);
-  if (arguments.json) {
-    (void)std::printf("{\"ok\": true, \"plan\": %s}\n", PlanAsJson(*plan).c_str());
-  } else {
-    for (const Error& warning : plan->warnings)
+  if (!plan) return Refuse({plan.error()}, arguments.output, kBadConfig);
+  arguments.output.Print(Checked{*plan}, [](const Checked& checked) {
+    for (const Error& warning : checked.plan.warnings)
       (void)std::fprintf(stderr, "warning: %s\n", warning.message.c_str());
-    (void)std::printf("ok\n%s", PlanAsText(*plan).c_str());
-  }
+    return "ok\n" + PlanAsText(checked.plan);
+  });
   return kDone;
 }
 
@@ -85,7 +105,7 @@ void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
       ->required();
   check->add_option("--resource-prefix", arguments->prefix, "Prefix of resources without resourcePrefix")
       ->capture_default_str();
-  check->add_flag("--json", arguments->json, "Print JSON");
+  arguments->output.AddTo(check);
   check->callback([&root, status, arguments] { *status = CheckConfig(root, *arguments); });
   const auto of = std::make_shared<std::string>();
   CLI::App* schema = config->add_subcommand("schema", "Print a JSON schema, for editors and validators");
@@ -95,32 +115,8 @@ void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
   schema->callback([of] { PrintSchema(*of); });
 }
 
-namespace {
-
-nlohmann::ordered_json AsJson(const Error& error) {
-  nlohmann::ordered_json json;
-  json["code"] = std::string(NameOf(error.code));
-  json["message"] = error.message;
-  if (!error.hint.empty()) json["hint"] = error.hint;
-  return json;
-}
-
-// "error" is the first of "errors", for scripts that know of no more.
-void PrintErrorsAsJson(const std::vector<Error>& errors) {
-  nlohmann::ordered_json json;
-  json["ok"] = false;
-  json["error"] = AsJson(errors.front());
-  json["errors"] = nlohmann::ordered_json::array();
-  for (const Error& error : errors) json["errors"].push_back(AsJson(error));
-  // A message may quote a file's bytes.
-  const std::string text = json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
-  (void)std::printf("%s\n", text.c_str());
-}
-
-}  // namespace
-
-int Refuse(const std::vector<Error>& errors, bool json, int status) {
-  if (json) PrintErrorsAsJson(errors);
+int Refuse(const std::vector<Error>& errors, const Output& output, int status) {
+  if (!output.is_text()) output.PrintData(ToJson(Refused{errors}));
   for (const Error& error : errors) (void)Complain(error, status);
   return status;
 }

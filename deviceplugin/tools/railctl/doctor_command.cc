@@ -1,56 +1,39 @@
 // railctl doctor: what of this node is not as RoCE training needs it.
 #include <chrono>
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "deviceplugin/tools/doctor/checks.h"
 #include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 
 namespace railhead::railctl {
 namespace {
 
 struct DoctorOptions {
-  bool json = false;
+  Output output;
   bool list = false;
   bool strict = false;
   std::vector<std::string> only;
   std::vector<std::string> skip;
 };
 
-int ListChecks(bool as_json) {
-  if (as_json) {
-    nlohmann::json checks = nlohmann::json::array();
-    for (const doctor::Check& check : doctor::AllChecks())
-      checks.push_back({{"id", check.id}, {"title", check.title}, {"why", check.why}});
-    PrintJson({{"checks", std::move(checks)}});
-    return kDone;
-  }
-  std::vector<Row> rows = {{"CHECK", "WHAT"}};
-  for (const doctor::Check& check : doctor::AllChecks())
-    rows.push_back({std::string(check.id), std::string(check.title)});
-  PrintTable(rows);
-  return kDone;
-}
-
 int RunDoctor(const Root& root, const DoctorOptions& options) {
   const auto start = std::chrono::steady_clock::now();
   const auto checks = doctor::SelectChecks(options.only, options.skip);
   if (!checks) return Complain(checks.error(), kUsage);
-  if (options.list) return ListChecks(options.json);
+  if (options.list) {
+    const auto all = doctor::AllChecks();
+    options.output.PrintList("checks", std::vector(all.begin(), all.end()));
+    return kDone;
+  }
   const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root));
   auto report = doctor::RunChecks(facts, *checks);
   report.elapsed_ms =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  if (options.json) {
-    PrintJson(doctor::ReportAsJson(report));
-  } else {
-    (void)std::fputs(doctor::ReportAsText(report).c_str(), stdout);
-  }
+  options.output.Print(report, doctor::ReportAsText);
   const auto bad = options.strict ? doctor::Status::kWarning : doctor::Status::kFailure;
   return report.Worst() >= bad ? kFailed : kDone;
 }
@@ -61,7 +44,7 @@ void AddDoctorCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<DoctorOptions>();
   CLI::App* command =
       app->add_subcommand("doctor", "what of this node is not as RoCE training needs it, and what to do");
-  command->add_flag("--json", options->json, "as JSON");
+  options->output.AddTo(command);
   command->add_flag("--list", options->list, "only say which checks there are");
   command->add_flag("--strict", options->strict, "warnings count as failures");
   command->add_option("--only", options->only, "only these checks: rdma.port, or rdma for all of rdma.*")

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +13,8 @@
 #include "deviceplugin/services/health/drains.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/text.h"
-#include "netns/json/record_io.h"
 
 namespace railhead::railctl {
 namespace {
@@ -26,7 +24,20 @@ struct DrainArguments {
   std::string reason;
   std::string fabric = kFabricPath;
   bool force = false;
-  bool json = false;
+  Output output;
+};
+
+// A part, and what has become of it.
+struct Drained {
+  health::Drain drain;
+  bool now = false;  // else it was drained before
+  std::vector<std::string> in_pods;
+
+  static void List(auto& f) {
+    f.Part(&Drained::drain);
+    f("drained", &Drained::now);
+    f("inPods", &Drained::in_pods);
+  }
 };
 
 std::string Called(const health::Drain& drain) {
@@ -70,15 +81,15 @@ std::vector<std::string> InPods(const Root& root, const std::string& device) {
 int List(const Root& root, const DrainArguments& arguments) {
   const auto drains = health::ReadDrains(root);
   if (!drains) return Complain(drains.error(), kFailed);
-  if (arguments.json) {
-    PrintJson({{"drains", ToJson(*drains)}});
-    return kDone;
-  }
-  std::vector<Row> rows = {{"DEVICE", "DRAINED AS", "SINCE", "REASON"}};
-  for (const health::Drain& drain : *drains)
-    rows.push_back({drain.device, drain.name, FormatTime(drain.since), drain.reason});
-  PrintTable(rows);
+  arguments.output.PrintList("drains", *drains);
   return kDone;
+}
+
+std::string TextOf(const Drained& drained) {
+  std::string text = Called(drained.drain);
+  text += drained.now ? " is drained: no new pod gets it" : " was drained already";
+  if (!drained.in_pods.empty()) text += "; still in pods: " + Join(drained.in_pods, ", ");
+  return text + "\n";
 }
 
 int RunDrain(const Root& root, const DrainArguments& arguments) {
@@ -88,17 +99,8 @@ int RunDrain(const Root& root, const DrainArguments& arguments) {
   const health::Drain drain{*device, arguments.part, arguments.reason, std::chrono::system_clock::now()};
   const auto added = AddDrain(root, drain);
   if (!added) return Complain(added.error(), kFailed);
-  const auto in_pods = InPods(root, *device);
-  if (arguments.json) {
-    nlohmann::json json = ToJson(drain);
-    json["drained"] = *added;
-    json["inPods"] = in_pods;
-    PrintJson(json);
-    return kDone;
-  }
-  std::string text = Called(drain) + (*added ? " is drained: no new pod gets it" : " was drained already");
-  if (!in_pods.empty()) text += "; still in pods: " + Join(in_pods, ", ");
-  (void)std::puts(text.c_str());
+  arguments.output.Print(Drained{drain, *added, InPods(root, *device)},
+                         [](const Drained& drained) { return TextOf(drained); });
   return kDone;
 }
 
@@ -156,7 +158,7 @@ void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
                     "rail0, its PF's network device, or an address: 0000:43:10.0");
   drain->add_option("--reason", drain_arguments->reason, "for people, shown by railctl health");
   drain->add_option("--fabric", drain_arguments->fabric, "fabric.json, for rails")->capture_default_str();
-  drain->add_flag("--json", drain_arguments->json, "as JSON");
+  drain_arguments->output.AddTo(drain);
   drain->footer("Exit status: 0 done; 1 not. Pods that have it keep it. It stays drained over reboots.");
   drain->callback([drain_arguments, &root, status] { *status = RunDrain(root, *drain_arguments); });
 

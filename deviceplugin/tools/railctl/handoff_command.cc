@@ -6,7 +6,7 @@
 #include <iterator>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,7 +16,7 @@
 #include "cni/protocol/plugin.h"
 #include "cni/state/cdi_spec.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
@@ -25,42 +25,74 @@
 namespace railhead::railctl {
 namespace {
 
+// A NIC as the pod was told of it.
+struct NicLine {
+  std::string network;
+  std::string interface;
+  std::string device;
+  std::string rail;
+  std::string rdma_device;
+  std::string uverbs;
+  std::vector<std::string> addresses;
+  std::optional<int> gid_index;
+
+  static void List(auto& f) {
+    f("network", &NicLine::network, {.column = "NETWORK", .wide = kWide});
+    f("interface", &NicLine::interface, {.column = "INTERFACE"});
+    f("rail", &NicLine::rail, {.column = "RAIL"});
+    f("device", &NicLine::device, {.column = "DEVICE"});
+    f("rdmaDevice", &NicLine::rdma_device, {.column = "RDMA DEVICE"});
+    f("uverbs", &NicLine::uverbs, {.column = "UVERBS", .wide = kWide});
+    f("gidIndex", &NicLine::gid_index, {.need = Need::kNull, .column = "GID"});
+    f("addresses", &NicLine::addresses, {.column = "ADDRESSES"});
+  }
+};
+
+struct HandoffReport {
+  SandboxHandoff handoff;
+  std::vector<NicLine> nics;
+  std::optional<HandoffVerdict> verdict;  // of what was verified
+
+  static void List(auto& f) {
+    f.Part(&HandoffReport::handoff, [](auto& part) {
+      using Handoff = SandboxHandoff;
+      part("container", &Handoff::container);
+      part("pod", &Handoff::pod);
+      part("netns", &Handoff::netns);
+      part("ncclConf", &Handoff::nccl_conf);
+      part("ucxConf", &Handoff::ucx_conf);
+      part("topology", &Handoff::topology);
+      part("env", &Handoff::env);
+    });
+    f("nics", &HandoffReport::nics);
+    f.Part(&HandoffReport::verdict, [](auto& part) {
+      part("differences", &HandoffVerdict::differences);
+      part("overrides", &HandoffVerdict::overrides);
+    });
+  }
+};
+
 struct HandoffArguments {
-  bool json = false;
+  Output output;
   std::string which;
 };
 
-std::string AddressesOf(const AttachedDevice& link) {
-  std::vector<std::string> addresses;
-  addresses.reserve(link.addressing.addresses.size());
-  for (const auto& address : link.addressing.addresses) addresses.push_back(address.ToString());
-  return Join(addresses, ",");
-}
-
-std::string GidOf(const AttachedDevice& link) {
-  return link.rdma.gid_index ? std::to_string(*link.rdma.gid_index) : "-";
-}
-
-nlohmann::json AsJson(const SandboxHandoff& handoff) {
-  nlohmann::json nics = nlohmann::json::array();
+HandoffReport ReportOf(const SandboxHandoff& handoff, std::optional<HandoffVerdict> verdict = std::nullopt) {
+  HandoffReport report{handoff, {}, std::move(verdict)};
   for (const JournalEntry& entry : handoff.attachments) {
-    for (const AttachedDevice& link : entry.devices) {
-      nlohmann::json nic{{"network", entry.key.network},
-                         {"interface", link.pod_name},
-                         {"device", link.device},
-                         {"rail", link.rail},
-                         {"rdmaDevice", link.rdma.device},
-                         {"uverbs", link.rdma.uverbs},
-                         {"addresses", nlohmann::json::array()}};
-      for (const auto& address : link.addressing.addresses) nic["addresses"].push_back(address.ToString());
-      nic["gidIndex"] = link.rdma.gid_index ? nlohmann::json(*link.rdma.gid_index) : nlohmann::json(nullptr);
-      nics.push_back(std::move(nic));
+    for (const AttachedDevice& device : entry.devices) {
+      NicLine& nic = report.nics.emplace_back(NicLine{entry.key.network,
+                                                      device.pod_name,
+                                                      device.device,
+                                                      device.rail,
+                                                      device.rdma.device,
+                                                      device.rdma.uverbs,
+                                                      {},
+                                                      device.rdma.gid_index});
+      for (const auto& address : device.addressing.addresses) nic.addresses.push_back(address.ToString());
     }
   }
-  return {{"container", handoff.container}, {"pod", handoff.pod},
-          {"netns", handoff.netns},         {"nics", std::move(nics)},
-          {"ncclConf", handoff.nccl_conf},  {"ucxConf", handoff.ucx_conf},
-          {"topology", handoff.topology},   {"env", handoff.env}};
+  return report;
 }
 
 std::string TitleOf(const SandboxHandoff& handoff) {
@@ -68,16 +100,10 @@ std::string TitleOf(const SandboxHandoff& handoff) {
   return (handoff.pod.empty() ? container : "pod " + handoff.pod + ", " + container) + ", " + handoff.netns;
 }
 
-void PrintHandoff(const Root& root, const SandboxHandoff& handoff) {
+void PrintHandoff(const Root& root, const Output& output, const HandoffReport& report) {
+  const SandboxHandoff& handoff = report.handoff;
   std::printf("%s\n", TitleOf(handoff).c_str());
-  std::vector<Row> rows = {{"INTERFACE", "RAIL", "DEVICE", "RDMA DEVICE", "GID", "ADDRESSES"}};
-  for (const JournalEntry& entry : handoff.attachments) {
-    for (const AttachedDevice& link : entry.devices) {
-      rows.push_back({link.pod_name, link.rail.empty() ? "-" : link.rail, link.device,
-                      link.rdma.device.empty() ? "-" : link.rdma.device, GidOf(link), AddressesOf(link)});
-    }
-  }
-  PrintTable(rows);
+  output.PrintTable(report.nics);
   std::printf("%s%s\n%s", nccl::HandoffPath(root, handoff.container).c_str(),
               handoff.nccl_conf.empty() ? " is not there" : ":", handoff.nccl_conf.c_str());
   if (!handoff.ucx_conf.empty()) {
@@ -100,8 +126,9 @@ std::map<std::array<std::string, 4>, std::vector<std::string>> ByValue(
   return by_value;
 }
 
-void PrintVerdict(const SandboxHandoff& handoff, const HandoffVerdict& verdict) {
-  std::printf("%s: %s\n", TitleOf(handoff).c_str(),
+void PrintVerdict(const HandoffReport& report) {
+  const HandoffVerdict& verdict = *report.verdict;
+  std::printf("%s: %s\n", TitleOf(report.handoff).c_str(),
               verdict.differences.empty() ? "as it was told" : "not as it was told");
   for (const std::string& difference : verdict.differences) std::printf("  %s\n", difference.c_str());
   for (const auto& [what, pids] : ByValue(verdict.overrides)) {
@@ -111,30 +138,16 @@ void PrintVerdict(const SandboxHandoff& handoff, const HandoffVerdict& verdict) 
   }
 }
 
-nlohmann::json AsJson(const SandboxHandoff& handoff, const HandoffVerdict& verdict) {
-  nlohmann::json json = AsJson(handoff);
-  json["differences"] = verdict.differences;
-  json["overrides"] = nlohmann::json::array();
-  for (const Override& one : verdict.overrides) {
-    json["overrides"].push_back({{"pid", one.pid},
-                                 {"variable", one.variable},
-                                 {"value", one.value},
-                                 {"told", one.told},
-                                 {"where", one.where}});
-  }
-  return json;
-}
-
 int ShowHandoff(const Root& root, const HandoffArguments& options) {
   const auto handoffs = FindHandoffs(root, options.which);
   if (!handoffs) return Complain(handoffs.error(), kFailed);
-  if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const auto& handoff : *handoffs) list.push_back(AsJson(handoff));
-    PrintJson({{"handoffs", std::move(list)}});
-    return kDone;
+  std::vector<HandoffReport> reports;
+  for (const auto& handoff : *handoffs) reports.push_back(ReportOf(handoff));
+  if (options.output.is_text()) {
+    for (const HandoffReport& report : reports) PrintHandoff(root, options.output, report);
+  } else {
+    options.output.PrintList("handoffs", reports);
   }
-  for (const auto& handoff : *handoffs) PrintHandoff(root, handoff);
   return kDone;
 }
 
@@ -142,20 +155,19 @@ int Verify(const Root& root, const HandoffArguments& options) {
   const auto handoffs = FindHandoffs(root, options.which);
   if (!handoffs) return Complain(handoffs.error(), kFailed);
   LinuxKernel kernel(root);
-  nlohmann::json list = nlohmann::json::array();
-  bool well = true;
+  std::vector<HandoffReport> reports;
   for (const auto& handoff : *handoffs) {
-    const auto verdict = VerifyHandoff(root, kernel, handoff);
+    auto verdict = VerifyHandoff(root, kernel, handoff);
     if (!verdict) return Complain(verdict.error(), kFailed);
-    well = well && verdict->differences.empty();
-    if (options.json) {
-      list.push_back(AsJson(handoff, *verdict));
-    } else {
-      PrintVerdict(handoff, *verdict);
-    }
+    reports.push_back(ReportOf(handoff, *std::move(verdict)));
   }
-  if (options.json) PrintJson({{"handoffs", std::move(list)}});
-  return well ? kDone : kFailed;
+  if (options.output.is_text()) {
+    std::ranges::for_each(reports, PrintVerdict);
+  } else {
+    options.output.PrintList("handoffs", reports);
+  }
+  const auto is_well = [](const HandoffReport& report) { return report.verdict->differences.empty(); };
+  return std::ranges::all_of(reports, is_well) ? kDone : kFailed;
 }
 
 using Action = int (*)(const Root& root, const HandoffArguments& options);
@@ -164,7 +176,7 @@ void AddAction(CLI::App* handoff, const char* name, const char* help, Action act
                int* status) {
   auto options = std::make_shared<HandoffArguments>();
   CLI::App* command = handoff->add_subcommand(name, help);
-  command->add_flag("--json", options->json, "for scripts");
+  options->output.AddTo(command);
   command
       ->add_option("POD", options->which,
                    "a container's id or its beginning, NAMESPACE/NAME, a pod's UID, or the path of a network "

@@ -2,51 +2,23 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <vector>
 
 #include "deviceplugin/services/health/recording.h"
 #include "deviceplugin/services/health/rules.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
-#include "netns/json/record_io.h"
+#include "deviceplugin/tools/railctl/output.h"
 
 namespace railhead::railctl {
 namespace {
 
 struct HealthArguments {
-  bool json = false;
+  Output output;
   bool history = false;
   bool recording = false;
   std::string device;
 };
-
-void PrintDevices(const std::vector<health::DeviceHealth>& devices, bool as_json) {
-  if (as_json) {
-    return PrintJson({{"devices", ToJson(devices)}});
-  }
-  std::vector<Row> rows = {{"DEVICE", "PF", "STATE", "SINCE", "REASON"}};
-  rows.reserve(devices.size() + 1);
-  for (const health::DeviceHealth& device : devices) {
-    rows.push_back({device.id, device.pf_name.empty() ? device.pf : device.pf_name,
-                    health::HealthWord(device.healthy), FormatTime(device.since), TextOf(device.reasons)});
-  }
-  PrintTable(rows);
-}
-
-void PrintHistory(const std::vector<health::HealthRecord>& history, bool as_json) {
-  if (as_json) {
-    return PrintJson({{"changes", ToJson(history)}});
-  }
-  std::vector<Row> rows = {{"TIME", "DEVICE", "STATE", "REASON"}};
-  rows.reserve(history.size() + 1);
-  for (const health::HealthRecord& record : history) {
-    rows.push_back(
-        {FormatTime(record.time), WhoOf(record), health::HealthWord(record.healthy), WhatOf(record)});
-  }
-  PrintTable(rows);
-}
 
 // The device and, since its trouble is theirs, its PF in the history.
 Result<void> Select(const std::string& device, health::HealthState* state) {
@@ -91,10 +63,10 @@ int RunHealth(const Root& root, const HealthArguments& options) {
     }
   }
   if (options.history) {
-    PrintHistory((*state)->history, options.json);
+    options.output.PrintList("changes", (*state)->history);
     return kDone;
   }
-  PrintDevices((*state)->devices, options.json);
+  options.output.PrintList("devices", (*state)->devices);
   const bool well = std::ranges::all_of((*state)->devices, &health::DeviceHealth::healthy);
   return well ? kDone : kFailed;
 }
@@ -104,41 +76,18 @@ int RunHealth(const Root& root, const HealthArguments& options) {
 void AddHealthCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<HealthArguments>();
   CLI::App* command = app->add_subcommand("health", "which devices are well, since when, and why not");
-  auto* json = command->add_flag("--json", options->json, "as JSON");
+  auto* output = options->output.AddTo(command);
   auto* history =
       command->add_flag("--history", options->history, "the newest changes instead, oldest first");
   auto* device = command->add_option("device", options->device, "only this one: 0000:43:10.0");
   command
       ->add_flag("--recording", options->recording,
                  "instead all that was observed lately, line by line, for railctl replay")
-      ->excludes(json)
+      ->excludes(output)
       ->excludes(history)
       ->excludes(device);
   command->footer("Exit status 1 when a device is Unhealthy.");
   command->callback([options, &root, status] { *status = RunHealth(root, *options); });
-}
-
-std::string TextOf(const std::vector<health::HealthReason>& reasons) {
-  std::string text;
-  for (const health::HealthReason& reason : reasons) {
-    if (!text.empty()) text += "; ";
-    text.append(NameOf(reason.rule)).append(": ").append(reason.text);
-  }
-  return text;
-}
-
-std::string WhoOf(const health::HealthRecord& record) {
-  const std::string vfs =
-      record.vfs == 0 ? "" : std::to_string(record.vfs) + (record.vfs == 1 ? " VF" : " VFs");
-  if (vfs.empty()) return record.device;
-  return record.itself ? record.device + " and " + vfs : vfs + " of " + record.device;
-}
-
-std::string WhatOf(const health::HealthRecord& record) {
-  std::string text = TextOf(record.started);
-  if (!record.ended.empty())
-    text.append(text.empty() ? "" : "; ").append("over: ").append(TextOf(record.ended));
-  return text;
 }
 
 }  // namespace railhead::railctl

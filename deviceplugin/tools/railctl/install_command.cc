@@ -1,7 +1,5 @@
 // railctl install cni, railctl install config, railctl install seccomp.
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,7 +10,7 @@
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/fabric_sections.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 
 namespace railhead::railctl {
@@ -27,19 +25,19 @@ struct CniArguments {
   std::string from;
   std::string to = "/opt/cni/bin";
   bool force = false;
-  bool json = false;
+  Output output;
 };
 
 struct SeccompArguments {
   std::string to = "/var/lib/kubelet/seccomp/railhead";
-  bool json = false;
+  Output output;
 };
 
 struct InstallConfigArguments {
   std::string from;
   std::string to = "/etc/railhead";
   std::optional<std::string> node_name;
-  bool json = false;
+  Output output;
 };
 
 std::string IsAbsolute(const std::string& path) {
@@ -53,35 +51,16 @@ Result<std::string> OwnDirectory() {
   return path->substr(0, path->rfind('/'));
 }
 
-void PrintPrograms(const std::vector<install::InstalledProgram>& programs, const CniArguments& arguments) {
-  if (!arguments.json) {
-    std::vector<Row> rows{{"PROGRAM", "WHAT", "VERSION", "BEFORE"}};
-    for (const auto& program : programs) {
-      rows.push_back({program.name, std::string(NameOf(program.outcome)), program.version,
-                      program.previous.value_or("-")});
-    }
-    return PrintTable(rows);
-  }
-  nlohmann::json json = {{"ok", true}, {"to", arguments.to}, {"programs", nlohmann::json::array()}};
-  for (const auto& program : programs) {
-    nlohmann::json item = {
-        {"name", program.name}, {"outcome", NameOf(program.outcome)}, {"version", program.version}};
-    if (program.previous) item["previous"] = *program.previous;
-    json["programs"].push_back(std::move(item));
-  }
-  PrintJson(json);
-}
-
 int InstallCni(const Root& root, const CniArguments& arguments) {
   install::ProgramOrder order;
   auto from = arguments.from.empty() ? OwnDirectory() : Result<std::string>(root.Path(arguments.from));
-  if (!from) return Refuse({from.error()}, arguments.json, kFailed);
+  if (!from) return Refuse({from.error()}, arguments.output, kFailed);
   order.from = std::move(*from);
   order.to = root.Path(arguments.to);
   order.force = arguments.force;
   const auto programs = InstallPrograms(order);
-  if (!programs) return Refuse({programs.error()}, arguments.json, kFailed);
-  PrintPrograms(*programs, arguments);
+  if (!programs) return Refuse({programs.error()}, arguments.output, kFailed);
+  arguments.output.PrintList("programs", *programs, {{"ok", true}, {"to", arguments.to}});
   return kDone;
 }
 
@@ -122,39 +101,27 @@ Result<std::vector<install::FileToInstall>> ReadConfig(const Root& root,
   return files;
 }
 
-void PrintFiles(const std::vector<install::InstalledFile>& files, const std::string& to, bool as_json) {
-  if (!as_json) {
-    std::vector<Row> rows{{"FILE", "WHAT"}};
-    for (const auto& file : files) rows.push_back({file.name, std::string(NameOf(file.outcome))});
-    return PrintTable(rows);
-  }
-  nlohmann::json json = {{"ok", true}, {"to", to}, {"files", nlohmann::json::array()}};
-  for (const auto& file : files) {
-    json["files"].push_back({{"name", file.name}, {"outcome", NameOf(file.outcome)}});
-  }
-  PrintJson(json);
-}
-
 int InstallFiles(const Root& root, const std::vector<install::FileToInstall>& files, const std::string& to,
-                 bool as_json) {
+                 const Output& output) {
   const auto directory = install::InstallDirectory::Open(root.Path(to));
-  if (!directory) return Refuse({directory.error()}, as_json, kFailed);
+  if (!directory) return Refuse({directory.error()}, output, kFailed);
   const auto installed = directory->Put(files, kConfigMode);
-  if (!installed) return Refuse({installed.error()}, as_json, kFailed);
-  PrintFiles(*installed, to, as_json);
+  if (!installed) return Refuse({installed.error()}, output, kFailed);
+  output.PrintList("files", *installed, {{"ok", true}, {"to", to}});
   return kDone;
 }
 
 int InstallConfig(const Root& root, const InstallConfigArguments& arguments) {
   std::vector<Error> errors;
   const auto files = ReadConfig(root, arguments, &errors);
-  if (!files) return Refuse({files.error()}, arguments.json, kFailed);
-  if (!errors.empty()) return Refuse(errors, arguments.json, kBadConfig);
-  return InstallFiles(root, *files, arguments.to, arguments.json);
+  if (!files) return Refuse({files.error()}, arguments.output, kFailed);
+  if (!errors.empty()) return Refuse(errors, arguments.output, kBadConfig);
+  return InstallFiles(root, *files, arguments.to, arguments.output);
 }
 
 int InstallSeccomp(const Root& root, const SeccompArguments& arguments) {
-  return InstallFiles(root, {{"railheadd.json", std::string(kSeccompProfile)}}, arguments.to, arguments.json);
+  return InstallFiles(root, {{"railheadd.json", std::string(kSeccompProfile)}}, arguments.to,
+                      arguments.output);
 }
 
 void AddCni(CLI::App* install, const Root& root, int* status) {
@@ -167,7 +134,7 @@ void AddCni(CLI::App* install, const Root& root, int* status) {
       ->check(IsAbsolute)
       ->capture_default_str();
   cni->add_flag("--force", arguments->force, "Replace newer versions, too");
-  cni->add_flag("--json", arguments->json, "Print JSON");
+  arguments->output.AddTo(cni);
   cni->footer("Exit status: 0 they are there; 1 they are not, a newer version is there, for one.");
   cni->callback([&root, status, arguments] { *status = InstallCni(root, *arguments); });
 }
@@ -183,7 +150,7 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
       ->check(IsAbsolute)
       ->capture_default_str();
   config->add_option("--node-name", arguments->node_name, "Write this node's Kubernetes name, too");
-  config->add_flag("--json", arguments->json, "Print JSON");
+  arguments->output.AddTo(config);
   config->footer("Exit status: 0 they are there; 1 they could not be put there; 3 one is missing or wrong.");
   config->callback([&root, status, arguments] { *status = InstallConfig(root, *arguments); });
 }
@@ -196,7 +163,7 @@ void AddSeccomp(CLI::App* install, const Root& root, int* status) {
   seccomp->add_option("--to", arguments->to, "Directory, below kubelet's own for profiles")
       ->check(IsAbsolute)
       ->capture_default_str();
-  seccomp->add_flag("--json", arguments->json, "Print JSON");
+  arguments->output.AddTo(seccomp);
   seccomp->footer("Exit status: 0 it is there; 1 it could not be put there.");
   seccomp->callback([&root, status, arguments] { *status = InstallSeccomp(root, *arguments); });
 }

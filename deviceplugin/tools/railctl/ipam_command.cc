@@ -10,7 +10,7 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "ipam/store/node_blocks.h"
 #include "ipam/store/store.h"
 #include "netns/base/node.h"
@@ -19,8 +19,60 @@
 namespace railhead::railctl {
 namespace {
 
+struct EventLine {
+  ipam::AddressEvent event;
+
+  static void List(auto& f) {
+    f.Part(&EventLine::event, [](auto& part) {
+      using Event = ipam::AddressEvent;
+      part("number", &Event::number, {.column = "NUMBER", .wide = kWide});
+      part.Shown("time", [](const Event& it) { return FormatTime(WallTime(it.wall_seconds)); },
+                 {.column = "TIME"});
+      part.Shown("event", [](const Event& it) { return NameOf(it.kind); }, {.column = "EVENT"});
+      part("count", &Event::count);
+      part("pool", &Event::pool, kSparseField);
+      part("address", &Event::address);
+      part.Shown(
+          "container", [](const Event& it) { return it.owner.container; }, kSparseField);
+      part.Column("WHAT", &reconcile::Sentence);
+    });
+  }
+};
+
+struct BlockLine {
+  ipam::NodeBlock block;
+  std::size_t in_use = 0;  // addresses that are not free
+
+  static void List(auto& f) {
+    f.Part(&BlockLine::block, [](auto& part) {
+      using Block = ipam::NodeBlock;
+      part.Column("BLOCK", [](const Block& it) { return it.range.ToString(); });
+      part("pool", &Block::pool, {.column = "POOL"});
+      part("number", &Block::index, {.column = "NUMBER"});
+      part.Shown("first", [](const Block& it) { return it.range.first; });
+      part.Shown("last", [](const Block& it) { return it.range.last; });
+      part.Shown("state", [](const Block& it) { return NameOf(it.state); }, {.column = "STATE"});
+    });
+    f("inUse", &BlockLine::in_use, {.column = "IN USE"});
+  }
+};
+
+// What this node leases of the rails' subnets.
+struct LeaseReport {
+  std::optional<std::string> node;  // nullopt: it leases nothing
+  std::vector<BlockLine> blocks;
+  std::string invalid;  // why nothing is given from them; empty: it is
+
+  static void List(auto& f) {
+    f("blocks", &LeaseReport::blocks);
+    f.Shown("given", [](const LeaseReport& report) { return report.node && report.invalid.empty(); });
+    f("node", &LeaseReport::node);
+    f("because", &LeaseReport::invalid, kSparseField);
+  }
+};
+
 struct IpamOptions {
-  bool json = false;
+  Output output;
   bool force = false;
   std::string pool;
   std::string which;  // an address, or a container's id or the beginning of it
@@ -30,18 +82,11 @@ bool Matches(const KnownAddress& known, const std::string& which) {
   return known.record.address.ToString() == which || known.record.owner.container.rfind(which, 0) == 0;
 }
 
-void PrintAddresses(const std::vector<KnownAddress>& addresses, bool as_json) {
-  if (!as_json) return PrintTable(AsRows(addresses));
-  nlohmann::json list = nlohmann::json::array();
-  for (const KnownAddress& known : addresses) list.push_back(AsJson(known));
-  PrintJson({{"addresses", std::move(list)}});
-}
-
 int ListAddresses(const AddressReport& report, const IpamOptions& options) {
   std::vector<KnownAddress> chosen = report.addresses;
   if (!options.pool.empty())
     std::erase_if(chosen, [&](const KnownAddress& known) { return known.record.pool != options.pool; });
-  PrintAddresses(chosen, options.json);
+  options.output.PrintList("addresses", chosen);
   return kDone;
 }
 
@@ -53,59 +98,42 @@ int ShowAddress(const AddressReport& report, const IpamOptions& options) {
                      "an address that is free is not in it; all that is: railctl ipam list", 0},
                     kFailed);
   }
-  PrintAddresses(chosen, options.json);
+  options.output.PrintList("addresses", chosen);
   return kDone;
+}
+
+std::string TextOf(const AddressReport& report) {
+  std::string text;
+  for (const std::string& damage : report.damage) text.append("damaged: ").append(damage).append("\n");
+  const auto leaked = report.Leaked();
+  for (const KnownAddress& known : leaked) {
+    const ipam::AddressRecord& record = known.record;
+    text.append("leaked: ").append(record.address.ToString()).append(" of ").append(record.owner.network);
+    text.append(", container ").append(record.owner.container).append(": ").append(known.leak).append("\n");
+  }
+  if (!leaked.empty()) text += "railheadd releases leaked addresses; by hand: railctl ipam release ADDRESS\n";
+  if (!report.complete) text += "no runtime keeps results here: leaks cannot be told\n";
+  if (report.damage.empty() && leaked.empty())
+    text += std::to_string(report.addresses.size()) + " addresses, well\n";
+  return text;
 }
 
 int CheckAddresses(const AddressReport& report, const IpamOptions& options) {
-  std::vector<KnownAddress> leaked = report.addresses;
-  std::erase_if(leaked, [](const KnownAddress& known) { return known.leak.empty(); });
-  if (options.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const KnownAddress& known : leaked) list.push_back(AsJson(known));
-    PrintJson({{"leaked", std::move(list)}, {"damage", report.damage}, {"complete", report.complete}});
-  } else {
-    for (const std::string& damage : report.damage) (void)std::printf("damaged: %s\n", damage.c_str());
-    for (const KnownAddress& known : leaked) {
-      (void)std::printf("leaked: %s of %s, container %s: %s\n", known.record.address.ToString().c_str(),
-                        known.record.owner.network.c_str(), known.record.owner.container.c_str(),
-                        known.leak.c_str());
-    }
-    if (!leaked.empty())
-      (void)std::printf("railheadd releases leaked addresses; by hand: railctl ipam release ADDRESS\n");
-    if (!report.complete) (void)std::printf("no runtime keeps results here: leaks cannot be told\n");
-    if (report.damage.empty() && leaked.empty())
-      (void)std::printf("%zu addresses, well\n", report.addresses.size());
-  }
-  return report.damage.empty() && leaked.empty() ? kDone : kFailed;
+  options.output.Print(report, [](const AddressReport& it) { return TextOf(it); });
+  return report.damage.empty() && report.Leaked().empty() ? kDone : kFailed;
 }
 
 int Export(const AddressReport& report, const IpamOptions& /*options*/) {
-  PrintAddresses(report.addresses, true);
+  Output().PrintData({{"addresses", ToJson(report.addresses)}});
   return kDone;
 }
 
-int Events(const Root& root, bool as_json) {
+int Events(const Root& root, const Output& output) {
   const auto facts = reconcile::ReadAddressFacts(root, 0);
   if (!facts) return Complain(facts.error(), kFailed);
-  nlohmann::json list = nlohmann::json::array();
-  std::vector<Row> rows = {{"TIME", "EVENT", "WHAT"}};
-  for (const ipam::AddressEvent& event : facts->events) {
-    const std::string time =
-        FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(event.wall_seconds)));
-    const std::string name(NameOf(event.kind));
-    rows.push_back({time, name, reconcile::Sentence(event)});
-    nlohmann::json json = {{"number", event.number}, {"time", time}, {"event", name}, {"count", event.count}};
-    if (!event.pool.empty()) json["pool"] = event.pool;
-    if (event.address) json["address"] = event.address->ToString();
-    if (!event.owner.container.empty()) json["container"] = event.owner.container;
-    list.push_back(std::move(json));
-  }
-  if (as_json) {
-    PrintJson({{"events", std::move(list)}});
-  } else {
-    PrintTable(rows);
-  }
+  std::vector<EventLine> lines;
+  for (const ipam::AddressEvent& event : facts->events) lines.push_back({event});
+  output.PrintList("events", lines);
   return kDone;
 }
 
@@ -156,24 +184,24 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
         [options, &root, status, act = std::move(act)] { *status = RunIpam(root, *options, act); });
     return std::pair(command, options);
   };
-  const auto with_json = [](const auto& one) {
-    one.first->add_flag("--json", one.second->json, "as JSON");
+  const auto with_output = [](const auto& one) {
+    one.second->output.AddTo(one.first);
     return one;
   };
-  const auto list = with_json(add("list", "held and resting addresses, with their holders", ListAddresses));
+  const auto list = with_output(add("list", "held and resting addresses, with their holders", ListAddresses));
   list.first->add_option("--pool", list.second->pool, "only this subnet: 10.100.0.0/16");
-  const auto show = with_json(add("show", "one address, or all of a container", ShowAddress));
+  const auto show = with_output(add("show", "one address, or all of a container", ShowAddress));
   show.first->add_option("which", show.second->which, "address, or container id (or its beginning)")
       ->required();
-  const auto check = with_json(
+  const auto check = with_output(
       add("check", "contradictions in the store, and addresses that nobody can have", CheckAddresses));
   check.first->footer("Exit status 1 when anything was found.");
   add("export", "all of it as JSON", Export);
-  auto events_as_json = std::make_shared<bool>(false);
+  auto output = std::make_shared<Output>();
   CLI::App* events = ipam->add_subcommand(
       "events", "the latest 256: rests cut short, pools exhausted, quarantines, the store's file");
-  events->add_flag("--json", *events_as_json, "as JSON");
-  events->callback([events_as_json, &root, status] { *status = Events(root, *events_as_json); });
+  output->AddTo(events);
+  events->callback([output, &root, status] { *status = Events(root, *output); });
   AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
   const auto release = add("release", "lets a held address rest",
@@ -195,12 +223,10 @@ std::string LeakOf(const ipam::AddressRecord& record, const reconcile::AddressHo
   return "no attachment of railhead has it, and no runtime remembers its container: its DEL never came";
 }
 
-std::string Since(const ipam::AddressRecord& record) {
-  return FormatTime(std::chrono::system_clock::time_point(std::chrono::seconds(record.wall_seconds)));
-}
+}  // namespace
 
-const char* StateWord(ipam::AddressState state) {
-  switch (state) {
+std::string_view StateOf(const ipam::AddressRecord& record) {
+  switch (record.state) {
     case ipam::AddressState::kHeld:
       return "held";
     case ipam::AddressState::kResting:
@@ -211,7 +237,11 @@ const char* StateWord(ipam::AddressState state) {
   return "unknown";
 }
 
-}  // namespace
+std::vector<KnownAddress> AddressReport::Leaked() const {
+  std::vector<KnownAddress> leaked = addresses;
+  std::erase_if(leaked, [](const KnownAddress& known) { return known.leak.empty(); });
+  return leaked;
+}
 
 Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
   AddressReport report;
@@ -242,45 +272,9 @@ Result<std::optional<AddressReport>> ReportAddresses(const Root& root) {
   return report;
 }
 
-std::vector<Row> AsRows(const std::vector<KnownAddress>& addresses) {
-  std::vector<Row> rows = {{"ADDRESS", "POOL", "STATE", "SINCE", "CONTAINER", "INTERFACE", "NETWORK", "POD"}};
-  rows.reserve(addresses.size() + 1);
-  for (const KnownAddress& known : addresses) {
-    const ipam::AddressRecord& record = known.record;
-    rows.push_back({record.address.ToString(), record.pool,
-                    known.leak.empty() ? StateWord(record.state) : "leaked", Since(record),
-                    record.owner.container, record.owner.ifname, record.owner.network, known.pod});
-  }
-  return rows;
-}
-
-nlohmann::json AsJson(const KnownAddress& known) {
-  const ipam::AddressRecord& record = known.record;
-  nlohmann::json json = {{"address", record.address.ToString()},
-                         {"pool", record.pool},
-                         {"state", StateWord(record.state)},
-                         {"since", Since(record)},
-                         {"container", record.owner.container},
-                         {"interface", std::string(AttachmentIfname(record.owner))},
-                         {"network", record.owner.network},
-                         {"bootId", record.boot_id},
-                         {"attached", known.attached}};
-  if (!LinkName(record.owner).empty()) json["link"] = std::string(LinkName(record.owner));
-  if (!known.pod.empty()) json["pod"] = known.pod;
-  if (!known.leak.empty()) json["leak"] = known.leak;
-  return json;
-}
-
 // railctl ipam blocks: what this node leases of the rails' subnets.
 
 namespace {
-
-struct Lease {
-  std::optional<ipam::NodeLease> node;
-  std::vector<ipam::NodeBlock> blocks;
-  std::vector<std::size_t> in_use;  // of each block: addresses that are not free
-  std::string invalid;              // why nothing is given from them; empty: it is
-};
 
 std::size_t InUse(const ipam::NodeBlock& block, const std::vector<ipam::AddressRecord>& records) {
   std::size_t count = 0;
@@ -290,71 +284,47 @@ std::size_t InUse(const ipam::NodeBlock& block, const std::vector<ipam::AddressR
   return count;
 }
 
-Result<Lease> ReadLease(const Root& root) {
-  Lease lease;
+Result<LeaseReport> ReadLease(const Root& root) {
+  LeaseReport report;
   auto store = RH_TRY(ipam::AddressStore::OpenExisting(root));
-  if (!store) return lease;
+  if (!store) return report;
+  std::vector<ipam::NodeBlock> blocks;
   const auto read = store->Transact([&](ipam::LmdbTxn& txn, const ipam::ClockReading& now) -> Result<bool> {
-    lease.node = RH_TRY(ReadNodeLease(txn));
-    const auto valid = lease.node ? lease.node->CheckValid(now) : Result<void>();
-    if (!valid) lease.invalid = valid.error().message;
-    lease.blocks = RH_TRY(ReadAllNodeBlocks(txn));
+    if (const auto node = RH_TRY(ReadNodeLease(txn))) {
+      report.node = node->node;
+      if (const auto valid = node->CheckValid(now); !valid) report.invalid = valid.error().message;
+    }
+    blocks = RH_TRY(ReadAllNodeBlocks(txn));
     return false;  // nothing to write
   });
   if (!read) return Fail(read.error());
   const auto records = RH_TRY(store->List());
-  for (const ipam::NodeBlock& block : lease.blocks) lease.in_use.push_back(InUse(block, records));
-  return lease;
+  for (const ipam::NodeBlock& block : blocks) report.blocks.push_back({block, InUse(block, records)});
+  return report;
 }
 
-void PrintLease(const Lease& lease) {
-  if (!lease.node) {
-    (void)std::printf(
-        "this node leases nothing: its rails have ranges of their own, or railheadd has not run yet\n");
-    return;
-  }
-  std::vector<Row> rows = {{"BLOCK", "POOL", "NUMBER", "STATE", "IN USE"}};
-  for (std::size_t i = 0; i < lease.blocks.size(); ++i) {
-    const ipam::NodeBlock& block = lease.blocks[i];
-    rows.push_back({block.range.ToString(), block.pool, std::to_string(block.index),
-                    std::string(NameOf(block.state)), std::to_string(lease.in_use[i])});
-  }
-  PrintTable(rows);
-  if (!lease.invalid.empty()) (void)std::printf("nothing is given from them: %s\n", lease.invalid.c_str());
-}
-
-void PrintAsJson(const Lease& lease) {
-  nlohmann::json blocks = nlohmann::json::array();
-  for (std::size_t i = 0; i < lease.blocks.size(); ++i) {
-    const ipam::NodeBlock& block = lease.blocks[i];
-    blocks.push_back({{"pool", block.pool},
-                      {"number", block.index},
-                      {"first", block.range.first.ToString()},
-                      {"last", block.range.last.ToString()},
-                      {"state", std::string(NameOf(block.state))},
-                      {"inUse", lease.in_use[i]}});
-  }
-  nlohmann::json json = {{"blocks", std::move(blocks)}, {"given", lease.node && lease.invalid.empty()}};
-  if (lease.node) json["node"] = lease.node->node;
-  if (!lease.invalid.empty()) json["because"] = lease.invalid;
-  PrintJson(json);
-}
-
-int RunBlocks(const Root& root, bool as_json) {
+int RunBlocks(const Root& root, const Output& output) {
   const auto lease = ReadLease(root);
   if (!lease) return Complain(lease.error(), kFailed);
-  as_json ? PrintAsJson(*lease) : PrintLease(*lease);
+  if (lease->node || !output.is_text()) {
+    output.PrintTableOf(*lease, &LeaseReport::blocks);
+  } else {
+    (void)std::printf(
+        "this node leases nothing: its rails have ranges of their own, or railheadd has not run yet\n");
+  }
+  if (output.is_text() && !lease->invalid.empty())
+    (void)std::printf("nothing is given from them: %s\n", lease->invalid.c_str());
   return lease->invalid.empty() ? kDone : kFailed;
 }
 
 }  // namespace
 
 void AddIpamBlocksCommand(CLI::App* ipam, const Root& root, int* status) {
-  auto as_json = std::make_shared<bool>(false);
+  auto output = std::make_shared<Output>();
   CLI::App* blocks = ipam->add_subcommand("blocks", "what this node leases of the rails' subnets");
-  blocks->add_flag("--json", *as_json, "as JSON");
+  output->AddTo(blocks);
   blocks->footer("Exit status 1 when nothing may be given from them now.");
-  blocks->callback([as_json, &root, status] { *status = RunBlocks(root, *as_json); });
+  blocks->callback([output, &root, status] { *status = RunBlocks(root, *output); });
 }
 
 }  // namespace railhead::railctl

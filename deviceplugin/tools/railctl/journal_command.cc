@@ -4,8 +4,8 @@
 #include <cstdio>
 #include <map>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,7 +16,7 @@
 #include "cni/protocol/plugin.h"
 #include "cni/state/journal.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
 #include "netns/linux_kernel.h"
@@ -27,7 +27,51 @@ namespace {
 struct JournalArguments {
   std::string which;
   bool force = false;
-  bool json = false;
+  Output output;
+};
+
+// An attachment as it is told.
+struct AttachmentLine {
+  std::string path;
+  std::string network;
+  std::string container;
+  std::string interface;
+  std::string state;
+  std::set<std::string> devices;
+  std::string pod;
+  std::optional<std::string> error;
+
+  static void List(auto& f) {
+    f.Column("STATE", &AttachmentLine::state);
+    f.Column("POD", &AttachmentLine::pod);
+    f.Column("CONTAINER", [](const AttachmentLine& line) { return line.container.substr(0, 12); });
+    f("path", &AttachmentLine::path);
+    f("network", &AttachmentLine::network, {.column = "NETWORK"});
+    f("container", &AttachmentLine::container);
+    f("interface", &AttachmentLine::interface, {.column = "INTERFACE"});
+    f("state", &AttachmentLine::state);
+    f("devices", &AttachmentLine::devices, {.column = "DEVICES"});
+    f("pod", &AttachmentLine::pod);
+    f("error", &AttachmentLine::error);
+    f.Column("PATH", &AttachmentLine::path, kWide);
+  }
+};
+
+// What became of one that was to be restored.
+struct RestoreReport {
+  AttachmentLine attachment;
+  std::vector<std::string> restored;
+  std::optional<std::vector<std::string>> reset;  // of an entry that cannot be read
+  std::optional<std::vector<std::string>> lost;
+  bool ended = false;
+
+  static void List(auto& f) {
+    f.Part(&RestoreReport::attachment);
+    f("restored", &RestoreReport::restored);
+    f("reset", &RestoreReport::reset);
+    f("lost", &RestoreReport::lost);
+    f("ended", &RestoreReport::ended);
+  }
 };
 
 // One file of the journal, read or not.
@@ -86,38 +130,21 @@ Result<std::vector<JournalFile>> Meant(const Root& root, const std::string& whic
   return files;
 }
 
-nlohmann::json AsJson(const JournalFile& file) {
-  nlohmann::json json{{"path", file.path},
-                      {"network", file.key.network},
-                      {"container", file.key.container_id},
-                      {"interface", file.key.ifname},
-                      {"state", file.state},
-                      {"devices", file.devices},
-                      {"pod", PodOf(file)}};
-  if (file.unreadable) json["error"] = Describe(file.unreadable->error);
-  return json;
+AttachmentLine LineOf(const JournalFile& file) {
+  AttachmentLine line{file.path,  file.key.network, file.key.container_id, file.key.ifname,
+                      file.state, file.devices,     PodOf(file),           std::nullopt};
+  if (file.unreadable) line.error = Describe(file.unreadable->error);
+  return line;
 }
 
 int List(const Root& root, const JournalArguments& arguments) {
   const auto files = ReadFiles(root);
   if (!files) return Complain(files.error(), kFailed);
-  const bool well =
-      std::ranges::none_of(*files, [](const JournalFile& file) { return file.unreadable.has_value(); });
-  if (arguments.json) {
-    nlohmann::json list = nlohmann::json::array();
-    for (const JournalFile& file : *files) list.push_back(AsJson(file));
-    PrintJson({{"attachments", std::move(list)}});
-    return well ? kDone : kFailed;
-  }
-  std::vector<Row> rows = {{"STATE", "POD", "CONTAINER", "NETWORK", "INTERFACE", "DEVICES"}};
-  for (const JournalFile& file : *files) {
-    const std::vector<std::string> devices(file.devices.begin(), file.devices.end());
-    const std::string pod = PodOf(file);
-    rows.push_back({file.state, pod.empty() ? "-" : pod, file.key.container_id.substr(0, 12),
-                    file.key.network, file.key.ifname, Join(devices, ",")});
-  }
-  PrintTable(rows);
-  return well ? kDone : kFailed;
+  std::vector<AttachmentLine> lines;
+  for (const JournalFile& file : *files) lines.push_back(LineOf(file));
+  arguments.output.PrintList("attachments", lines);
+  return std::ranges::none_of(lines, [](const auto& line) { return line.error.has_value(); }) ? kDone
+                                                                                              : kFailed;
 }
 
 int Show(const Root& root, const JournalArguments& arguments) {
@@ -137,50 +164,37 @@ int Show(const Root& root, const JournalArguments& arguments) {
   return well ? kDone : kFailed;
 }
 
-void PrintLines(const char* what, const std::vector<std::string>& lines) {
-  for (const std::string& line : lines) (void)std::printf("%s: %s\n", what, line.c_str());
+std::string Lines(const char* what, const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text.append(what).append(": ").append(line).append("\n");
+  return text;
 }
 
-Result<bool> RestoreUnreadable(const Root& root, Kernel& kernel, const JournalFile& file,
-                               const JournalArguments& arguments) {
+std::string TextOf(const RestoreReport& report) {
+  return Lines("restored", report.restored) +
+         Lines("reset to defaults", report.reset.value_or(std::vector<std::string>{})) +
+         Lines("not restored", report.lost.value_or(std::vector<std::string>{})) +
+         (report.ended ? "the entry is removed\n"
+                       : "the entry stays, and its devices are not given out: --force ends it\n");
+}
+
+Result<RestoreReport> RestoreUnreadable(const Root& root, Kernel& kernel, const JournalFile& file,
+                                        const JournalArguments& arguments) {
   const auto recovery =
       RH_TRY(attachment::RecoverAttachment(root, kernel, Journal(root), *file.unreadable, arguments.force));
-  if (arguments.json) {
-    nlohmann::json json = AsJson(file);
-    json["restored"] = recovery.restored;
-    json["reset"] = recovery.reset;
-    json["lost"] = recovery.lost;
-    json["ended"] = recovery.ended;
-    PrintJson(json);
-    return recovery.ended;
-  }
-  PrintLines("restored", recovery.restored);
-  PrintLines("reset to defaults", recovery.reset);
-  PrintLines("not restored", recovery.lost);
-  (void)std::printf("%s\n", recovery.ended
-                                ? "the entry is removed"
-                                : "the entry stays, and its devices are not given out: --force ends it");
-  return recovery.ended;
+  return RestoreReport{LineOf(file), recovery.restored, recovery.reset, recovery.lost, recovery.ended};
 }
 
-Result<bool> RestoreReadable(const Root& root, Kernel& kernel, const JournalFile& file,
-                             const JournalArguments& arguments) {
+Result<RestoreReport> RestoreReadable(const Root& root, Kernel& kernel, const JournalFile& file,
+                                      const JournalArguments& arguments) {
   const auto pod = RH_TRY(attachment::OpenPodOf(kernel, *file.entry));
   if (pod && !arguments.force && RH_TRY(kernel.HasProcesses(*pod))) {
     return Fail(ErrorCode::kBusy, "the pod of " + file.key.ToString() + " is still running in " + pod->path(),
                 "delete the pod first; or take its NICs away: --force");
   }
   RH_TRY(attachment::ReleaseAttachment(root, kernel, Journal(root), CniRequest{}, *file.entry));
-  if (arguments.json) {
-    nlohmann::json json = AsJson(file);
-    json["restored"] = file.devices;
-    json["ended"] = true;
-    PrintJson(json);
-  } else {
-    PrintLines("restored", {file.devices.begin(), file.devices.end()});
-    (void)std::puts("the entry is removed");
-  }
-  return true;
+  return RestoreReport{
+      LineOf(file), {file.devices.begin(), file.devices.end()}, std::nullopt, std::nullopt, true};
 }
 
 int Restore(const Root& root, const JournalArguments& arguments) {
@@ -194,14 +208,15 @@ int Restore(const Root& root, const JournalArguments& arguments) {
   }
   const JournalFile& file = files->front();
   LinuxKernel kernel(root);
-  const auto restore = [&]() -> Result<bool> {
+  const auto restore = [&]() -> Result<RestoreReport> {
     const auto locks = RH_TRY(attachment::DeviceLocks::Acquire(root, file.devices, attachment::kLockLimit));
     return file.unreadable ? RestoreUnreadable(root, kernel, file, arguments)
                            : RestoreReadable(root, kernel, file, arguments);
   };
-  const auto ended = restore();
-  if (!ended) return Complain(ended.error(), kFailed);
-  return *ended ? kDone : kFailed;
+  const auto report = restore();
+  if (!report) return Complain(report.error(), kFailed);
+  arguments.output.Print(*report, [](const RestoreReport& it) { return TextOf(it); });
+  return report->ended ? kDone : kFailed;
 }
 
 using JournalAction = int (*)(const Root& root, const JournalArguments& arguments);
@@ -229,7 +244,7 @@ void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
   auto arguments = std::make_shared<JournalArguments>();
   CLI::App* list = AddJournalAction(journal, "list", "all attachments; exit status 1: one cannot be read",
                                     List, arguments, root, status);
-  list->add_flag("--json", arguments->json, "for scripts");
+  arguments->output.AddTo(list);
   AddWhich(AddJournalAction(journal, "show", "the entry as it is on record; exit status 1: it cannot be read",
                             Show, arguments, root, status),
            arguments.get());
@@ -241,7 +256,7 @@ void AddJournalCommand(CLI::App* app, const Root& root, int* status) {
       "--force", arguments->force,
       "also while its pod runs; and of an entry that cannot be read: give the devices whose settings "
       "are lost their defaults, and remove the entry");
-  restore->add_flag("--json", arguments->json, "for scripts");
+  arguments->output.AddTo(restore);
   restore->footer(
       "Exit status: 0 the attachment is over; 1 it is not: something was not restored, or its pod runs.");
 }

@@ -3,42 +3,22 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/text.h"
 
 namespace railhead::railctl {
 namespace {
 
 struct LeavesOptions {
-  bool json = false;
+  Output output;
   bool strict = false;
 };
-
-std::string CablingOf(const lldp::RailLeaf& rail) {
-  std::string text(WordOf(rail.cabling));
-  if (!rail.because.empty()) text += ": " + rail.because;
-  if (rail.neighbour && !rail.carrier) text += " (no carrier)";
-  for (const std::string& other : rail.others) text += "; also heard: " + other;
-  return text;
-}
-
-void PrintRails(const lldp::LeafReport& report) {
-  std::vector<Row> rows = {{"RAIL", "PF", "LEAF", "PORT", "AGE", "CABLING"}};
-  for (const lldp::RailLeaf& rail : report.rails) {
-    const auto& heard = rail.neighbour;
-    rows.push_back({rail.rail, rail.pf.empty() ? "-" : rail.pf, heard ? heard->neighbour.Leaf() : "-",
-                    heard ? heard->neighbour.Port() : "-", heard ? AgeOf(heard->heard) : "-",
-                    CablingOf(rail)});
-  }
-  PrintTable(rows);
-}
 
 int ShowLeaves(const Root& root, const LeavesOptions& options) {
   const auto report = lldp::ReadLeafReport(root);
@@ -52,11 +32,7 @@ int ShowLeaves(const Root& root, const LeavesOptions& options) {
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
                        FormatTime((*report)->time).c_str());
-  if (options.json) {
-    PrintJson(LeafReportAsJson(**report));
-  } else {
-    PrintRails(**report);
-  }
+  options.output.PrintTableOf(**report, &lldp::LeafReport::rails);
   const auto is_bad = [&](const lldp::RailLeaf& rail) {
     return rail.cabling == lldp::Cabling::kWrong ||
            (options.strict && rail.cabling == lldp::Cabling::kUnknown);
@@ -71,7 +47,7 @@ void AddLeavesCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<LeavesOptions>();
   CLI::App* command = app->add_subcommand(
       "leaves", "which switch port each rail hangs on, and whether that is the right switch");
-  command->add_flag("--json", options->json, "as JSON");
+  options->output.AddTo(command);
   command->add_flag("--strict", options->strict, "a rail whose switch is not known counts as wrong");
   command->footer(
       "Exit status 1 when a rail hangs on a wrong switch, or railheadd does not run or has no fabric.json.");

@@ -1,7 +1,5 @@
 // railctl migrate: from the configuration of the SR-IOV suite to Railhead's.
-#include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -11,7 +9,7 @@
 #include "deviceplugin/tools/migrate/migration.h"
 #include "deviceplugin/tools/railctl/commands.h"
 #include "deviceplugin/tools/railctl/fabric_sections.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 
 namespace railhead::railctl {
@@ -21,11 +19,22 @@ constexpr mode_t kOutputMode = 0644;
 
 struct MigrateArguments {
   std::vector<std::string> from;
-  std::string output;
+  std::string to;
   std::string store;
   migrate::Options options;
   bool force = false;
-  bool json = false;
+  Output output;
+};
+
+struct Migrated {
+  migrate::MigrationReport report;
+  std::vector<std::string> files;
+
+  static void List(auto& f) {
+    f.Shown("ok", [](const Migrated&) { return true; });
+    f.Part(&Migrated::report);
+    f("files", &Migrated::files);
+  }
 };
 
 int StatusOfRefusal(const Error& error) {
@@ -71,30 +80,18 @@ Result<void> WriteFiles(const std::string& directory, const migrate::Outcome& ou
   return WriteAllAtomic(std::move(contents), Sync::kDurable, kOutputMode);
 }
 
-void PrintOutcome(const migrate::Outcome& outcome, bool as_json) {
-  if (!as_json) {
-    (void)std::printf("%s", migrate::ReportAsMarkdown(outcome.report).c_str());
-    return;
-  }
-  nlohmann::ordered_json json = {{"ok", true}};
-  json.update(migrate::ReportAsJson(outcome.report));
-  json["files"] = nlohmann::ordered_json::array();
-  for (const migrate::OutputFile& file : outcome.files) json["files"].push_back(file.name);
-  // Documents may have any bytes.
-  (void)std::printf("%s\n",
-                    json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace).c_str());
-}
-
 int RunMigrate(const Root& root, const MigrateArguments& arguments) {
   const auto outcome = MigrateAll(root, arguments);
-  if (!outcome) return Refuse({outcome.error()}, arguments.json, StatusOfRefusal(outcome.error()));
+  if (!outcome) return Refuse({outcome.error()}, arguments.output, StatusOfRefusal(outcome.error()));
   if (const auto errors = ErrorsInOutcome(*outcome); !errors.empty())
-    return Refuse(errors, arguments.json, kBadConfig);
-  if (!arguments.output.empty()) {
-    const auto written = WriteFiles(root.Path(arguments.output), *outcome, arguments.force);
-    if (!written) return Refuse({written.error()}, arguments.json, kFailed);
+    return Refuse(errors, arguments.output, kBadConfig);
+  if (!arguments.to.empty()) {
+    const auto written = WriteFiles(root.Path(arguments.to), *outcome, arguments.force);
+    if (!written) return Refuse({written.error()}, arguments.output, kFailed);
   }
-  PrintOutcome(*outcome, arguments.json);
+  Migrated migrated{outcome->report, {}};
+  for (const migrate::OutputFile& file : outcome->files) migrated.files.push_back(file.name);
+  arguments.output.Print(migrated, [](const Migrated& it) { return ReportAsMarkdown(it.report); });
   return outcome->report.NeedsDecision() ? kChangesNeeded : kDone;
 }
 
@@ -111,7 +108,7 @@ void AddMigrateCommand(CLI::App* app, const Root& root, int* status) {
                    "NetworkAttachmentDefinitions (JSON or YAML, as kubectl prints them), host-local's state")
       ->required();
   command->add_option(
-      "--output", arguments->output,
+      "--to", arguments->to,
       "Directory for fabric.json, the networks and the report; without it nothing is written");
   command->add_option("--node", arguments->options.node,
                       "The node that host-local's ranges are for, and whose entry of a ConfigMap counts");
@@ -124,7 +121,7 @@ void AddMigrateCommand(CLI::App* app, const Root& root, int* status) {
                    "Prefix of resources without resourcePrefix")
       ->capture_default_str();
   command->add_flag("--force", arguments->force, "Write over files that are there");
-  command->add_flag("--json", arguments->json, "Print JSON");
+  arguments->output.AddTo(command);
   command->footer(
       "Exit status: 0 all is carried over; 1 it could not be written; 3 a document is missing or wrong, and "
       "nothing was written; 4 something needs a decision.");

@@ -2,13 +2,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -19,7 +19,7 @@
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
 #include "deviceplugin/tools/reach_view/reach_matrix.h"
 #include "netns/base/files.h"
@@ -34,8 +34,36 @@ struct NetOptions {
   std::vector<std::string> files;
   std::string rail;
   bool all = false;
-  bool json = false;
+  Output output;
 };
+
+// The peer of a rail.
+struct ReachedPeer {
+  std::string rail;
+  const reachability::PeerReach* peer = nullptr;
+
+  static void List(auto& f) {
+    f("rail", &ReachedPeer::rail, {.column = "RAIL"});
+    f.Part(&ReachedPeer::peer);
+  }
+};
+
+// What many nodes say. A row of marks for each node and rail.
+struct MatrixReport {
+  std::vector<std::string> nodes;
+  std::map<std::string, std::string> marks;  // and what they mean
+  std::vector<reach_view::RailMatrix> rails;
+  std::vector<reach_view::ReachFault> faults;
+
+  static void List(auto& f) {
+    f("nodes", &MatrixReport::nodes);
+    f("marks", &MatrixReport::marks);
+    f("rails", &MatrixReport::rails);
+    f("faults", &MatrixReport::faults);
+  }
+};
+
+constexpr bool kOneLine = true;
 
 struct GatheredReports {
   reach_view::ReachMatrixBuilder builder;
@@ -47,11 +75,6 @@ std::vector<std::string> NamesOfRails(const reachability::ReachReport& report) {
   std::vector<std::string> names;
   for (const reachability::RailReach& rail : report.rails) names.push_back(rail.rail);
   return names;
-}
-
-// On one line each: those of many nodes are put one after the other.
-void PrintOnOneLine(const nlohmann::ordered_json& json) {
-  (void)std::printf("%s\n", json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace).c_str());
 }
 
 void KeepRail(const std::string& wanted, reachability::ReachReport* report) {
@@ -82,10 +105,11 @@ int ShowThisNode(const Root& root, const NetOptions& options) {
   if (!options.rail.empty() && report.Find(options.rail) == nullptr)
     return ComplainOfRail(options.rail, NamesOfRails(report));
   KeepRail(options.rail, &report);
-  if (options.json) {
-    PrintOnOneLine(ReachReportAsJson(report));
+  // On one line: those of many nodes are put one after the other.
+  if (options.output.is_text()) {
+    PrintReach(options.output, report, options.all);
   } else {
-    PrintReach(report, options.all);
+    options.output.PrintData(ToJson(WithoutCommonTimes(report)), kOneLine);
   }
   return old || HasFault(report) ? kFailed : kDone;
 }
@@ -116,7 +140,7 @@ Result<GatheredReports> Gather(const NetOptions& options) {
   }
   if (all.times.empty())
     return Fail(ErrorCode::kInvalid, "there is no node in it",
-                "it is what `railctl net --json` prints on each node");
+                "it is what `railctl net -o json` prints on each node");
   return all;
 }
 
@@ -135,18 +159,10 @@ bool TellOldReports(const GatheredReports& all) {
   return old;
 }
 
-nlohmann::json MatrixAsJson(const reach_view::ReachMatrix& matrix,
-                            const std::vector<reach_view::ReachFault>& faults) {
-  nlohmann::json json = {{"nodes", matrix.nodes},
-                         {"marks", nlohmann::json::object()},
-                         {"rails", nlohmann::json::array()},
-                         {"faults", nlohmann::json::array()}};
-  for (const char mark : std::string(".?~/m<X_-"))
-    json["marks"][std::string(1, mark)] = reach_view::MeaningOf(mark);
-  for (const reach_view::RailMatrix& rail : matrix.rails)
-    json["rails"].push_back({{"rail", rail.rail}, {"rows", rail.rows}});
-  for (const reach_view::ReachFault& fault : faults) json["faults"].push_back(ReachFaultAsJson(fault));
-  return json;
+MatrixReport ReportOf(const reach_view::ReachMatrix& matrix, std::vector<reach_view::ReachFault> faults) {
+  MatrixReport report{matrix.nodes, {}, matrix.rails, std::move(faults)};
+  for (const char mark : std::string(".?~/m<X_-")) report.marks[{mark}] = reach_view::MeaningOf(mark);
+  return report;
 }
 
 // no-color.org
@@ -165,10 +181,10 @@ int ShowManyNodes(const NetOptions& options) {
   const bool old = TellOldReports(*all);
   const reach_view::ReachMatrix matrix = all->builder.Build();
   const std::vector<reach_view::ReachFault> faults = ExplainFaults(matrix);
-  if (options.json) {
-    PrintOnOneLine(MatrixAsJson(matrix, faults));
-  } else {
+  if (options.output.is_text()) {
     (void)std::fputs(ReachText(matrix, faults, {options.all, WantsColours()}).c_str(), stdout);
+  } else {
+    options.output.PrintData(ToJson(ReportOf(matrix, faults)), kOneLine);
   }
   return old || !faults.empty() ? kFailed : kDone;
 }
@@ -185,11 +201,11 @@ void AddNetCommand(CLI::App* app, const Root& root, int* status) {
       "net", "what the rails reach: gateways, other nodes, pods; of many nodes as a matrix");
   command->add_option(
       "FILE", options->files,
-      "what `railctl net --json` printed on the nodes, one or more in a file; -: standard input");
+      "what `railctl net -o json` printed on the nodes, one or more in a file; -: standard input");
   command->add_option("--rail", options->rail, "only this rail");
   command->add_flag("--all", options->all,
                     "also what is well: all peers and pods; of FILEs, a row of its own for each node");
-  command->add_flag("--json", options->json, "as JSON, on one line");
+  options->output.AddTo(command);
   command->footer(
       "Without FILEs: this node. With them: what is common to the faults, and who reaches whom on each rail. "
       "Exit status 1 when something is not reached, or railheadd does not run.");
@@ -201,11 +217,6 @@ namespace {
 // Of a rail, unless all are asked for: a dead rail has a line for itself.
 constexpr std::size_t kMostPeers = 16;
 
-constexpr std::array kPeerStates = {reachability::PeerState::kReachable, reachability::PeerState::kLossy,
-                                    reachability::PeerState::kPaths,     reachability::PeerState::kMtu,
-                                    reachability::PeerState::kNoRdma,    reachability::PeerState::kOneWay,
-                                    reachability::PeerState::kSilent,    reachability::PeerState::kUnknown};
-
 bool IsIll(reachability::PeerState state) {
   return state > reachability::PeerState::kReachable;
 }
@@ -214,112 +225,39 @@ bool IsIll(reachability::ReachState state) {
   return state > reachability::ReachState::kReachable;
 }
 
-std::string OrDash(const std::string& text) {
-  return text.empty() ? "-" : text;
+// After a blank line, if there is anything.
+template <typename T>
+void PrintFurther(const Output& output, const std::vector<T>& list) {
+  if (list.empty()) return;
+  (void)std::printf("\n");
+  output.PrintTable(list);
 }
 
-std::string SpanSince(std::chrono::system_clock::time_point since) {
-  if (since == std::chrono::system_clock::time_point()) return "-";
-  return AgeOf(since);
-}
-
-std::string PeersOf(const reachability::RailReach& rail) {
-  std::vector<std::string> parts;
-  for (const reachability::PeerState state : kPeerStates) {
-    const std::size_t count = rail.Count(state);
-    if (count != 0) parts.push_back(std::to_string(count) + " " + std::string(WordOf(state)));
-  }
-  return OrDash(Join(parts, ", "));
-}
-
-std::string RttText(std::optional<std::chrono::microseconds> rtt) {
-  return rtt ? std::to_string(rtt->count()) + "us" : "-";
-}
-
-// The median over the peers, as the metrics have it.
-std::string RttOf(const reachability::RailReach& rail) {
-  const auto spread = SpreadOfRtt(rail);
-  return RttText(spread ? std::optional(spread->median) : std::nullopt);
-}
-
-std::string GatewayOf(const reachability::RailReach& rail) {
-  if (!rail.gateway) return "-";
-  return rail.gateway->answers ? "answers" : "silent";
-}
-
-// "mlx5_0[3]": device and index of the GID.
-std::string RdmaOf(const reachability::RailReach& rail) {
-  if (!rail.rdma || rail.rdma->device.empty()) return "-";
-  return rail.rdma->device + "[" + std::to_string(rail.rdma->gid_index.value_or(0)) + "]";
-}
-
-void PrintReachedRails(const reachability::ReachReport& report) {
-  const bool rdma = std::ranges::any_of(
-      report.rails, [](const reachability::RailReach& rail) { return rail.rdma.has_value(); });
-  std::vector<Row> rows = {{"RAIL", "PF", "STATE", "SINCE", "GATEWAY", "PEERS", "RDMA", "RTT", "BECAUSE"}};
+void PrintReachedPeers(const Output& output, const reachability::ReachReport& report, bool all) {
+  std::vector<ReachedPeer> peers;
+  std::string left_out;
   for (const reachability::RailReach& rail : report.rails) {
-    rows.push_back({rail.rail, OrDash(rail.pf), std::string(WordOf(rail.state)), SpanSince(rail.since),
-                    GatewayOf(rail), PeersOf(rail), RdmaOf(rail), RttOf(rail), rail.because});
-  }
-  constexpr std::ptrdiff_t kRdmaColumn = 6;
-  if (!rdma) {
-    for (Row& row : rows) row.erase(row.begin() + kRdmaColumn);
-  }
-  PrintTable(rows);
-}
-
-std::string AnsweredText(std::uint32_t answered, std::uint32_t sent) {
-  return std::to_string(answered) + "/" + std::to_string(sent);
-}
-
-Row PeerRow(const reachability::RailReach& rail, const reachability::PeerReach& peer) {
-  return {rail.rail,
-          peer.node,
-          peer.address.ToString(),
-          std::string(WordOf(peer.state)),
-          SpanSince(peer.since),
-          AnsweredText(peer.answered, peer.sent),
-          RttText(peer.rtt),
-          peer.because};
-}
-
-void PrintReachedPeers(const reachability::ReachReport& report, bool all) {
-  std::vector<Row> rows = {{"RAIL", "PEER", "ADDRESS", "STATE", "SINCE", "ANSWERED", "RTT", "BECAUSE"}};
-  std::vector<std::string> left_out;
-  for (const reachability::RailReach& rail : report.rails) {
-    std::vector<const reachability::PeerReach*> shown;
+    std::vector<ReachedPeer> shown;
     for (const reachability::PeerReach& peer : rail.peers) {
-      if (all || IsIll(peer.state)) shown.push_back(&peer);
+      if (all || IsIll(peer.state)) shown.push_back({rail.rail, &peer});
     }
     const std::size_t most = all ? shown.size() : std::min(shown.size(), kMostPeers);
-    for (std::size_t i = 0; i < most; ++i) rows.push_back(PeerRow(rail, *shown[i]));
     if (most < shown.size())
-      left_out.push_back(rail.rail + ": " + std::to_string(shown.size() - most) + " more peers (--all)");
+      left_out += rail.rail + ": " + std::to_string(shown.size() - most) + " more peers (--all)\n";
+    peers.insert(peers.end(), shown.begin(), shown.begin() + static_cast<std::ptrdiff_t>(most));
   }
-  if (rows.size() == 1) return;
-  (void)std::printf("\n");
-  PrintTable(rows);
-  for (const std::string& line : left_out) (void)std::printf("%s\n", line.c_str());
-}
-
-void PrintReachedPods(const reachability::ReachReport& report, bool all) {
-  std::vector<Row> rows = {{"POD", "INTERFACE", "RAIL", "DEVICE", "STATE", "SINCE", "ANSWERED", "BECAUSE"}};
-  for (const reachability::PodReach& pod : report.pods) {
-    if (!all && !IsIll(pod.state)) continue;
-    rows.push_back({pod.Name(), pod.interface, pod.rail, OrDash(pod.device), std::string(WordOf(pod.state)),
-                    SpanSince(pod.since), AnsweredText(pod.answered, pod.sent), pod.because});
-  }
-  if (rows.size() == 1) return;
-  (void)std::printf("\n");
-  PrintTable(rows);
+  PrintFurther(output, peers);
+  (void)std::fputs(left_out.c_str(), stdout);
 }
 
 }  // namespace
 
-void PrintReach(const reachability::ReachReport& report, bool all) {
-  PrintReachedRails(report);
-  PrintReachedPeers(report, all);
-  PrintReachedPods(report, all);
+void PrintReach(const Output& output, const reachability::ReachReport& report, bool all) {
+  output.PrintTable(report.rails);
+  PrintReachedPeers(output, report, all);
+  std::vector<reachability::PodReach> pods = report.pods;
+  std::erase_if(pods, [&](const reachability::PodReach& pod) { return !all && !IsIll(pod.state); });
+  PrintFurther(output, pods);
 }
 
 bool HasFault(const reachability::ReachReport& report) {

@@ -1,10 +1,8 @@
 // railctl precheck: is this node fit to join?
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <functional>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +16,7 @@
 #include "deviceplugin/tools/doctor/facts.h"
 #include "deviceplugin/tools/precheck/judges.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 #include "netns/base/files.h"
 #include "netns/base/node.h"
@@ -34,7 +32,7 @@ struct PrecheckOptions {
   std::string device;
   std::string key_file;
   double min_gbit = 0;
-  bool json = false;
+  Output output;
 };
 
 struct NodeCheck {
@@ -154,11 +152,7 @@ int RunPrecheck(const Root& root, const PrecheckOptions& options) {
     report.findings.push_back(skipped ? precheck::Finding{check.name, precheck::Fitness::kSkipped, {}, ""}
                                       : check.run());
   }
-  if (options.json) {
-    PrintJson(precheck::ReportAsJson(report));
-  } else {
-    (void)std::fputs(precheck::ReportAsText(report).c_str(), stdout);
-  }
+  options.output.Print(report, precheck::ReportAsText);
   return StatusOf(report.Verdict());
 }
 
@@ -185,7 +179,7 @@ void AddPrecheckCommand(CLI::App* app, const Root& root, int* status) {
       ->check(CLI::Range(0.0, 10000.0))
       ->capture_default_str();
   command->add_option("--fabric", options->fabric, "fabric.json, for rails")->capture_default_str();
-  command->add_flag("--json", options->json, "as JSON");
+  options->output.AddTo(command);
   command->footer(
       "Exit status: 0 fit; 1 unfit; 2 wrong command line; 5 something could not be judged, and nothing is "
       "unfit. Changes nothing. Run it as root on the host.");
@@ -200,26 +194,26 @@ int StatusOfFacts(const Error& error) {
   return error.code == ErrorCode::kMalformed || error.code == ErrorCode::kInvalid ? kBadConfig : kFailed;
 }
 
-int ShowFacts(const Root& root, bool as_json) {
+int ShowFacts(const Root& root, const Output& output) {
   const auto labels = lldp::ReadNodeLabels(root);
   if (!labels) return Complain(labels.error(), StatusOfFacts(labels.error()));
-  if (as_json) {
-    PrintJson(nlohmann::json(*labels));
-    return kDone;
-  }
-  for (const auto& [name, value] : *labels) (void)std::printf("%s=%s\n", name.c_str(), value.c_str());
+  output.Print(*labels, [](const auto& pairs) {
+    std::string text;
+    for (const auto& [name, value] : pairs) text.append(name).append("=").append(value).append("\n");
+    return text;
+  });
   return kDone;
 }
 
 }  // namespace
 
 void AddNodeFactsCommand(CLI::App* app, const Root& root, int* status) {
-  auto json = std::make_shared<bool>(false);
+  auto output = std::make_shared<Output>();
   CLI::App* command = app->add_subcommand(
       "node-facts", "this node's rails, their leaves, VFs and GPUs as labels, as kubectl label takes them");
-  command->add_flag("--json", *json, "as JSON");
+  output->AddTo(command);
   command->footer("Exit status: 0 done; 1 it could not be read; 3 the fabric is wrong.");
-  command->callback([&root, status, json] { *status = ShowFacts(root, *json); });
+  command->callback([&root, status, output] { *status = ShowFacts(root, *output); });
 }
 
 }  // namespace railhead::railctl

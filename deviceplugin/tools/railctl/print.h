@@ -1,31 +1,16 @@
-// How the commands write: tables for people, JSON for scripts. What pods, switches and other nodes chose
-// reaches no terminal as it is, see PrintableText.
-// Threads: one.
-#pragma once
-
-#include <chrono>
-#include <memory>
-#include <nlohmann/json_fwd.hpp>
-#include <string>
-#include <string_view>
-#include <vector>
-
-namespace railhead::railctl {
-
-using Row = std::vector<std::string>;
-
-// Columns as wide as their widest cell, the last one as it is. The first row is the heading.
-void PrintTable(const std::vector<Row>& rows);
-void PrintJson(const nlohmann::json& json);
-// How long ago, in the largest unit of which there are two: "119s", "2m", "47h", "2d".
-std::string AgeOf(std::chrono::system_clock::time_point time);
-
 // What a terminal may be shown: text of pods, switches and other nodes, without its control characters.
 //
 // Control characters (C0 but tab and newline, DEL, C1) and marks that change the direction of text are
 // written as \u001b, what is no UTF-8 as \x9b. The first is JSON's escape, too: strings of JSON stay what
-// they were. EscapeOutput() has all that stdio writes to stdout and stderr pass through here: no command can
-// forget it. Ownership: EscapeOutput() keeps its state until the process ends. Threads: as stdio's.
+// they were. EscapedOutput has all that stdio writes to stdout and stderr pass through here: no command can
+// forget it. Threads: as stdio's.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+namespace railhead::railctl {
 
 // In pieces, as they are written: a character may be cut between two.
 class PrintableText {

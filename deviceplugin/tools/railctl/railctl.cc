@@ -18,6 +18,27 @@ constexpr const char* kFooter =
 
 }  // namespace
 
+void AddCommands(CLI::App* app, const Root& root, int* status) {
+  AddCompletionCommand(app, status);
+  AddConfigCommand(app, root, status);
+  AddDoctorCommand(app, root, status);
+  AddDrainCommands(app, root, status);
+  AddHandoffCommand(app, root, status);
+  AddHealthCommand(app, root, status);
+  AddInstallCommand(app, root, status);
+  AddIpamCommand(app, root, status);
+  AddJournalCommand(app, root, status);
+  AddLeavesCommand(app, root, status);
+  AddMigrateCommand(app, root, status);
+  AddNetCommand(app, root, status);
+  AddNodeFactsCommand(app, root, status);
+  AddPrecheckCommand(app, root, status);
+  AddRdmaTestCommand(app, root, status);
+  AddReplayCommand(app, root, status);
+  AddTopoCommand(app, root, status);
+  AddVfsCommand(app, root, status);
+}
+
 int RunRailctl(int argc, char** argv) {
   const EscapedOutput output;
   const char* prefix = std::getenv("RAILHEAD_ROOT");
@@ -28,24 +49,7 @@ int RunRailctl(int argc, char** argv) {
   app.set_help_all_flag("--help-all", "Print the help of all commands and exit");
   app.require_subcommand(1);
   app.footer(kFooter);
-  AddCompletionCommand(&app, &status);
-  AddConfigCommand(&app, root, &status);
-  AddDoctorCommand(&app, root, &status);
-  AddDrainCommands(&app, root, &status);
-  AddHandoffCommand(&app, root, &status);
-  AddHealthCommand(&app, root, &status);
-  AddInstallCommand(&app, root, &status);
-  AddIpamCommand(&app, root, &status);
-  AddJournalCommand(&app, root, &status);
-  AddLeavesCommand(&app, root, &status);
-  AddMigrateCommand(&app, root, &status);
-  AddNetCommand(&app, root, &status);
-  AddNodeFactsCommand(&app, root, &status);
-  AddPrecheckCommand(&app, root, &status);
-  AddRdmaTestCommand(&app, root, &status);
-  AddReplayCommand(&app, root, &status);
-  AddTopoCommand(&app, root, &status);
-  AddVfsCommand(&app, root, &status);
+  AddCommands(&app, root, &status);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

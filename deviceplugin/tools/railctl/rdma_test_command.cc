@@ -2,13 +2,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "cni/state/journal.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "deviceplugin/tools/rdma_test/report.h"
 #include "deviceplugin/tools/rdma_test/test_runner.h"
 
@@ -26,7 +25,7 @@ struct RdmaTestOptions {
   std::string listen;
   std::string key_file;
   int wait = 60;
-  bool json = false;
+  Output output;
 };
 
 Result<std::vector<TestEnd>> ResolveEnds(const Root& root, const std::vector<std::string>& said) {
@@ -75,11 +74,7 @@ int Test(const Root& root, RdmaTestOptions& options) {
     records.push_back({from.name, to.name, test.from_rail.rail, host_ends, std::move(outcome)});
     TellProgress(records.back());
   }
-  if (options.json) {
-    PrintJson(rdma_test::ReportAsJson(records, options.parameters, interrupted));
-  } else {
-    PrintTable(rdma_test::ReportRows(records));
-  }
+  options.output.PrintTableOf(ReportOf(records, options.parameters, interrupted), &rdma_test::Report::tests);
   if (interrupted)
     (void)std::fprintf(stderr, "railctl: interrupted: %zu of %zu tests\n", records.size(), tests->size());
   const bool well = !interrupted && std::ranges::all_of(records, [](const TestRecord& record) {
@@ -161,7 +156,7 @@ void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
       ->capture_default_str();
   command->add_option("--key-file", options->key_file,
                       "keys that both nodes have: who has none is not answered (docs/rdma-test.md)");
-  command->add_flag("--json", options->json, "as JSON");
+  options->output.AddTo(command);
   command->footer("Exit status 1 when a test failed.");
   command->callback([options, &root, status] {
     *status = options->listen.empty() ? Test(root, *options) : Serve(root, *options);

@@ -1,7 +1,6 @@
 // railctl replay: what rules of health make, or would have made, of what railheadd has recorded.
 #include <cstdio>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -10,10 +9,9 @@
 #include "deviceplugin/services/health/replay.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/print.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 #include "netns/json/json_reader.h"
-#include "netns/json/record_io.h"
 
 namespace railhead::railctl {
 namespace {
@@ -23,7 +21,7 @@ using std::chrono::milliseconds;
 struct ReplayArguments {
   std::string file;
   std::string health;
-  bool json = false;
+  Output output;
 };
 
 // "0:10:05", and milliseconds where there are any.
@@ -37,6 +35,38 @@ std::string After(milliseconds at) {
   (void)std::snprintf(text, sizeof text, ".%03d", static_cast<int>(at.count() % 1000));
   return after + text;
 }
+
+struct TimelineChange {
+  std::optional<milliseconds> at;  // nullopt: before the recording
+  health::HealthRecord record;
+
+  static void List(auto& f) {
+    f.Column("AFTER", [](const TimelineChange& it) { return it.at ? After(*it.at) : "before"; });
+    f.Part(&TimelineChange::record);
+    f("afterMs", &TimelineChange::at);
+  }
+};
+
+struct Timeline {
+  health::RecordedHeader header;
+  health::Replayed replayed;
+  std::vector<health::DeviceHealth> before;  // that were Unhealthy
+  std::vector<TimelineChange> changes;
+  std::vector<std::string> notes;
+
+  static void List(auto& f) {
+    f.Shown("node", [](const Timeline& it) { return it.header.node; });
+    f.Shown("time", [](const Timeline& it) { return health::FormatMillis(it.header.time); });
+    f.Part(&Timeline::replayed, [](auto& part) {
+      part("durationMs", &health::Replayed::lasted);
+      part("looks", &health::Replayed::looks);
+      part("devices", &health::Replayed::end);
+    });
+    f("before", &Timeline::before);
+    f("changes", &Timeline::changes);
+    f("notes", &Timeline::notes);
+  }
+};
 
 // The object `health` itself, a file that is it, or a fabric.json that has it.
 Result<health::HealthRules> RulesOf(const std::string& given) {
@@ -68,53 +98,35 @@ const health::RecordedHeader& FirstHeader(const health::Recording& recording) {
   return recording.segments.front().header;
 }
 
-std::vector<Row> TimelineRows(const health::Replayed& replayed) {
-  std::vector<Row> rows = {{"AFTER", "TIME", "DEVICE", "STATE", "REASON"}};
+Timeline TimelineOf(const health::Recording& recording, const health::Replayed& replayed,
+                    std::vector<std::string> notes) {
+  Timeline timeline{FirstHeader(recording), replayed, {}, {}, std::move(notes)};
   for (const health::DeviceHealth& device : replayed.begin) {
-    if (device.healthy) continue;
-    rows.push_back(
-        {"before", FormatTime(device.since), device.id, health::HealthWord(false), TextOf(device.reasons)});
+    if (!device.healthy) timeline.before.push_back(device);
   }
   for (const health::ReplayedRound& round : replayed.rounds) {
-    for (const health::HealthRecord& record : RecordsOf(round.changes)) {
-      rows.push_back({After(round.at), FormatTime(record.time), WhoOf(record),
-                      health::HealthWord(record.healthy), WhatOf(record)});
-    }
+    for (const health::HealthRecord& record : RecordsOf(round.changes))
+      timeline.changes.push_back({round.at, record});
   }
-  return rows;
+  return timeline;
 }
 
-nlohmann::json TimelineJson(const health::Recording& recording, const health::Replayed& replayed) {
-  nlohmann::json changes = nlohmann::json::array();
-  for (const health::ReplayedRound& round : replayed.rounds) {
-    for (const health::HealthRecord& record : RecordsOf(round.changes)) {
-      auto json = ToJson(record);
-      json["afterMs"] = round.at.count();
-      changes.push_back(nlohmann::json(json));
-    }
+void PrintTimeline(const Output& output, const Timeline& timeline) {
+  (void)std::printf("%s, %s in %zu looks from %s\n",
+                    timeline.header.node.empty() ? "a node" : timeline.header.node.c_str(),
+                    After(timeline.replayed.lasted).c_str(), timeline.replayed.looks,
+                    health::FormatMillis(timeline.header.time).c_str());
+  std::vector<TimelineChange> rows;
+  for (const health::DeviceHealth& device : timeline.before) {
+    rows.push_back({std::nullopt, {device.since, device.id, true, 0, false, device.reasons, {}}});
   }
-  nlohmann::json before = nlohmann::json::array();
-  for (const health::DeviceHealth& device : replayed.begin) {
-    if (!device.healthy) before.push_back(nlohmann::json(ToJson(device)));
-  }
-  return {
-      {"node", FirstHeader(recording).node},   {"time", health::FormatMillis(FirstHeader(recording).time)},
-      {"durationMs", replayed.lasted.count()}, {"looks", replayed.looks},
-      {"before", std::move(before)},           {"changes", std::move(changes)},
-      {"devices", ToJson(replayed.end)}};
-}
-
-void PrintTimeline(const health::Recording& recording, const health::Replayed& replayed) {
-  const health::RecordedHeader& header = FirstHeader(recording);
-  (void)std::printf("%s, %s in %zu looks from %s\n", header.node.empty() ? "a node" : header.node.c_str(),
-                    After(replayed.lasted).c_str(), replayed.looks,
-                    health::FormatMillis(header.time).c_str());
-  const auto rows = TimelineRows(replayed);
-  if (rows.size() > 1) {
-    PrintTable(rows);
+  rows.insert(rows.end(), timeline.changes.begin(), timeline.changes.end());
+  if (!rows.empty()) {
+    output.PrintTable(rows);
   } else {
     (void)std::printf("no device was Unhealthy\n");
   }
+  for (const std::string& note : timeline.notes) (void)std::printf("note: %s\n", note.c_str());
 }
 
 int RunReplay(const Root& root, const ReplayArguments& arguments) {
@@ -127,15 +139,13 @@ int RunReplay(const Root& root, const ReplayArguments& arguments) {
   const auto recording = ReadIt(root, arguments.file);
   if (!recording) return Complain(recording.error(), kFailed);
   const health::Replayed replayed = Replay(*recording, rules);
-  const auto notes = rules ? Missing(*recording, *rules) : std::vector<std::string>{};
-  if (arguments.json) {
-    nlohmann::json json = TimelineJson(*recording, replayed);
-    json["notes"] = notes;
-    PrintJson(json);
-    return kDone;
+  const Timeline timeline =
+      TimelineOf(*recording, replayed, rules ? Missing(*recording, *rules) : std::vector<std::string>{});
+  if (arguments.output.is_text()) {
+    PrintTimeline(arguments.output, timeline);
+  } else {
+    arguments.output.PrintData(ToJson(timeline));
   }
-  PrintTimeline(*recording, replayed);
-  for (const std::string& note : notes) (void)std::printf("note: %s\n", note.c_str());
   return kDone;
 }
 
@@ -148,7 +158,7 @@ void AddReplayCommand(CLI::App* app, const Root& root, int* status) {
                       "what railctl health --recording printed; default: of this node, now");
   command->add_option("--health", options->health,
                       "by these rules: the object health, or a file of it, or a fabric.json");
-  command->add_flag("--json", options->json, "as JSON");
+  options->output.AddTo(command);
   command->footer(
       "Exit status 0 whoever was Unhealthy; 1 the recording cannot be read; 3 the rules are wrong.");
   command->callback([options, &root, status] { *status = RunReplay(root, *options); });

@@ -1,5 +1,4 @@
 // railctl vfs plan, railctl vfs apply.
-#include <cstdio>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,6 +6,7 @@
 #include "deviceplugin/services/provision/provisioner.h"
 #include "deviceplugin/services/provision/report.h"
 #include "deviceplugin/tools/railctl/commands.h"
+#include "deviceplugin/tools/railctl/output.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead::railctl {
@@ -15,7 +15,7 @@ namespace {
 struct VfsArguments {
   std::string fabric = kFabricPath;
   std::optional<std::string> rail;
-  bool json = false;
+  Output output;
 };
 
 // What fabric.json says, or the status to exit with.
@@ -41,7 +41,7 @@ int Plan(const Root& root, const VfsArguments& arguments) {
   LinuxKernel kernel(root);
   const auto plan = PlanVfs(root, kernel, *provision, arguments.rail);
   if (!plan) return Complain(plan.error(), kFailed);
-  (void)std::fputs((arguments.json ? PlanAsJson(*plan) : PlanAsText(*plan)).c_str(), stdout);
+  arguments.output.Print(*plan, provision::PlanAsText);
   if (plan->Refused()) return kFailed;
   return plan->NothingToDo() ? kDone : kChangesNeeded;
 }
@@ -54,14 +54,14 @@ int Apply(const Root& root, const VfsArguments& arguments) {
   provision::SysfsControl control(root);
   const auto outcome = ApplyVfs(root, kernel, control, *provision, arguments.rail);
   if (!outcome) return Complain(outcome.error(), kFailed);
-  (void)std::fputs((arguments.json ? OutcomeAsJson(*outcome) : OutcomeAsText(*outcome)).c_str(), stdout);
+  arguments.output.Print(*outcome, provision::OutcomeAsText);
   return outcome->Failed() ? kFailed : kDone;
 }
 
 void AddOptions(CLI::App* command, VfsArguments* arguments) {
   command->add_option("--fabric", arguments->fabric, "fabric.json")->capture_default_str();
   command->add_option("--rail", arguments->rail, "only the PF of this rail");
-  command->add_flag("--json", arguments->json, "Print JSON");
+  arguments->output.AddTo(command);
 }
 
 }  // namespace

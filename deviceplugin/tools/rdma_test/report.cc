@@ -2,7 +2,7 @@
 
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
+#include <utility>
 
 namespace railhead::rdma_test {
 namespace {
@@ -34,52 +34,6 @@ std::string Decimal(double number, int places) {
   return text;
 }
 
-// Small speeds are those of emulations: they shall not all read 0.0.
-std::string Speed(double gigabits) {
-  return Decimal(gigabits, gigabits < 1 ? 4 : 1);
-}
-
-std::string Pair(const Latency& latency) {
-  return Decimal(latency.median_us, 2) + " / " + Decimal(latency.p99_us, 2);
-}
-
-std::string Where(const UsedEnd& end) {
-  return end.device + "[" + std::to_string(end.gid_index) + "]";
-}
-
-nlohmann::json AsJson(const Latency& latency) {
-  return {{"samples", latency.samples},
-          {"minUs", latency.min_us},
-          {"medianUs", latency.median_us},
-          {"p99Us", latency.p99_us},
-          {"maxUs", latency.max_us}};
-}
-
-nlohmann::json AsJson(const UsedEnd& end) {
-  return {{"device", end.device}, {"gidIndex", end.gid_index}, {"gid", end.gid.ToString()}};
-}
-
-nlohmann::json AsJson(const TestRecord& record, const std::optional<double>& part) {
-  nlohmann::json json = {{"from", record.from}, {"to", record.to}, {"rail", record.rail}};
-  if (!record.outcome) {
-    const Error& error = record.outcome.error();
-    json["error"] = {{"code", NameOf(error.code)}, {"message", error.message}, {"hint", error.hint}};
-    return json;
-  }
-  const Outcome& outcome = *record.outcome;
-  json["fromEnd"] = AsJson(outcome.from);
-  json["toEnd"] = AsJson(outcome.to);
-  json["mtu"] = outcome.mtu;
-  json["trafficClass"] = outcome.traffic_class;
-  json["write"] = {{"gbitPerSecond", outcome.write.GigabitsPerSecond()},
-                   {"bytes", outcome.write.bytes},
-                   {"seconds", outcome.write.seconds}};
-  json["writeLatency"] = AsJson(outcome.write_latency);
-  json["sendLatency"] = AsJson(outcome.send_latency);
-  if (part) json["partOfHost"] = *part;
-  return json;
-}
-
 }  // namespace
 
 std::vector<std::optional<double>> PartsOfHost(const std::vector<TestRecord>& records) {
@@ -98,40 +52,45 @@ std::vector<std::optional<double>> PartsOfHost(const std::vector<TestRecord>& re
   return parts;
 }
 
-std::vector<std::vector<std::string>> ReportRows(const std::vector<TestRecord>& records) {
+Report ReportOf(const std::vector<TestRecord>& records, const TestParameters& parameters, bool interrupted) {
   const auto parts = PartsOfHost(records);
   const auto baselines = Baselines(records);
-  std::vector<std::vector<std::string>> rows = {{"FROM", "TO", "RAIL", "DEVICES", "MTU", "WRITE Gbit/s",
-                                                 "OF HOST", "WRITE us p50 / p99", "SEND us p50 / p99"}};
+  Report report{parameters.size, parameters.depth, parameters.seconds, interrupted, {}};
   for (std::size_t i = 0; i < records.size(); ++i) {
     const TestRecord& record = records[i];
-    const std::string rail = record.rail.empty() ? "-" : record.rail;
-    if (!record.outcome) {
-      rows.push_back({record.from, record.to, rail, "failed: " + record.outcome.error().message});
-      continue;
-    }
-    const Outcome& outcome = *record.outcome;
     const auto baseline = baselines.find(record.rail);
-    const bool is_baseline = baseline != baselines.end() && baseline->second == &record;
-    const std::string part = parts[i] ? Decimal(*parts[i] * 100, 1) + " %" : is_baseline ? "baseline" : "-";
-    rows.push_back({record.from, record.to, rail, Where(outcome.from) + " " + Where(outcome.to),
-                    std::to_string(outcome.mtu), Speed(outcome.write.GigabitsPerSecond()), part,
-                    Pair(outcome.write_latency), Pair(outcome.send_latency)});
+    ReportedTest test{record.from, record.to, record.rail, std::nullopt, std::nullopt, parts[i]};
+    test.is_baseline = baseline != baselines.end() && baseline->second == &record;
+    if (record.outcome) {
+      test.outcome = *record.outcome;
+    } else {
+      test.error = record.outcome.error();
+    }
+    report.tests.push_back(std::move(test));
   }
-  return rows;
+  return report;
 }
 
-nlohmann::json ReportAsJson(const std::vector<TestRecord>& records, const TestParameters& parameters,
-                            bool interrupted) {
-  const auto parts = PartsOfHost(records);
-  nlohmann::json tests = nlohmann::json::array();
-  for (std::size_t i = 0; i < records.size(); ++i) tests.push_back(AsJson(records[i], parts[i]));
-  return {{"version", 1},
-          {"size", parameters.size},
-          {"depth", parameters.depth},
-          {"secondsPerRun", parameters.seconds},
-          {"interrupted", interrupted},
-          {"tests", std::move(tests)}};
+std::string DevicesOf(const Outcome& outcome) {
+  const auto where = [](const UsedEnd& end) {
+    return end.device + "[" + std::to_string(end.gid_index) + "]";
+  };
+  return where(outcome.from) + " " + where(outcome.to);
+}
+
+// Small speeds are those of emulations: they shall not all read 0.0.
+std::string SpeedOf(const Outcome& outcome) {
+  const double gigabits = outcome.write.GigabitsPerSecond();
+  return Decimal(gigabits, gigabits < 1 ? 4 : 1);
+}
+
+std::string PartOf(const ReportedTest& test) {
+  if (test.part_of_host) return Decimal(*test.part_of_host * 100, 1) + " %";
+  return test.is_baseline ? "baseline" : "";
+}
+
+std::string TimesOf(const Latency& latency) {
+  return Decimal(latency.median_us, 2) + " / " + Decimal(latency.p99_us, 2);
 }
 
 }  // namespace railhead::rdma_test

@@ -35,6 +35,14 @@ struct Latency {
   double median_us = 0;
   double p99_us = 0;
   double max_us = 0;
+
+  static void List(auto& f) {
+    f("samples", &Latency::samples);
+    f("minUs", &Latency::min_us);
+    f("medianUs", &Latency::median_us);
+    f("p99Us", &Latency::p99_us);
+    f("maxUs", &Latency::max_us);
+  }
 };
 
 // Of whole round trips, in any order. The first hundred, or tenth if that is less, are left out:
@@ -47,6 +55,12 @@ struct Bandwidth {
   [[nodiscard]] double GigabitsPerSecond() const {
     return seconds > 0 ? static_cast<double>(bytes) * 8 / seconds / 1e9 : 0;
   }
+
+  static void List(auto& f) {
+    f.Shown("gbitPerSecond", &Bandwidth::GigabitsPerSecond);
+    f("bytes", &Bandwidth::bytes);
+    f("seconds", &Bandwidth::seconds);
+  }
 };
 
 // One end, as it was in the end chosen.
@@ -54,6 +68,12 @@ struct UsedEnd {
   std::string device;
   int gid_index = 0;
   IpAddress gid;
+
+  static void List(auto& f) {
+    f("device", &UsedEnd::device);
+    f("gidIndex", &UsedEnd::gid_index);
+    f("gid", &UsedEnd::gid);
+  }
 };
 
 struct Outcome {

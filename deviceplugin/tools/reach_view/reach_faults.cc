@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 
@@ -237,20 +236,6 @@ bool IsCut(const ReachFault& fault) {
                              [](const auto& pair) { return pair.first >= reachability::PeerState::kOneWay; });
 }
 
-std::string NameOfKind(FaultKind kind) {
-  switch (kind) {
-    case FaultKind::kRail:
-      return "rail";
-    case FaultKind::kNode:
-      return "node";
-    case FaultKind::kBetween:
-      return "between";
-    case FaultKind::kGateway:
-      return "gateway";
-  }
-  return "";
-}
-
 }  // namespace
 
 std::vector<ReachFault> ExplainFaults(const ReachMatrix& matrix) {
@@ -290,16 +275,6 @@ std::string TextOf(const ReachFault& fault) {
       return where + "the gateway answers " + (fault.all_nodes ? "nobody: " : "all but ") + nodes;
   }
   return {};
-}
-
-nlohmann::json ReachFaultAsJson(const ReachFault& fault) {
-  nlohmann::json json = {{"kind", NameOfKind(fault.kind)},
-                         {"rails", fault.rails},
-                         {"nodes", fault.nodes},
-                         {"text", TextOf(fault)}};
-  if (!fault.others.empty()) json["others"] = fault.others;
-  for (const auto& [state, count] : fault.pairs) json["pairs"][std::string(WordOf(state))] = count;
-  return json;
 }
 
 }  // namespace railhead::reach_view

@@ -8,7 +8,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -32,13 +31,28 @@ struct ReachFault {
   bool all_nodes = false;                                // of kGateway: all that have one
 
   bool operator==(const ReachFault&) const = default;
+
+  static void List(auto& f) {
+    f("kind", &ReachFault::kind);
+    f("rails", &ReachFault::rails);
+    f("nodes", &ReachFault::nodes);
+    f.Shown("text", [](const auto& fault) { return TextOf(fault); });
+    f("others", &ReachFault::others, kSparseField);
+    f.Shown(
+        "pairs",
+        [](const ReachFault& fault) {
+          std::map<std::string, std::size_t> counts;
+          for (const auto& [state, count] : fault.pairs) counts.emplace(WordOf(state), count);
+          return counts;
+        },
+        kSparseField);
+  }
 };
 
 std::vector<ReachFault> ExplainFaults(const ReachMatrix& matrix);
 
 // "rail5: gpu-017 reaches nobody (silent 78)"
 std::string TextOf(const ReachFault& fault);
-nlohmann::json ReachFaultAsJson(const ReachFault& fault);
 
 // A matrix for terminals: what is common to its faults, then who reaches whom.
 //
@@ -54,3 +68,11 @@ std::string ReachText(const ReachMatrix& matrix, const std::vector<ReachFault>& 
                       const ReachTextOptions& options);
 
 }  // namespace railhead::reach_view
+
+template <>
+struct railhead::Names<railhead::reach_view::ReachFault::Kind> {
+  using Kind = reach_view::ReachFault::Kind;
+  static constexpr std::array kAll = {std::pair{"rail", Kind::kRail}, std::pair{"node", Kind::kNode},
+                                      std::pair{"between", Kind::kBetween},
+                                      std::pair{"gateway", Kind::kGateway}};
+};

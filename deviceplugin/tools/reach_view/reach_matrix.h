@@ -35,6 +35,11 @@ struct RailMatrix {
   std::vector<std::string> rows;             // by node: a mark for each node
   std::vector<std::size_t> without_gateway;  // nodes whom it does not answer
   std::vector<std::size_t> asking_gateway;   // nodes that have one
+
+  static void List(auto& f) {
+    f("rail", &RailMatrix::rail);
+    f("rows", &RailMatrix::rows);
+  }
 };
 
 struct ReachMatrix {
@@ -72,7 +77,7 @@ class ReachMatrixBuilder {
 // first node; within a group all cells are the same.
 std::vector<std::vector<std::size_t>> AlikeNodes(const RailMatrix& rail);
 
-// The reports of many nodes, one after the other: what `railctl net --json` printed on each, in a row, or
+// The reports of many nodes, one after the other: what `railctl net -o json` printed on each, in a row, or
 // each over many lines.
 //
 // One at a time is in memory: those of a thousand nodes together are a gigabyte.

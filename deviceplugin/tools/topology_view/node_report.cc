@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -11,6 +10,7 @@
 #include "cni/state/journal.h"
 #include "netns/base/node.h"
 #include "netns/base/text.h"
+#include "netns/json/record_table.h"
 
 namespace railhead::topology_view {
 namespace {
@@ -31,10 +31,6 @@ Result<std::set<std::string>> DevicesInUse(const Root& root, std::vector<std::st
 }
 
 }  // namespace
-
-int NicUse::InUse() const {
-  return static_cast<int>(std::ranges::count_if(vfs, &ReportedVf::in_use));
-}
 
 Result<NodeReport> ReadNodeReport(const Root& root) {
   const auto config = RH_TRY(topology::ReadTopologyConfig(root));
@@ -71,12 +67,9 @@ Result<NodeReport> ReadNodeReport(const Root& root) {
   return report;
 }
 
-// NodeReport as text and as JSON.
+// NodeReport as text and for programs.
 
 namespace {
-
-using Json = nlohmann::ordered_json;
-using Row = std::vector<std::string>;
 
 constexpr const char* kLegend =
     "Legend:\n"
@@ -89,42 +82,12 @@ constexpr const char* kLegend =
     "  *     from /etc/railhead/topology.json, not from the PCI tree\n"
     "NVLink and other links beside PCIe are not seen here.\n";
 
-// Columns padded to their widest cell, two blanks between them.
-std::string Aligned(const std::vector<Row>& rows, const std::string& indent) {
-  std::vector<std::size_t> widths;
-  for (const Row& row : rows) {
-    widths.resize(std::max(widths.size(), row.size()));
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  }
-  std::string text;
-  for (const Row& row : rows) {
-    std::string line = indent;
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      line += row[i];
-      line.append(widths[i] - row[i].size() + 2, ' ');
-    }
-    line.erase(line.find_last_not_of(' ') + 1);
-    text += line + "\n";
-  }
-  return text;
-}
-
 std::string Name(const char* kind, std::size_t number) {
   return kind + std::to_string(number);
 }
 
-std::string Or(const std::string& text, const char* otherwise) {
-  return text.empty() ? otherwise : text;
-}
-
 std::string NumaText(const std::optional<int>& numa_node) {
   return numa_node ? std::to_string(*numa_node) : "-";
-}
-
-std::string IdText(const Accelerator& accelerator) {
-  char text[16];
-  (void)std::snprintf(text, sizeof text, "%04x:%04x", accelerator.vendor, accelerator.device);
-  return text;
 }
 
 std::string Cell(const topology::Topology& topology, std::size_t nic, std::size_t accelerator) {
@@ -159,136 +122,93 @@ std::string Matrix(const topology::Topology& topology) {
     row.push_back(NumaText(topology.nics()[i].numa_node));
     rows.push_back(std::move(row));
   }
-  return Aligned(rows, "");
+  return Aligned(rows);
 }
 
-std::string AcceleratorTable(const NodeReport& report) {
-  std::vector<Row> rows = {{"", "address", "id", "driver", "UUID"}};
-  for (std::size_t i = 0; i < report.topology->accelerators().size(); ++i) {
-    const Accelerator& one = report.topology->accelerators()[i];
-    rows.push_back(
-        {Name("GPU", i), one.address.ToString(), IdText(one), Or(one.driver, "-"), Or(report.uuids[i], "-")});
+// Or what is said when there is none.
+template <typename T>
+std::string Table(const std::vector<T>& list, const std::string& title, const char* none) {
+  return list.empty() ? none : title + Aligned(TableOf(list), "  ");
+}
+
+std::vector<ShownAccelerator> Accelerators(const NodeReport& report) {
+  std::vector<ShownAccelerator> list;
+  for (std::size_t i = 0; i < report.uuids.size(); ++i)
+    list.push_back({Name("GPU", i), report.topology->accelerators()[i], report.uuids[i]});
+  return list;
+}
+
+std::vector<ShownNic> Nics(const NodeReport& report) {
+  std::vector<ShownNic> list;
+  for (std::size_t i = 0; i < report.nics.size(); ++i)
+    list.push_back({Name("NIC", i), report.topology->nics()[i], report.nics[i]});
+  return list;
+}
+
+std::vector<ShownPath> NicAcceleratorPaths(const topology::Topology& topology) {
+  std::vector<ShownPath> paths;
+  for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
+    for (std::size_t i = 0; i < topology.accelerators().size(); ++i) {
+      paths.push_back({topology.nics()[nic].address.ToString(), topology.accelerators()[i].address.ToString(),
+                       std::string(NameOf(topology.NicToAccelerator(nic, i)))});
+    }
   }
-  return rows.size() == 1 ? "No accelerators.\n" : "Accelerators:\n" + Aligned(rows, "  ");
+  return paths;
 }
 
-std::string NicTable(const NodeReport& report) {
-  std::vector<Row> rows = {{"", "address", "netdev", "RDMA", "rail", "VLAN", "VFs", "in use", "free"}};
-  for (std::size_t i = 0; i < report.nics.size(); ++i) {
-    const topology::TopologyNic& nic = report.topology->nics()[i];
-    const NicUse& use = report.nics[i];
-    const auto all = static_cast<int>(use.vfs.size());
-    rows.push_back({Name("NIC", i), nic.address.ToString(), Or(nic.netdev, "-"), Or(nic.rdma_device, "-"),
-                    Or(use.rail, "-"), use.vlan ? std::to_string(*use.vlan) : "-", std::to_string(all),
-                    use.in_use ? "itself" : std::to_string(use.InUse()), std::to_string(all - use.InUse())});
+template <typename Device, typename Path>
+std::vector<ShownPair> PairPaths(const std::vector<Device>& devices, Path path) {
+  std::vector<ShownPair> pairs;
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    for (std::size_t k = i + 1; k < devices.size(); ++k) {
+      pairs.push_back(
+          {{devices[i].address.ToString(), devices[k].address.ToString()}, std::string(NameOf(path(i, k)))});
+    }
   }
-  return rows.size() == 1 ? "No network functions.\n" : "NICs:\n" + Aligned(rows, "  ");
+  return pairs;
 }
 
-Json NumaJson(const std::optional<int>& numa_node) {
-  return numa_node ? Json(*numa_node) : Json(nullptr);
+}  // namespace
+
+std::vector<std::string> NicUse::VfsInUse() const {
+  std::vector<std::string> ids;
+  for (const ReportedVf& vf : vfs) {
+    if (vf.in_use) ids.push_back(vf.id);
+  }
+  return ids;
 }
 
-// Where the function at this sysfs path is: its host bridge, then each bridge above it.
-Json BridgesJson(const std::string& path) {
+std::string HexText(std::uint16_t number) {
+  char text[8];
+  (void)std::snprintf(text, sizeof text, "%04x", number);
+  return text;
+}
+
+std::vector<std::string> BridgesOf(const std::string& path) {
   const auto host = path.rfind("/pci");
   auto parts = Split(host == std::string::npos ? path : path.substr(host + 1), '/');
   if (!parts.empty()) parts.pop_back();
   return parts;
 }
 
-Json AcceleratorsJson(const NodeReport& report) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < report.topology->accelerators().size(); ++i) {
-    const Accelerator& one = report.topology->accelerators()[i];
-    const std::string id = IdText(one);
-    Json entry = {{"name", Name("GPU", i)},
-                  {"address", one.address.ToString()},
-                  {"vendor", id.substr(0, 4)},
-                  {"device", id.substr(5)},
-                  {"driver", one.driver},
-                  {"numaNode", NumaJson(one.numa_node)},
-                  {"bridges", BridgesJson(one.path)}};
-    if (!report.uuids[i].empty()) entry["uuid"] = report.uuids[i];
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
-Json NicsJson(const NodeReport& report) {
-  Json list = Json::array();
-  for (std::size_t i = 0; i < report.nics.size(); ++i) {
-    const topology::TopologyNic& nic = report.topology->nics()[i];
-    const NicUse& use = report.nics[i];
-    Json in_use = Json::array();
-    for (const ReportedVf& vf : use.vfs) {
-      if (vf.in_use) in_use.push_back(vf.id);
-    }
-    Json entry = {{"name", Name("NIC", i)},
-                  {"address", nic.address.ToString()},
-                  {"netdev", nic.netdev},
-                  {"rdmaDevice", nic.rdma_device},
-                  {"numaNode", NumaJson(nic.numa_node)},
-                  {"bridges", BridgesJson(nic.path)}};
-    if (!use.rail.empty()) entry["rail"] = use.rail;
-    if (use.vlan) entry["vlan"] = *use.vlan;
-    entry["inUse"] = use.in_use;
-    entry["vfs"] = use.vfs.size();
-    entry["vfsFree"] = use.vfs.size() - in_use.size();
-    entry["vfsInUse"] = std::move(in_use);
-    list.push_back(std::move(entry));
-  }
-  return list;
-}
-
-Json NicAcceleratorPaths(const topology::Topology& topology) {
-  Json paths = Json::array();
-  for (std::size_t nic = 0; nic < topology.nics().size(); ++nic) {
-    for (std::size_t i = 0; i < topology.accelerators().size(); ++i) {
-      paths.push_back({{"nic", topology.nics()[nic].address.ToString()},
-                       {"accelerator", topology.accelerators()[i].address.ToString()},
-                       {"path", NameOf(topology.NicToAccelerator(nic, i))}});
-    }
-  }
-  return paths;
-}
-
-// Each pair of `devices` once.
-template <typename Device, typename Path>
-Json PairPaths(const std::vector<Device>& devices, Path path) {
-  Json paths = Json::array();
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    for (std::size_t k = i + 1; k < devices.size(); ++k) {
-      const Json between = {devices[i].address.ToString(), devices[k].address.ToString()};
-      paths.push_back({{"between", between}, {"path", NameOf(path(i, k))}});
-    }
-  }
-  return paths;
-}
-
-}  // namespace
-
 std::string ReportText(const NodeReport& report) {
-  std::string text =
-      Matrix(*report.topology) + "\n" + AcceleratorTable(report) + "\n" + NicTable(report) + "\n" + kLegend;
+  std::string text = Matrix(*report.topology) + "\n" +
+                     Table(Accelerators(report), "Accelerators:\n", "No accelerators.\n") + "\n" +
+                     Table(Nics(report), "NICs:\n", "No network functions.\n") + "\n" + kLegend;
   for (const std::string& note : report.notes) text += "Note: " + note + "\n";
   return text;
 }
 
-std::string ReportJson(const NodeReport& report) {
+ShownNode Shown(const NodeReport& report) {
   const topology::Topology& topology = *report.topology;
-  const Json json = {
-      {"node", report.node},
-      {"accelerators", AcceleratorsJson(report)},
-      {"nics", NicsJson(report)},
-      {"paths", NicAcceleratorPaths(topology)},
-      {"acceleratorPaths",
-       PairPaths(topology.accelerators(),
-                 [&](auto a, auto b) { return topology.AcceleratorToAccelerator(a, b); })},
-      {"nicPaths", PairPaths(topology.nics(), [&](auto a, auto b) { return topology.NicToNic(a, b); })},
-      {"notes", report.notes}};
-  // The kernel takes any byte in a network device's name.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return {report.node,
+          Accelerators(report),
+          Nics(report),
+          NicAcceleratorPaths(topology),
+          PairPaths(topology.accelerators(),
+                    [&](auto a, auto b) { return topology.AcceleratorToAccelerator(a, b); }),
+          PairPaths(topology.nics(), [&](auto a, auto b) { return topology.NicToNic(a, b); }),
+          report.notes};
 }
 
 }  // namespace railhead::topology_view

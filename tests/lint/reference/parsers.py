@@ -82,7 +82,7 @@ class Programs:
         text = json.dumps(configuration)
         if program == "fabric":
             (self.root / "fabric.json").write_text(text)
-            told = json.loads(self.run("railctl", "config", "check", "/fabric.json", "--json").stdout)
+            told = json.loads(self.run("railctl", "config", "check", "/fabric.json", "-o", "json").stdout)
             errors = [(error["message"], error.get("hint", "")) for error in told.get("errors", [])]
         elif program == "topology":
             (self.root / "etc/railhead/topology.json").write_text(text)

@@ -51,7 +51,7 @@ find_gpus() { # sets gpus, in PCI order: two on pf0's switch, two on pf1's
 }
 # The node's NICs and GPUs the other way round: near is far.
 invert_topology() {
-    railctl topo --json >/tmp/topo || return
+    railctl topo -o json >/tmp/topo || return
     jq '{ paths: [ .paths[] | { nic, accelerator, path: (if .path == "SYS" then "PIX" else "SYS" end) } ],
           accelerators: { vendors: ["1234:0380"] } }' /tmp/topo >/etc/railhead/topology.json
 }

@@ -128,7 +128,7 @@ announced() {
 
 # ---- connectivity -------------------------------------------------------------------------------
 reaches() { # RAIL
-    railctl net --json >/tmp/net.json
+    railctl net -o json >/tmp/net.json
     jq -e --arg rail "rail$1" '(.rails[] | select(.rail == $rail) | .state == "reachable" and .gateway.answers
             and ([.peers[] | .state // "reachable"] == ["reachable"]))
         and ([.pods[] | select(.rail == $rail) | .state] == ["reachable"])' /tmp/net.json

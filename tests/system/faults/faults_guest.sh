@@ -51,7 +51,7 @@ own_counter() { count_errors 0 && mount --bind /tmp/rx_crc_errors /sys/class/net
 count_errors() { printf '%010d\n' "$1" 1<>/tmp/rx_crc_errors; }
 
 # ---- what is said ------------------------------------------------------------------------
-reaches_all() { "$@" railctl net --json | jq -e '(.rails | length) == 2 and all(.rails[]; .state == "reachable" and (.peers | length) == 1
+reaches_all() { "$@" railctl net -o json | jq -e '(.rails | length) == 2 and all(.rails[]; .state == "reachable" and (.peers | length) == 1
     and all(.peers[]; .state == null)) and all(.pods[]; .state == "reachable")'; }
 # out_of_use: of kubelet's view.
 out_of_use() {
@@ -64,13 +64,13 @@ out_of_use() {
 }
 out_is() { local out; out=$(out_of_use) && [ "$out" = "$1" ] || { echo "out of use: $out"; return 1; }; }
 is_well() {
-    reaches_all env && reaches_all at_node1 && railctl leaves --json | jq -e 'all(.rails[]; .cabling == "right")' && out_is nothing
+    reaches_all env && reaches_all at_node1 && railctl leaves -o json | jq -e 'all(.rails[]; .cabling == "right")' && out_is nothing
 }
 # says COMMAND WORDS: railctl does; at node1; or of the pod, while the node is well.
 says() {
     case $1 in
         *' of the pod')
-            railctl net --json | jq -r 'select(all(.rails[]; .state == "reachable")) | .pods[] | select(.pod == "p" and .state == "dead") | .because' ;;
+            railctl net -o json | jq -r 'select(all(.rails[]; .state == "reachable")) | .pods[] | select(.pod == "p" and .state == "dead") | .because' ;;
         *' at node1') at_node1 railctl "${1%% *}" ;;
         *) railctl "$1" ;;
     esac 2>&1 | grep -F -- "$2"
@@ -184,7 +184,7 @@ check 'two nodes, two leaves' start
 [ "$failures" = 0 ] || { everything; tail -n 30 "$OUT"/*.log; finish; }
 check '... all reach all, and know their leaves' within 180 is_well
 [ "$failures" = 0 ] || { everything; tail -n 30 "$OUT"/*.log; finish; }
-check 'the leaves are lldpd'\''s' test "$(railctl leaves --json | jq -c '[.rails[] | [.leaf, .port]]')" = '[["leaf0","swp1"],["leaf1","swp1"]]'
+check 'the leaves are lldpd'\''s' test "$(railctl leaves -o json | jq -c '[.rails[] | [.leaf, .port]]')" = '[["leaf0","swp1"],["leaf1","swp1"]]'
 
 # The pod has another address than it would have got: that is the first row.
 check 'another host has the address that a pod is to get' stranger 10.100.0.10

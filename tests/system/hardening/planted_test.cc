@@ -18,6 +18,7 @@
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
+#include "netns/json/record_io.h"
 #include "tests/support/plugin/plugin_fixture.h"
 #include "tests/system/hardening/outside.h"
 
@@ -384,14 +385,15 @@ TEST_F(PlantedDaemonTest, TheReconcilerClearsNothingAwayBehindLinks) {
   PlantFolder(Path("/run/railhead/attachments/gone"), outside_);
   PlantFolder(Path("/run/railhead/handoff-device/" + device), outside_);
   const auto report = reconcile::Reconciler(root(), kernel_, reconcile::SinglePass()).Run();
-  EXPECT_TRUE(report.Failed()) << ReportAsJson(report);
-  EXPECT_NE(ReportAsJson(report).find("is a symbolic link"), std::string::npos) << ReportAsJson(report);
+  EXPECT_TRUE(report.Failed()) << record::Dump(ToJson(report));
+  EXPECT_NE(record::Dump(ToJson(report)).find("is a symbolic link"), std::string::npos)
+      << record::Dump(ToJson(report));
   EXPECT_EQ(outside_.Listing(), before);
 
   fs::remove_all(Path("/run/railhead"));
   PlantFolder(Path("/run/railhead/announce"), outside_);
   const auto none = reconcile::Reconciler(root(), kernel_, reconcile::SinglePass()).Run();
-  ASSERT_EQ(none.actions.size(), 1U) << ReportAsJson(none);
+  ASSERT_EQ(none.actions.size(), 1U) << record::Dump(ToJson(none));
   EXPECT_EQ(none.actions[0].what, "state-folder");
   EXPECT_EQ(outside_.Listing(), before);
 }

@@ -64,9 +64,9 @@ fi
 # Shells complete with what was installed.
 bash_says=$(on bash -c '. /usr/share/bash-completion/completions/railctl
     COMP_WORDS=(railctl handoff v) COMP_CWORD=2 && _railctl && echo "${COMPREPLY[*]}"
-    COMP_WORDS=(railctl --json ipam --j) COMP_CWORD=3 && _railctl && echo "${COMPREPLY[*]:-none}"
-    COMP_WORDS=(railctl topo --j) COMP_CWORD=2 && _railctl && echo "${COMPREPLY[*]}"')
-[ "$bash_says" = $'verify\nnone\n--json' ] || fail "bash completes with: $bash_says"
+    COMP_WORDS=(railctl --help ipam --o) COMP_CWORD=3 && _railctl && echo "${COMPREPLY[*]:-none}"
+    COMP_WORDS=(railctl topo --o) COMP_CWORD=2 && _railctl && echo "${COMPREPLY[*]}"')
+[ "$bash_says" = $'verify\nnone\n--output' ] || fail "bash completes with: $bash_says"
 on zsh -n /usr/share/zsh/vendor-completions/_railctl || fail "zsh does not read its completion"
 fish_says=$(on fish --no-config -c 'source /usr/share/fish/vendor_completions.d/railctl.fish; complete -C "railctl handoff v"' | cut -f1)
 [ "$fish_says" = verify ] || fail "fish completes with: $fish_says"

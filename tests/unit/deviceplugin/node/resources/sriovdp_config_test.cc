@@ -1,6 +1,7 @@
 #include "deviceplugin/node/resources/sriovdp_config.h"
 
 #include "deviceplugin/tools/migrate/resources.h"
+#include "netns/json/record_io.h"
 #include "tests/support/daemon/two_rails.h"
 #include "tests/unit/deviceplugin/node/resources/other_devices.h"
 
@@ -206,7 +207,8 @@ TEST_F(ConfigCheckTest, NamesTheDevicesOfEachResourceAndWhatTheOthersLack) {
   EXPECT_NE(text.find("  " + vfs1_[0] + "  is selected by no resource (intel.com/a: pfNames)\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(PlanAsJson(*plan).find("is selected by no resource (intel.com/a: pfNames)"), std::string::npos);
+  EXPECT_NE(record::Dump(ToJson(*plan)).find("is selected by no resource (intel.com/a: pfNames)"),
+            std::string::npos);
 }
 
 // Representors are no interfaces of its own; ADD refuses what has two.
@@ -234,7 +236,7 @@ TEST_F(ConfigCheckTest, SaysWhyAnAcceleratorIsNotGivenOutWhereAResourceWantsSome
   const std::string text = PlanAsText(*plan);
   EXPECT_EQ(text.rfind("intel.com/a: 1 device\n  0000:b0:00.0\nnot given out:\n", 0), 0U) << text;
   EXPECT_NE(text.find("  0000:b1:00.0  is bound to no driver\n"), std::string::npos) << text;
-  EXPECT_NE(PlanAsJson(*plan).find("is bound to no driver"), std::string::npos);
+  EXPECT_NE(record::Dump(ToJson(*plan)).find("is bound to no driver"), std::string::npos);
 
   const auto other = PlanFor(R"({"resourceList": [{"resourceName": "a", "selectors": {}}]})");
   ASSERT_TRUE(other) << Describe(other.error());

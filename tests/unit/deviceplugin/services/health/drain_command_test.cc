@@ -55,7 +55,7 @@ TEST_F(DrainCommandTest, ARailAPfAndAVf) {
   EXPECT_EQ(output.out, "pf0 (0000:43:00.0) was drained already\n");
   EXPECT_EQ(Run({"drain", kVf}).status, 0);
   EXPECT_EQ(Drained(), (std::vector<std::string>{kPf, kVf}));
-  const auto list = nlohmann::json::parse(Run({"drain", "--json"}).out);
+  const auto list = nlohmann::json::parse(Run({"drain", "-o", "json"}).out);
   EXPECT_EQ(list["drains"][0]["name"], "rail0");
   EXPECT_EQ(list["drains"][0]["reason"], "cable swap");
   EXPECT_NE(Run({"drain"}).out.find("cable swap"), std::string::npos);
@@ -63,7 +63,7 @@ TEST_F(DrainCommandTest, ARailAPfAndAVf) {
 
 TEST_F(DrainCommandTest, SaysWhichPodsDevicesStay) {
   sysfs_.Write(std::string("/run/railhead/devices/") + kVf2, "");
-  const auto output = Run({"drain", "rail0", "--json"});
+  const auto output = Run({"drain", "rail0", "-o", "json"});
   EXPECT_EQ(nlohmann::json::parse(output.out)["inPods"], nlohmann::json::array({kVf2}));
 }
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "deviceplugin/services/health/state_file.h"
 #include "tests/support/process.h"
@@ -45,27 +46,26 @@ TEST_F(CommandTest, ATable) {
   Save(true);
   const auto output = Run({});
   EXPECT_EQ(output.status, 0) << output.err;
-  EXPECT_EQ(output.out,
-            "DEVICE        PF   STATE    SINCE                 REASON\n"
-            "0000:43:00.0  pf0  Healthy  2027-01-15T08:00:00Z\n"
-            "0000:43:02.0  pf0  Healthy  2027-01-15T08:00:00Z\n");
+  const std::regex table(
+      "DEVICE +PF +STATE +SINCE +REASON\n"
+      "0000:43:00.0 +pf0 +Healthy +[0-9]+[smhd] +-\n"
+      "0000:43:02.0 +pf0 +Healthy +[0-9]+[smhd] +-\n");
+  EXPECT_TRUE(std::regex_match(output.out, table)) << output.out;
 }
 
 TEST_F(CommandTest, UnhealthyIsStatusOne) {
   Save(false);
   const auto output = Run({});
   EXPECT_EQ(output.status, 1);
-  EXPECT_NE(
-      output.out.find("0000:43:02.0  pf0  Unhealthy  2027-01-15T08:00:10Z  link: PF pf0 (0000:43:00.0) has "
-                      "no carrier\n"),
-      std::string::npos)
-      << output.out;
+  const std::regex line(
+      "0000:43:02.0  pf0  Unhealthy  [0-9]+[smhd] +link: PF pf0 .0000:43:00.0. has no carrier\n");
+  EXPECT_TRUE(std::regex_search(output.out, line)) << output.out;
   EXPECT_EQ(output.err, "");
 }
 
 TEST_F(CommandTest, Json) {
   Save(false);
-  const auto json = RunJson({"--json"});
+  const auto json = RunJson({"-o", "json"});
   ASSERT_EQ(json["devices"].size(), 2U);
   EXPECT_EQ(json["devices"][0]["device"], kPf);
   EXPECT_EQ(json["devices"][0]["state"], "Unhealthy");
@@ -87,7 +87,7 @@ TEST_F(CommandTest, History) {
       "carrier\n"
       "2027-01-15T08:01:31Z  0000:43:02.1           Healthy    over: link: PF pf0 (0000:43:00.0) has no "
       "carrier\n");
-  const auto json = RunJson({"--history", "--json"});
+  const auto json = RunJson({"--history", "-o", "json"});
   ASSERT_EQ(json["changes"].size(), 3U);
   EXPECT_EQ(json["changes"][0]["vfs"], 1);
   EXPECT_EQ(json["changes"][1]["ended"][0]["rule"], "link");
@@ -95,9 +95,9 @@ TEST_F(CommandTest, History) {
 
 TEST_F(CommandTest, OneDevice) {
   Save(true);
-  EXPECT_EQ(RunJson({"--json", kVf})["devices"].size(), 1U);
+  EXPECT_EQ(RunJson({"-o", "json", kVf})["devices"].size(), 1U);
   // With what its PF had.
-  EXPECT_EQ(RunJson({"--json", "--history", kVf})["changes"].size(), 2U);
+  EXPECT_EQ(RunJson({"-o", "json", "--history", kVf})["changes"].size(), 2U);
   const auto unknown = Run({"0000:99:00.0"});
   EXPECT_EQ(unknown.status, 1);
   EXPECT_EQ(unknown.err,

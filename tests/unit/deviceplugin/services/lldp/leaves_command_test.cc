@@ -62,7 +62,7 @@ TEST_F(LeavesCommandTest, WrongIsStatusOne) {
   EXPECT_EQ(output.status, 1);
   EXPECT_NE(output.out.find("wrong: swapped with rail1; also heard: stranger swp3\n"), std::string::npos)
       << output.out;
-  const auto json = nlohmann::json::parse(Run({"leaves", "--json"}).out);
+  const auto json = nlohmann::json::parse(Run({"leaves", "-o", "json"}).out);
   EXPECT_EQ(json["rails"][0]["cabling"], "wrong");
   EXPECT_EQ(json["rails"][0]["leaf"], "leaf1");
 }
@@ -86,7 +86,7 @@ TEST_F(LeavesCommandTest, NodeFacts) {
   const auto output = Run({"node-facts"});
   EXPECT_EQ(output.status, 0) << output.err;
   EXPECT_NE(output.out.find("railhead.io/rails-complete=false\n"), std::string::npos) << output.out;
-  EXPECT_EQ(nlohmann::json::parse(Run({"node-facts", "--json"}).out)["railhead.io/network"], "none");
+  EXPECT_EQ(nlohmann::json::parse(Run({"node-facts", "-o", "json"}).out)["railhead.io/network"], "none");
   temp_.Write("/etc/railhead/fabric.json", "{");
   EXPECT_EQ(Run({"node-facts"}).status, 3);
 }

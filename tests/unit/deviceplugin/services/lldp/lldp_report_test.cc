@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "netns/json/record_io.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/lldp/support.h"
 
@@ -166,7 +167,7 @@ TEST(LeafReportTest, FindsRailsByName) {
 }
 
 TEST(LeafReportTest, SaysTheLeafInPlainWords) {
-  const auto json = LeafReportAsJson(Whole());
+  const auto json = ToJson(Whole());
   EXPECT_EQ(json["rails"][0]["leaf"], "leaf0");
   EXPECT_EQ(json["rails"][0]["port"], "etp1");
   EXPECT_EQ(json["rails"][0]["cabling"], "wrong");

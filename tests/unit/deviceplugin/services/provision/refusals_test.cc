@@ -8,6 +8,7 @@
 #include "cni/attachment/acquire.h"
 #include "deviceplugin/services/provision/report.h"
 #include "netns/base/files.h"
+#include "netns/json/record_io.h"
 #include "tests/unit/deviceplugin/services/provision/fixture.h"
 
 namespace railhead::testing {
@@ -325,7 +326,7 @@ TEST_F(RefusalsTest, TheDevicesAreLockedWhileTheyAreMade) {
 TEST_F(RefusalsTest, JsonSaysTheSame) {
   TwoVfs();
   Attach(vfs_[1], "train-0");
-  const auto plan = nlohmann::json::parse(PlanAsJson(Plan(R"({"vfs": 4, "mac": "derived"})")));
+  const auto plan = nlohmann::json::parse(record::Dump(ToJson(Plan(R"({"vfs": 4, "mac": "derived"})"))));
   EXPECT_EQ(plan["nothingToDo"], false);
   EXPECT_EQ(plan["refused"], true);
   const auto& pf = plan["pfs"][0];

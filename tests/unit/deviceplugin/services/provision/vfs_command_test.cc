@@ -95,7 +95,7 @@ TEST_F(VfsCommandTest, PlanTellsByItsStatus) {
   EXPECT_EQ(changes.status, 4) << changes.err;
   EXPECT_NE(changes.out.find("make 2 VFs"), std::string::npos) << changes.out;
   EXPECT_EQ(File(std::string(kPfDirectory) + "/sriov_numvfs"), "0") << "nothing is touched";
-  const Ended json = Railctl("vfs plan --json");
+  const Ended json = Railctl("vfs plan -o json");
   EXPECT_EQ(json.status, 4);
   EXPECT_EQ(Json::parse(json.out)["pfs"][0]["vfs"]["wanted"], 2);
   WriteFabric(R"({"vfs": 9})");
@@ -115,7 +115,7 @@ TEST_F(VfsCommandTest, ApplyRefusesWithStatus1) {
   const Ended text = Railctl("vfs apply");
   EXPECT_EQ(text.status, 1);
   EXPECT_NE(text.out.find("refused"), std::string::npos) << text.out;
-  const Ended json = Railctl("vfs apply --json");
+  const Ended json = Railctl("vfs apply -o json");
   EXPECT_EQ(json.status, 1);
   EXPECT_EQ(Json::parse(json.out)["ok"], false);
   EXPECT_EQ(Json::parse(json.out)["pfs"][0]["error"]["code"], "unsupported");

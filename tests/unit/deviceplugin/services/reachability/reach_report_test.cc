@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "netns/json/record_io.h"
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/reachability/reach_values.h"
@@ -28,17 +29,17 @@ TEST(ReachReportTest, TimesThatAreTheRailsAreReadAsTheRails) {
   rail.since = ReachWall(7);
   rail.peers[0].since = ReachWall(7);
   rail.peers[1].since = ReachWall(8);
-  const auto json = ReachReportAsJson(report)["rails"][0]["peers"];
+  const auto json = ToJson(WithoutCommonTimes(report))["rails"][0]["peers"];
   EXPECT_FALSE(json[0].contains("since"));
   EXPECT_TRUE(json[1].contains("since"));
-  const auto read = reachability::ParseReachReport(ReachReportAsJson(report).dump(), "f");
+  const auto read = reachability::ParseReachReport(ToJson(WithoutCommonTimes(report)).dump(), "f");
   ASSERT_TRUE(read) << Describe(read.error());
   EXPECT_EQ(read->rails, report.rails);
 }
 
 TEST(ReachReportTest, WhatIsWellTakesLittle) {
   const reachability::ReachReport report = ReportOf(7, 1250, {});
-  const std::string text = ReachReportAsJson(report).dump();
+  const std::string text = ToJson(WithoutCommonTimes(report)).dump();
   EXPECT_LT(text.size() / 1249, 100U) << "bytes for each peer";
   const Json peer = Json::parse(text)["rails"][0]["peers"][0];
   EXPECT_EQ(peer, Json::parse(R"({"node":"gpu-000","address":"10.0.0.1","sent":80,"rttUs":12,"paths":8})"));
@@ -157,7 +158,7 @@ TEST(ReachReportTest, NothingIsThereTwice) {
 // Cut and changed anywhere, it is refused or read, and what was read can be written again.
 TEST(ReachReportTest, WhateverIsReadIsWrittenAgain) {
   const std::string whole =
-      ReachReportAsJson(Cluster(4, {{{0, 2}, reachability::PeerState::kSilent}})[0]).dump();
+      ToJson(WithoutCommonTimes(Cluster(4, {{{0, 2}, reachability::PeerState::kSilent}})[0])).dump();
   ExpectProperty([&] {
     std::string text = whole;
     const auto at = static_cast<std::size_t>(AnyOf(static_cast<int>(text.size())));
@@ -166,7 +167,7 @@ TEST(ReachReportTest, WhateverIsReadIsWrittenAgain) {
     const auto read = reachability::ParseReachReport(text, "f");
     if (!read) return;
     const auto again = reachability::ParseReachReport(
-        ReachReportAsJson(*read).dump(-1, ' ', false, Json::error_handler_t::replace), "f");
+        ToJson(WithoutCommonTimes(*read)).dump(-1, ' ', false, Json::error_handler_t::replace), "f");
     RC_ASSERT(again.has_value());
     RC_ASSERT(again->rails == read->rails);
   });
@@ -180,7 +181,7 @@ TEST(ReachReportTest, AContainerWithoutAPodIsNamedByItsId) {
   pod.interface = "net1";
   pod.rail = "rail0";
   report.pods = {pod};
-  const auto again = reachability::ParseReachReport(ReachReportAsJson(report).dump(), "it");
+  const auto again = reachability::ParseReachReport(ToJson(WithoutCommonTimes(report)).dump(), "it");
   ASSERT_TRUE(again) << again.error().message;
   EXPECT_EQ(again->pods.at(0).Name(), "1f2e");
 }

@@ -8,6 +8,7 @@
 
 #include "cni/state/paths.h"
 #include "netns/base/state_folder.h"
+#include "netns/json/record_io.h"
 #include "tests/support/daemon/reconciler_fixture.h"
 
 namespace railhead::testing {
@@ -411,7 +412,7 @@ TEST_F(ReconcilerTest, TheReportAsJson) {
   report.actions.push_back({"attachment", "c1/n@net1", "its ADD was killed", std::nullopt});
   report.actions.push_back({"address", "10.0.0.1", "no attachment has it",
                             Error{ErrorCode::kIo, "opening x: broken", "mend it", 0}});
-  const auto json = nlohmann::json::parse(ReportAsJson(report));
+  const auto json = ToJson(report);
   EXPECT_EQ(json["attachments"], 3);
   EXPECT_EQ(json["actions"][0]["name"], "c1/n@net1");
   EXPECT_FALSE(json["actions"][0].contains("error"));

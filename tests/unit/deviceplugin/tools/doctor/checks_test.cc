@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "netns/json/record_io.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/tools/doctor/support.h"
 
@@ -23,7 +24,7 @@ TEST(ChecksTest, AGoodNodeIsWell) {
   const doctor::NodeFacts node = GoodNode();
   for (const doctor::Check& check : doctor::AllChecks()) {
     const doctor::Verdict verdict = check.judge(node);
-    EXPECT_EQ(NameOf(verdict.status()), "ok") << check.id << ": " << verdict.Found();
+    EXPECT_EQ(WordOf(verdict.status()), "ok") << check.id << ": " << verdict.Found();
     EXPECT_FALSE(verdict.observations().empty()) << check.id;
   }
 }
@@ -35,7 +36,7 @@ TEST(ChecksTest, NothingIsGuessed) {
   for (const doctor::Check& check : doctor::AllChecks()) {
     if (check.id == "fabric.valid" || check.id == "node.modules") continue;
     const doctor::Verdict verdict = check.judge(nothing);
-    EXPECT_EQ(NameOf(verdict.status()), "skipped") << check.id << ": " << verdict.Found();
+    EXPECT_EQ(WordOf(verdict.status()), "skipped") << check.id << ": " << verdict.Found();
     EXPECT_NE(verdict.Found(), "") << check.id << " is skipped without a reason";
   }
 }
@@ -54,7 +55,7 @@ TEST(ChecksTest, NothingIsGuessedOfPfs) {
   for (const doctor::Check& check : doctor::AllChecks()) {
     if (read.contains(check.id)) continue;
     const doctor::Verdict verdict = check.judge(node);
-    EXPECT_EQ(NameOf(verdict.status()), "skipped") << check.id << ": " << verdict.Found();
+    EXPECT_EQ(WordOf(verdict.status()), "skipped") << check.id << ": " << verdict.Found();
   }
 }
 
@@ -155,7 +156,7 @@ TEST(ReportTest, Json) {
   doctor::NodeFacts node = GoodNode();
   node.pfs[1].mtu = 1500;
   const auto report = doctor::RunChecks(node, *doctor::SelectChecks({"net.mtu"}, {}));
-  const nlohmann::json json = ReportAsJson(report);
+  const auto json = ToJson(report);
   EXPECT_EQ(json["version"], 1);
   EXPECT_EQ(json["node"], "node0");
   EXPECT_EQ(json["counts"]["failure"], 1);

@@ -24,7 +24,7 @@ class DoctorCommandTest : public ::testing::Test {
     return RunProcess(arguments, {{"RAILHEAD_ROOT", sysfs_.directory()}}, "");
   }
   [[nodiscard]] nlohmann::json RunJson(std::vector<std::string> arguments) const {
-    arguments.insert(arguments.begin(), "--json");
+    arguments.insert(arguments.begin(), {"-o", "json"});
     return nlohmann::json::parse(Run(arguments).out, nullptr, false);
   }
   FakeSysfs sysfs_;

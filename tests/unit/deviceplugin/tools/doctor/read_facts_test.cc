@@ -63,7 +63,7 @@ TEST_F(ReadFactsTest, AGoodNode) {
   // The VF's table has no entry yet, and configuration spaces show no SR-IOV here.
   const auto report = doctor::RunChecks(facts, *doctor::SelectChecks({}, {"sriov.ari", "rdma.gid-table"}));
   for (const auto& [check, verdict] : report.findings)
-    EXPECT_EQ(NameOf(verdict.status()), "ok") << check->id << ": " << verdict.Found();
+    EXPECT_EQ(WordOf(verdict.status()), "ok") << check->id << ": " << verdict.Found();
 }
 
 // By where kubelet says that it has its pods, whatever is in the directory of that name here.

@@ -128,7 +128,7 @@ inline doctor::NodeFacts GoodNode() {
 
 // The check's verdict is `status`, and says `text`; with a fix from warnings on.
 inline void Expect(const doctor::Verdict& verdict, doctor::Status status, const std::string& text) {
-  EXPECT_EQ(doctor::NameOf(verdict.status()), doctor::NameOf(status)) << verdict.Found();
+  EXPECT_EQ(WordOf(verdict.status()), WordOf(status)) << verdict.Found();
   EXPECT_NE(verdict.Found().find(text), std::string::npos) << verdict.Found();
   if (status >= doctor::Status::kWarning) {
     EXPECT_NE(verdict.Fix(), "") << verdict.Found();

@@ -27,7 +27,7 @@ class InstallCommandTest : public ::testing::Test {
     return RunProcess(arguments, {{"RAILHEAD_ROOT", temp_.directory()}}, "");
   }
   [[nodiscard]] json RunJson(std::vector<std::string> arguments) const {
-    arguments.emplace_back("--json");
+    arguments.insert(arguments.end(), {"-o", "json"});
     return json::parse(Run(arguments).out, nullptr, false);
   }
   TempRoot temp_;

@@ -34,7 +34,7 @@ class MigrateCommandTest : public ::testing::Test {
 };
 
 TEST_F(MigrateCommandTest, WritesWhatConfigCheckTakes) {
-  const ProcessOutput output = Run("migrate", {"--output", "/out/new", "--node", "gpu-1"});
+  const ProcessOutput output = Run("migrate", {"--to", "/out/new", "--node", "gpu-1"});
   EXPECT_EQ(output.status, 0) << output.err << output.out;
   EXPECT_NE(output.out.find("All is carried over."), std::string::npos) << output.out;
   EXPECT_EQ(temp_.Read("/out/new/report.md"), output.out);
@@ -51,7 +51,7 @@ TEST_F(MigrateCommandTest, WritesWhatConfigCheckTakes) {
 }
 
 TEST_F(MigrateCommandTest, SaysTheSameAsJsonAndWritesNothingWithoutOutput) {
-  const ProcessOutput output = Run("migrate", {"--json"});
+  const ProcessOutput output = Run("migrate", {"-o", "json"});
   const Json report = Json::parse(output.out, nullptr, false);
   ASSERT_TRUE(report.is_object()) << output.out << output.err;
   EXPECT_EQ(report["ok"], true);
@@ -64,7 +64,7 @@ TEST_F(MigrateCommandTest, SaysTheSameAsJsonAndWritesNothingWithoutOutput) {
 
 TEST_F(MigrateCommandTest, ADecisionIsAnExitStatus) {
   WriteNetwork(R"({"type": "sriov", "vlann": 100})");
-  const ProcessOutput output = Run("migrate", {"--output", "/out"});
+  const ProcessOutput output = Run("migrate", {"--to", "/out"});
   EXPECT_EQ(output.status, 4) << output.err;
   EXPECT_NE(output.out.find("## To decide"), std::string::npos);
   EXPECT_TRUE(temp_.Exists("/out/fabric.json"));
@@ -72,20 +72,20 @@ TEST_F(MigrateCommandTest, ADecisionIsAnExitStatus) {
 
 TEST_F(MigrateCommandTest, NothingIsWrittenOverWithoutForce) {
   temp_.Write("/out/nad_train_net.json", "mine");
-  const ProcessOutput refused = Run("migrate", {"--output", "/out"});
+  const ProcessOutput refused = Run("migrate", {"--to", "/out"});
   EXPECT_EQ(refused.status, 1);
   EXPECT_NE(refused.err.find("/out/nad_train_net.json is there already"), std::string::npos) << refused.err;
   EXPECT_NE(refused.err.find("--force"), std::string::npos);
   EXPECT_EQ(temp_.Read("/out/nad_train_net.json"), "mine");
   EXPECT_FALSE(temp_.Exists("/out/fabric.json")) << "all or nothing";
-  EXPECT_EQ(Run("migrate", {"--output", "/out", "--force"}).status, 0);
+  EXPECT_EQ(Run("migrate", {"--to", "/out", "--force"}).status, 0);
   EXPECT_NE(temp_.Read("/out/nad_train_net.json"), "mine");
-  EXPECT_EQ(Run("migrate", {"--output", "/out"}).status, 0) << "the same again";
+  EXPECT_EQ(Run("migrate", {"--to", "/out"}).status, 0) << "the same again";
 }
 
 TEST_F(MigrateCommandTest, WhatIsBrokenWritesNothing) {
   WriteNetwork(R"({"type": "sriov",})");
-  const ProcessOutput output = Run("migrate", {"--output", "/out", "--json"});
+  const ProcessOutput output = Run("migrate", {"--to", "/out", "-o", "json"});
   EXPECT_EQ(output.status, 3);
   EXPECT_NE(output.err.find("train/net: /spec/config: no valid JSON at byte 18"), std::string::npos)
       << output.err;

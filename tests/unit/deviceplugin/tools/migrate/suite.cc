@@ -61,7 +61,7 @@ std::string FateOf(const migrate::Outcome& outcome, const std::string& source, c
   for (const auto& document : outcome.report.documents) {
     if (!document.source.ends_with(source)) continue;
     for (const auto& one : document.keys) {
-      if (one.key == key) fates.push_back(std::string(migrate::NameOf(one.fate)) + " " + one.what);
+      if (one.key == key) fates.push_back(std::string(WordOf(one.fate)) + " " + one.what);
     }
   }
   EXPECT_EQ(fates.size(), 1U) << source << ": " << key;

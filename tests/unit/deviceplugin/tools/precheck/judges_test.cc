@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <nlohmann/json.hpp>
 
+#include "netns/json/record_io.h"
+
 namespace railhead::testing {
 namespace {
 
@@ -236,7 +238,7 @@ TEST(PrecheckReportTest, TheWorstIsTheVerdict) {
             "                    b\n"
             "         fix: mend it\n"
             "node gpu-001 is not fit\n");
-  const auto json = precheck::ReportAsJson(report);
+  const auto json = ToJson(report);
   EXPECT_EQ(json["fitness"], "unfit");
   EXPECT_EQ(json["checks"][3]["details"], (std::vector<std::string>{"a", "b"}));
   EXPECT_FALSE(json["checks"][1].contains("fix"));

@@ -44,7 +44,7 @@ class PrecheckCommandTest : public ::testing::Test {
   }
   // By check.
   [[nodiscard]] std::map<std::string, std::string> Fitness(std::vector<std::string> arguments = {}) const {
-    arguments.emplace_back("--json");
+    arguments.insert(arguments.end(), {"-o", "json"});
     const auto json = nlohmann::json::parse(Run(arguments).out, nullptr, false);
     std::map<std::string, std::string> fitness;
     for (const auto& one : json["checks"]) fitness[one["check"]] = one["fitness"];

@@ -76,7 +76,7 @@ TEST_F(ConfigCommandTest, CheckPrintsWhatTheResourcesGet) {
   const Ended text = Railctl("config check /config.json --resource-prefix x.io");
   EXPECT_EQ(text.status, 0) << text.err;
   EXPECT_EQ(text.out.rfind("ok\nx.io/net: 1 device\n  " + vfs0_[0], 0), 0U) << text.out;
-  const Ended json = Railctl("config check /config.json --json");
+  const Ended json = Railctl("config check /config.json -o json");
   EXPECT_EQ(json.status, 0) << json.err;
   const Json plan = Json::parse(json.out);
   EXPECT_EQ(plan["ok"], true);
@@ -95,7 +95,7 @@ TEST_F(ConfigCommandTest, CheckSaysAllThatIsWrong) {
       {"resourceName": "c", "selectors": {"isRdma": "yes"}}], "more": 1})");
   const Ended text = Railctl("config check /config.json");
   EXPECT_EQ(text.status, 3);
-  const Json json = Json::parse(Railctl("config check /config.json --json").out);
+  const Json json = Json::parse(Railctl("config check /config.json -o json").out);
   EXPECT_EQ(json["error"], json["errors"][0]);
   std::vector<std::string> places;
   for (const Json& error : json["errors"]) {
@@ -130,14 +130,14 @@ TEST_F(ConfigCommandTest, CheckSaysWhereItIsWrongAndEndsWith3) {
   EXPECT_EQ(text.out, "");
   EXPECT_NE(text.err.find("/resourceList/0/selectors/pfName"), std::string::npos) << text.err;
   EXPECT_NE(text.err.find("pfNames"), std::string::npos) << text.err;
-  const Ended json = Railctl("config check /config.json --json");
+  const Ended json = Railctl("config check /config.json -o json");
   EXPECT_EQ(json.status, 3);
   const Json error = Json::parse(json.out);
   EXPECT_EQ(error["ok"], false);
   EXPECT_NE(error["error"]["message"].get<std::string>().find("/resourceList/0/selectors/pfName"),
             std::string::npos);
   sysfs_.Write("/bytes.json", "{\"\xff\": 1}");
-  EXPECT_EQ(Railctl("config check /bytes.json --json").status, 3);
+  EXPECT_EQ(Railctl("config check /bytes.json -o json").status, 3);
   EXPECT_EQ(Railctl("config check /nowhere.json").status, 3);
   EXPECT_EQ(Railctl("config check").status, 2);
   EXPECT_EQ(Railctl("config").status, 2);

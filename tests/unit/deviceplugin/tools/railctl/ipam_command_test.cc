@@ -53,7 +53,7 @@ class IpamCommandTest : public ::testing::Test {
 
 TEST_F(IpamCommandTest, NothingIsHeldWithoutAStore) {
   EXPECT_EQ(Run({"list"}).status, 0);
-  EXPECT_EQ(RunJson({"list", "--json"})["addresses"].size(), 0U);
+  EXPECT_EQ(RunJson({"list", "-o", "json"})["addresses"].size(), 0U);
   EXPECT_EQ(Run({"check"}).out, "0 addresses, well\n");
   EXPECT_FALSE(Exists(temp_.root().Path("/var/lib/railhead"))) << "looking makes nothing";
 }
@@ -62,7 +62,7 @@ TEST_F(IpamCommandTest, ListsHoldersAndTheirPods) {
   const std::string first = Give("aaa", Now());
   Give("bbb", Now());
   Attach("aaa");
-  const auto list = RunJson({"list", "--json"})["addresses"];
+  const auto list = RunJson({"list", "-o", "json"})["addresses"];
   ASSERT_EQ(list.size(), 2U);
   EXPECT_EQ(list[0]["address"], first);
   EXPECT_EQ(list[0]["pod"], "train/worker-0");
@@ -73,14 +73,14 @@ TEST_F(IpamCommandTest, ListsHoldersAndTheirPods) {
   const auto table = Run({"list"}).out;
   EXPECT_EQ(table.rfind("ADDRESS   POOL         STATE  SINCE", 0), 0U) << table;
   EXPECT_NE(table.find("train/worker-0"), std::string::npos);
-  EXPECT_EQ(RunJson({"list", "--json", "--pool", "10.9.0.0/24"})["addresses"].size(), 0U);
+  EXPECT_EQ(RunJson({"list", "-o", "json", "--pool", "10.9.0.0/24"})["addresses"].size(), 0U);
 }
 
 TEST_F(IpamCommandTest, ShowsByAddressAndContainer) {
   const std::string first = Give("aaa1", Now());
   Give("bbb", Now());
-  EXPECT_EQ(RunJson({"show", first, "--json"})["addresses"][0]["container"], "aaa1");
-  EXPECT_EQ(RunJson({"show", "bb", "--json"})["addresses"].size(), 1U);
+  EXPECT_EQ(RunJson({"show", first, "-o", "json"})["addresses"][0]["container"], "aaa1");
+  EXPECT_EQ(RunJson({"show", "bb", "-o", "json"})["addresses"].size(), 1U);
   const auto none = Run({"show", "10.1.0.99"});
   EXPECT_EQ(none.status, 1);
   EXPECT_NE(none.err.find("'10.1.0.99' is no address or container in the store"), std::string::npos)
@@ -100,7 +100,7 @@ TEST_F(IpamCommandTest, LeaksAreFoundAndExplained) {
   EXPECT_EQ(found.status, 1);
   EXPECT_NE(found.out.find("leaked: " + lost + " of blue, container lost: no attachment"), std::string::npos)
       << found.out;
-  const auto leaked = RunJson({"check", "--json"})["leaked"];
+  const auto leaked = RunJson({"check", "-o", "json"})["leaked"];
   ASSERT_EQ(leaked.size(), 1U);
   EXPECT_EQ(leaked[0]["address"], lost);
 }
@@ -117,9 +117,9 @@ TEST_F(IpamCommandTest, ReleasesWhatIsLeakedAndOnlyByForceWhatMayBeInUse) {
   EXPECT_NE(refused.err.find("--force"), std::string::npos);
   EXPECT_EQ(Run({"release", lost}).status, 0);
   EXPECT_EQ(Run({"release", lost}).status, 1) << "it rests";
-  EXPECT_EQ(RunJson({"show", lost, "--json"})["addresses"][0]["state"], "resting");
+  EXPECT_EQ(RunJson({"show", lost, "-o", "json"})["addresses"][0]["state"], "resting");
   EXPECT_EQ(Run({"release", used, "--force"}).status, 0);
-  EXPECT_EQ(RunJson({"show", used, "--json"})["addresses"][0]["state"], "resting");
+  EXPECT_EQ(RunJson({"show", used, "-o", "json"})["addresses"][0]["state"], "resting");
 }
 
 TEST_F(IpamCommandTest, Events) {
@@ -128,14 +128,14 @@ TEST_F(IpamCommandTest, Events) {
     auto store = ipam::AddressStore::Open(temp_.root());
     ASSERT_TRUE(store->Quarantine({"blue", "aaa", "eth1"}, *IpAddress::Parse(used)));
   }
-  const auto events = RunJson({"events", "--json"})["events"];
+  const auto events = RunJson({"events", "-o", "json"})["events"];
   ASSERT_EQ(events.size(), 1U);
   EXPECT_EQ(events[0]["event"], "quarantined");
   EXPECT_EQ(events[0]["address"], used);
   EXPECT_NE(Run({"events"})
                 .out.find(used + " of 10.1.0.0/24 is in use by another machine and is not given for 3600 s"),
             std::string::npos);
-  EXPECT_EQ(RunJson({"show", used, "--json"})["addresses"][0]["state"], "quarantined");
+  EXPECT_EQ(RunJson({"show", used, "-o", "json"})["addresses"][0]["state"], "quarantined");
 }
 
 TEST_F(IpamCommandTest, ExportsEverything) {
@@ -168,7 +168,7 @@ TEST_F(IpamCommandTest, Blocks) {
     });
   };
   ASSERT_TRUE(write());
-  const auto json = RunJson({"blocks", "--json"});
+  const auto json = RunJson({"blocks", "-o", "json"});
   EXPECT_EQ(json["node"], "node0");
   EXPECT_EQ(json["given"], true);
   ASSERT_EQ(json["blocks"].size(), 1U);
@@ -196,8 +196,8 @@ TEST_F(IpamCommandTest, TakesOverFromHostLocal) {
   EXPECT_EQ(import().out, "2 addresses are held by their pods, 0 refused\n");
   const auto again = import();
   EXPECT_EQ(again.status, 0) << again.err;
-  EXPECT_EQ(RunJson({"show", "10.1.0.7", "--json"})["addresses"][0]["container"], "aaa");
-  EXPECT_EQ(RunJson({"show", "bbb", "--json"})["addresses"][0]["interface"], "eth0");
+  EXPECT_EQ(RunJson({"show", "10.1.0.7", "-o", "json"})["addresses"][0]["container"], "aaa");
+  EXPECT_EQ(RunJson({"show", "bbb", "-o", "json"})["addresses"][0]["interface"], "eth0");
   EXPECT_NE(Give("new", Now()), "10.1.0.7");
 
   file("10.9.0.1", "ccc\r\neth1");
@@ -223,8 +223,8 @@ TEST_F(IpamCommandTest, TakesOverFromWhereabouts) {
       "1 addresses are held by their pods, 1 of other nodes are not given for 168 hours, 0 refused\n";
   EXPECT_EQ(import().out, told);
   EXPECT_EQ(import().out, told) << "again, it changes nothing";
-  EXPECT_EQ(RunJson({"show", "10.1.0.5", "--json"})["addresses"][0]["state"], "held");
-  EXPECT_EQ(RunJson({"show", "10.1.0.6", "--json"})["addresses"][0]["state"], "quarantined");
+  EXPECT_EQ(RunJson({"show", "10.1.0.5", "-o", "json"})["addresses"][0]["state"], "held");
+  EXPECT_EQ(RunJson({"show", "10.1.0.6", "-o", "json"})["addresses"][0]["state"], "quarantined");
   ASSERT_TRUE(
       WriteAtomic(path, R"({"spec": {"range": "10.1.0.0/24", "allocations": {"x": {}}}})", Sync::kVolatile));
   const auto wrong = import();

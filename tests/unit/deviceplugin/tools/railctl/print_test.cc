@@ -134,7 +134,7 @@ TEST_F(CommandsTest, ShowNoControlCharacters) {
 }
 
 TEST_F(CommandsTest, JsonIsWhatItWas) {
-  const auto output = Run({"net", "--json"});
+  const auto output = Run({"net", "-o", "json"});
   EXPECT_FALSE(HasControls(output.out)) << output.out;
   const auto json = nlohmann::json::parse(output.out, nullptr, false);
   ASSERT_TRUE(json.is_object()) << output.out;

@@ -19,7 +19,7 @@ class RdmaTestCommandTest : public ::testing::Test {
 };
 
 TEST_F(RdmaTestCommandTest, AFailedTestIsStatusOne) {
-  const auto output = Run({"host@no_such_0", "host@no_such_1", "--json"});
+  const auto output = Run({"host@no_such_0", "host@no_such_1", "-o", "json"});
   EXPECT_EQ(output.status, 1) << output.err;
   const auto json = nlohmann::json::parse(output.out, nullptr, false);
   ASSERT_TRUE(json.is_object()) << output.out;

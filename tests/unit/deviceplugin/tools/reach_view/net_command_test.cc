@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "netns/json/record_io.h"
 #include "tests/support/process.h"
 #include "tests/support/temp_root.h"
 #include "tests/unit/deviceplugin/services/reachability/reach_values.h"
@@ -29,7 +30,7 @@ class NetCommandTest : public ::testing::Test {
     return report;
   }
   static std::string Line(const reachability::ReachReport& report) {
-    return ReachReportAsJson(report).dump() + "\n";
+    return ToJson(WithoutCommonTimes(report)).dump() + "\n";
   }
   static std::string Lines(const std::vector<reachability::ReachReport>& reports) {
     std::string lines;
@@ -46,10 +47,11 @@ TEST_F(NetCommandTest, AllIsWell) {
   EXPECT_EQ(output.status, 0) << output.err;
   EXPECT_EQ(output.out,
             "RAIL   PF   STATE      SINCE  GATEWAY  PEERS        RTT   BECAUSE\n"
-            "rail0  pf0  reachable  6h     answers  2 reachable  12us\n");
+            "rail0  pf0  reachable  6h     answers  2 reachable  12us  -\n");
   const auto all = Run({"--all"});
   EXPECT_EQ(all.status, 0);
-  EXPECT_NE(all.out.find("rail0  gpu-002  10.0.0.1  reachable  10m    80/80     12us\n"), std::string::npos)
+  EXPECT_NE(all.out.find("rail0  gpu-002  10.0.0.1  reachable  10m    80/80     12us  -\n"),
+            std::string::npos)
       << all.out;
 }
 
@@ -86,7 +88,7 @@ TEST_F(NetCommandTest, WhatIsNotWell) {
       output.out,
       "RAIL   PF   STATE     SINCE  GATEWAY  PEERS                             RTT   BECAUSE\n"
       "rail0  pf0  degraded  6h     silent   1 reachable, 1 silent, 1 unknown  12us  one peer is silent\n"
-      "rail1  -    unknown   -      -        -                                 -\n"
+      "rail1  -    unknown   -      -        -                                 -     -\n"
       "\n"
       "RAIL   PEER     ADDRESS   STATE   SINCE  ANSWERED  RTT  BECAUSE\n"
       "rail0  gpu-002  10.0.0.1  silent  10m    0/80      -    no answer of 80\n"
@@ -117,7 +119,7 @@ TEST_F(NetCommandTest, ADeadRailIsNoThousandLines) {
 TEST_F(NetCommandTest, AsJsonOnOneLine) {
   const reachability::ReachReport report = Now(ReportOf(0, 3, {}));
   Save(report);
-  const auto output = Run({"--json"});
+  const auto output = Run({"-o", "json"});
   EXPECT_EQ(output.status, 0);
   EXPECT_EQ(output.out, temp_.Read("/run/railhead/reach.json")) << "the same as in the file";
 }
@@ -145,7 +147,7 @@ TEST_F(NetCommandTest, ManyNodes) {
   const auto reports =
       Cluster(4, {{{0, 1}, reachability::PeerState::kSilent}, {{1, 0}, reachability::PeerState::kSilent}});
   temp_.Write("/a.json", Line(reports[0]) + Line(reports[1]));
-  const std::string rest = ReachReportAsJson(reports[2]).dump(2) + Line(reports[3]);
+  const std::string rest = ToJson(WithoutCommonTimes(reports[2])).dump(2) + Line(reports[3]);
   const auto ill = Run({temp_.directory() + "/a.json", "-"}, rest);
   EXPECT_EQ(ill.status, 1);
   EXPECT_EQ(ill.err, "");
@@ -158,7 +160,7 @@ TEST_F(NetCommandTest, ManyNodes) {
             "  2 gpu-[002,003] (2)  ..\n"
             "\n"
             "a row says of a column:  . reachable  X silent\n");
-  const auto json = nlohmann::json::parse(Run({"-", "--json"}, Lines(reports)).out);
+  const auto json = nlohmann::json::parse(Run({"-", "-o", "json"}, Lines(reports)).out);
   EXPECT_EQ(json["rails"][0]["rows"][0], "-X..");
   EXPECT_EQ(json["nodes"][3], "gpu-003");
   EXPECT_EQ(json["marks"]["X"], "silent");

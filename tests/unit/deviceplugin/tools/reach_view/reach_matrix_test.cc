@@ -10,6 +10,7 @@
 #include "deviceplugin/services/reachability/reach_report.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
 #include "deviceplugin/tools/reach_view/reach_faults.h"
+#include "netns/json/record_io.h"
 #include "tests/support/ipam/rapidcheck.h"
 #include "tests/unit/deviceplugin/services/reachability/reach_values.h"
 
@@ -265,7 +266,7 @@ TEST(ReachFaultsTest, EveryPairIsToldOnce) {
 TEST(ReachFaultsTest, AsJson) {
   const auto faults = ExplainFaults(MatrixOf(Cluster(4, Between({0}, {1}, reachability::PeerState::kPaths))));
   ASSERT_EQ(faults.size(), 1U);
-  const auto json = ReachFaultAsJson(faults[0]);
+  const auto json = ToJson(faults[0]);
   EXPECT_EQ(json["kind"], "between");
   EXPECT_EQ(json["rails"], Texts{"rail0"});
   EXPECT_EQ(json["others"], Texts{"gpu-001"});
@@ -356,8 +357,8 @@ std::vector<std::string> NodesIn(const std::string& text, std::string* error) {
 TEST(ReachStreamTest, OneOrMany) {
   reachability::ReachReport odd = ReportOf(1, 2, {});
   odd.node = R"(odd "}{\ name)";
-  const auto first = ReachReportAsJson(ReportOf(0, 2, {}));
-  const auto second = ReachReportAsJson(odd);
+  const auto first = ToJson(WithoutCommonTimes(ReportOf(0, 2, {})));
+  const auto second = ToJson(WithoutCommonTimes(odd));
   for (const std::string& text : {first.dump() + "\n" + second.dump() + "\n", first.dump() + second.dump(),
                                   "\n " + first.dump(2) + second.dump(2)}) {
     std::string error;
@@ -370,7 +371,7 @@ TEST(ReachStreamTest, OneOrMany) {
 }
 
 TEST(ReachStreamTest, SaysWhichIsWrong) {
-  const std::string good = ReachReportAsJson(ReportOf(0, 2, {})).dump();
+  const std::string good = ToJson(WithoutCommonTimes(ReportOf(0, 2, {}))).dump();
   for (const std::string& bad :
        {std::string("}"), std::string("x"), std::string("[]\n"), good.substr(0, good.size() - 1),
         std::string("\"{}"), std::string("{\"a\\"), std::string("{}")}) {

@@ -8,6 +8,7 @@
 
 #include "cni/state/journal.h"
 #include "netns/base/node.h"
+#include "netns/json/record_io.h"
 #include "tests/support/process.h"
 #include "tests/support/sysfs/machines.h"
 
@@ -64,7 +65,7 @@ TEST_F(ReportTest, RailsAndUseOfVfs) {
   ASSERT_EQ(report.nics.size(), machine_.nics.size());
   EXPECT_EQ(report.nics[0].rail, "rail<0>");
   EXPECT_EQ(report.nics[0].vlan, 100);
-  EXPECT_EQ(report.nics[0].InUse(), 2);
+  EXPECT_EQ(report.nics[0].VfsInUse().size(), 2U);
   ASSERT_EQ(report.nics[0].vfs.size(), 20U);
   for (int i = 0; i < 20; ++i) {
     EXPECT_EQ(report.nics[0].vfs[i].index, i);
@@ -86,7 +87,7 @@ TEST_F(ReportTest, ADamagedAttachmentIsNoted) {
   Attach(vfs_[3], machine_.nics[0]);
   sysfs_.Write("/run/railhead/attachments/sandbox-1/rails@net1.json", "{");
   const topology_view::NodeReport report = Read();
-  EXPECT_EQ(report.nics[0].InUse(), 1) << "nobody knows whether it is";
+  EXPECT_EQ(report.nics[0].VfsInUse().size(), 1U) << "nobody knows whether it is";
   ASSERT_EQ(report.notes.size(), 1U);
   EXPECT_NE(report.notes[0].find("rails@net1.json"), std::string::npos) << report.notes[0];
 }
@@ -96,7 +97,7 @@ TEST_F(ReportTest, Json) {
   sysfs_.Write(topology::kTopologyPath, R"({"paths": [
     {"nic": "0000:18:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"},
     {"nic": "0000:77:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"}]})");
-  const auto json = nlohmann::json::parse(ReportJson(Read()));
+  const auto json = nlohmann::json::parse(record::Dump(ToJson(Shown(Read()))));
   EXPECT_EQ(json["node"], "node-a&\"b\"");
   ASSERT_EQ(json["accelerators"].size(), 8U);
   EXPECT_EQ(json["accelerators"][1],
@@ -138,7 +139,7 @@ TEST_F(ReportTest, Json) {
 TEST_F(ReportTest, ANameThatIsNoUtf8DoesNotStopIt) {
   topology_view::NodeReport report = Read();
   report.nics[0].rail = "a\xff\x01";
-  const auto json = nlohmann::json::parse(ReportJson(report));
+  const auto json = nlohmann::json::parse(record::Dump(ToJson(Shown(report))));
   EXPECT_EQ(json["nics"][0]["rail"], "a\xef\xbf\xbd\x01");
 }
 

@@ -63,7 +63,7 @@ TEST_F(TopoCommandTest, PrintsTheMatrix) {
 
 TEST_F(TopoCommandTest, PrintsJson) {
   MakeVirtualMachine(sysfs_);
-  const ProcessOutput output = Run({"--json"});
+  const ProcessOutput output = Run({"-o", "json"});
   EXPECT_EQ(output.status, 0) << output.err;
   const auto json = nlohmann::json::parse(output.out, nullptr, false);
   ASSERT_TRUE(json.is_object()) << output.out;
@@ -82,7 +82,7 @@ TEST_F(TopoCommandTest, TheNodeOfTheDocumentationsPicture) {
   }
   sysfs_.Write("/etc/railhead/fabric.json", fabric.dump());
   sysfs_.Write("/etc/railhead/node-name", "gpu-001\n");
-  const ProcessOutput output = Run({"--json"});
+  const ProcessOutput output = Run({"-o", "json"});
   ASSERT_EQ(output.status, 0) << output.err;
   if (std::getenv("RAILHEAD_WRITE_PICTURES") != nullptr) std::ofstream(PICTURE) << output.out;
   std::ifstream file(PICTURE);

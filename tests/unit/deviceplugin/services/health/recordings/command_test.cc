@@ -50,7 +50,7 @@ TEST_F(ReplayCommandTest, EarlierRulesOfAFabric) {
       "/fabric.json",
       R"({"version":1,"rails":[],"health":{"errorRate":{"counters":{"symbol_error":{"limit":60}}}}})");
   const auto first_ms = [&](std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {"replay", Incident("symbol-errors"), "--json"});
+    arguments.insert(arguments.begin(), {"replay", Incident("symbol-errors"), "-o", "json"});
     const auto output = Run(arguments);
     const auto json = nlohmann::json::parse(output.out, nullptr, false);
     EXPECT_TRUE(json.contains("changes")) << output.out << output.err;
@@ -78,7 +78,7 @@ TEST_F(ReplayCommandTest, WhatCannotBeRead) {
   EXPECT_EQ(Run({"replay", temp_.directory() + "/none.jsonl"}).status, 1);
   EXPECT_EQ(Run({"replay", Incident("cable-cut"), "--health", "{\"lnk\":1}"}).status, 3);
   EXPECT_EQ(Run({"replay", Incident("cable-cut"), "--health", temp_.directory() + "/none.json"}).status, 3);
-  EXPECT_EQ(Run({"health", "--recording", "--json"}).status, 2);
+  EXPECT_EQ(Run({"health", "--recording", "-o", "json"}).status, 2);
 }
 
 }  // namespace
