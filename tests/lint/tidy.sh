@@ -12,7 +12,7 @@ cd "$(dirname "$0")/../.."
 [ -r "$build/compile_commands.json" ] || { echo "tidy.sh: no compile_commands.json in $build" >&2; exit 1; }
 readonly MOST=6 TURNS=72
 mapfile -t files < <(find netns cni ipam deviceplugin -name '*.cc' | LC_ALL=C sort)
-head=$(git rev-parse --short HEAD 2>/dev/null || echo none)
+head=$(git rev-parse HEAD 2>/dev/null || echo none)
 
 # drawn: standard input's lines in an order that the commit gives.
 drawn() {
