@@ -65,6 +65,23 @@ TEST_F(PluginCheckTest, VfSettings) {
   }
 }
 
+// Drivers set what they do not report (rtnl_fill_vfinfo leaves it out).
+TEST_F(PluginCheckTest, WhatADriverDoesNotReportIsNoDifference) {
+  Call call = AllRails();
+  call.config = R"("deviceID":")" + Bdf(0) + R"(","vlan":100,"mac":"02:aa:00:00:00:01","spoofchk":"off",
+      "trust":"on","link_state":"enable","max_tx_rate":1000,)" +
+                Ipam();
+  Attach(call);
+  VfSettings& state_of_vf = *state().Function(Bdf(0))->state;
+  const VfSettings good = state_of_vf;
+  ForEachVfSetting([&](const std::string& key, auto setting) {
+    ASSERT_TRUE(good.*setting) << key;
+    (state_of_vf.*setting).reset();
+    EXPECT_EQ(Said(), "") << key;
+    state_of_vf = good;
+  });
+}
+
 TEST_F(PluginCheckTest, VfThatIsGone) {
   Attach(AllRails());
   std::erase_if(state().functions, [&](const FakeFunction& function) { return function.bdf == Bdf(2); });

@@ -76,6 +76,11 @@ TEST_F(PluginOptionsTest, EverySettingIsSetCheckedAndPutBack) {
     const Call call{.config = Usual() + "," + vlan + field};
     const auto before = World();
     const auto added = Add(call);
+    if (field == R"("link_state":"disable")") {  // ADD waits for a carrier in vain, and takes all back
+      ASSERT_FALSE(added);
+      EXPECT_EQ(ChangedSince(before), "");
+      continue;
+    }
     ASSERT_TRUE(added) << Describe(added.error());
     EXPECT_TRUE(Check(call));
     const VfSettings set = Vf(0);
