@@ -4,8 +4,8 @@
 # usage: tests/run.sh [--all] [ctest options, e.g. -R plugin -j1]
 #   --all   also the long forms of proofs
 # Unit and namespace tests run with AddressSanitizer and UndefinedBehaviorSanitizer
-# (preset "debug"); guests run the static release binaries, one guest after the other,
-# and beside them everything else, fast tests first. The first failure ends the run.
+# (preset "debug"), fast tests first; guests run the static release binaries beside them
+# and after them. The first failure ends the run.
 # exit status: ctest's; 1 when setting up or building failed.
 set -euo pipefail
 repo=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

@@ -27,6 +27,7 @@ class VfTest : public GuestTest {
 };
 
 TEST_F(VfTest, StateAsTheDriverReportsIt) {
+  ASSERT_TRUE(vf_before_.mac && vf_before_.vlan && vf_before_.rate);
   // igb reports the MAC that the VF driver has asked for, too.
   EXPECT_TRUE(vf_before_.mac->IsZero()) << vf_before_.mac->ToString();
   EXPECT_EQ(vf_before_.vlan->id, 0);

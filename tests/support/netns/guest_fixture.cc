@@ -34,7 +34,7 @@ void GuestTest::SetUpTestSuite() {
 GuestTest::GuestTest() {
   pf_ = GetLink(*route_, "pf0");
   vf_ = VfLink();
-  vf_before_ = VfSettings();
+  vf_before_ = SettingsOfVf();
 }
 
 GuestTest::~GuestTest() {
