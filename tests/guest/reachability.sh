@@ -104,7 +104,7 @@ check '... reach each other, by RDMA as well' within "$LIMIT" both_well
 [ "$failures" = 0 ] || { everything; finish; }
 check '... and say with what' test "$(net env | jq -c '.rails[0].rdma.device')" = '"rxe_pf0_station"'
 railctl net --all
-check '... railctl has a column for it' grep -q 'rxe_pf0_station\[' <(railctl net)
+check '... railctl has a column for it' grep -q 'rxe_pf0_station\[' <(railctl net -o wide)
 sent=$(metric railhead_rail_rdma_probes_total)
 check '... metrics count' within "$LIMIT" more railhead_rail_rdma_probes_total "$((sent + 8))"
 check '... answers, too' more railhead_rail_rdma_probe_answers_total "$sent"
