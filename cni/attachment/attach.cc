@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/conflicts.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/reset.h"

@@ -5,10 +5,10 @@
 #include <set>
 #include <tuple>
 
-#include "cni/attachment/acquire.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
 #include "cni/attachment/journal_record.h"
+#include "cni/attachment/mac_owners.h"
 #include "cni/attachment/reset.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/displaced_names.h"

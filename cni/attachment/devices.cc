@@ -13,6 +13,7 @@
 #include "cni/attachment/acquire.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/allocation.h"
+#include "cni/state/bind_protocol.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/paths.h"
 #include "netns/base/text.h"

@@ -7,8 +7,8 @@
 //   {"devices":{"slot-1a2b-n0-03":"0000:43:10.2"}}      or
 //   {"code":11,"msg":"...","details":"..."}             as a CNI error has it
 // Both sides look who the other one is: a socket's place and mode are not all that keeps others away.
-// Threads: pure functions. Errors: kMalformed, kInvalid for lines that are none; of an
-// answer that is an error, that error.
+// Threads: pure functions, but for BindSlots(), which waits for the daemon. Errors: kMalformed, kInvalid for
+// lines that are none; of an answer that is an error, that error.
 #pragma once
 
 #include <cstddef>
@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
 
@@ -85,5 +86,9 @@ struct Shape<BindAnswer> {
 
 std::string FormatBindAnswer(const Result<Bindings>& answer);
 Result<Bindings> ParseBindAnswer(const std::string& line, const BindRequest& request);
+
+// Asks railheadd which devices a pod's slots shall be: the one thing that only the daemon
+// knows. Waits at most 10 s. kBusy (try again later) when no daemon answers, else what the daemon says.
+Result<Bindings> BindSlots(const Root& root, const BindRequest& request);
 
 }  // namespace railhead

@@ -56,9 +56,9 @@ Result<std::vector<std::string>> ListTenantDevices(const Root& root);
 
 // What ADD's address probes heard from others: lines in the log of attach timings (attach_log.h).
 //
-// The next ADD compares with them (cni/attachment/acquire.h); railheadd and `railctl doctor` report stations
-// that claim many addresses. Bounded and lost with the boot, as the log is. What cannot be logged is dropped.
-// Threads: thread-safe. Errors: as ReadFile().
+// The next ADD compares with them (cni/attachment/conflicts.h); railheadd and `railctl doctor` report
+// stations that claim many addresses. Bounded and lost with the boot, as the log is. What cannot be logged is
+// dropped. Threads: thread-safe. Errors: as ReadFile().
 
 struct RivalClaim {
   AttachmentKey key;  // whose ADD probed

@@ -18,7 +18,7 @@
 #include <filesystem>
 #include <functional>
 
-#include "cni/attachment/acquire.h"
+#include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/late_binding/bind_server.h"
 #include "netns/base/files.h"
@@ -188,7 +188,7 @@ TEST_F(PodUserTest, IsNotAnsweredByTheSocketForAdd) {
   ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
   EXPECT_EQ(PodProcess(ask).Line(), "hung up") << "it is asked who it is, too";
   EXPECT_EQ(asked, 0);
-  EXPECT_TRUE(attachment::BindSlots(sysfs_.root(), request)) << "root is answered as ever";
+  EXPECT_TRUE(BindSlots(sysfs_.root(), request)) << "root is answered as ever";
   EXPECT_EQ(asked, 1);
 }
 
@@ -209,7 +209,7 @@ TEST_F(PodUserTest, DoesNotAnswerInThePlaceOfRailheadd) {
     (void)::send(connection.get(), line.data(), line.size(), MSG_NOSIGNAL);
   });
   ASSERT_EQ(pod.Line(), "listening");
-  const auto bound = attachment::BindSlots(sysfs_.root(), {"uid", "c1", {"slot-1"}, "ns/pod"});
+  const auto bound = BindSlots(sysfs_.root(), {"uid", "c1", {"slot-1"}, "ns/pod"});
   ASSERT_FALSE(bound);
   EXPECT_NE(bound.error().message.find("who listens there is not root"), std::string::npos)
       << bound.error().message;

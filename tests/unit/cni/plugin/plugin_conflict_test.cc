@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/conflicts.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/files.h"

@@ -2,7 +2,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/attachment/acquire.h"
+#include "cni/attachment/conflicts.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/state/tenants.h"
 #include "ipam/store/store.h"

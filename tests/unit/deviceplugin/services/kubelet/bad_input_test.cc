@@ -10,7 +10,6 @@
 #include <csignal>
 #include <cstring>
 
-#include "cni/attachment/acquire.h"
 #include "cni/state/bind_protocol.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
@@ -289,8 +288,7 @@ TEST_F(BadInputTest, ConnectionsThatAreClosedHalf) {
     }
   }
   EXPECT_TRUE(Allocate({{vfs0_[0]}}).ok());
-  EXPECT_TRUE(attachment::BindSlots(root_, {"uid", "container", {"slot-1"}}).error().code !=
-              ErrorCode::kBusy);
+  EXPECT_TRUE(BindSlots(root_, {"uid", "container", {"slot-1"}}).error().code != ErrorCode::kBusy);
 }
 
 // ---- the socket for ADD ----------------------------------------------------------------
@@ -309,7 +307,7 @@ TEST_F(BadInputTest, SilentConnectionsKeepNoAddWaiting) {
     silent.push_back(Connect(paths::BindSocket(root_)));
     if (i % 2 == 0) (void)::send(silent.back().get(), "{\"version\"", 10, MSG_NOSIGNAL);
   }
-  const auto bound = attachment::BindSlots(root_, {"uid", "container", given->ids});
+  const auto bound = BindSlots(root_, {"uid", "container", given->ids});
   EXPECT_TRUE(IsOpen(silent.back())) << "it was answered only after they had been given up";
   ASSERT_TRUE(bound) << Describe(bound.error()) << daemon_->err();
   EXPECT_EQ(bound->size(), 1U);

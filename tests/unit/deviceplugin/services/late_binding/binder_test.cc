@@ -14,9 +14,9 @@
 #include <string>
 #include <thread>
 
-#include "cni/attachment/acquire.h"
 #include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
+#include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/node/resources/advertised.h"
@@ -328,7 +328,7 @@ TEST_F(BurstTest, FiftyPodsAtOnceAndAChangeOfHealth) {
   for (std::size_t i = 0; i < kPods; ++i) {
     adds.emplace_back([&, i] {
       const std::string pod = "p" + std::to_string(i);
-      bound[i] = attachment::BindSlots(root_, {pod, pod, {slots_[i]}, "ns/" + pod});
+      bound[i] = BindSlots(root_, {pod, pod, {slots_[i]}, "ns/" + pod});
     });
   }
   for (auto& add : adds) add.join();
@@ -409,8 +409,7 @@ TEST_F(BinderTest, SlotsThatAreNone) {
 }
 
 TEST_F(BinderTest, OverItsSocket) {
-  EXPECT_EQ(attachment::BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy)
-      << "nobody there";
+  EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy) << "nobody there";
   Give("p", {slots_[0]}, {machine_.accelerators[2]});
   int reports = 0;
   {
@@ -418,10 +417,10 @@ TEST_F(BinderTest, OverItsSocket) {
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [&](const BindRequest&, const Result<Bindings>&) { ++reports; });
     ASSERT_TRUE(server) << Describe(server.error());
-    const auto bound = attachment::BindSlots(root_, {"p", "c1", {slots_[0]}});
+    const auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
     ASSERT_TRUE(bound) << Describe(bound.error());
     EXPECT_EQ(*bound, (Bindings{{slots_[0], vfs_[1][0]}}));
-    const auto refused = attachment::BindSlots(root_, {"p", "c1", {"slot-other"}});
+    const auto refused = BindSlots(root_, {"p", "c1", {"slot-other"}});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code, ErrorCode::kInvalid);
     EXPECT_NE(refused.error().message.find("slot-other"), std::string::npos) << refused.error().message;
@@ -431,10 +430,10 @@ TEST_F(BinderTest, OverItsSocket) {
         root_, [&](const BindRequest& request) { return binder_.Bind(request); },
         [](const BindRequest&, const Result<Bindings>&) {});
     ASSERT_TRUE(later) << Describe(later.error());
-    EXPECT_TRUE(attachment::BindSlots(root_, {"p", "c2", {slots_[0]}}));
+    EXPECT_TRUE(BindSlots(root_, {"p", "c2", {slots_[0]}}));
   }
   EXPECT_GE(reports, 2);
-  EXPECT_EQ(attachment::BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
+  EXPECT_EQ(BindSlots(root_, {"p", "c1", {slots_[0]}}).error().code, ErrorCode::kBusy);
 }
 
 // An update's new daemon ends, however it does: the old one, which has the resource again, has
@@ -455,17 +454,17 @@ TEST_F(BinderTest, TheEarlierDaemonTakesTheSocketBack) {
       std::atomic<int> later_served{0};
       const auto later = start(&later_served);
       ASSERT_TRUE(later) << Describe(later.error());
-      EXPECT_TRUE(attachment::BindSlots(root_, {"p", "c1", {slots_[0]}}));
+      EXPECT_TRUE(BindSlots(root_, {"p", "c1", {slots_[0]}}));
       EXPECT_EQ(earlier_served, 0) << "two daemons must not answer in turns";
     }
     if (removed) {
       ASSERT_TRUE(RemoveFile(path));
     }
     const auto patience = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-    auto bound = attachment::BindSlots(root_, {"p", "c1", {slots_[0]}});
+    auto bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
     while (!bound && std::chrono::steady_clock::now() < patience) {
       std::this_thread::yield();
-      bound = attachment::BindSlots(root_, {"p", "c1", {slots_[0]}});
+      bound = BindSlots(root_, {"p", "c1", {slots_[0]}});
     }
     ASSERT_TRUE(bound) << Describe(bound.error());
     while (earlier_served == 0 && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
