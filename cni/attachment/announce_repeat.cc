@@ -150,10 +150,8 @@ void RepeatLater(const Root& root, Kernel& kernel, const AttachmentKey& key) {
 }
 
 Result<void> WriteRepeatRequest(const Root& root, const AttachmentKey& key) {
-  const std::string directory = paths::Announcements(root);
-  RH_TRY(MakeStateFolder(root, directory, 0700));
   const std::string text = key.network + "\n" + key.container_id + "\n" + key.ifname + "\n";
-  return WriteAtomic(directory + "/" + RequestName(key), text, Sync::kVolatile);
+  return WriteStateFile(root, paths::Announcements(root) + "/" + RequestName(key), text);
 }
 
 Result<std::optional<AttachmentKey>> ReadRepeatRequest(const std::string& path) {

@@ -32,7 +32,7 @@ Result<JournalEntry> WithHeldDevicesOnly(const Journal& journal, const JournalEn
   JournalEntry held = entry;
   held.devices.clear();
   for (const AttachedDevice& device : entry.devices) {
-    const bool own = RH_TRY(journal.LinksTo(device.device, entry.key));
+    const bool own = RH_TRY(journal.IsHeldBy(device.device, entry.key));
     const bool lost =
         !own && entry.phase == Phase::kDone && !RH_TRY(journal.FindByDevice(device.device)).has_value();
     if (own || lost) held.devices.push_back(device);

@@ -49,14 +49,13 @@ std::string DeviceHandoffPath(const Root& root, const std::string& bdf) {
 
 Result<void> WriteHandoff(const Root& root, const std::string& container,
                           const std::vector<HandoffFile>& files) {
-  RH_TRY(MakeStateFolder(root, paths::HandoffDirectory(root, container)));
   for (const char* name : kNames) {
     const std::string path = HandoffPath(root, container, name);
     const auto file = std::ranges::find(files, name, &HandoffFile::name);
     if (file == files.end()) {
       RH_TRY(RemoveWritten(path));
     } else {
-      RH_TRY(WriteAtomic(path, file->text, Sync::kVolatile, 0644));
+      RH_TRY(WriteStateFile(root, path, file->text));
     }
   }
   return {};

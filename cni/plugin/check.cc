@@ -1,3 +1,5 @@
+#include <fcntl.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string>
@@ -57,7 +59,12 @@ Result<void> RailheadPlugin::Check(const CniRequest& request) {
 
 namespace {
 
-constexpr std::chrono::seconds kWriteLimit{1};
+Result<void> CheckStateIsWritable(const Root& root) {
+  const std::string path = paths::Lock(root, "status");
+  RH_TRY(MakeStateFolderOf(root, path));
+  RH_TRY(OpenOwnFile(path, O_WRONLY | O_CREAT));
+  return {};
+}
 
 tl::unexpected<Error> Unavailable(Error error) {
   error.code = ErrorCode::kUnavailable;
@@ -95,10 +102,7 @@ Result<void> RailheadPlugin::Status(const CniRequest& request) {
   if (const auto safe = CheckStateFolders(root_); !safe) return Unavailable(safe.error());
   const auto fabric = ReadFabric(root_, config.fabric_path);
   if (!fabric) return Unavailable(fabric.error());
-  if (const auto lock = FileLock::Acquire(paths::Lock(root_, "status"), kWriteLimit); !lock) {
-    // Held by another STATUS: then it can be written.
-    if (lock.error().code != ErrorCode::kTimeout) return Unavailable(lock.error());
-  }
+  if (const auto written = CheckStateIsWritable(root_); !written) return Unavailable(written.error());
   std::optional<RdmaNetnsMode> demanded;
   if (*fabric && (*fabric)->rdma_exclusive) {
     demanded = *(*fabric)->rdma_exclusive ? RdmaNetnsMode::kExclusive : RdmaNetnsMode::kShared;

@@ -53,7 +53,7 @@ Result<void> WriteAllocations(const Root& root, const std::vector<AllocationReco
     contents.push_back(RH_TRY(FormatRecord(record, "the allocation of " + record.device_id, 2)));
     files.push_back({std::move(path), contents.back()});
   }
-  RH_TRY(MakeStateFolder(root, paths::Allocations(root), 0700));
+  RH_TRY(MakeStateFolder(root, paths::Allocations(root)));
   return WriteAllAtomic(std::move(files), Sync::kDurable);
 }
 

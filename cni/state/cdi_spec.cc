@@ -70,14 +70,10 @@ Result<void> WriteCdiSpec(const Root& root, const std::string& path, const std::
                           const CdiDevice& device) {
   const std::string text = SpecText(kind, device);
   const std::string record = paths::CdiRecords(root) + "/" + path.substr(path.rfind('/') + 1);
-  if (RH_TRY(ReadFile(record)) != text) {
-    RH_TRY(MakeStateFolderOf(root, record));
-    RH_TRY(WriteAtomic(record, text, Sync::kVolatile));
-  }
+  if (RH_TRY(ReadFile(record)) != text) RH_TRY(WriteStateFile(root, record, text));
   // Runtimes read all specs again after every change: what says so already is left alone.
   if (RH_TRY(ReadFile(path)) == text) return {};
-  RH_TRY(MakeStateFolderOf(root, path));
-  return WriteAtomic(path, text, Sync::kVolatile, 0644);
+  return WriteStateFile(root, path, text);
 }
 
 Result<std::optional<CdiDevice>> ReadCdiSpec(const Root& root, const std::string& name) {
@@ -129,8 +125,7 @@ Result<bool> PublishCdiSpec(const Root& root, const std::string& file_name) {
   const auto record = RH_TRY(ReadFile(paths::CdiRecords(root) + "/" + file_name));
   if (!record) return false;
   const std::string path = paths::CdiDirectory(root) + "/" + file_name;
-  RH_TRY(MakeStateFolderOf(root, path));
-  RH_TRY(WriteAtomic(path, *record, Sync::kVolatile, 0644));
+  RH_TRY(WriteStateFile(root, path, *record));
   return true;
 }
 

@@ -42,8 +42,7 @@ Result<std::optional<OwnNames>> ReadDisplacedNames(const Root& root, const std::
 Result<void> WriteDisplacedNames(const Root& root, const std::string& device, const OwnNames& names) {
   const std::string path = RecordPath(root, device);
   const std::string text = RH_TRY(FormatRecord(names, path));
-  RH_TRY(MakeStateFolderOf(root, path));
-  return WriteAtomic(path, text, Sync::kVolatile, 0644);
+  return WriteStateFile(root, path, text);
 }
 
 Result<void> RemoveDisplacedNames(const Root& root, const std::string& device) {

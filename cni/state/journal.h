@@ -3,18 +3,17 @@
 //
 // One entry per attachment, keyed by network name, container id and CNI_IFNAME;
 // entries of one sandbox share a directory, so that siblings are found without
-// reading the others. devices/BDF is a symbolic link to the entry that holds the
-// device. Files live on tmpfs and are replaced atomically: durable here means
+// reading the others. The lock file of a device holds the path of the entry that has the device,
+// and is empty while nobody has it; a device that was bound to a slot is held under the slot's id, too.
+// Files live on tmpfs and are replaced atomically: durable here means
 // that they survive the death of any process. An entry of an earlier boot (if
 // /run is kept) counts as absent.
 //
-// A device that was bound to a slot has a second link, under the slot's id.
+// Order of writing: entry (kPlanned), lock files, kernel, entry (kDone); of
+// removing: kernel, lock files, entry. So a device that was touched is always
+// found, and a lock file that names no entry means that nothing was touched.
 //
-// Order of writing: entry (kPlanned), device link, kernel, entry (kDone); of
-// removing: kernel, device link, entry. So a device that was touched is always
-// found, and a link without an entry means that nothing was touched.
-//
-// Threads and processes: callers hold the lock of the device (LockDevice) while
+// Threads and processes: callers hold the lock of the device (DeviceLocks) while
 // they change its entry. Errors: kIo; an entry that cannot be read is kMalformed or kInvalid and names its
 // file. Write() refuses what could not be read again, before anything is written.
 #pragma once
@@ -170,12 +169,12 @@ inline bool IsReset(const JournalEntry& entry) {
   return entry.key.container_id == kResetContainer;
 }
 
-// An entry that cannot be read: a file of another version, or a damaged one. Its path and the links of its
-// devices still say what it holds.
+// An entry that cannot be read: a file of another version, or a damaged one. Its path and the lock files of
+// its devices still say what it holds.
 struct UnreadableEntry {
   AttachmentKey key;  // by its path
   std::string path;
-  std::set<std::string> devices;  // and slots, whose links lead to it
+  std::set<std::string> devices;  // and slots, whose lock files name it
   Error error;
 };
 
@@ -184,10 +183,8 @@ struct JournalScan {
   std::vector<JournalEntry> entries;  // of this boot
   std::vector<JournalEntry> earlier;  // of earlier boots, which nobody else sees
   std::vector<UnreadableEntry> unreadable;
-  // Devices whose link is to no entry above, or that a killed writer left half made.
+  // Devices whose lock file names none of the entries above.
   std::set<std::string> loose;
-  // Paths: files that a killed writer left, directories of sandboxes without entries.
-  std::vector<std::string> remains;
 };
 
 class Journal {
@@ -197,27 +194,27 @@ class Journal {
   [[nodiscard]] Result<std::optional<JournalEntry>> Find(const AttachmentKey& key) const;
   // The entry that holds the device, or the slot of that id.
   [[nodiscard]] Result<std::optional<JournalEntry>> FindByDevice(const std::string& device) const;
-  // Whether the device's link leads to this entry. Does not read the entry.
-  [[nodiscard]] Result<bool> LinksTo(const std::string& device, const AttachmentKey& key) const;
+  // Whether the device's lock file names this entry. Does not read the entry.
+  [[nodiscard]] Result<bool> IsHeldBy(const std::string& device, const AttachmentKey& key) const;
   // All entries of one sandbox, by network and interface name.
   [[nodiscard]] Result<std::vector<JournalEntry>> OfSandbox(const std::string& container_id) const;
   // Those besides the caller's own, which is not read: of several devices it is long.
   [[nodiscard]] Result<std::vector<JournalEntry>> SiblingsOf(const AttachmentKey& key) const;
   // Whether there are any, unreadable ones included.
   [[nodiscard]] Result<bool> HasSiblings(const AttachmentKey& key) const;
-  // Devices and slots that an entry holds, by their links alone: cheap, for who shows it.
-  // A journal that cannot be listed is as if empty.
+  // Devices and slots that an entry holds, by their lock files alone: cheap, for who shows it.
+  // Lock files that cannot be listed are as if there were none.
   [[nodiscard]] std::set<std::string> HeldDevices() const;
   // Of these, those that are reset between two pods; likewise.
   [[nodiscard]] std::set<std::string> DevicesInReset() const;
 
-  // Writes the entry, then the links of its devices.
+  // Writes the entry, then the lock files of its devices.
   [[nodiscard]] Result<void> Write(const JournalEntry& entry) const;
   // Its devices are on the host again, and something else is left: the entry goes on without them, so that
   // the next pod can have them.
   [[nodiscard]] Result<void> FreeDevices(const JournalEntry& entry) const;
-  // Removes the links of its devices (those that are still its own), then the
-  // entry. Removing what is not there succeeds.
+  // Lets go of its devices (of those that are still its own), then removes the entry. Removing what is not
+  // there succeeds.
   [[nodiscard]] Result<void> Remove(const JournalEntry& entry) const;
   // Of an entry that is not there: what a writer left that was killed before it was.
   [[nodiscard]] Result<void> RemoveHalf(const AttachmentKey& key) const;
@@ -232,27 +229,29 @@ class Journal {
   // Whether an entry of any boot, or a damaged one, has the device or is of the sandbox.
   [[nodiscard]] Result<bool> HoldsDevice(const std::string& device) const;
   [[nodiscard]] Result<bool> HoldsSandbox(const std::string& container_id) const;
-  // Removes the device's link unless an entry has the device, and a half made one; true
-  // when there was one to remove.
-  [[nodiscard]] Result<bool> RemoveLoose(const std::string& device) const;
-  // One of Scan()'s remains. (Write() makes again what it misses.)
-  [[nodiscard]] Result<bool> RemoveRemains(const std::string& path) const;
+  // Empties the device's lock file unless an entry has the device; true when it was not empty.
+  [[nodiscard]] Result<bool> Free(const std::string& device) const;
 
-  // Of an unreadable entry: the links of its devices and the file.
+  // Of an unreadable entry: lets go of its devices and removes the file.
   [[nodiscard]] Result<void> RemoveUnreadable(const UnreadableEntry& entry) const;
 
   // The file of an entry, for those who wait for its end.
   [[nodiscard]] std::string PathOf(const AttachmentKey& key) const;
+  // The files of all entries, and one of them, of whichever boot.
+  [[nodiscard]] Result<std::vector<std::string>> Paths() const;
+  [[nodiscard]] Result<std::optional<JournalEntry>> ReadAt(const std::string& path) const;
 
  private:
   [[nodiscard]] std::string DirectoryOf(const std::string& container_id) const;
+  // Of this boot.
   [[nodiscard]] Result<std::optional<JournalEntry>> Read(const std::string& path) const;
-  [[nodiscard]] Result<void> RemoveDeviceLinks(const JournalEntry& entry) const;
+  [[nodiscard]] Result<std::vector<std::string>> PathsOf(const std::string& container_id) const;
+  // The relative path that the device's lock file names; empty: none.
+  [[nodiscard]] Result<std::string> HolderOf(const std::string& device) const;
+  [[nodiscard]] Result<void> LetGo(const JournalEntry& entry) const;
   // `but`: a path that is left out.
   [[nodiscard]] Result<std::vector<JournalEntry>> ReadSandbox(const std::string& container_id,
                                                               const std::string& but) const;
-  [[nodiscard]] Result<void> ScanSandbox(const std::string& container_id, const std::string& boot_id,
-                                         JournalScan& scan) const;
 
   Root root_;
 };

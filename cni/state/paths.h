@@ -2,8 +2,7 @@
 //
 //   /run/railhead                        gone with the boot
 //     attachments/CONTAINER/NETWORK@IFNAME.json   journal
-//     devices/BDF -> ../attachments/...           which attachment holds a device
-//     locks/NAME.lock                             flock, never removed
+//     locks/NAME.lock                             flock, never removed; of a device: which attachment has it
 //     handoff/CONTAINER/nccl.conf, topology.xml   one per sandbox
 //     handoff-device/BDF/nccl.conf                the same, for "delivery": "mount"
 //     displaced-names/BDF.json                    own names of a device that has a substitute name
@@ -28,6 +27,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "netns/base/files.h"
@@ -37,11 +37,12 @@ namespace railhead::paths {
 inline std::string Attachments(const Root& root) {
   return root.Path("/run/railhead/attachments");
 }
-inline std::string Devices(const Root& root) {
-  return root.Path("/run/railhead/devices");
+inline std::string Locks(const Root& root) {
+  return root.Path("/run/railhead/locks");
 }
+inline constexpr std::string_view kLockSuffix = ".lock";
 inline std::string Lock(const Root& root, const std::string& name) {
-  return root.Path("/run/railhead/locks/" + name + ".lock");
+  return Locks(root) + "/" + name + std::string(kLockSuffix);
 }
 inline std::string HandoffDirectory(const Root& root, const std::string& container) {
   return root.Path("/run/railhead/handoff/" + container);

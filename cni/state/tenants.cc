@@ -48,8 +48,7 @@ Result<std::optional<Tenant>> ReadTenant(const Root& root, const std::string& de
 Result<void> WriteTenant(const Root& root, const std::string& device, const Tenant& tenant) {
   const std::string path = TenantPath(root, device);
   const std::string text = RH_TRY(FormatRecord(tenant, path));
-  RH_TRY(MakeStateFolderOf(root, path, 0700));
-  return WriteAtomic(path, text, Sync::kVolatile);
+  return WriteStateFile(root, path, text);
 }
 
 Result<void> RemoveTenant(const Root& root, const std::string& device) {

@@ -120,7 +120,7 @@ Result<std::unique_ptr<Advertiser>> Advertiser::Start(Options options, Kernel& k
                                                       Calls calls) {
   NodeEvents events = RH_TRY(NodeEvents::Open());
   // Watched for slots that are bound: the first attachment must not be what makes it.
-  RH_TRY(MakeStateFolder(options.root, paths::Devices(options.root)));
+  RH_TRY(MakeStateFolder(options.root, paths::Locks(options.root)));
   // Who is bound to what may be asked as soon as kubelet knows of the first offer.
   calls.view(ViewOf(options.root, first, health.get(), {}, topology::UuidsOfDriver(options.root)));
   return std::unique_ptr<Advertiser>(new Advertiser(std::move(options), kernel, std::move(first),
@@ -163,7 +163,7 @@ std::vector<std::string> Advertiser::Files() const {
   for (std::string& path : paths) path = options_.root.Path(path);
   // Slots are bound and free again when journal entries come and go.
   const bool late = HasLatePool(plan_);
-  if (late) paths.push_back(paths::Devices(options_.root) + "/");
+  if (late) paths.push_back(paths::Locks(options_.root) + "/");
   // Where kubelet notes that a pod has gone.
   if (!withheld_.empty()) paths.push_back(paths::KubeletCheckpoint(options_.root));
   return paths;
@@ -318,8 +318,7 @@ void Advertiser::GiveIfChanged() {
   auto withheld = GivenUnderOtherNames(options_.root, plan_.pools);
   if (std::exchange(withheld_, std::move(withheld)) != withheld_) calls_.withheld(withheld_);
   const bool late = HasLatePool(plan_);
-  const auto bound = late ? resources::ReadBoundSlots(options_.root).value_or(resources::BoundSlots{})
-                          : resources::BoundSlots{};
+  const auto bound = late ? resources::ReadBoundSlots(options_.root) : resources::BoundSlots{};
   calls_.give(OfferOf(plan_, health_.get(), bound, withheld_));
   calls_.view(ViewOf(options_.root, plan_, health_.get(), withheld_, uuids_));
 }

@@ -51,7 +51,7 @@ Result<std::unique_ptr<Daemon>> Daemon::Start(const Root& root, Kernel& kernel, 
   // Below another root there are no drivers to ask.
   auto health = std::make_unique<health::HealthWatch>(
       root, node.health, root.prefix().empty() ? health::MakeKernelDriverSource() : nullptr);
-  const resources::BoundSlots bound = resources::ReadBoundSlots(root).value_or(resources::BoundSlots{});
+  const resources::BoundSlots bound = resources::ReadBoundSlots(root);
   const KubeService kubernetes = outlets.kubernetes;
   // As last known: kubelet must not see a device become healthy and then not.
   std::unique_ptr<Daemon> daemon(new Daemon(

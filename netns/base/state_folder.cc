@@ -21,20 +21,34 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kTops = {"/run/railhead", "/run/cdi", "/var/run/k8s.cni.cncf.io",
                                                    "/var/lib/railhead"};
-constexpr std::array<std::string_view, 12> kShared = {
-    "/run/cdi",
-    "/run/railhead/announce",
-    "/run/railhead/attachments",
-    "/run/railhead/devices",
-    "/run/railhead/handoff",
-    "/run/railhead/handoff-device",
-    "/run/railhead/locks",
-    "/run/railhead/provision",
-    "/run/railhead/tenants",
-    "/var/lib/railhead/allocations",
-    "/var/lib/railhead/ipam",
-    "/var/run/k8s.cni.cncf.io/devinfo/dp",
-};
+constexpr int kAttempts = 20;
+
+// Folders before what is in them. Durable is what outlives the boot; the rest survives the death of any
+// process.
+constexpr std::array<StateFolder, 15> kFolders = {{
+    {.path = "/run/railhead", .file_mode = 0644},
+    {.path = "/run/railhead/announce", .mode = 0700, .owner = StateOwner::kAttachment},
+    {.path = "/run/railhead/attachments", .mode = 0700, .owner = StateOwner::kSandbox},
+    {.path = "/run/railhead/cdi", .owner = StateOwner::kDevice},
+    {.path = "/run/railhead/displaced-names", .file_mode = 0644, .owner = StateOwner::kDevice},
+    {.path = "/run/railhead/handoff", .file_mode = 0644, .owner = StateOwner::kSandbox},
+    {.path = "/run/railhead/handoff-device", .file_mode = 0644, .owner = StateOwner::kDevice},
+    {.path = "/run/railhead/locks"},
+    {.path = "/run/railhead/provision", .file_mode = 0644, .owner = StateOwner::kDevice},
+    {.path = "/run/railhead/tenants", .mode = 0700, .owner = StateOwner::kDevice},
+    {.path = "/run/cdi",
+     .file_mode = 0644,
+     .owner = StateOwner::kDevice,
+     .prefix = "railhead",
+     .suffix = ".json"},
+    {.path = "/var/run/k8s.cni.cncf.io/devinfo/dp", .file_mode = 0444, .suffix = "-device.json"},
+    {.path = "/var/lib/railhead", .file_mode = 0644, .sync = Sync::kDurable},
+    {.path = "/var/lib/railhead/allocations",
+     .mode = 0700,
+     .sync = Sync::kDurable,
+     .owner = StateOwner::kDevice},
+    {.path = "/var/lib/railhead/ipam", .sync = Sync::kDurable, .owner = StateOwner::kStore},
+}};
 
 Error Refused(const std::string& folder, const std::string& why, const std::string& hint) {
   return Error{ErrorCode::kInvalid, "the folder " + folder + " " + why, hint, 0};
@@ -103,7 +117,21 @@ std::string HolderOf(const std::string& path) {
   return path.substr(0, path.rfind('/'));
 }
 
+// The innermost of the table that `path` is, or is in. What is below none is as the first.
+const StateFolder& FolderOf(const Root& root, const std::string& path) {
+  const StateFolder* found = &kFolders.front();
+  for (const StateFolder& folder : kFolders) {
+    const std::string place = root.Path(folder.path);
+    if (path == place || path.starts_with(place + "/")) found = &folder;
+  }
+  return *found;
+}
+
 }  // namespace
+
+std::span<const StateFolder> StateFolders() {
+  return kFolders;
+}
 
 Result<void> CheckStateFolder(const Root& root, const std::string& folder) {
   const std::string top = TopOf(root, folder);
@@ -115,19 +143,31 @@ Result<void> CheckStateFolder(const Root& root, const std::string& folder) {
 }
 
 Result<void> CheckStateFolders(const Root& root) {
-  for (const std::string_view folder : kShared) RH_TRY(CheckStateFolder(root, root.Path(folder)));
+  for (const StateFolder& folder : kFolders) RH_TRY(CheckStateFolder(root, root.Path(folder.path)));
   return {};
 }
 
-Result<void> MakeStateFolder(const Root& root, const std::string& folder, mode_t mode) {
+Result<void> MakeStateFolder(const Root& root, const std::string& folder) {
   // Before: what is made below a link is made elsewhere. After: another may have been faster.
   RH_TRY(CheckStateFolder(root, folder));
-  RH_TRY(MakeDirectories(folder, mode));
+  RH_TRY(MakeDirectories(folder, FolderOf(root, folder).mode));
   return CheckStateFolder(root, folder);
 }
 
-Result<void> MakeStateFolderOf(const Root& root, const std::string& file, mode_t mode) {
-  return MakeStateFolder(root, HolderOf(file), mode);
+Result<void> MakeStateFolderOf(const Root& root, const std::string& file) {
+  return MakeStateFolder(root, HolderOf(file));
+}
+
+Result<void> WriteStateFile(const Root& root, const std::string& file, std::string_view content) {
+  const StateFolder& folder = FolderOf(root, HolderOf(file));
+  RH_TRY(CheckStateFolder(root, HolderOf(file)));
+  auto written = WriteAtomic(file, content, folder.sync, folder.file_mode);
+  for (int attempt = 0; !written && written.error().sys_errno == ENOENT && attempt < kAttempts; ++attempt) {
+    // Not there yet, or removed in between: by the DEL of a sibling, or by who found it empty.
+    RH_TRY(MakeStateFolderOf(root, file));
+    written = WriteAtomic(file, content, folder.sync, folder.file_mode);
+  }
+  return written;
 }
 
 namespace {
@@ -203,10 +243,11 @@ bool LockWithin(int fd, milliseconds limit) {
 }  // namespace
 
 Result<FileLock> FileLock::Acquire(const std::string& path, std::chrono::milliseconds limit) {
-  auto opened = OpenOwnFile(path, O_RDWR | O_CREAT);
+  // Not for writing: who watches what lock files say is not woken when one is closed.
+  auto opened = OpenOwnFile(path, O_RDONLY | O_CREAT);
   if (!opened && opened.error().sys_errno == ENOENT) {
     RH_TRY(MakeDirectories(path.substr(0, path.rfind('/'))));
-    opened = OpenOwnFile(path, O_RDWR | O_CREAT);
+    opened = OpenOwnFile(path, O_RDONLY | O_CREAT);
   }
   UniqueFd fd = RH_TRY_WRAP(std::move(opened), "opening the lock");
   if (::flock(fd.get(), LOCK_EX | LOCK_NB) == 0) return FileLock(std::move(fd));

@@ -1,4 +1,5 @@
-// Folders of Railhead's own state, in which nobody else can plant anything.
+// Folders of Railhead's own state: one table of them, which whoever makes, checks, sweeps or describes the
+// state reads; and their rule, that nobody else can plant anything there.
 //
 // The tops of the state (/run/railhead, /run/cdi, /var/run/k8s.cni.cncf.io, /var/lib/railhead) and every
 // folder below them have to be directories, not links to one, that root or who runs this owns and that
@@ -12,7 +13,10 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
+#include <span>
 #include <string>
+#include <string_view>
 
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -20,18 +24,44 @@
 
 namespace railhead {
 
+// Whose files a folder has: a file without its owner is a leftover.
+enum class StateOwner : std::uint8_t {
+  kNode,     // they stay as long as the state
+  kDevice,   // or the slot, that a file is called after
+  kSandbox,  // a folder for each
+  kAttachment,
+  kStore,  // the address store, which alone may touch them
+};
+
+struct StateFolder {
+  std::string_view path;
+  mode_t mode = 0755;
+  mode_t file_mode = 0600;
+  Sync sync = Sync::kVolatile;
+  StateOwner owner = StateOwner::kNode;
+  // Of our files, in a folder where others have theirs, too.
+  std::string_view prefix = "";
+  std::string_view suffix = "";
+};
+
+std::span<const StateFolder> StateFolders();
+
 // `folder` and what lies between it and its top, as far as it is there.
 Result<void> CheckStateFolder(const Root& root, const std::string& folder);
 
-// All folders that do not belong to one pod or device, as far as they are there: before anything is
-// read or written.
+// All of StateFolders(), as far as they are there: before anything is read or written.
 Result<void> CheckStateFolders(const Root& root);
 
-// mkdir -p, and checked. Existing folders keep their mode.
-Result<void> MakeStateFolder(const Root& root, const std::string& folder, mode_t mode = 0755);
+// mkdir -p, with the mode that the table has for it or for what it is in, and checked. Existing folders keep
+// their mode.
+Result<void> MakeStateFolder(const Root& root, const std::string& folder);
 
 // The same for the folder that `file` lies in.
-Result<void> MakeStateFolderOf(const Root& root, const std::string& file, mode_t mode = 0755);
+Result<void> MakeStateFolderOf(const Root& root, const std::string& file);
+
+// Replaces `file` in one step (WriteAtomic), as the table says of its folder, which is made if it is not
+// there.
+Result<void> WriteStateFile(const Root& root, const std::string& file, std::string_view content);
 
 // An exclusive flock(2) on a file, held while the object lives.
 //

@@ -90,12 +90,11 @@ Result<T> ParseSection(
   return value;
 }
 
-// A file of one record below the root. Read: nullopt: there is none.
+// A file of one record, in a folder of the state (netns/base/state_folder.h). Read: nullopt: there is none.
 template <typename T>
 struct StateFile {
   const char* path;
   const char* what;  // for errors of writing: "saving health"
-  Sync sync = Sync::kVolatile;
   std::size_t max_size = kMaxFileSize;
 
   [[nodiscard]] std::string PathIn(const Root& root) const { return root.Path(path); }
@@ -107,16 +106,13 @@ struct StateFile {
     return RH_TRY(ParseRecord<T>(*text, file, UnknownFields::kPassOver, max_size));
   }
 
-  // Everybody may read it.
   [[nodiscard]] Result<void> Write(const Root& root, const T& value) const {
     const std::string text = RH_TRY_WRAP(FormatRecord(value, PathIn(root)), what);
     if (text.size() > max_size) {
       return Fail(ErrorCode::kInvalid, std::string{what} + ": " + PathIn(root) + ": would be larger than " +
                                            std::to_string(max_size) + " bytes");
     }
-    RH_TRY_WRAP(MakeStateFolderOf(root, PathIn(root)), what);
-    RH_TRY_WRAP(WriteAtomic(PathIn(root), text, sync, 0644), what);
-    return {};
+    return WithContext(WriteStateFile(root, PathIn(root), text), what);
   }
 };
 

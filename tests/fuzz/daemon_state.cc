@@ -22,15 +22,14 @@ namespace {
 
 constexpr const char* kSlot = "slot-1";
 
-// A node in memory, with a journal link for a slot.
+// A node in memory, with a slot that is held.
 const Root& Node() {
   static const Root node = [] {
     Root root(ScratchDirectory());
-    (void)MakeDirectories(paths::Devices(root));
+    (void)MakeDirectories(paths::Locks(root));
     (void)MakeDirectories(paths::Attachments(root) + "/c");
     (void)MakeDirectories(paths::Allocations(root));
-    std::error_code error;
-    std::filesystem::create_symlink("../attachments/c/n@i.json", paths::Devices(root) + "/" + kSlot, error);
+    (void)WriteInPlace(paths::Lock(root, kSlot), "c/n@i.json\n");
     return root;
   }();
   return node;
@@ -95,8 +94,7 @@ void Record(const std::string& text) {
 void Entry(const std::string& text) {
   Put(paths::Attachments(Node()) + "/c/n@i.json", text);
   const auto bound = resources::ReadBoundSlots(Node());
-  Require(bound.has_value(), "a damaged entry hides no other slot");
-  for (const auto& [slot, device] : *bound) Require(slot == kSlot, "only what has a link is bound");
+  for (const auto& [slot, device] : bound) Require(slot == kSlot, "only what is held is bound");
   (void)Journal(Node()).Scan();
 }
 

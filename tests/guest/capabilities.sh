@@ -61,7 +61,7 @@ killed_add() {
     within 60 ip -n "$1" link show dev net1 && kill -KILL "$(plugin)" || return
     ! wait "$driver"
 }
-is_home() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -L "/run/railhead/devices/$1" ]; }
+is_home() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -s "/run/railhead/locks/$1.lock" ]; }
 repeated() { within 60 logged "$1" '"msg":"announcement repeated".*"outcome":"sent"'; }
 not_repeated() { within 60 logged "$1" '"msg":"announcement not repeated".*'"$2"; }
 reconciled() { within 60 logged "$1" '"msg":"reconciled","what":"attachment"'; }

@@ -81,13 +81,13 @@ pod() { ip netns add "$1" && ip -n "$1" link set lo up; }                       
 cni() { # add|check|del POD DEVICE [OPTION...]
     cnidriver "$1" -conf /etc/cni/net.d/rails.conf -id "$2" -netns "/run/netns/$2" -ifname net1 -cap "{\"deviceID\":\"$3\"}" "${@:4}"
 }
-holder() { readlink "/run/railhead/devices/$1"; } # DEVICE: of its journal entry
+holder() { grep -m 1 . "/run/railhead/locks/$1.lock"; } # DEVICE: of its journal entry, or of a slot
 # No file of an attachment. railheadd may be resetting an idle device at this moment.
 nothing_left() {
     local file left=''
     while read -r file; do
-        [[ $file == */_reset/* || $(readlink "$file") == */_reset/* ]] && continue
+        [[ $file == */_reset/* || $file == *.lock && $(head -n 1 "$file") == _reset/* ]] && continue
         if [ -e "$file" ] || [ -L "$file" ]; then left+="$file "; fi
-    done < <(find /run/railhead/attachments /run/railhead/devices /run/railhead/handoff /run/cdi -mindepth 1 ! -type d 2>/dev/null)
+    done < <(find /run/railhead/attachments /run/railhead/handoff /run/cdi /run/railhead/locks -mindepth 1 ! -type d ! \( -name '*.lock' -empty \) 2>/dev/null)
     [ -z "$left" ] || { echo "$left"; return 1; }
 }

@@ -62,15 +62,14 @@ beside() { [ "$(numa_of "$1")" = "$(numa_of "$2")" ]; } # GPU VF
 # ---- what kubelet is told ------------------------------------------------------------------
 # free_slots NODE: of those that no pod has, as kubelet was told.
 bound_slots() {
-    local paths=(/run/railhead/devices/slot-*)
-    if [ -L "${paths[0]}" ]; then jq -nc '$ARGS.positional' --args "${paths[@]##*/}"; else echo '[]'; fi
+    find /run/railhead/locks -name 'slot-*.lock' -size +0 -printf '%f\n' | jq -Rnc '[inputs | rtrimstr(".lock")]'
 }
 slots_of_node() { seen roce | jq --argjson bound "$(bound_slots)" --argjson node "$1" '[ .[] | select((.id | IN($bound[]) | not) and .numa == $node) ] | length'; }
 free_vfs() { # NODE: VFs of its PF that no pod has, by sysfs and the journal
     local path name free=0
     for path in "/sys/class/net/pf$1/device/"virtfn*; do
         name=$(basename "$(readlink "$path")")
-        [ -L "/run/railhead/devices/$name" ] || free=$((free + 1))
+        [ -s "/run/railhead/locks/$name.lock" ] || free=$((free + 1))
     done
     echo "$free"
 }
@@ -158,8 +157,8 @@ pods_at_once() {
     done
     for i in "${pids[@]}"; do wait "$i" || return; done
     at_once=("${slots[@]}")
-    vfs=(/run/railhead/devices/0000:*) # and each is one pod's
-    [ ${#vfs[@]} = $# ] && [ "$(for vf in "${vfs[@]}"; do readlink "$vf"; done | sort -u | wc -l)" = $# ] && within 60 agree
+    mapfile -t vfs < <(find /run/railhead/locks -name '0000:*.lock' -size +0) # and each is one pod's
+    [ ${#vfs[@]} = $# ] && [ "$(cat "${vfs[@]}" | sort -u | wc -l)" = $# ] && within 60 agree
 }
 # As kubelet, which tries again what is refused for now.
 until_added() { # POD SLOT

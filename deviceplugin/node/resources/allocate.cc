@@ -228,8 +228,7 @@ Result<void> WriteDeviceInfo(const Root& root, const ResourceSpec& spec, const P
   const std::string content = json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace);
   const auto before = ReadFile(path);
   if (before && *before == content) return {};
-  RH_TRY(MakeStateFolderOf(root, path));
-  return WriteAtomic(path, content, Sync::kVolatile, 0444);
+  return WriteStateFile(root, path, content);
 }
 
 namespace {

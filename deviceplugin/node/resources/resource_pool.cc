@@ -11,7 +11,6 @@
 
 #include "cni/state/bind_protocol.h"
 #include "cni/state/journal.h"
-#include "cni/state/paths.h"
 #include "deviceplugin/node/inventory/subfunctions.h"
 #include "netns/base/files.h"
 #include "netns/base/text.h"
@@ -323,11 +322,10 @@ class Pairing {
 
 }  // namespace
 
-Result<BoundSlots> ReadBoundSlots(const Root& root) {
+BoundSlots ReadBoundSlots(const Root& root) {
   BoundSlots bound;
-  const auto names = RH_TRY(ListDirectory(paths::Devices(root)));
   const Journal journal(root);
-  for (const std::string& name : names.value_or(std::vector<std::string>{})) {
+  for (const std::string& name : journal.HeldDevices()) {
     if (!IsSlot(name)) continue;
     const auto entry = journal.FindByDevice(name);
     if (!entry || !*entry) continue;  // half written, or damaged, which others report

@@ -153,7 +153,7 @@ Result<void> CheckResourceName(const std::string& resource);
 using BoundSlots = std::map<std::string, std::string>;  // slot -> device id
 
 // Of attached pods, by their journal entries.
-Result<BoundSlots> ReadBoundSlots(const Root& root);
+BoundSlots ReadBoundSlots(const Root& root);
 
 // The pool as kubelet sees it: its members have the slots' ids, and are for the rest the
 // devices that they are paired with (`function.address` is still the device's).

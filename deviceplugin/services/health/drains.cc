@@ -14,7 +14,7 @@
 namespace railhead::health {
 namespace {
 
-constexpr StateFile<Drains> kDrainsFile{kDrainsPath, "keeping what is drained", Sync::kDurable};
+constexpr StateFile<Drains> kDrainsFile{kDrainsPath, "keeping what is drained"};
 constexpr std::chrono::seconds kLockLimit{10};
 
 // Reads, lets `change` change, and writes when it says true.

@@ -11,7 +11,7 @@
 #include <string>
 #include <utility>
 
-#include "cni/state/paths.h"
+#include "cni/state/journal.h"
 #include "deviceplugin/node/resources/preferred.h"
 #include "deviceplugin/services/kubelet/handlers.h"
 #include "deviceplugin/services/kubelet/proto/deviceplugin_v1beta1.grpc.pb.h"
@@ -275,13 +275,11 @@ class PluginServer::Impl final : public v1beta1::DevicePlugin::CallbackService {
     bool finished_ = false;
   };
 
-  // kubelet may take a device for free before the DEL of its last pod is over. A directory
-  // that cannot be listed is no reason not to answer.
+  // kubelet may take a device for free before the DEL of its last pod is over.
   resources::PreferHints Hints(const resources::ResourcePool& pool) const {
     resources::PreferHints hints;
     if (wiring_.paths) hints.paths = wiring_.paths(pool);
-    const auto held = ListDirectory(paths::Devices(wiring_.root));
-    if (held && *held) hints.away.insert((*held)->begin(), (*held)->end());
+    hints.away = Journal(wiring_.root).HeldDevices();
     return hints;
   }
 

@@ -128,10 +128,8 @@ Result<std::optional<Link>> HostLinkOf(const Root& root, RouteApi& host, const P
 }
 
 Result<void> MarkUnderWay(const Root& root, const PciAddress& pf, const BeforeChange& before) {
-  const std::string path = UnderWayPath(root, pf);
-  RH_TRY(MakeStateFolderOf(root, path));
   const std::string mark = (before.autoprobe ? "1 " : "0 ") + std::to_string(before.vfs) + "\n";
-  return WriteAtomic(path, mark, Sync::kVolatile, 0644);
+  return WriteStateFile(root, UnderWayPath(root, pf), mark);
 }
 
 Result<void> RemoveUnderWay(const Root& root, const PciAddress& pf) {

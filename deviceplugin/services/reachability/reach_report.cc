@@ -12,7 +12,7 @@ namespace railhead::reachability {
 namespace {
 
 constexpr StateFile<ReachReport> kReachFile{paths::kReachReport, "writing down what the rails reach",
-                                            Sync::kVolatile, kMaxReachReport};
+                                            kMaxReachReport};
 
 using Wall = std::chrono::system_clock;
 

@@ -47,8 +47,7 @@ class Announcer::Loop {
   Result<void> Serve() {
     const std::string directory = paths::Announcements(root_);
     // What lies above is not only root's: railctl health reads there.
-    RH_TRY(MakeStateFolderOf(root_, directory));
-    RH_TRY(MakeStateFolder(root_, directory, 0700));
+    RH_TRY(MakeStateFolder(root_, directory));
     const UniqueFd watch(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK));
     if (!watch.valid()) return FailSys(errno, "making an inotify instance");
     static constexpr std::uint32_t kEvents = IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;

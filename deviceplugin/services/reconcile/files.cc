@@ -50,16 +50,13 @@ Owners OwnersIn(const JournalScan& scan) {
   return owners;
 }
 
-void Journals(ReconcilePass& pass, const JournalScan& scan) {
-  for (const auto& path : scan.remains) {
-    pass.Add("journal", path, kHalfWritten, pass.journal.RemoveRemains(path));
-  }
+void HeldDevices(ReconcilePass& pass, const JournalScan& scan) {
   for (const auto& device : scan.loose) {
-    const auto remove = [&]() -> Result<bool> {
+    const auto free = [&]() -> Result<bool> {
       const auto locks = RH_TRY(TryLock(pass.root, {device}));
-      return locks ? RH_TRY(pass.journal.RemoveLoose(device)) : false;
+      return locks ? RH_TRY(pass.journal.Free(device)) : false;
     };
-    pass.Add("device-link", device, kNoEntry, remove());
+    pass.Add("held-device", device, kNoEntry, free());
   }
 }
 
@@ -83,40 +80,20 @@ void CdiSpecs(ReconcilePass& pass, const Owners& owners) {
   }
 }
 
-// A file of the handoff before it got its name.
-bool IsHalfWritten(std::string_view name) {
-  return name.ends_with(kTemporarySuffix) &&
-         nccl::IsHandoffName(name.substr(0, name.size() - kTemporarySuffix.size()));
-}
-
-// With all that is in it, or what a killed writer left there.
+// With all that is in it.
 Result<bool> ClearHandoff(const ReconcilePass& pass, const std::string& container) {
   const auto lock = attachment::LockSandbox(pass.root, container, std::chrono::milliseconds(0));
   if (!lock && lock.error().code == ErrorCode::kTimeout) return false;
   if (!lock) return Fail(lock.error());
-  const std::string directory = paths::HandoffDirectory(pass.root, container);
-  RH_TRY(CheckStateFolder(pass.root, directory));
-  bool removed = false;
-  const auto names = RH_TRY(ListDirectory(directory)).value_or(std::vector<std::string>{});
-  for (const auto& name : names) {
-    if (IsHalfWritten(name)) removed = RH_TRY(RemoveFile(PathIn(directory, name))) || removed;
-  }
-  if (RH_TRY(pass.journal.HoldsSandbox(container))) return removed;
+  if (RH_TRY(pass.journal.HoldsSandbox(container))) return false;
   RH_TRY(nccl::RemoveHandoff(pass.root, container));
   return true;
 }
 
 void Handoffs(ReconcilePass& pass, const Owners& owners) {
   for (const auto& container : NamesIn(pass, "handoff", paths::HandoffRoot(pass.root))) {
-    const bool owned = owners.containers.contains(container);
-    bool temporary = false;
-    if (owned) {
-      for (const auto& name : NamesIn(pass, "handoff", paths::HandoffDirectory(pass.root, container))) {
-        temporary = temporary || IsHalfWritten(name);
-      }
-    }
-    if (!owned || temporary)
-      pass.Add("handoff", container, owned ? kHalfWritten : kNoEntry, ClearHandoff(pass, container));
+    if (!owners.containers.contains(container))
+      pass.Add("handoff", container, kNoEntry, ClearHandoff(pass, container));
   }
 }
 
@@ -138,13 +115,13 @@ void DeviceHandoffs(ReconcilePass& pass, const Owners& owners) {
   }
 }
 
-// Of an attachment that is gone, half written, or none of ours.
+// Of an attachment that is gone, or none of ours.
 void Announcements(ReconcilePass& pass) {
   const std::string directory = paths::Announcements(pass.root);
   for (const auto& name : NamesIn(pass, "announcement", directory)) {
     const std::string path = PathIn(directory, name);
+    if (name.ends_with(kTemporarySuffix)) continue;
     const auto remove = [&]() -> Result<bool> {
-      if (name.ends_with(kTemporarySuffix)) return RemoveAbandoned(path);
       const auto key = RH_TRY(attachment::ReadRepeatRequest(path));
       const bool wanted = key && RH_TRY(pass.journal.Find(*key)).has_value();
       return wanted ? false : RH_TRY(RemoveFile(path));
@@ -163,7 +140,7 @@ std::vector<std::string> NamesIn(ReconcilePass& pass, const char* what, const st
 
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   const Owners owners = OwnersIn(scan);
-  if (!pass.stopped) Journals(pass, scan);
+  if (!pass.stopped) HeldDevices(pass, scan);
   if (!pass.stopped) CdiSpecs(pass, owners);
   if (!pass.stopped) Handoffs(pass, owners);
   if (!pass.stopped) DeviceHandoffs(pass, owners);
@@ -171,35 +148,22 @@ void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan) {
   if (!pass.stopped) ReconcileHalfWritten(pass);
 }
 
-// What a writer that was killed left beside its own files: CDI specs, those of Allocate, those that describe
-// the node, and the socket that was to become the one for ADD. Nobody reads them, but they would stay.
+// What a writer that was killed left beside its own files, and the socket that was to become the one for ADD.
+// Nobody reads them, but they would stay.
 
 namespace {
 
-constexpr const char* kKilled = "its writer was killed";
-
-struct Place {
-  std::string directory;
-  std::string prefix;  // others have files there, too
-  std::string suffix;  // before kTemporarySuffix
-};
-
-std::vector<Place> PlacesOf(const Root& root) {
-  return {{paths::Allocations(root), "", ".json"},
-          {paths::DeviceInfos(root), "", "-device.json"},
-          {paths::CdiDirectory(root), "railhead-", ".json"},
-          {paths::CdiDirectory(root), "railheadd-", ".json"},
-          {paths::CdiRecords(root), "", ".json"},
-          {paths::Tenants(root), "", ".json"},
-          // What the parts tell of the node: health, leaves, reach, drains.
-          {root.Path("/run/railhead"), "", ".json"},
-          {root.Path("/var/lib/railhead"), "", ".json"}};
-}
-
-bool IsTemporaryIn(const Place& place, std::string_view name) {
+bool IsTemporaryIn(const StateFolder& folder, std::string_view name) {
   if (!name.ends_with(kTemporarySuffix)) return false;
   name.remove_suffix(kTemporarySuffix.size());
-  return name.starts_with(place.prefix) && name.ends_with(place.suffix);
+  return name.starts_with(folder.prefix) && name.ends_with(folder.suffix);
+}
+
+void RemoveTemporaries(ReconcilePass& pass, const StateFolder& folder, const std::string& directory) {
+  for (const std::string& name : NamesIn(pass, "half-written", directory)) {
+    const std::string path = PathIn(directory, name);
+    if (IsTemporaryIn(folder, name)) pass.Add("half-written", path, kHalfWritten, RemoveAbandoned(path));
+  }
 }
 
 // Sockets without their final name. Whoever makes one holds the lock until it has that, so they are listed
@@ -215,18 +179,24 @@ void RemoveSockets(ReconcilePass& pass) {
   if (unnamed().empty()) return;
   const auto lock = FileLock::Acquire(paths::BindSocketLock(pass.root), std::chrono::milliseconds(0));
   if (!lock && lock.error().code == ErrorCode::kTimeout) return;
-  if (!lock) return pass.Add("half-written", socket, kKilled, Fail(lock.error()));
+  if (!lock) return pass.Add("half-written", socket, kHalfWritten, Fail(lock.error()));
   for (const std::string& name : unnamed())
-    pass.Add("half-written", folder + name, kKilled, RemoveFile(folder + name));
+    pass.Add("half-written", folder + name, kHalfWritten, RemoveFile(folder + name));
 }
 
 }  // namespace
 
 void ReconcileHalfWritten(ReconcilePass& pass) {
-  for (const Place& place : PlacesOf(pass.root)) {
-    for (const std::string& name : NamesIn(pass, "half-written", place.directory)) {
-      const std::string path = place.directory + "/" + name;
-      if (IsTemporaryIn(place, name)) pass.Add("half-written", path, kKilled, RemoveAbandoned(path));
+  for (const StateFolder& folder : StateFolders()) {
+    const std::string directory = pass.root.Path(folder.path);
+    if (folder.owner == StateOwner::kStore) continue;
+    RemoveTemporaries(pass, folder, directory);
+    if (folder.owner != StateOwner::kSandbox) continue;
+    for (const std::string& name : NamesIn(pass, "half-written", directory)) {
+      const std::string sandbox = PathIn(directory, name);
+      RemoveTemporaries(pass, folder, sandbox);
+      // Who writes there makes it again.
+      if (RemoveEmptyDirectory(sandbox)) pass.Add("half-written", sandbox, kHalfWritten, true);
     }
   }
   RemoveSockets(pass);

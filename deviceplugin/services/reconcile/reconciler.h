@@ -5,8 +5,8 @@
 //   - attachments whose ADD was killed, whose network namespace is gone, or whose pod
 //     kubelet has removed and in whose namespace nothing runs: brought home whole, as by
 //     DEL;
-//   - journal entries of an earlier boot, and what a killed writer left of the journal;
-//   - device links, CDI specs, handoff files and announcement requests without an entry;
+//   - journal entries of an earlier boot, and what killed writers left in the folders of the state;
+//   - devices that are held, CDI specs, handoff files and announcement requests without an entry;
 //   - soft RoCE devices that Railhead made and that came back to the host with their VF;
 //   - what may be left of a pod on a device that nobody has had for a minute: it is reset
 //   (cni/attachment/reset.h),
@@ -181,7 +181,7 @@ void ReconcileAttachments(ReconcilePass& pass, const JournalScan& scan, Reconcil
 
 // Files without an entry.
 void ReconcileFiles(ReconcilePass& pass, const JournalScan& scan);
-// Temporary files and sockets of railheadd's own.
+// Temporary files and empty folders of sandboxes, in all folders of the state, and sockets.
 void ReconcileHalfWritten(ReconcilePass& pass);
 // Devices whose own names are free again.
 void ReconcileNames(ReconcilePass& pass);

@@ -128,12 +128,10 @@ std::string PluginFixture::Files() const {
   for (const char* directory : {"/run/railhead", "/run/cdi"}) {
     for (const auto& file : FilesBelow(sysfs_.directory() + directory)) {
       // What is kept on purpose.
-      if (file.rfind("locks/", 0) == 0 || file.rfind("attach.log", 0) == 0 ||
-          file.rfind("tenants/", 0) == 0 || file == "rdma-mode")
-        continue;
-      // A mounted file is emptied, not removed.
-      const std::string content = File(std::string(directory) + "/" + file);
-      if (file.rfind("handoff-device/", 0) == 0 && content.empty()) continue;
+      if (file.rfind("attach.log", 0) == 0 || file.rfind("tenants/", 0) == 0 || file == "rdma-mode") continue;
+      // A mounted file, and the lock file of a device, are emptied, not removed.
+      const bool emptied = file.starts_with("handoff-device/") || file.starts_with("locks/");
+      if (emptied && File(std::string(directory) + "/" + file).empty()) continue;
       text += std::string(directory) + "/" + file + "\n";
     }
   }

@@ -110,7 +110,7 @@ beside() {
 }
 gone() { kubectl delete pod "$1" --timeout="${LIMIT}s"; }
 # shellcheck disable=SC2016 # expanded there
-all_home() { node '[ -z "$(find /run/railhead/attachments /run/railhead/devices /run/cdi -mindepth 1 ! -type d)" ] &&
+all_home() { node '[ -z "$(find /run/railhead/attachments /run/railhead/locks /run/cdi -mindepth 1 ! -type d ! \( -name "*.lock" -empty \))" ] &&
     [ "$(cat /sys/class/net/pf?/device/sriov_numvfs | sort -u)" = 2 ] && [ "$(ls -d /sys/class/net/pf?/device/virtfn?/net/* | wc -l)" = 4 ]'; }
 rolled_out() { kubectl -n kube-system rollout status daemonset railheadd --timeout="${LIMIT}s"; }
 registrations() { kubectl -n kube-system logs daemonset/railheadd -c railheadd | grep -c '"registered with kubelet"'; }

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cni/state/paths.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
@@ -34,9 +35,9 @@ Result<std::vector<std::string>> HeldAddresses(const Root& root) {
 
 // Below /run/railhead and /var/lib/railhead. The store is asked for its addresses; the
 // log, the mode at the first ADD, requests to a railheadd that is not running and whose pod had a device last
-// are no part of an attachment.
-constexpr std::string_view kStaying[] = {"locks",     "ipam",     "attach.log", "attach.log.1",
-                                         "rdma-mode", "announce", "tenants"};
+// are no part of an attachment; nor is a lock file, unless it names the attachment that has its device.
+constexpr std::string_view kStaying[] = {"ipam",      "attach.log", "attach.log.1",
+                                         "rdma-mode", "announce",   "tenants"};
 
 void Append(Snapshot& lines, std::vector<std::string> more) {
   lines.insert(lines.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
@@ -67,6 +68,7 @@ Result<void> AddFiles(const Root& root, const std::string& path, int kept, Snaps
   if (S_ISLNK(status.st_mode)) {
     lines.push_back("file " + path + " -> " + RH_TRY(ReadLink(full)).value_or(""));
   } else if (S_ISREG(status.st_mode)) {
+    if (status.st_size == 0 && path.ends_with(paths::kLockSuffix)) return {};
     lines.push_back("file " + path + " " + mode + " " + RH_TRY(ReadFile(full)).value_or(""));
   } else if (S_ISDIR(status.st_mode)) {
     if (kept <= 0) lines.push_back("directory " + path + " " + mode);

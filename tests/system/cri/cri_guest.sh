@@ -159,7 +159,7 @@ attached_often() {
     for ((round = 2; round < 2 + attachments; round++)); do attached_and_started "$round" || { echo "round $round"; on_the_node; return 1; }; done
 }
 on_the_node() { # what railheadd could have seen
-    ls -l /run/railhead/devices/ /run/railhead/attachments/*
+    grep -H . /run/railhead/locks/*
     cat /run/railhead/attachments/*/*
     tail -n 3 /run/railhead/attach.log
     tail -n 40 "$POD_LOGS"/railheadd-2/*.log

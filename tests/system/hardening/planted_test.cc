@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 
-#include "cni/attachment/acquire.h"
 #include "cni/state/allocation.h"
 #include "cni/state/paths.h"
 #include "deviceplugin/services/health/recording.h"
@@ -30,7 +29,6 @@ namespace fs = std::filesystem;
 const std::vector<std::string> kFolders = {"/run/railhead",
                                            "/run/railhead/announce",
                                            "/run/railhead/attachments",
-                                           "/run/railhead/devices",
                                            "/run/railhead/handoff",
                                            "/run/railhead/handoff-device",
                                            "/run/railhead/locks",
@@ -248,7 +246,6 @@ TEST_F(PlantedTest, ModesOfWhatAnAddMakes) {
       if (S_ISDIR(status.st_mode)) {
         EXPECT_TRUE(mode == 0755 || mode == 0700) << path << std::oct << " " << mode;
         EXPECT_TRUE(mode == 0700 || !path.starts_with("/run/railhead/attachments")) << path;
-        EXPECT_TRUE(mode == 0700 || !path.starts_with("/run/railhead/devices")) << path;
       } else {
         EXPECT_EQ(mode, for_containers ? 0644U : 0600U) << path;
       }

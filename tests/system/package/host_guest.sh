@@ -58,7 +58,7 @@ killed_add() { # POD DEVICE: while it waits for whether another one has its addr
     within 60 ip -n "$1" link show dev net1 && kill -KILL "$(plugin)" || return
     ! wait "$driver"
 }
-is_home() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -L "/run/railhead/devices/$1" ]; }
+is_home() { [ -n "$(ls "/sys/bus/pci/devices/$1/net" 2>/dev/null)" ] && [ ! -s "/run/railhead/locks/$1.lock" ]; }
 reconciled() { logged '"msg":"reconciled","what":"attachment"'; }
 
 check 'there are NICs and kubelet' node

@@ -68,8 +68,7 @@ TEST_F(PluginDelTest, NextAddReleasesTheAddressOfThePodThatDied) {
   EXPECT_EQ(IpamCalls(), "DEL ADD");
 }
 
-// An entry whose device link was never made touched nothing: the device may be another
-// pod's by now.
+// An entry that no lock file names touched nothing: the device may be another pod's by now.
 TEST_F(PluginDelTest, EntryThatHoldsNoDeviceTouchesNone) {
   ASSERT_TRUE(Add({.config = Usual()}));
   const Journal journal(sysfs_.root());

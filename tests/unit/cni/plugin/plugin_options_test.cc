@@ -350,9 +350,9 @@ TEST_F(PluginPeersTest, DelThatFailedIsRepeated) {
 
 // sriov-cni: a marker that was missing made DEL fail. Ours must not make it forget the
 // device either.
-TEST_F(PluginPeersTest, DeviceLinkThatIsMissing) {
+TEST_F(PluginPeersTest, LockFileThatIsMissing) {
   ASSERT_TRUE(Add(WithSettings()));
-  std::filesystem::remove(sysfs_.directory() + "/run/railhead/devices/" + vfs_[0][0]);
+  std::filesystem::remove(sysfs_.directory() + "/run/railhead/locks/" + vfs_[0][0] + ".lock");
   EXPECT_TRUE(Check(WithSettings()));
   const auto deleted = Del(WithSettings());
   ASSERT_TRUE(deleted) << Describe(deleted.error());

@@ -105,7 +105,8 @@ TEST(JournalEntryTest, EveryDeviceLeadsToTheEntry) {
   for (const char* device : {"0000:43:10.0", "0000:83:00.0"})
     EXPECT_EQ(journal.FindByDevice(device)->value().key, entry.key) << device;
   ASSERT_TRUE(journal.Remove(entry));
-  EXPECT_TRUE(FilesBelow(temp.directory() + "/run").empty());
+  EXPECT_TRUE(FilesBelow(temp.directory() + "/run/railhead/attachments").empty());
+  EXPECT_TRUE(journal.HeldDevices().empty());
 }
 
 // What RecoverJournalEntry() makes of a file; all of the entry's devices lead to it.

@@ -7,6 +7,7 @@
 #include <functional>
 #include <vector>
 
+#include "cni/state/paths.h"
 #include "tests/support/temp_root.h"
 
 namespace railhead::testing {
@@ -75,9 +76,8 @@ class JournalTest : public ::testing::Test {
   std::string EntryPath(const std::string& name = "rail0@net1") {
     return "/run/railhead/attachments/c1/" + name + ".json";
   }
-  std::string LinkTarget(const std::string& device = kDevice) {
-    std::error_code error;
-    return std::filesystem::read_symlink(temp_.directory() + "/run/railhead/devices/" + device, error);
+  std::string LockText(const std::string& device = kDevice) {
+    return ReadFile(paths::Lock(temp_.root(), device))->value_or("no such file");
   }
 
   TempRoot temp_;
@@ -118,7 +118,7 @@ TEST_F(JournalTest, UnknownStaysUnknown) {
 
 TEST_F(JournalTest, FindsByDevice) {
   ASSERT_TRUE(journal_.Write(Entry()));
-  EXPECT_EQ(LinkTarget(), "../attachments/c1/rail0@net1.json");
+  EXPECT_EQ(LockText(), "c1/rail0@net1.json\n");
   EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.ifname, "net1");
   EXPECT_FALSE(journal_.FindByDevice("0000:43:10.1")->has_value());
 }
@@ -126,7 +126,9 @@ TEST_F(JournalTest, FindsByDevice) {
 TEST_F(JournalTest, RemoveLeavesNothing) {
   ASSERT_TRUE(journal_.Write(Entry()));
   ASSERT_TRUE(journal_.Remove(Entry()));
-  EXPECT_EQ(FilesBelow(temp_.directory() + "/run"), std::vector<std::string>{});
+  EXPECT_EQ(FilesBelow(temp_.directory() + "/run"),
+            std::vector<std::string>{std::string("railhead/locks/") + kDevice + ".lock"});
+  EXPECT_EQ(LockText(), "");
   EXPECT_FALSE(temp_.Exists("/run/railhead/attachments/c1"));
   EXPECT_FALSE(journal_.Find(Entry().key)->has_value());
   EXPECT_TRUE(journal_.Remove(Entry())) << "what is not there";
@@ -156,18 +158,18 @@ TEST_F(JournalTest, SiblingsShareASandbox) {
   EXPECT_TRUE(journal_.OfSandbox("c3")->empty());
 }
 
-// A device that went on to another attachment keeps that one's link.
-TEST_F(JournalTest, RemoveLeavesALinkThatIsAnothers) {
+// A device that went on to another attachment stays with that one.
+TEST_F(JournalTest, RemoveLeavesADeviceThatIsAnothers) {
   ASSERT_TRUE(journal_.Write(Entry("rail0", "net1")));
   ASSERT_TRUE(journal_.Write(Entry("rail0", "net9")));
-  EXPECT_EQ(LinkTarget(), "../attachments/c1/rail0@net9.json") << "the newer owner";
+  EXPECT_EQ(LockText(), "c1/rail0@net9.json\n") << "the newer owner";
   ASSERT_TRUE(journal_.Remove(Entry("rail0", "net1")));
   EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.ifname, "net9");
 }
 
-// Order of writing: entry, then link. A kill between leaves an entry without link;
-// one between the removals leaves an entry without link too, never a link alone.
-TEST_F(JournalTest, LinkWithoutEntryMeansNothing) {
+// Order of writing: entry, then lock file. A kill between leaves an entry that no lock file names;
+// one between the removals leaves such an entry too, never a lock file alone.
+TEST_F(JournalTest, LockFileWithoutEntryMeansNothing) {
   ASSERT_TRUE(journal_.Write(Entry()));
   ASSERT_EQ(::unlink((temp_.directory() + EntryPath()).c_str()), 0);
   EXPECT_FALSE(journal_.FindByDevice(kDevice)->has_value());
@@ -175,18 +177,35 @@ TEST_F(JournalTest, LinkWithoutEntryMeansNothing) {
   EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.network, "other");
 }
 
-TEST_F(JournalTest, LinkIsWrittenAfterTheEntry) {
-  // The directory of the links cannot be made: the entry is there all the same.
-  temp_.Write("/run/railhead/devices", "a file in the way");
+TEST_F(JournalTest, LockFileIsWrittenAfterTheEntry) {
+  // The directory of the lock files cannot be made: the entry is there all the same.
+  temp_.Write("/run/railhead/locks", "a file in the way");
   EXPECT_FALSE(journal_.Write(Entry()));
   EXPECT_TRUE(journal_.Find(Entry().key)->has_value());
 }
 
 TEST_F(JournalTest, EntryThatDoesNotHoldTheDeviceIsNotItsOwner) {
   ASSERT_TRUE(journal_.Write(Entry()));
-  std::filesystem::create_symlink("../attachments/c1/rail0@net1.json",
-                                  temp_.directory() + "/run/railhead/devices/0000:43:10.5");
+  temp_.Write("/run/railhead/locks/0000:43:10.5.lock", "c1/rail0@net1.json\n");
   EXPECT_FALSE(journal_.FindByDevice("0000:43:10.5")->has_value());
+}
+
+// A shorter path over a longer one; and all that a killed writer, or somebody else, can leave.
+TEST_F(JournalTest, TheFirstLineOfALockFileIsThePath) {
+  ASSERT_TRUE(journal_.Write(Entry("a-network-with-a-long-name", "net1")));
+  ASSERT_TRUE(journal_.Write(Entry("n", "net1")));
+  EXPECT_EQ(LockText(), "c1/n@net1.json\n");
+  temp_.Write("/run/railhead/locks/0000:43:10.0.lock", "c1/n@net1.json\nong-name@net1.json\n");
+  EXPECT_EQ(journal_.FindByDevice(kDevice)->value().key.network, "n");
+  for (const char* text : {"", "\n", "c1", "c1/n@net1", "../c1/n@net1.json", "/n@net1.json/", "c1/n.json"}) {
+    temp_.Write("/run/railhead/locks/0000:43:10.0.lock", text);
+    const auto found = journal_.FindByDevice(kDevice);
+    ASSERT_TRUE(found) << text;
+    EXPECT_FALSE(*found) << text;
+    EXPECT_EQ(journal_.HoldsDevice(kDevice), false) << text;
+    EXPECT_EQ(journal_.Free(kDevice), *text != '\0') << text;
+    EXPECT_TRUE(journal_.HeldDevices().empty()) << text;
+  }
 }
 
 TEST_F(JournalTest, EntriesOfAnotherBootAreAbsent) {

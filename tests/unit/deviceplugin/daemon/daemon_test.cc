@@ -118,8 +118,7 @@ TEST_F(ObservedTest, CountsWhatKubeletAsksAndIsTold) {
   EXPECT_EQ(page.errors, std::vector<std::string>());
 
   // A NIC that a pod has, as its journal entry tells.
-  ASSERT_TRUE(MakeDirectories(root_.Path("/run/railhead/devices")));
-  ASSERT_TRUE(WriteAtomic(root_.Path("/run/railhead/devices/" + vfs0_[1]), "", Sync::kVolatile));
+  root_.Write("/run/railhead/locks/" + vfs0_[1] + ".lock", "c1/rails@net1.json\n");
   EXPECT_TRUE(Becomes(address, "railhead_devices", Devices("healthy", "in_use"), 1));
   EXPECT_TRUE(Becomes(address, "railhead_devices", Devices("healthy", "free"), 7));
 }

@@ -62,7 +62,7 @@ TEST_F(DrainCommandTest, ARailAPfAndAVf) {
 }
 
 TEST_F(DrainCommandTest, SaysWhichPodsDevicesStay) {
-  sysfs_.Write(std::string("/run/railhead/devices/") + kVf2, "");
+  sysfs_.Write(std::string("/run/railhead/locks/") + kVf2 + ".lock", "c1/rails@net1.json\n");
   const auto output = Run({"drain", "rail0", "-o", "json"});
   EXPECT_EQ(nlohmann::json::parse(output.out)["inPods"], nlohmann::json::array({kVf2}));
 }

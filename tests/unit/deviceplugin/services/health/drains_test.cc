@@ -126,7 +126,7 @@ TEST_F(WatchTest, ADeviceWhoseEntryCannotBeReadIsUnhealthyUntilItIsRestored) {
   sysfs_.Write("/proc/sys/kernel/random/boot_id", "1111-2222\n");
   ASSERT_TRUE(Run(0, 5).empty());
   sysfs_.Write("/run/railhead/attachments/c1/rails@net1.json", "{");
-  sysfs_.Link("/run/railhead/devices/" + std::string(kVf), "/run/railhead/attachments/c1/rails@net1.json");
+  sysfs_.Write("/run/railhead/locks/" + std::string(kVf) + ".lock", "c1/rails@net1.json\n");
   const auto changes = Run(10, 10);
   ASSERT_EQ(changes.size(), 1U) << "its siblings and its PF are well";
   EXPECT_EQ(changes[0].device, kVf);

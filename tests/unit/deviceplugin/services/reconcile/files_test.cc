@@ -40,20 +40,19 @@ class LeftoverTest : public ReconcilerFixture {
   }
 };
 
-TEST_F(LeftoverTest, LinksOfDevicesWithoutAnEntry) {
-  fs::create_directories(Path("/run/railhead/devices"));
-  fs::create_symlink("../attachments/c9/n@net1.json", Path("/run/railhead/devices/" + Bdf(0)));
-  // Of a writer that was killed before it renamed it.
+TEST_F(LeftoverTest, DevicesThatAreHeldWithoutAnEntry) {
+  const Journal journal(sysfs_.root());
   ASSERT_TRUE(Add(AllRails(1)));
-  fs::create_symlink("../attachments/c9/n@net1.json", Path("/run/railhead/devices/" + Bdf(0, 1) + ".new"));
+  WriteFileAt(paths::Lock(sysfs_.root(), Bdf(0)), "c9/n@net1.json\n");
+  WriteFileAt(paths::Lock(sysfs_.root(), Bdf(2)), "no path of an entry");
   {
     const auto busy = Hold(Bdf(0));
-    EXPECT_EQ(Did(), "device-link " + Bdf(0, 1) + ": no attachment has it\n");
-    EXPECT_TRUE(IsThere("/run/railhead/devices/" + Bdf(0))) << "an ADD of it is at work";
+    EXPECT_EQ(Did(), "held-device " + Bdf(2) + ": no attachment has it\n");
+    EXPECT_TRUE(journal.HeldDevices().contains(Bdf(0))) << "an ADD of it is at work";
   }
-  EXPECT_EQ(Did(), "device-link " + Bdf(0) + ": no attachment has it\n");
-  EXPECT_FALSE(IsThere("/run/railhead/devices/" + Bdf(0)));
-  EXPECT_TRUE(IsThere("/run/railhead/devices/" + Bdf(0, 1))) << "that has one";
+  EXPECT_EQ(Did(), "held-device " + Bdf(0) + ": no attachment has it\n");
+  EXPECT_FALSE(journal.HeldDevices().contains(Bdf(0)));
+  EXPECT_TRUE(journal.HeldDevices().contains(Bdf(0, 1))) << "that has one";
   EXPECT_EQ(Did(), "");
 }
 
@@ -98,8 +97,8 @@ TEST_F(LeftoverTest, ADeviceUnderASubstituteNameKeepsItsRail) {
 
 TEST_F(LeftoverTest, AnEntryThatDoesNotNameTheDeviceDoesNotHoldIt) {
   ASSERT_TRUE(Add({.network = "one", .config = Usual(0)}));
-  fs::create_symlink("../attachments/c1/one@net1.json", Path("/run/railhead/devices/" + Bdf(1)));
-  EXPECT_EQ(Did(), "device-link " + Bdf(1) + ": no attachment has it\n");
+  WriteFileAt(paths::Lock(sysfs_.root(), Bdf(1)), "c1/one@net1.json\n");
+  EXPECT_EQ(Did(), "held-device " + Bdf(1) + ": no attachment has it\n");
   EXPECT_TRUE(Check({.network = "one", .config = Usual(0)}));
 }
 
@@ -120,10 +119,11 @@ TEST_F(LeftoverTest, WhatKilledWritersOfTheJournalLeft) {
 // Whoever is alive holds a lock. What the clock says of the file decides nothing: it can be set in either
 // direction, at any time.
 TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
-  const std::vector<std::string> places{
-      "/run/railhead/attachments/c7/rails@net1.json.new", "/run/railhead/announce/0123456789abcdef.new",
-      "/var/lib/railhead/allocations/" + Bdf(0) + ".json.new", "/run/railhead/health.json.new"};
-  for (const auto& path : places) {
+  for (const StateFolder& folder : StateFolders()) {
+    if (folder.owner == StateOwner::kStore) continue;  // which has a lock of its own
+    std::string path(folder.path);
+    if (folder.owner == StateOwner::kSandbox) path += "/c7";
+    path.append("/").append(folder.prefix).append("x").append(folder.suffix).append(kTemporarySuffix);
     for (const int age : {-86'400, 0, 11, 86'400}) {
       SCOPED_TRACE(path + ", changed " + std::to_string(age) + " s ago");
       WriteFileAt(Path(path), "");
@@ -139,7 +139,8 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
       EXPECT_FALSE(IsThere(path));
     }
   }
-  EXPECT_FALSE(IsThere("/run/railhead/attachments/c7"));
+  for (const char* parent : {"attachments", "handoff"})
+    EXPECT_FALSE(IsThere(std::string("/run/railhead/") + parent + "/c7"));
 }
 
 TEST_F(LeftoverTest, ASocketInTheMakingStaysWhateverTheClockSays) {
@@ -159,19 +160,23 @@ TEST_F(LeftoverTest, ASocketInTheMakingStaysWhateverTheClockSays) {
 
 // Writers and passes at the same time: no write fails, and none is lost.
 TEST_F(LeftoverTest, PassesDisturbNoWriter) {
-  const Journal journal(sysfs_.root());
+  const Root root = sysfs_.root();
+  const Journal journal(root);
+  const reconcile::ReconcileOptions options;
+  const std::atomic<bool> stopped{false};
   std::atomic<bool> done{false};
   std::thread passes([&] {
     while (!done) {
-      const auto scan = journal.Scan();
-      ASSERT_TRUE(scan) << Describe(scan.error());
-      for (const auto& path : scan->remains) EXPECT_TRUE(journal.RemoveRemains(path));
+      reconcile::ReconcileReport report;
+      reconcile::ReconcilePass pass{root, kernel_, journal, options, stopped, report};
+      reconcile::ReconcileHalfWritten(pass);
+      EXPECT_FALSE(report.Failed()) << Told(report);
     }
   });
   for (int i = 0; i < 2000; ++i) {
     JournalEntry entry;
     entry.key = {"rails", "c7", "net1"};
-    entry.boot_id = *BootId(sysfs_.root());
+    entry.boot_id = *BootId(root);
     const auto written = journal.Write(entry);
     EXPECT_TRUE(written) << i << ": " << Describe(written.error());
     EXPECT_TRUE(IsThere("/run/railhead/attachments/c7/rails@net1.json")) << i;
@@ -286,7 +291,11 @@ TEST_F(LeftoverTest, HandoffsOfSandboxesWithoutAnEntry) {
   {
     const auto busy = attachment::LockSandbox(sysfs_.root(), "c9", seconds(0));
     ASSERT_TRUE(busy);
-    EXPECT_EQ(Did(), "handoff c1: its writer was killed\n");
+    std::string half_written;
+    for (const char* path :
+         {"/run/railhead/handoff/c1/nccl.conf.new", "/run/railhead/handoff/c9/nccl.conf.new"})
+      half_written.append("half-written ").append(Path(path)).append(": its writer was killed\n");
+    EXPECT_EQ(Did(), half_written);
     EXPECT_TRUE(IsThere("/run/railhead/handoff/c9/nccl.conf"));
   }
   EXPECT_EQ(Did(), "handoff c9: no attachment has it\n");

@@ -157,7 +157,7 @@ TEST_F(ReconcilerTest, AnotherNamespaceAtItsPath) {
   ASSERT_EQ(MakePod("pod2"), pod);
   EXPECT_EQ(Did(), "attachment c1/rails@net1: its network namespace is gone\n");
   EXPECT_EQ(OurLinks(pod), std::vector<std::string>{});
-  EXPECT_FALSE(IsThere("/run/railhead/devices/" + Bdf(0)));
+  EXPECT_TRUE(Journal(sysfs_.root()).HeldDevices().empty());
 }
 
 TEST_F(ReconcilerTest, AGoneNamespaceWhoseDelIsAtWorkIsLeftAlone) {
