@@ -132,6 +132,7 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
       {
         const UniqueFd writer(::open(Path(path).c_str(), O_WRONLY | O_CLOEXEC));
         ASSERT_EQ(::flock(writer.get(), LOCK_EX), 0);
+        const auto sandbox = attachment::LockSandbox(sysfs_.root(), "c7", seconds(0));
         EXPECT_EQ(Told(reconciler.Run()), "");
         EXPECT_TRUE(IsThere(path));
       }
