@@ -211,6 +211,12 @@ struct WordForm {
     }
     FailUnknown(json, *word, known);
   }
+  template <typename T>
+  static Json Write(const T& object) {
+    const auto* const at =
+        std::ranges::find(kWords, object.*kMember, [](const auto& one) { return one.second; });
+    return at == kWords.end() ? Json() : Json(at->first);
+  }
   static Json Schema() {
     std::vector<std::string> words;
     for (const auto& [name, value] : kWords) words.emplace_back(name);

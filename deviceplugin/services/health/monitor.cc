@@ -223,10 +223,6 @@ namespace {
 
 using Kind = Verdict::Kind;
 
-constexpr std::array<std::string_view, 4> kRailStates = {"unknown", "alive", "impaired", "dead"};
-constexpr std::array<std::string_view, 6> kPortStates = {"NOP",   "DOWN",   "INIT",
-                                                         "ARMED", "ACTIVE", "ACTIVE_DEFER"};
-
 Verdict Bad(std::string text) {
   return {Kind::kBad, std::move(text), {}};
 }
@@ -332,23 +328,7 @@ Verdict JudgeRises(const CounterLimit& limit, const HealthSubject& subject, std:
 }
 
 std::string_view NameOf(PortState state) {
-  return kPortStates.at(static_cast<std::size_t>(state));
-}
-
-std::string_view NameOf(ObservedRail::State state) {
-  return kRailStates.at(static_cast<std::size_t>(state));
-}
-
-std::optional<ObservedRail::State> RailStateNamed(std::string_view name) {
-  const auto* const found = std::ranges::find(kRailStates, name);
-  if (found == kRailStates.end()) return std::nullopt;
-  return static_cast<ObservedRail::State>(found - kRailStates.begin());
-}
-
-std::optional<PortState> PortStateNamed(std::string_view name) {
-  const auto* const found = std::ranges::find(kPortStates, name);
-  if (found == kPortStates.end()) return std::nullopt;
-  return static_cast<PortState>(found - kPortStates.begin());
+  return kPortStates.at(static_cast<std::size_t>(state)).first;
 }
 
 namespace {

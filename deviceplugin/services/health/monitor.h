@@ -8,6 +8,7 @@
 // Threads: one at a time.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -46,11 +47,11 @@ Verdict Judge(HealthRule rule, const HealthSubject& subject, const Observation& 
 Verdict JudgeRises(const CounterLimit& limit, const HealthSubject& subject, std::uint64_t rises);
 
 // As ib_core calls it: "ACTIVE".
+inline constexpr std::array kPortStates = {
+    std::pair{"NOP", PortState::kNop},       std::pair{"DOWN", PortState::kDown},
+    std::pair{"INIT", PortState::kInit},     std::pair{"ARMED", PortState::kArmed},
+    std::pair{"ACTIVE", PortState::kActive}, std::pair{"ACTIVE_DEFER", PortState::kActiveDefer}};
 std::string_view NameOf(PortState state);
-std::optional<PortState> PortStateNamed(std::string_view name);
-// "unknown", "alive", "dead"
-std::string_view NameOf(ObservedRail::State state);
-std::optional<ObservedRail::State> RailStateNamed(std::string_view name);
 
 // How much a counter rose within the last `window`.
 //

@@ -3,10 +3,12 @@
 // Ownership: plain values. Threads: values.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deviceplugin/services/health/drains.h"
@@ -77,6 +79,17 @@ struct Observation {
   std::optional<Drain> drained;               // by an operator
   std::string not_ready;                      // why; "": it is ready
 };
+
+}  // namespace railhead::health
+
+template <>
+struct railhead::Names<railhead::health::ObservedRail::State> {
+  using enum health::ObservedRail::State;
+  static constexpr std::array kAll = {std::pair{"unknown", kUnknown}, std::pair{"alive", kAlive},
+                                      std::pair{"impaired", kImpaired}, std::pair{"dead", kDead}};
+};
+
+namespace railhead::health {
 
 // Why a device is Unhealthy. `device` is whose trouble it is: the device itself or its PF.
 struct HealthReason {

@@ -74,7 +74,7 @@ TEST(JudgeTest, Unreachable) {
   seen.present = false;
   EXPECT_EQ(KindOf(health::HealthRule::kUnreachable, Pf(), seen), Kind::kUnknown);
   for (const State state : {State::kUnknown, State::kAlive, State::kImpaired, State::kDead})
-    EXPECT_EQ(health::RailStateNamed(NameOf(state)), state);
+    EXPECT_EQ(FromWord<State>(WordOf(state)), state);
 }
 
 // A VF, and a PF that is given out itself, wait for their pod administratively down.

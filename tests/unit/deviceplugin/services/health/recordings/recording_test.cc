@@ -124,7 +124,7 @@ TEST(RecordingTest, ErrorsNameTheLine) {
             "it line 2: /link/carrier: is not true or false but number");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a\",\"lnk\":false}\n"), "it line 2: /lnk: unknown field");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a\",\"port\":{\"state\":\"UP\"}}\n"),
-            "it line 2: /port/state: 'UP' is no state of a port");
+            "it line 2: /port/state: 'UP' is not known");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"device\":\"a/b\"}\n"), "it line 2: /device: is no name of a device");
   EXPECT_EQ(Refused(kBegin + "{\"t\":5,\"health\":{\"lnk\":false}}\n").substr(0, 24),
             "it line 2: /health/lnk: ");
