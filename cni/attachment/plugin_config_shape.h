@@ -55,7 +55,8 @@ struct railhead::Shape<railhead::attachment::RuntimeConfig> {
   static void List(auto& f) {
     f("deviceID", &T::device, attachment::kBlank);
     f("mac", &T::mac, attachment::kUnicastMac);
-    f.Foreign("*");  // capabilities for others of the chain
+    for (const char* key : {"ips", "ipRanges"}) f.Foreign(key);  // railhead-ipam's
+    f.Foreign("*");                                              // capabilities for others of the chain
   }
   static void Check(const T& runtime, const record::Complain& complain);
 };

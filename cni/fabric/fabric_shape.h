@@ -148,7 +148,7 @@ struct Shape<Fabric> {
     });
     f("pools", &Fabric::pools);
     f("policy", &Fabric::policy);
-    // Parts of railheadd read these, by Shapes of their own (deviceplugin/tools/railctl/fabric_sections.cc).
+    // Parts of railheadd read these, by Shapes of their own (deviceplugin/tools/railctl/config_sections.cc).
     f.Form("health", record::RawForm<&Fabric::health>{});
     f.Form("provision", record::RawForm<&Fabric::provision>{});
     f.Form("connectivity", record::RawForm<&Fabric::connectivity>{});

@@ -195,11 +195,6 @@ void NodeSliceForm::Read(const JsonValue& json, IpamObject& ipam) {
   ipam.node_slice = static_cast<int>(*length);
 }
 
-void DnsForm::Read(const JsonValue& json, IpamObject& ipam) {
-  DnsFields checked;
-  if (record::ReadObject(json, checked, true)) ipam.dns = json.raw()->dump();
-}
-
 void CheckSets(const char* key, const std::vector<RangeSetFields>& sets, const Complain& complain) {
   for (std::size_t i = 0; i < sets.size(); ++i) {
     if (sets[i].empty()) {

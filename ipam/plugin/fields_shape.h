@@ -2,12 +2,11 @@
 // configurations of host-local and whereabouts have besides, so that a network only changes its "type".
 // docs/reference/cni.md says what each is for, docs/addresses.md where the meaning differs from the peers'.
 //
-// Included where they are read. Threads: pure descriptions.
+// Included where they are read, or their schema is made. Threads: pure descriptions.
 #pragma once
 
 #include <cstdint>
 #include <limits>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +17,7 @@
 #include "netns/json/json_reader.h"
 #include "netns/json/record.h"
 #include "netns/json/record_forms.h"
+#include "netns/json/record_read.h"
 
 namespace railhead::ipam {
 
@@ -69,16 +69,12 @@ struct RuntimeRanges {
   std::vector<RangeSetFields> ranges;
 };
 
-struct ClusterRangeForm {
+struct ClusterRangeForm : record::StringForm {
   static void Read(const JsonValue& json, ClusterRange& range);
 };
 
 // "/26" or "26".
-struct NodeSliceForm {
-  static void Read(const JsonValue& json, IpamObject& ipam);
-};
-
-struct DnsForm {
+struct NodeSliceForm : record::StringForm {
   static void Read(const JsonValue& json, IpamObject& ipam);
 };
 
@@ -199,7 +195,7 @@ struct railhead::Shape<railhead::ipam::IpamObject> {
     f("ipRanges", &T::cluster_ranges);
     f("addresses", &T::also);
     f.Form("node_slice_size", ipam::NodeSliceForm{}, ipam::kBlank);
-    f.Form("dns", ipam::DnsForm{});
+    f.Form("dns", record::CheckedRawForm<ipam::DnsFields, &T::dns>{});
     f("resolvConf", &T::resolv_conf);
     ListForeign(f);
   }

@@ -16,7 +16,7 @@ railhead_write(${to}/bash-completion/completions/railctl ${RAILHEAD_BIN}/railctl
 railhead_write(${to}/zsh/vendor-completions/_railctl ${RAILHEAD_BIN}/railctl completion zsh)
 railhead_write(${to}/fish/vendor_completions.d/railctl.fish ${RAILHEAD_BIN}/railctl completion fish)
 
-foreach(what fabric network)
+foreach(what fabric network topology)
   railhead_write(${to}/railhead/${what}.schema.json ${RAILHEAD_BIN}/railctl config schema ${what})
 endforeach()
 

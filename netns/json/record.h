@@ -150,7 +150,7 @@ constexpr std::optional<E> FromWord(std::string_view name) {
 }
 
 // A value that is a text in JSON. Read(text) gives a Result, or an optional: then kWrong says what is wrong
-// with a text that has no value.
+// with a text that has no value. What is only read needs no Write(value).
 template <typename T>
 struct TextForm;
 

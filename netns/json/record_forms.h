@@ -27,7 +27,7 @@ namespace railhead::record {
 using Json = nlohmann::ordered_json;
 
 template <typename T>
-concept HasShape = requires(const T& value) {
+concept HasShape = requires {
   sizeof(Shape<T>);
 };
 
@@ -68,8 +68,8 @@ concept HasSwitch = requires(T& value) {
 };
 
 template <typename T>
-concept HasTextForm = requires(const T& value) {
-  TextForm<T>::Write(value);
+concept HasTextForm = requires {
+  sizeof(TextForm<T>);
 };
 
 // Its form is an object with the fields of its Shape.

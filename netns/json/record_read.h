@@ -177,6 +177,15 @@ std::optional<T> ReadValue(const JsonValue& json, const FieldRules& rules, bool 
   }
 }
 
+// record_schema.h has it: a Form's Schema() that needs it is made only where that is included.
+template <typename T>
+Json ObjectSchema(const T& defaults);
+
+// Of a Form that is written as a text.
+struct StringForm {
+  static Json Schema() { return {{"type", "string"}}; }
+};
+
 // What somebody else reads: a text of JSON, as it stands.
 template <auto kMember>
 struct RawForm {
@@ -189,6 +198,16 @@ struct RawForm {
     return (object.*kMember).empty() ? Json() : Json::parse(object.*kMember);
   }
   static Json Schema() { return Json::object(); }
+};
+
+// The same, of an object that has to have the fields of T.
+template <typename T, auto kMember>
+struct CheckedRawForm : RawForm<kMember> {
+  static void Read(const JsonValue& json, auto& object) {
+    T checked;
+    if (ReadObject(json, checked, true)) RawForm<kMember>::Read(json, object);
+  }
+  static Json Schema() { return ObjectSchema(T{}); }
 };
 
 // A member that has words in this place only: pairs of a word and a value. (Names<E> are for all places.)

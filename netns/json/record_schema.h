@@ -30,9 +30,6 @@ Json WordsSchema(const std::vector<std::string>& words);
 Json IntSchema(std::int64_t min, std::int64_t max);
 
 template <typename T>
-Json ObjectSchema(const T& defaults);
-
-template <typename T>
 Json ValueSchema(const FieldRules& rules) {
   if constexpr (std::same_as<T, bool>) {
     return rules.no != nullptr ? WordsSchema({rules.no, rules.yes}) : Json{{"type", "boolean"}};
@@ -72,6 +69,11 @@ Json ValueSchema(const FieldRules& rules) {
 }
 
 template <typename T>
+inline constexpr bool kIsRecords = false;
+template <IsRecord T>
+inline constexpr bool kIsRecords<std::vector<T>> = true;
+
+template <typename T>
 class SchemaWriter {
  public:
   SchemaWriter(const T& defaults, Json& object) : defaults_(defaults), object_(object) {}
@@ -79,7 +81,7 @@ class SchemaWriter {
   template <typename C, typename M>
   void operator()(const char* key, M C::*member, const FieldRules& rules = {}) {
     if constexpr (IsRecord<M>) {
-      Add(key, ObjectSchema(defaults_.*member), rules);
+      AddObject(key, ObjectSchema(defaults_.*member), rules);
     } else {
       Json schema = ValueSchema<typename OptionalOf<M>::Value>(rules);
       if constexpr (!kIsOptional<M>) AddDefault(defaults_.*member, rules, schema);
@@ -108,7 +110,7 @@ class SchemaWriter {
     Json schema = EmptyObject();
     SchemaWriter<T> group(defaults_, schema);
     list(group);
-    Add(key, std::move(schema), {});
+    AddObject(key, std::move(schema), {});
   }
   template <typename F>
   void Form(const char* key, F /*form*/, const FieldRules& rules = {}) {
@@ -142,9 +144,17 @@ class SchemaWriter {
   static void AddDefault(const M& value, const FieldRules& rules, Json& schema) {
     if (IsNeeded(rules)) return;
     Refusal refusal;
-    Json written = WriteValue(value, rules, {}, refusal);
-    const bool blank = written.is_string() && written.template get_ref<const std::string&>().empty();
-    if (refusal.why.empty() && !written.empty() && !blank) schema["default"] = std::move(written);
+    Json written = Json::array();
+    // A list of records begins empty, and they may be such as are only read.
+    if constexpr (!kIsRecords<M>) written = WriteValue(value, rules, {}, refusal);
+    // Nothing, or what may not be written.
+    const bool none = written.is_null() || written == "" || (written.empty() && rules.filled);
+    if (refusal.why.empty() && !none) schema["default"] = std::move(written);
+  }
+  // Absent, each of its fields is as by default.
+  void AddObject(const char* key, Json schema, const FieldRules& rules) {
+    if (!IsNeeded(rules) && !schema.contains("required")) schema["default"] = Json::object();
+    Add(key, std::move(schema), rules);
   }
   void Add(const char* key, Json schema, const FieldRules& rules) {
     if (IsNeeded(rules)) {

@@ -1,5 +1,5 @@
-// The JSON schemas of fabric.json and of network configurations against the parsers: whatever a schema
-// refuses, the parser refuses. What only the parser refuses is one of the rules that are listed here.
+// The JSON schemas of fabric.json, network configurations and topology.json against the parsers: whatever a
+// schema refuses, the parser refuses. What only the parser refuses is one of the rules that are listed here.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,17 +9,19 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <valijson/adapters/nlohmann_json_adapter.hpp>
 #include <valijson/schema.hpp>
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 #include <vector>
 
-#include "cni/attachment/plugin_config_shape.h"
+#include "cni/attachment/plugin_config.h"
 #include "cni/fabric/fabric_shape.h"
-#include "deviceplugin/tools/railctl/fabric_sections.h"
+#include "deviceplugin/node/topology/topology.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
+#include "ipam/plugin/fields.h"
 #include "netns/json/record_io.h"
-#include "netns/json/record_schema.h"
 
 namespace railhead {
 namespace {
@@ -28,7 +30,6 @@ using Json = nlohmann::json;
 
 struct Subject {
   const char* name;
-  std::function<nlohmann::ordered_json()> schema;
   std::function<Result<void>(const std::string&)> parse;
   std::vector<std::string> documents;
   // "POINTER: WHY" of what only the parser refuses.
@@ -38,7 +39,13 @@ struct Subject {
 Result<void> ParseNetwork(const std::string& text) {
   CniRequest request;
   request.config = text;
-  RH_TRY(attachment::ReadPluginConfig(request));
+  const auto config = RH_TRY(attachment::ReadPluginConfig(request));
+  if (config.ipam_type == kOwnIpam) RH_TRY(ipam::ReadIpamFields(text, {}));
+  return {};
+}
+
+Result<void> ParseTopology(const std::string& text) {
+  RH_TRY(topology::ParseTopologyConfig(text, "t"));
   return {};
 }
 
@@ -105,10 +112,21 @@ constexpr const char* kNetwork = R"({
   "ipam": {"type": "railhead-ipam", "rail": "rail0"}, "prevResult": {},
   "runtimeConfig": {"deviceID": "0000:43:00.2", "mac": "02:00:00:00:00:02", "ips": []}})";
 
+// A network whose addresses railhead-ipam gives.
+std::string WithIpam(const std::string& fields) {
+  return R"({"cniVersion": "1.1.0", "name": "net", "type": "railhead", "ipam": {"type": "railhead-ipam", )" +
+         fields + "}}";
+}
+
+constexpr const char* kTopology = R"({
+  "paths": [{"nic": "0000:43:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"},
+            {"nic": "0000:43:00.0", "accelerator": "0000:1c:00.0", "path": "PXB"},
+            {"nic": "0000:44:00.0", "accelerator": "0000:1b:00.0", "path": "sys"}],
+  "accelerators": {"vendors": ["10de", "1002", "8086:0380"], "ids": {"a": "0000:1b:00.0", "b": "0000:1c:00.0"}}})";
+
 const std::vector<Subject>& Subjects() {
   static const std::vector<Subject> subjects = {
-      {"Fabric",
-       railctl::FabricSchema,
+      {"fabric",
        ParseWholeFabric,
        {kFabric, kSections,
         WithStore("etcd", R"({"endpoints": ["http://h:1"], "prefix": "/p", "caFile": "/a", "certFile": "/c",
@@ -157,23 +175,57 @@ const std::vector<Subject>& Subjects() {
         "/provision/rails/.*: there is no rail",
         "/isolation/taint/whenRailsBelow: the fabric has only",
         "/isolation/maxUnavailable: is neither a number of nodes nor a percentage"}},
-      {"Network",
-       [] { return SchemaOf<attachment::PluginConfig>("network"); },
+      {"network",
        ParseNetwork,
-       {kNetwork},
-       {".*: is not an integer but a fraction", "/(runtimeConfig/)?mac: .* is no (unicast )?MAC address",
-        "/vlanQoS: needs a vlan", "/vlanProto: 802.1ad needs a vlan", "/min_tx_rate: is above max_tx_rate",
-        "/gateway: .* is no IP address", "/routes/\\d+: .* is no address with prefix length",
-        "/altNames/\\d+: .* is no interface name", "/fabric: .* is no absolute path",
-        "/devices: stands beside a deviceID", "/table: 253, 254 and 255", "/ipam/type: is required",
-        "/sysctl/.*: is no sysctl"}}};
+       {kNetwork,
+        WithIpam(
+            R"("fabric": "/etc/f.json", "rail": "rail0", "gateway": "10.0.0.1", "vf": 3, "node_slice_size": "/26",
+                    "exclude": ["10.0.0.3"], "restSeconds": 60, "minRestSeconds": 5, "resolvConf": "/etc/resolv.conf",
+                    "routes": [{"dst": "10.0.0.0/8", "gw": "10.0.0.1", "mtu": 1500, "advmss": 1460, "priority": 1,
+                                "table": 7, "scope": 0}])"),
+        WithIpam(R"("links": [{"ifname": "net1", "subnet": "10.0.0.0/24", "rangeStart": "10.0.0.1",
+                               "rangeEnd": "10.0.0.9", "gateway": "10.0.0.1", "exclude": [], "routes": []}])"),
+        WithIpam(R"("ranges": [[{"subnet": "10.0.0.0/24", "rangeStart": "10.0.0.1", "rangeEnd": "10.0.0.9",
+                                 "gateway": "10.0.0.1"}]],
+                    "range": "10.1.0.0/24", "range_start": "10.1.0.1", "range_end": "10.1.0.9",
+                    "ipRanges": [{"range": "10.2.0.0/24", "range_start": "10.2.0.1", "range_end": "10.2.0.9",
+                                  "exclude": ["10.2.0.3"]}],
+                    "addresses": [{"address": "10.3.0.1/24", "gateway": "10.3.0.254"}],
+                    "dns": {"domain": "d", "nameservers": ["10.0.0.1"], "search": ["s"], "options": ["o"]})")},
+       {".*: is not an integer but a fraction",
+        "/(runtimeConfig/)?mac: .* is no (unicast )?MAC address",
+        "/vlanQoS: needs a vlan",
+        "/vlanProto: 802.1ad needs a vlan",
+        "/min_tx_rate: is above max_tx_rate",
+        "/gateway: .* is no IP address",
+        "/routes/\\d+: .* is no address with prefix length",
+        "/altNames/\\d+: .* is no interface name",
+        "/fabric: .* is no absolute path",
+        "/devices: stands beside a deviceID",
+        "/table: 253, 254 and 255",
+        "/ipam/type: is required",
+        "/ipam/(.*/)?(subnet|dst|address): .* is no address with prefix length",
+        "/ipam/(.*/)?(gateway|gw|rangeStart|rangeEnd|range_start|range_end): .* is no IP address",
+        "/ipam/(.*/)?exclude/\\d+: .* is no address, range or prefix",
+        "/ipam/(.*/)?range: .* is no range",
+        "/ipam/node_slice_size: .* is no prefix length",
+        "/ipam/.*: cannot be given together with '(rail|links|dns)'",
+        "/ipam/links/\\d+: has neither 'rail' nor 'subnet'",
+        "/ipam/links/\\d+/ifname: is no interface name",
+        "/ipam/ranges/\\d+: is an empty set",
+        "/sysctl/.*: is no sysctl"}},
+      {"topology",
+       ParseTopology,
+       {kTopology},
+       {"/paths/\\d+/(nic|accelerator): .* is no PCI address", "/paths/\\d+/path: .* is no path class",
+        "/accelerators/vendors/\\d+: .* is no PCI vendor", "/accelerators/ids/.*: .* is no PCI address"}}};
   return subjects;
 }
 
 class SchemaTest : public ::testing::TestWithParam<Subject> {
  protected:
   void SetUp() override {
-    json_ = Json::parse(GetParam().schema().dump());
+    json_ = Json::parse(railctl::Schemas().at(GetParam().name)().dump());
     const valijson::adapters::NlohmannJsonAdapter adapter(json_);
     valijson::SchemaParser().populateSchema(adapter, schema_);
     for (const char* rule : GetParam().rules) rules_.emplace_back(std::string(rule) + ".*");
@@ -230,13 +282,34 @@ class SchemaTest : public ::testing::TestWithParam<Subject> {
     place = good;
   }
 
+  // What the schema says that an absent key is, it takes.
+  void CompareDefault(Json& document, Json& place, const Json& schema) {
+    if (!schema.contains("default")) return;
+    const Json good = std::exchange(place, schema["default"]);
+    EXPECT_TRUE(SchemaTakes(document)) << document.dump();
+    Compare(document);
+    place = good;
+  }
+
+  // Of the schema of an object, whatever its type is.
+  static Json PropertiesOf(const Json& schema) {
+    Json properties = schema.value("properties", Json::object());
+    for (const Json& one : schema.value("allOf", Json::array())) {
+      for (const auto& [key, of] : one["then"]["properties"].items()) {
+        if (Json& known = properties[key]; known.empty()) known = of;
+      }
+    }
+    return properties;
+  }
+
   // Every value there is, and every key that the schema knows at this object.
   void Visit(Json& document, Json& place, const Json& schema) {
     if (place.is_object()) {
-      const Json properties = schema.value("properties", Json::object());
+      const Json properties = PropertiesOf(schema);
       for (const auto& [key, of] : properties.items()) {
         if (of == true) continue;  // somebody else's
         const bool there = place.contains(key);
+        CompareDefault(document, place[key], of);
         CompareWith(document, place[key]);
         if (!there) place.erase(key);
         if (there) Visit(document, place[key], of);
@@ -282,7 +355,7 @@ TEST_P(SchemaTest, DocumentsHaveEveryKey) {
   std::set<std::string> lacking;
   const std::function<void(const Json&, const Json&, const std::string&)> look =
       [&](const Json& schema, const Json& place, const std::string& at) {
-        const Json properties = schema.value("properties", Json::object());
+        const Json properties = PropertiesOf(schema);
         for (const auto& [key, of] : properties.items()) {
           if (of == true || !of.contains("properties")) continue;
           if (!place.contains(key)) lacking.insert(at + "/" + key);

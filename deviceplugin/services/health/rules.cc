@@ -79,6 +79,7 @@ OrderedJson CountersSchema(HealthRule rule) {
   OrderedJson limit = record::ObjectSchema(CounterLimit{});
   limit["type"] = OrderedJson::array({"object", "boolean", "null"});
   limit["not"] = {{"const", true}};
+  limit["properties"]["limit"].erase("default");  // the counter's, if it has one
   OrderedJson schema{{"type", "object"}, {"additionalProperties", limit}};
   if (rule == HealthRule::kAer) schema["propertyNames"] = {{"enum", kAerCounters}};
   return schema;

@@ -6,14 +6,13 @@
 #include <utility>
 #include <vector>
 
-#include "cni/attachment/plugin_config_shape.h"
 #include "deviceplugin/node/resources/advertised.h"
 #include "deviceplugin/node/resources/sriovdp_config.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/fabric_sections.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
-#include "netns/json/record_schema.h"
+#include "netns/json/record_io.h"
 #include "netns/linux_kernel.h"
 
 namespace railhead::railctl {
@@ -86,13 +85,6 @@ int CheckConfig(const Root& root, const ConfigArguments& arguments) {
   return kDone;
 }
 
-void PrintSchema(const std::string& of) {
-  const auto schema = of == "fabric"
-                          ? FabricSchema()
-                          : SchemaOf<attachment::PluginConfig>("Railhead: a network configuration");
-  (void)std::printf("%s\n", schema.dump(2).c_str());
-}
-
 }  // namespace
 
 void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
@@ -109,10 +101,10 @@ void AddConfigCommand(CLI::App* app, const Root& root, int* status) {
   check->callback([&root, status, arguments] { *status = CheckConfig(root, *arguments); });
   const auto of = std::make_shared<std::string>();
   CLI::App* schema = config->add_subcommand("schema", "Print a JSON schema, for editors and validators");
-  schema->add_option("WHAT", *of, "fabric.json, or the network configurations of railhead")
+  schema->add_option("WHAT", *of, "fabric.json, the network configurations of railhead, or topology.json")
       ->required()
-      ->check(CLI::IsMember({"fabric", "network"}));
-  schema->callback([of] { PrintSchema(*of); });
+      ->check(CLI::IsMember(Schemas()));
+  schema->callback([of] { (void)std::printf("%s\n", Schemas().at(*of)().dump(2).c_str()); });
 }
 
 int Refuse(const std::vector<Error>& errors, const Output& output, int status) {

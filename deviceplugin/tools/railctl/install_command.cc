@@ -9,7 +9,7 @@
 #include "deviceplugin/tools/install/install.h"
 #include "deviceplugin/tools/install/seccomp_profile.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/fabric_sections.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 

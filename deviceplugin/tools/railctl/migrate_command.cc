@@ -8,7 +8,7 @@
 #include "deviceplugin/tools/migrate/documents.h"
 #include "deviceplugin/tools/migrate/migration.h"
 #include "deviceplugin/tools/railctl/commands.h"
-#include "deviceplugin/tools/railctl/fabric_sections.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 #include "deviceplugin/tools/railctl/output.h"
 #include "netns/base/files.h"
 

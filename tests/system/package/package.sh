@@ -48,7 +48,7 @@ done
 on railctl --version >/dev/null
 for file in usr/lib/tmpfiles.d/railhead.conf usr/share/doc/railhead/copyright \
     usr/share/doc/railhead/examples/fabric.json usr/share/man/man8/railctl.8.gz usr/share/man/man8/railheadd.8.gz \
-    usr/share/railhead/fabric.schema.json usr/share/railhead/network.schema.json \
+    usr/share/railhead/fabric.schema.json usr/share/railhead/network.schema.json usr/share/railhead/topology.schema.json \
     usr/share/man/man8/railhead.8.gz usr/share/man/man8/railhead-ipam.8.gz; do
     [ -s "$machine/$file" ] || fail "no $file"
 done

@@ -224,9 +224,9 @@ INSTANTIATE_TEST_SUITE_P(
             "/paths/0/gpu: unknown field"},
         Bad{R"({"paths": [{"nic": "0000:43:00.0", "accelerator": "0000:1b:00.0", "path": "PIX"},
                           {"nic": "0000:43:00.0", "accelerator": "0000:1B:00.0", "path": "SYS"}]})",
-            "/paths/1: 0000:43:00.0 and 0000:1b:00.0 are there twice"},
+            "/paths/1: '0000:43:00.0 and 0000:1b:00.0' is there twice"},
         Bad{R"({"accelerators": {"vendors": ["10de", "nvidia"]}})",
-            "/accelerators/vendors: entry 1, 'nvidia', is no PCI vendor"},
+            "/accelerators/vendors/1: 'nvidia' is no PCI vendor"},
         Bad{R"({"accelerators": {"ids": {"a/b": "x"}}})", "/accelerators/ids/a~1b: 'x' is no PCI address"},
         Bad{R"({"accelerators": {"ids": {"a": 3}}})", "/accelerators/ids/a: is not a string"},
         Bad{R"({"accelerators": {"id": {}}})", "/accelerators/id: unknown field"}));

@@ -1,11 +1,13 @@
-#include "deviceplugin/tools/railctl/fabric_sections.h"
+#include "deviceplugin/tools/railctl/config_sections.h"
 
 #include <iterator>
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "cni/attachment/plugin_config_shape.h"
 #include "cni/fabric/fabric_shape.h"
 #include "deviceplugin/node/resources/advertised.h"
+#include "deviceplugin/node/topology/topology_shape.h"
 #include "deviceplugin/services/address_leasing/etcd_store.h"
 #include "deviceplugin/services/address_leasing/leasing_service.h"
 #include "deviceplugin/services/health/rules.h"
@@ -13,6 +15,7 @@
 #include "deviceplugin/services/node_status/rail_states.h"
 #include "deviceplugin/services/provision/pf_plan.h"
 #include "deviceplugin/services/reachability/reachability_settings.h"
+#include "ipam/plugin/fields_shape.h"
 #include "netns/json/json_reader.h"
 #include "netns/json/record_schema.h"
 
@@ -29,12 +32,45 @@ std::string SectionIn(const Result<JsonDocument>& document, const char* key) {
   return value == nullptr ? std::string() : value->dump();
 }
 
+// What else holds for an object of that type.
+Json OfType(const char* type, const Json& then) {
+  return {{"if",
+           {{"type", "object"},
+            {"properties", {{"type", {{"const", type}}}}},
+            {"required", Json::array({"type"})}}},
+          {"then", then}};
+}
+
 // `settings` is the object `type` of a store of that type; of another one nobody reads it.
 Json OfStoreType(const char* type, const Json& settings, bool required) {
   Json then{{"properties", {{type, settings}}}};
   if (required) then["required"] = Json::array({type});
-  const Json of_type{{"properties", {{"type", {{"const", type}}}}}, {"required", Json::array({"type"})}};
-  return {{"if", of_type}, {"then", then}};
+  return OfType(type, then);
+}
+
+Json FabricSchema() {
+  Json schema = SchemaOf<Fabric>("Railhead: fabric.json");
+  Json& properties = schema["properties"];
+  properties["health"] = SectionSchemaOf<health::HealthRules>();
+  properties["provision"] = SectionSchemaOf<provision::ProvisionSettings>();
+  properties["connectivity"] = SectionSchemaOf<reachability::ConnectivitySettings>();
+  properties["isolation"] = SectionSchemaOf<node_status::IsolationSettings>();
+  Json& store = properties["addresses"]["properties"]["store"] = SectionSchemaOf<ipam::LeaseStoreConfig>();
+  store["allOf"] =
+      Json::array({OfStoreType("etcd", record::ObjectSchema(address_leasing::EtcdConfig{}), true),
+                   OfStoreType("kubernetes", SectionSchemaOf<KubeConfig>(), false)});
+  return schema;
+}
+
+Json NetworkSchema() {
+  Json schema = SchemaOf<attachment::PluginConfig>("Railhead: a network configuration");
+  schema["properties"]["ipam"]["allOf"] =
+      Json::array({OfType(kOwnIpam, record::ObjectSchema(ipam::IpamObject{}))});
+  return schema;
+}
+
+Json TopologySchema() {
+  return SchemaOf<topology::TopologyFields>("Railhead: topology.json");
 }
 
 }  // namespace
@@ -68,18 +104,8 @@ std::vector<Error> ErrorsInFabric(const std::string& text, const std::string& wh
   return errors;
 }
 
-Json FabricSchema() {
-  Json schema = SchemaOf<Fabric>("Railhead: fabric.json");
-  Json& properties = schema["properties"];
-  properties["health"] = SectionSchemaOf<health::HealthRules>();
-  properties["provision"] = SectionSchemaOf<provision::ProvisionSettings>();
-  properties["connectivity"] = SectionSchemaOf<reachability::ConnectivitySettings>();
-  properties["isolation"] = SectionSchemaOf<node_status::IsolationSettings>();
-  Json& store = properties["addresses"]["properties"]["store"] = SectionSchemaOf<ipam::LeaseStoreConfig>();
-  store["allOf"] =
-      Json::array({OfStoreType("etcd", record::ObjectSchema(address_leasing::EtcdConfig{}), true),
-                   OfStoreType("kubernetes", SectionSchemaOf<KubeConfig>(), false)});
-  return schema;
+std::map<std::string, Json (*)()> Schemas() {
+  return {{"fabric", FabricSchema}, {"network", NetworkSchema}, {"topology", TopologySchema}};
 }
 
 }  // namespace railhead::railctl
