@@ -1,12 +1,11 @@
 #!/usr/bin/env python3
 """check.py BIN [--write] - docs/reference/ has every option that there is, and none that there is not.
 
-Held against: the parsers in the programs of BIN (keys, types, ranges, choices, what is required), their --help, and the
-sources (defaults, variables, paths, names in Kubernetes, fields of CRDs). The documents' examples of fabric.json
-are given to railctl. Then a fault of each class is planted
-into the pages, and has to be found.
+Held against: the JSON schemas that the programs of BIN print (keys, types, defaults), their --help, and the sources
+(defaults in words, variables, paths, names in Kubernetes, fields of CRDs). The documents' examples of fabric.json
+are given to railctl. Then a fault of each class is planted into the pages, and has to be found.
 
---write makes the tables of docs/reference/programs.md anew.
+--write makes the tables of keys and those of docs/reference/programs.md anew.
 exit status: 0, or 1 with what is wrong
 """
 
@@ -18,17 +17,14 @@ import tempfile
 import textwrap
 
 sys.dont_write_bytecode = True  # the sources are not the place for it
+import keys
 import pages
-import parsers
 import programs
 import sources
 from planted import PLANTED
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "docs/reference"
-TYPES = {"an integer": "integer", "true or false": "bool", "an object": "object", "a list of strings": "list of strings",
-         "an object, true or false": "object", "a list of objects": "list of objects", "a list of lists of objects": "list of lists of objects"}
-NO_LIMIT = 2**62
 
 
 def same_names(where, listed, there):
@@ -38,71 +34,12 @@ def same_names(where, listed, there):
     return wrong + [f"{where} has `{name}` twice" for name in sorted({n for n in listed if listed.count(n) > 1})]
 
 
-def wrong_type(key, cell):
-    """What the parser says otherwise than the cell; "": nothing."""
-    if key.wanted == "a string" and re.search(r"\b(integer|bool|object|list)\b", cell):
-        return "is a string"
-    if key.wanted in TYPES and not re.search(rf"\b{TYPES[key.wanted]}\b", cell):
-        return f"is {key.wanted}"
-    if key.wanted == "an object" and "list of" in cell:
-        return "is an object"
-    if key.span:
-        least, most = key.span
-        span = f"from {least}" if most > NO_LIMIT else f"{least}..{most}"
-        if not re.search(rf"(?<![\d.]){re.escape(span)}(?!\d)", cell):
-            return f"is {span}"
-    if key.words and key.words != set(pages.CODE.findall(cell)):
-        return f"is one of {', '.join(sorted(key.words))}"
-    return ""
-
-
-def keys_wrong(text, facts):
-    wrong = []
-    for (page, section), keys in facts.items():
-        where = f"{page}, {section}"
-        rows = pages.sections(text[page]).get(section, [])
-        wrong += same_names(where, pages.names(rows), keys)
-        for row in rows:
-            for key in (keys[name] for name in row.names if name in keys):
-                if problem := wrong_type(key, row.cells[1]):
-                    wrong.append(f"{where}: `{row.names[0]}` {problem}, not '{row.cells[1]}'")
-                if key.required != row.cells[2].startswith("required"):
-                    wrong.append(f"{where}: `{row.names[0]}` is{'' if key.required else ' not'} required")
-    return wrong
-
-
-# Sections, and the objects of the schemas that they describe.
-DESCRIBED = [("fabric.md", "`rails[]`", "fabric", ["rails", "items"]), ("fabric.md", "`addresses`", "fabric", ["addresses"]),
-             ("fabric.md", "`addresses.store`", "fabric", ["addresses", "store"]),
-             ("fabric.md", "`addresses.store.etcd`", "fabric", ["addresses", "store", "allOf", 0, "then", "etcd"]),
-             ("fabric.md", "`addresses.store.kubernetes`", "fabric", ["addresses", "store", "allOf", 1, "then", "kubernetes"]),
-             ("fabric.md", "`health`", "fabric", ["health"]), ("fabric.md", "`connectivity`", "fabric", ["connectivity"]),
-             ("fabric.md", "`provision`", "fabric", ["provision"]), ("fabric.md", "`isolation`", "fabric", ["isolation"]),
-             ("fabric.md", "`isolation.taint`", "fabric", ["isolation", "taint"]),
-             ("fabric.md", "`isolation.kubernetes`", "fabric", ["isolation", "kubernetes"]),
-             ("fabric.md", "`handoff`", "fabric", ["handoff"]), ("fabric.md", "`pools[]`", "fabric", ["pools", "items"]),
-             ("cni.md", "`railhead`", "network", [])]
-
-
-def schema_defaults(schemas):
-    """{(page, section, key): default} of the schemas, but for lists and objects."""
-    found = {}
-    for page, section, name, way in DESCRIBED:
-        place = schemas[name]
-        for step in way:
-            place = place[step] if step in ("items", "allOf", "then", 0, 1) else place["properties"][step]
-        for key, of in place["properties"].items():
-            if of is not True and isinstance(of.get("default", []), (bool, int, str)):
-                default = of["default"]
-                found[page, section, key] = str(default).lower() if isinstance(default, bool) else str(default)
-    return found
-
-
-def defaults_wrong(text, source, schemas):
+def defaults_wrong(text, source):
+    """Those that are in words, because the schema has none."""
     found = {key: source.default(*place) for key, place in sources.DEFAULTS.items()}
     wrong = [f"{sources.DEFAULTS[key][0]}: the default of {key[2]} is not found by {sources.DEFAULTS[key][1]}"
              for key, default in found.items() if not default]
-    for (page, section, name), default in (found | schema_defaults(schemas)).items():
+    for (page, section, name), default in found.items():
         rows = [row for row in pages.sections(text[page]).get(section, []) if name in row.names]
         if not rows or not re.search(rf"(?<![\w.]){re.escape(default)}(?![\w.])", rows[0].cells[2]):
             wrong.append(f"{page}, {section}: the default of `{name}` is {default}")
@@ -154,12 +91,12 @@ def examples(files):
 
 def examples_wrong(run):
     found = examples([ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))])
-    wrong = [f"{file}: {at}: {message}" for file, fabric in found for at, message, _ in run.errors("fabric", fabric)]
+    wrong = [f"{file}: {message}" for file, fabric in found for message in run.errors(fabric)]
     return wrong if len(found) >= 3 else [*wrong, f"only {len(found)} examples of fabric.json are found"]
 
 
-def all_wrong(text, facts, source, schemas, generated):
-    wrong = keys_wrong(text, facts) + defaults_wrong(text, source, schemas) + lists_wrong(text, source, schemas)
+def all_wrong(text, source, schemas, generated):
+    wrong = keys.wrong(text, schemas) + defaults_wrong(text, source) + lists_wrong(text, source, schemas)
     wrong += paths_wrong(text, source)
     if generated not in text["programs.md"]:
         wrong.append("programs.md is not what --help says: tests/lint/reference/check.py BIN --write")
@@ -183,17 +120,19 @@ def main():
     text = {file.name: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
     text["../interfaces.md"] = (ROOT / "docs/interfaces.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as root:
-        run = parsers.Programs(binaries, root)
+        run = programs.Programs(binaries, root)
+        schemas = {name: run.schema(name) for name in ("fabric", "network", "topology")}
         if write:
-            (FOLDER / "programs.md").write_text(programs.rewritten(text["programs.md"], run), encoding="utf-8")
+            text["programs.md"] = programs.rewritten(text["programs.md"], run)
+            for page in FOLDER.glob("*.md"):
+                page.write_text(keys.rewritten(text[page.name], schemas), encoding="utf-8")
             return 0
-        schemas = {name: run.schema(name) for name in ("fabric", "network")}
-        known = parsers.collect(run), sources.Sources(ROOT), schemas, programs.tables(run)
+        known = sources.Sources(ROOT), schemas, programs.tables(run)
         wrong = examples_wrong(run)
     wrong = wrong or all_wrong(text, *known) or not_found(text, *known)
     print("\n".join(wrong), file=sys.stderr)
     if not wrong:
-        print(f"{sum(map(len, known[0].values()))} keys are those of the parsers; {len(PLANTED)} planted faults are found")
+        print(f"the tables are those of the programs; {len(PLANTED)} planted faults are found")
     return 1 if wrong else 0
 
 

@@ -14,6 +14,10 @@ class Row:
         self.cells = cells
         self.names = CODE.findall(cells[0])
 
+    @classmethod
+    def of(cls, line):
+        return cls([cell.strip() for cell in CELL.split(line)[1:-1]])
+
 
 @functools.cache
 def sections(text):
@@ -27,7 +31,7 @@ def sections(text):
         if line.startswith("#"):
             heading = line.lstrip("#").strip()
         elif line.startswith("|"):
-            row = Row([cell.strip() for cell in CELL.split(line)[1:-1]])
+            row = Row.of(line)
             if row.names or any(row.names for row in found.get(heading, [])):
                 found.setdefault(heading, []).append(row)
             elif re.fullmatch(r"\d+", row.cells[0]):

@@ -1,19 +1,19 @@
 """Faults for the pages, which check.py has to find: page, what is there, what is put in its place, a word of the complaint."""
 
 PLANTED = [
-    # A key that is not listed, one that is not there, one twice.
-    ("fabric.md", "| `vlanQoS` |", "| vlanQoS |", "lacks `vlanQoS`"),
-    ("fabric.md", "| `blockSize` |", "| `blockLength` |", "has `blockLength`"),
-    ("cni.md", "| `spoofchk` |", "| `trust` |", "has `trust` twice"),
-    ("cni.md", "`log_file`, ", "", "lacks `log_file`"),
-    # Type, range, choice, required, default.
-    ("fabric.md", "| `softRoce` | bool |", "| `softRoce` | string |", "`softRoce` is true or false"),
-    ("fabric.md", "| `name` | string | required", "| `name` | list of strings | required", "`name` is a string"),
-    ("fabric.md", "| `vlan` | integer 0..4094", "| `vlan` | integer 0..4095", "is 0..4094"),
-    ("fabric.md", "`increment`, `deterministic`", "`increment`, `random`", "is one of"),
-    ("fabric.md", "| `endpoints` | list of strings | required", "| `endpoints` | list of strings | -", "is required"),
-    ("fabric.md", "| `vfSeconds` | integer 1..3600 | `60`", "| `vfSeconds` | integer 1..3600 | `30`", "of `vfSeconds` is 60"),
-    ("cni.md", "| `announce` | bool | `true`", "| `announce` | bool | `false`", "of `announce` is true"),
+    # A key that is not listed, one that is not there, an object without a table.
+    ("fabric.md", "| `vlanQoS` |", "| vlanQoS |", "lacks '| `vlanQoS`"),
+    ("fabric.md", "| `blockSize` |", "| `blockLength` |", "has '| `blockLength`"),
+    ("cni.md", "`log_file`, ", "", "lacks '| `log_file`"),
+    ("cni.md", "<!-- keys of network: ipam.dns -->", "", "without a table: domain, nameservers"),
+    # Type, default, what is said by hand.
+    ("fabric.md", "| `vlan` | integer 0..4094", "| `vlan` | integer 0..4095", "integer 0..4095"),
+    ("fabric.md", "| `endpoints` | list of strings | required", "| `endpoints` | list of strings | -", "list of strings | -"),
+    ("cni.md", "| `announce` | bool | `true`", "| `announce` | bool | `false`", "bool | `false`"),
+    ("fabric.md", "| `fabrics` | list of strings | `[]` | paths that `fabric` may name instead of `/etc/railhead/fabric.json` |",
+     "| `fabrics` | list of strings | `[]` | |", "what it is for"),
+    ("fabric.md", "| `subnet` | string | - |", "| `subnet` | string | |", "what its absence means"),
+    ("fabric.md", "| 100 + position |", "| 101 + position |", "`table` is 100"),
     # Lists of the sources.
     ("README.md", "| `GRPC_VERBOSITY` |", "| `GRPC_TRACE` |", "lacks `GRPC_VERBOSITY`"),
     ("cni.md", "| `K8S_POD_UID` |", "| K8S_POD_UID |", "lacks `K8S_POD_UID`"),

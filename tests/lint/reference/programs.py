@@ -1,6 +1,10 @@
-"""docs/reference/programs.md: its tables, made of what --help prints."""
+"""The programs, and docs/reference/programs.md: its tables, made of what --help prints."""
 
+import json
+import os
+import pathlib
 import re
+import subprocess
 
 BEGIN = "<!-- from --help, by `tests/lint/reference/check.py BIN --write` -->"
 END = "<!-- end -->"
@@ -9,6 +13,27 @@ OPTION = re.compile(r"(?P<name>\S+?)(?: (?P<type>[A-Z]+))??(?::(?P<check>\{[^}]*
                     r"(?: Needs: (?P<with>\S+))?(?: Excludes: (?P<not>.*))?")
 EVERYWHERE = {"-h,--help", "--help-all", "--version"}
 COLUMN = 30  # where CLI11 begins descriptions
+
+
+class Programs:
+    """Runs them below a root of its own, so that they see nothing of this machine."""
+
+    def __init__(self, binaries, root):
+        self.binaries, self.root = pathlib.Path(binaries), pathlib.Path(root)
+        self.environment = {"PATH": os.environ["PATH"], "RAILHEAD_ROOT": str(self.root)}
+
+    def run(self, *command):
+        return subprocess.run([self.binaries / command[0], *command[1:]], env=self.environment, capture_output=True,
+                              text=True, timeout=60, check=False)
+
+    def schema(self, of):
+        return json.loads(self.run("railctl", "config", "schema", of).stdout)
+
+    def errors(self, fabric):
+        """What railctl finds wrong with it."""
+        (self.root / "fabric.json").write_text(json.dumps(fabric))
+        told = json.loads(self.run("railctl", "config", "check", "/fabric.json", "-o", "json").stdout)
+        return [error["message"] for error in told.get("errors", [])]
 
 
 def blocks(text):

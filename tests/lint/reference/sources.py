@@ -11,7 +11,6 @@ ROOMS = ["cni", "ipam", "deviceplugin"]
 DEFAULTS = {
     ("fabric.md", "`rails[]`", "table"): ("cni/fabric/fabric.h", r"kFirstRailTable = (\d+)"),
     ("fabric.md", "`addresses`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
-    ("fabric.md", "`health.RULE`", "reporters"): ("deviceplugin/services/health/rules.h", r'reporters = \{("\w+")\}'),
     ("cni.md", "`railhead`", "ipam"): ("cni/fabric/fabric.h", r'kOwnIpam = "([^"]+)"'),
     ("cni.md", "`railhead-ipam`", "restSeconds"): ("cni/fabric/fabric.h", r"kDefaultRestSeconds = (\d+)"),
     ("cni.md", "`railhead-ipam`", "minRestSeconds"): ("cni/fabric/fabric.h", r"kDefaultMinRestSeconds = (\d+)"),
