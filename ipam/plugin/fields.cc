@@ -1,6 +1,5 @@
 #include "ipam/plugin/fields.h"
 
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -28,34 +27,27 @@ void CheckNetwork(const IpPrefix& subnet, const Complain& complain) {
   }
 }
 
-struct Given {
-  const char* key;
-  bool is_there;
-};
+// What cannot stand beside another field.
+struct Beside {
+  const char* other;
+  const char* hint;
+  const Complain& complain;
 
-void Refuse(std::initializer_list<Given> fields, const std::string& beside, const std::string& hint,
-            const Complain& complain) {
-  for (const Given& field : fields) {
-    if (field.is_there) complain(field.key, "cannot be given together with '" + beside + "'", hint);
+  void Refuse(const char* key, bool is_given) const {
+    if (is_given) complain(key, std::string("cannot be given together with '") + other + "'", hint);
   }
-}
-
-void RefuseSubnet(const SubnetFields& range, const std::string& beside, const std::string& hint,
-                  const Complain& complain) {
-  Refuse({{"subnet", range.subnet.has_value()},
-          {"rangeStart", range.first.has_value()},
-          {"rangeEnd", range.last.has_value()}},
-         beside, hint, complain);
-}
-
-void RefuseRanges(const IpamObject& ipam, const std::string& beside, const std::string& hint,
-                  const Complain& complain) {
-  RefuseSubnet(ipam.range, beside, hint, complain);
-  Refuse({{"ranges", !ipam.ranges.empty()},
-          {"range", ipam.cluster_range.of_cluster},
-          {"ipRanges", !ipam.cluster_ranges.empty()}},
-         beside, hint, complain);
-}
+  void Refuse(const SubnetFields& range) const {
+    Refuse("subnet", range.subnet.has_value());
+    Refuse("rangeStart", range.first.has_value());
+    Refuse("rangeEnd", range.last.has_value());
+  }
+  void RefuseRanges(const IpamObject& ipam) const {
+    Refuse(ipam.range);
+    Refuse("ranges", !ipam.ranges.empty());
+    Refuse("range", ipam.cluster_range.of_cluster);
+    Refuse("ipRanges", !ipam.cluster_ranges.empty());
+  }
+};
 
 constexpr const char* kRailKnows =
     "the fabric knows the rail's subnet and this node's range: remove one of the two";
@@ -249,24 +241,23 @@ void railhead::Shape<railhead::ipam::RangeFields>::Check(const T& range, const r
 void railhead::Shape<railhead::ipam::LinkFields>::Check(const T& link, const record::Complain& complain) {
   if (!IsInterfaceName(link.ifname))
     complain("ifname", "is no interface name", "1 to 15 characters, no '/', ':', '%' or blanks");
-  if (link.pool.rail) ipam::RefuseSubnet(link.range, "rail", ipam::kRailKnows, complain);
+  if (link.pool.rail) ipam::Beside{"rail", ipam::kRailKnows, complain}.Refuse(link.range);
   if (!link.pool.rail && !link.range.subnet)
     complain("", "has neither 'rail' nor 'subnet'", "name a rail of the fabric, or give a subnet");
 }
 
 void railhead::Shape<railhead::ipam::IpamObject>::Check(const T& object, const record::Complain& complain) {
   if (object.links) {
-    constexpr const char* kEach = "say it for each of the links";
-    ipam::RefuseRanges(object, "links", kEach, complain);
-    ipam::Refuse({{"rail", object.common.rail.has_value()},
-                  {"gateway", object.common.gateway.has_value()},
-                  {"routes", object.common.routes.has_value()},
-                  {"vf", object.common.vf.has_value()}},
-                 "links", kEach, complain);
+    const ipam::Beside links{"links", "say it for each of the links", complain};
+    links.RefuseRanges(object);
+    links.Refuse("rail", object.common.rail.has_value());
+    links.Refuse("gateway", object.common.gateway.has_value());
+    links.Refuse("routes", object.common.routes.has_value());
+    links.Refuse("vf", object.common.vf.has_value());
   } else if (object.common.rail) {
-    ipam::RefuseRanges(object, "rail", ipam::kRailKnows, complain);
+    ipam::Beside{"rail", ipam::kRailKnows, complain}.RefuseRanges(object);
   }
   ipam::CheckSets("ranges", object.ranges, complain);
-  if (!object.dns.empty() && !object.resolv_conf.empty())
-    complain("resolvConf", "cannot be given together with 'dns'", "remove one of the two");
+  if (!object.dns.empty())
+    ipam::Beside{"dns", "remove one of the two", complain}.Refuse("resolvConf", !object.resolv_conf.empty());
 }

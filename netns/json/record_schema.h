@@ -42,6 +42,7 @@ Json ValueSchema(const FieldRules& rules) {
                                          : IntSchema(0, kLastSecond);
   } else if constexpr (Named<T>) {
     std::vector<std::string> words;
+    words.reserve(Names<T>::kAll.size());
     for (const auto& [word, value] : Names<T>::kAll) words.emplace_back(word);
     return WordsSchema(words);
   } else if constexpr (kIsDuration<T> || std::is_enum_v<T>) {
@@ -148,7 +149,8 @@ class SchemaWriter {
     // A list of records begins empty, and they may be such as are only read.
     if constexpr (!kIsRecords<M>) written = WriteValue(value, rules, {}, refusal);
     // Nothing, or what may not be written.
-    const bool none = written.is_null() || written == "" || (written.empty() && rules.filled);
+    const bool blank = written.is_string() && written.template get_ref<const std::string&>().empty();
+    const bool none = blank || written.is_null() || (written.empty() && rules.filled);
     if (refusal.why.empty() && !none) schema["default"] = std::move(written);
   }
   // Absent, each of its fields is as by default.
