@@ -118,7 +118,9 @@ TEST_F(ObservedTest, CountsWhatKubeletAsksAndIsTold) {
   EXPECT_EQ(page.errors, std::vector<std::string>());
 
   // A NIC that a pod has, as its journal entry tells.
-  root_.Write("/run/railhead/locks/" + vfs0_[1] + ".lock", "c1/rails@net1.json\n");
+  ASSERT_TRUE(MakeDirectories(root_.Path("/run/railhead/locks")));
+  const std::string lock = root_.Path("/run/railhead/locks/" + vfs0_[1] + ".lock");
+  ASSERT_TRUE(WriteAtomic(lock, "c1/rails@net1.json\n", Sync::kVolatile));
   EXPECT_TRUE(Becomes(address, "railhead_devices", Devices("healthy", "in_use"), 1));
   EXPECT_TRUE(Becomes(address, "railhead_devices", Devices("healthy", "free"), 7));
 }
