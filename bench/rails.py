@@ -14,7 +14,7 @@ from turn import take_turn
 
 NETWORK = 'rails'
 STATE = pathlib.Path('/run/railhead')
-FOLDERS = ('attachments', 'devices')  # of the journal
+FOLDERS = ('attachments', 'locks')  # of the journal
 MANY = 1000
 
 
@@ -114,8 +114,8 @@ def write_entry(entry: dict, number: int) -> None:
     container = f'other-{number}'
     link = entry['links'][0] | {'device': device, 'vf': number}
     pod = STATE / 'attachments' / container
-    for folder in (pod, STATE / 'devices'):
+    for folder in (pod, STATE / 'locks'):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = pod / f'{NETWORK}@{IFNAME}.json'
     file.write_text(json.dumps(entry | {'containerId': container, 'links': [link]}))
-    (STATE / 'devices' / device).symlink_to(f'../attachments/{container}/{file.name}')
+    (STATE / 'locks' / f'{device}.lock').write_text(f'{container}/{file.name}\n')

@@ -49,6 +49,8 @@ std::string DeviceHandoffPath(const Root& root, const std::string& bdf) {
 
 Result<void> WriteHandoff(const Root& root, const std::string& container,
                           const std::vector<HandoffFile>& files) {
+  // Before anything is removed there.
+  RH_TRY(CheckStateFolder(root, paths::HandoffDirectory(root, container)));
   for (const char* name : kNames) {
     const std::string path = HandoffPath(root, container, name);
     const auto file = std::ranges::find(files, name, &HandoffFile::name);

@@ -160,6 +160,8 @@ bool IsTemporaryIn(const StateFolder& folder, std::string_view name) {
 }
 
 void RemoveTemporaries(ReconcilePass& pass, const StateFolder& folder, const std::string& directory) {
+  if (const auto safe = CheckStateFolder(pass.root, directory); !safe)
+    return pass.Add("half-written", directory, "is not safe", Fail(safe.error()));
   for (const std::string& name : NamesIn(pass, "half-written", directory)) {
     const std::string path = PathIn(directory, name);
     if (IsTemporaryIn(folder, name)) pass.Add("half-written", path, kHalfWritten, RemoveAbandoned(path));

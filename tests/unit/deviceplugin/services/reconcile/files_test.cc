@@ -21,6 +21,7 @@
 #include "netns/base/unique_fd.h"
 #include "netns/sys/rdma_sysfs.h"
 #include "tests/support/daemon/reconciler_fixture.h"
+#include "tests/support/temp_root.h"
 
 namespace railhead::testing {
 namespace {
@@ -142,6 +143,22 @@ TEST_F(LeftoverTest, ALiveWritersFileStaysWhateverTheClockSays) {
   }
   for (const char* parent : {"attachments", "handoff"})
     EXPECT_FALSE(IsThere(std::string("/run/railhead/") + parent + "/c7"));
+}
+
+// What somebody has put in the place of a sandbox's folder leads elsewhere.
+TEST_F(LeftoverTest, NothingIsRemovedBehindALink) {
+  const TempRoot outside;
+  outside.Write("/x.new", "somebody's");
+  for (const char* parent : {"attachments", "handoff"}) {
+    const std::string link = std::string("/run/railhead/") + parent + "/c7";
+    fs::create_directories(Path(link).substr(0, Path(link).rfind('/')));
+    fs::create_directory_symlink(outside.directory(), Path(link));
+    const auto report = Once();
+    EXPECT_TRUE(report.Failed());
+    EXPECT_NE(Told(report).find(Path(link) + " is a symbolic link"), std::string::npos) << Told(report);
+    EXPECT_TRUE(outside.Exists("/x.new"));
+    fs::remove(Path(link));
+  }
 }
 
 TEST_F(LeftoverTest, ASocketInTheMakingStaysWhateverTheClockSays) {
