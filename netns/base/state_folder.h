@@ -40,8 +40,8 @@ struct StateFolder {
   Sync sync = Sync::kVolatile;
   StateOwner owner = StateOwner::kNode;
   // Of our files, in a folder where others have theirs, too.
-  std::string_view prefix = "";
-  std::string_view suffix = "";
+  std::string_view prefix;
+  std::string_view suffix;
 };
 
 std::span<const StateFolder> StateFolders();
