@@ -62,7 +62,7 @@ beside() { [ "$(numa_of "$1")" = "$(numa_of "$2")" ]; } # GPU VF
 # ---- what kubelet is told ------------------------------------------------------------------
 # free_slots NODE: of those that no pod has, as kubelet was told.
 bound_slots() {
-    find /run/railhead/locks -name 'slot-*.lock' -size +0 -printf '%f\n' | jq -Rnc '[inputs | rtrimstr(".lock")]'
+    find /run/railhead/locks -name 'slot-*.lock' ! -empty | jq -Rnc '[inputs | sub(".*/"; "") | rtrimstr(".lock")]'
 }
 slots_of_node() { seen roce | jq --argjson bound "$(bound_slots)" --argjson node "$1" '[ .[] | select((.id | IN($bound[]) | not) and .numa == $node) ] | length'; }
 free_vfs() { # NODE: VFs of its PF that no pod has, by sysfs and the journal
@@ -157,7 +157,7 @@ pods_at_once() {
     done
     for i in "${pids[@]}"; do wait "$i" || return; done
     at_once=("${slots[@]}")
-    mapfile -t vfs < <(find /run/railhead/locks -name '0000:*.lock' -size +0) # and each is one pod's
+    mapfile -t vfs < <(find /run/railhead/locks -name '0000:*.lock' ! -empty) # and each is one pod's
     [ ${#vfs[@]} = $# ] && [ "$(cat "${vfs[@]}" | sort -u | wc -l)" = $# ] && within 60 agree
 }
 # As kubelet, which tries again what is refused for now.
