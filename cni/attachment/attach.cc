@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "cni/attachment/conflicts.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/rdma.h"
 #include "cni/attachment/reset.h"
-#include "cni/state/tenants.h"
+#include "cni/state/rival_claims.h"
 #include "netns/base/text.h"
 #include "netns/sys/pci.h"
 #include "netns/sys/rdma_sysfs.h"

@@ -1,19 +1,21 @@
 #include "cni/attachment/attach_plan.h"
 
 #include <algorithm>
+#include <ctime>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
-#include "cni/attachment/journal_record.h"
 #include "cni/attachment/mac_owners.h"
+#include "cni/attachment/nccl_step.h"
+#include "cni/attachment/rdma.h"
 #include "cni/attachment/reset.h"
 #include "cni/protocol/plugin.h"
 #include "cni/state/displaced_names.h"
+#include "netns/base/node.h"
 #include "netns/base/text.h"
-#include "netns/sys/rdma_sysfs.h"
 
 namespace railhead::attachment {
 namespace {
@@ -154,44 +156,6 @@ Result<void> PlanSettings(const PluginConfig& config, DevicePlan& plan) {
   return {};
 }
 
-Result<void> PlanRdma(const Facts& facts, DevicePlan& plan) {
-  AttachedDevice& record = plan.record;
-  if (record.before.user_space) return {};
-  record.rdma.soft = facts.config.soft_roce.value_or(plan.rail && plan.rail->soft_roce);
-  const auto devices = RH_TRY(RdmaDevicesOf(facts.root, plan.function.address));
-  if (record.rdma.soft && !devices.empty()) {
-    return Fail(ErrorCode::kInvalid,
-                "softRoce is set, but device " + record.device + " has the RDMA device " + devices.front(),
-                "remove softRoce from the rail or the network configuration");
-  }
-  if (record.rdma.soft) {
-    // Names of RDMA devices are node-wide.
-    record.rdma.device = plan.function.is_vf ? "rxe_" + plan.pf_name + "v" + std::to_string(record.vf)
-                                             : "rxe_" + plan.link.name;
-  } else if (!devices.empty()) {
-    record.rdma.device = devices.front();
-  }
-  return {};
-}
-
-Result<void> PlanHandoff(const Facts& facts, DevicePlan& plan) {
-  AttachedDevice& record = plan.record;
-  plan.allocation = RH_TRY(ReadAllocation(facts.root, record.KubeletId()));
-  if (!record.slot.empty() && plan.allocation) record.resource = plan.allocation->resource;
-  const HandoffWish wish = facts.config.handoff;
-  const bool by_record = plan.allocation && plan.allocation->handoff == HandoffPolicy::kRequired;
-  plan.handoff_required = wish == HandoffWish::kRequired || (wish == HandoffWish::kAuto && by_record);
-  const bool wanted =
-      wish == HandoffWish::kRequired || (wish == HandoffWish::kAuto && (!plan.allocation || by_record));
-  record.nccl.wanted = wanted && !record.rdma.device.empty();
-  if (plan.handoff_required && record.rdma.device.empty()) {
-    return Fail(ErrorCode::kUnsupported,
-                "a handoff is required, but device " + record.device + " has no RDMA device",
-                "load the NIC's RDMA driver, or set softRoce on the rail, or \"handoff\": \"off\"");
-  }
-  return {};
-}
-
 Result<DevicePlan> PlanDevice(const Facts& facts, const DeviceChoice& choice, const PciAddress& address) {
   DevicePlan plan;
   AttachedDevice& record = plan.record;
@@ -209,8 +173,8 @@ Result<DevicePlan> PlanDevice(const Facts& facts, const DeviceChoice& choice, co
   RH_TRY(DescribeOnHost(facts.root, plan));
   RH_TRY(FindRailOf(facts, plan));
   RH_TRY(PlanSettings(facts.config, plan));
-  RH_TRY(PlanRdma(facts, plan));
-  RH_TRY(PlanHandoff(facts, plan));
+  RH_TRY(PlanRdma(facts.root, facts.config, plan));
+  RH_TRY(PlanNcclConfig(facts.root, facts.config.handoff, plan));
   plan.table = facts.config.table.value_or(plan.rail ? plan.rail->table : 0);
   return plan;
 }
@@ -273,13 +237,6 @@ void SortByRail(const std::optional<Fabric>& fabric, std::vector<DevicePlan>& pl
   std::ranges::sort(plans, [&](const auto& a, const auto& b) { return position(a) < position(b); });
 }
 
-std::string IpamTypeOf(const AttachPlan& plan) {
-  if (plan.config.ipam_given) return plan.config.ipam_type;
-  const bool any_subnet = std::ranges::any_of(
-      plan.devices, [](const DevicePlan& device) { return device.rail && device.rail->subnet; });
-  return any_subnet ? kOwnIpam : "";
-}
-
 Result<Facts> GatherFacts(const Root& root, RouteApi& host, const AddCall& call,
                           const std::optional<Fabric>& fabric) {
   Facts facts{root, host, call.config, fabric, call.may, {}};
@@ -294,7 +251,36 @@ Result<Facts> GatherFacts(const Root& root, RouteApi& host, const AddCall& call,
   return facts;
 }
 
+// A device that is under a substitute name comes back to its own.
+Result<void> DescribeNames(const Root& root, const Link& link, AttachedDevice& record) {
+  AttachedDevice::Before& before = record.before;
+  before.name = RH_TRY(OwnNameOf(root, record.device, link.name));
+  before.alt_names = link.alt_names;
+  const auto own = RH_TRY(ReadDisplacedNames(root, record.device));
+  if (!own || own->name != before.name) return {};
+  for (const std::string& name : own->alt_names) {
+    if (!Contains(before.alt_names, name)) before.alt_names.push_back(name);
+  }
+  return {};
+}
+
 }  // namespace
+
+Result<void> DescribeOnHost(const Root& root, DevicePlan& plan) {
+  AttachedDevice::Before& before = plan.record.before;
+  before.driver = plan.function.driver.value_or("");
+  before.user_space = IsForUserSpace(plan.function);
+  if (before.user_space) {
+    // A device without netdev has only the MAC that its PF gives it.
+    if (before.vf) before.mac = MacOf(*before.vf);
+    return {};
+  }
+  before.parentless = plan.link.parent_device.empty();
+  before.mac = plan.link.mac;
+  before.up = plan.link.up;
+  before.link = SettingsOf(plan.link);
+  return DescribeNames(root, plan.link, plan.record);
+}
 
 Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request) {
   PluginConfig config = RH_TRY(ReadPluginConfig(request));
@@ -321,8 +307,7 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& 
     for (DevicePlan& device : plan.devices) device.record.pod_name = call.request.ifname;
   }
   for (DevicePlan& device : plan.devices) NameInSysctls(device.record);
-  plan.ipam_type = IpamTypeOf(plan);
-  plan.ipam_runs = IpamRuns(call.request, plan);
+  PlanIpam(call.request, plan);
   if (fabric) plan.handoff = fabric->handoff_options;
   if (fabric && fabric->rdma_exclusive) {
     plan.rdma_mode = *fabric->rdma_exclusive ? RdmaNetnsMode::kExclusive : RdmaNetnsMode::kShared;
@@ -333,6 +318,37 @@ Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& 
   plan.meet_gateways = call.config.gateway_check;
   RH_TRY(RefuseMacsOfOthers(root, host, call.node_fabric, plan));
   return plan;
+}
+
+Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan) {
+  std::unique_ptr<DeviceApi> devices;
+  for (DevicePlan& device : plan.devices) {
+    if (device.record.before.user_space) continue;
+    if (!devices) devices = RH_TRY(kernel.OpenDevices(network.host_ns));
+    device.record.before.settings =
+        RH_TRY_WRAP(devices->Read(device.link), "reading the settings of device " + device.record.device);
+  }
+  return {};
+}
+
+Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
+                                        const CniRequest& request, AttachPlan& plan) {
+  JournalEntry entry;
+  entry.key = {request.network, request.container_id, request.ifname};
+  entry.boot_id = RH_TRY(BootId(root));
+  entry.netns = request.netns;
+  entry.netns_inode = network.pod_ns.inode();
+  entry.since = static_cast<std::int64_t>(std::time(nullptr));
+  entry.ipam_type = plan.ipam_type;
+  for (const IpamRun& run : plan.ipam_runs) entry.ipam_calls.push_back(run.call);
+  entry.cni_path = request.path;
+  entry.cni_args = request.args;
+  for (DevicePlan& device : plan.devices) {
+    RH_TRY(AgreeOnRdma(root, kernel, plan, device));
+    entry.devices.push_back(device.record);
+    entry.handoff_required = entry.handoff_required || device.handoff_required;
+  }
+  return entry;
 }
 
 }  // namespace railhead::attachment

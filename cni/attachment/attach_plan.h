@@ -12,6 +12,7 @@
 
 #include "cni/attachment/devices.h"
 #include "cni/attachment/plugin_config.h"
+#include "cni/attachment/pod_network.h"
 #include "cni/fabric/call_permissions.h"
 #include "cni/fabric/fabric.h"
 #include "cni/state/allocation.h"
@@ -75,5 +76,17 @@ Result<AddCall> ReadAddCall(const Root& root, const CniRequest& request);
 // kPermission when a network asks for another rail than the device's, or for a MAC that belongs to somebody
 // else.
 Result<AttachPlan> ResolvePlan(const Root& root, RouteApi& host, const AddCall& call);
+
+// A device as it is on the host. Its function, link and VF are known.
+Result<void> DescribeOnHost(const Root& root, DevicePlan& plan);
+
+// Reads the drivers' settings of the devices that will be moved. One reading serves all attempts of an ADD:
+// an attempt that is undone leaves them as they were.
+Result<void> ReadDriverSettings(Kernel& kernel, const PodNetwork& network, AttachPlan& plan);
+
+// The journal entry before addresses are known: enough to restore every device. Says in the plan which RDMA
+// devices are moved.
+Result<JournalEntry> DescribeAttachment(const Root& root, Kernel& kernel, const PodNetwork& network,
+                                        const CniRequest& request, AttachPlan& plan);
 
 }  // namespace railhead::attachment

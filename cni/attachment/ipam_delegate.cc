@@ -120,7 +120,12 @@ Result<void> Ask(const CniRequest& request, const PluginConfig& config, const st
   return Fail(done.error());
 }
 
-}  // namespace
+std::string IpamTypeOf(const AttachPlan& plan) {
+  if (plan.config.ipam_given) return plan.config.ipam_type;
+  const bool any_subnet = std::ranges::any_of(
+      plan.devices, [](const DevicePlan& device) { return device.rail && device.rail->subnet; });
+  return any_subnet ? kOwnIpam : "";
+}
 
 std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan) {
   if (plan.ipam_type.empty()) return {};
@@ -133,6 +138,13 @@ std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan)
     runs.push_back(RunForOne(request, plan, i, plan.devices[i].record.pod_name));
   }
   return runs;
+}
+
+}  // namespace
+
+void PlanIpam(const CniRequest& request, AttachPlan& plan) {
+  plan.ipam_type = IpamTypeOf(plan);
+  plan.ipam_runs = IpamRuns(request, plan);
 }
 
 Result<std::vector<CniResult>> IpamAdd(const CniRequest& request, const AttachPlan& plan,

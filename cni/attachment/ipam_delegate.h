@@ -20,8 +20,8 @@
 
 namespace railhead::attachment {
 
-// The runs that a plan needs; none without an IPAM plugin.
-std::vector<IpamRun> IpamRuns(const CniRequest& request, const AttachPlan& plan);
+// Which IPAM plugin, and its runs; none without one.
+void PlanIpam(const CniRequest& request, AttachPlan& plan);
 
 // What each device of the plan was given; empty for one that gets no address.
 // `locks` stay open in the child: a killed ADD leaves it running, and DEL must

@@ -268,4 +268,21 @@ Result<HandoffContent> HandoffContentOf(const Root& root, Kernel& kernel, PodNet
   return content;
 }
 
+Result<void> PlanNcclConfig(const Root& root, HandoffWish wish, DevicePlan& plan) {
+  AttachedDevice& record = plan.record;
+  plan.allocation = RH_TRY(ReadAllocation(root, record.KubeletId()));
+  if (!record.slot.empty() && plan.allocation) record.resource = plan.allocation->resource;
+  const bool by_record = plan.allocation && plan.allocation->handoff == HandoffPolicy::kRequired;
+  plan.handoff_required = wish == HandoffWish::kRequired || (wish == HandoffWish::kAuto && by_record);
+  const bool wanted =
+      wish == HandoffWish::kRequired || (wish == HandoffWish::kAuto && (!plan.allocation || by_record));
+  record.nccl.wanted = wanted && !record.rdma.device.empty();
+  if (plan.handoff_required && record.rdma.device.empty()) {
+    return Fail(ErrorCode::kUnsupported,
+                "a handoff is required, but device " + record.device + " has no RDMA device",
+                "load the NIC's RDMA driver, or set softRoce on the rail, or \"handoff\": \"off\"");
+  }
+  return {};
+}
+
 }  // namespace railhead::attachment

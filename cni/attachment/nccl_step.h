@@ -21,6 +21,9 @@ namespace railhead::attachment {
 // handoff holds this. kTimeout after `limit`.
 Result<FileLock> LockSandbox(const Root& root, const std::string& container, std::chrono::milliseconds limit);
 
+// Whether the device is to be in nccl.conf. kUnsupported when it has to be, and has no RDMA device.
+Result<void> PlanNcclConfig(const Root& root, HandoffWish wish, DevicePlan& plan);
+
 // Writes the device's CDI spec and nccl.conf with this and the sandbox's earlier
 // attachments, then marks the entry as done: in this order, so that an
 // entry that is done has its handoff.

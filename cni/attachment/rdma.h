@@ -6,12 +6,18 @@
 #include <optional>
 #include <string>
 
+#include "cni/attachment/attach_plan.h"
+#include "cni/attachment/plugin_config.h"
 #include "cni/state/journal.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/kernel.h"
 
 namespace railhead::attachment {
+
+// Which RDMA device the pod will use, and whether ADD makes it. kInvalid when soft RoCE is asked for and the
+// device has an RDMA device itself.
+Result<void> PlanRdma(const Root& root, const PluginConfig& config, DevicePlan& plan);
 
 // Makes or moves its RDMA device, as the entry says. A soft RoCE device of that name that
 // is about to go is waited for.
@@ -51,5 +57,8 @@ Result<RdmaNetnsMode> AgreeOnRdmaMode(const Root& root, Kernel& kernel,
 
 // The same without recording. Without an RDMA subsystem there is nothing to agree on.
 Result<void> CheckRdmaMode(const Root& root, Kernel& kernel, std::optional<RdmaNetnsMode> demanded);
+
+// Says in the plan whether the device's RDMA device is moved into the pod.
+Result<void> AgreeOnRdma(const Root& root, Kernel& kernel, const AttachPlan& plan, DevicePlan& device);
 
 }  // namespace railhead::attachment

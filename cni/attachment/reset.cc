@@ -13,7 +13,6 @@
 
 #include "cni/attachment/attach_plan.h"
 #include "cni/attachment/devices.h"
-#include "cni/attachment/journal_record.h"
 #include "cni/attachment/restore.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/tenants.h"

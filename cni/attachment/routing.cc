@@ -171,4 +171,47 @@ std::vector<Rule> RulesFor(const AttachedDevice& device) {
   return rules;
 }
 
+namespace {
+
+// Per rail there is a table and a metric, unless the IPAM plugin names one: the kernel takes
+// a destination once for each table and metric, whichever the interface.
+Result<void> RefuseCollisions(const std::vector<AttachedDevice>& devices) {
+  for (std::size_t i = 1; i < devices.size(); ++i) {
+    for (const auto& route : devices[i].addressing.routes) {
+      for (std::size_t j = 0; j < i; ++j) {
+        const auto& others = devices[j].addressing.routes;
+        const bool taken = std::ranges::any_of(others, [&](const Route& other) {
+          return other.destination == route.destination && other.table == route.table &&
+                 other.metric == route.metric;
+        });
+        if (!taken) continue;
+        return Fail(ErrorCode::kInvalid,
+                    "the IPAM plugin gives " + devices[j].pod_name + " and " + devices[i].pod_name +
+                        " the same route to " + route.destination.ToString() + " in table " +
+                        std::to_string(route.table) + " with priority " + std::to_string(route.metric),
+                    "leave priority and table out of its routes: each device then gets its own");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
+                                const std::vector<Addressing>& addressing, JournalEntry& entry) {
+  std::vector<Rule> rules = RH_TRY(network.pod->ListRules(AF_INET));
+  for (auto& rule : RH_TRY(network.pod->ListRules(AF_INET6))) rules.push_back(std::move(rule));
+  for (std::size_t i = 0; i < entry.devices.size(); ++i) {
+    AttachedDevice& device = entry.devices[i];
+    device.addressing.addresses = addressing[i].addresses;
+    if (addressing[i].addresses.empty() || device.before.user_space) continue;
+    device.addressing.table = PickTable(rules, plan.devices[i].table);
+    device.addressing.routes = RoutesFor(addressing[i], 0, device.addressing.table);
+    // The next device must not take the same table.
+    for (auto& rule : RulesFor(device)) rules.push_back(std::move(rule));
+  }
+  return RefuseCollisions(entry.devices);
+}
+
 }  // namespace railhead::attachment

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cni/attachment/attach_plan.h"
+#include "cni/attachment/pod_network.h"
 #include "cni/protocol/cni_result.h"
 #include "netns/base/result.h"
 #include "netns/nl/route.h"
@@ -56,5 +57,9 @@ std::uint32_t PickTable(const std::vector<Rule>& rules_of_pod, std::uint32_t pre
 std::vector<Route> RoutesFor(const Addressing& addressing, int link, std::uint32_t table);
 // None without a table.
 std::vector<Rule> RulesFor(const AttachedDevice& device);
+
+// Adds what the pod is promised by `addressing`, one for each device, to the journal entry.
+Result<void> DescribeAddressing(PodNetwork& network, const AttachPlan& plan,
+                                const std::vector<Addressing>& addressing, JournalEntry& entry);
 
 }  // namespace railhead::attachment

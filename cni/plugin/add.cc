@@ -5,7 +5,6 @@
 #include "cni/attachment/attach.h"
 #include "cni/attachment/devices.h"
 #include "cni/attachment/ipam_delegate.h"
-#include "cni/attachment/journal_record.h"
 #include "cni/attachment/nccl_step.h"
 #include "cni/attachment/plugin_config.h"
 #include "cni/attachment/release.h"

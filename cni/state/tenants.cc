@@ -1,18 +1,13 @@
 #include "cni/state/tenants.h"
 
-#include <algorithm>
-#include <ctime>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "cni/protocol/plugin.h"
-#include "cni/state/attach_log.h"
 #include "cni/state/paths.h"
 #include "netns/base/files.h"
 #include "netns/base/state_folder.h"
-#include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
 namespace railhead {
@@ -70,72 +65,6 @@ Result<std::vector<std::string>> ListTenantDevices(const Root& root) {
     if (name.ends_with(kTenantSuffix)) devices.push_back(name.substr(0, name.size() - kTenantSuffix.size()));
   }
   return devices;
-}
-
-namespace {
-
-bool HasMac(const AttachedDevice& device, const MacAddress& mac) {
-  return device.before.mac == mac || device.wanted.vf.mac == mac;
-}
-
-// "": no pod of this node has the MAC, or its runtime did not name it.
-std::string PodWith(const JournalScan& journal, const MacAddress& mac) {
-  for (const JournalEntry& entry : journal.entries) {
-    const bool has =
-        std::ranges::any_of(entry.devices, [&](const AttachedDevice& one) { return HasMac(one, mac); });
-    if (has) return PodName(entry.cni_args);
-  }
-  return "";
-}
-
-}  // namespace
-
-std::chrono::milliseconds BoottimeNow() {
-  timespec time{};
-  (void)::clock_gettime(CLOCK_BOOTTIME, &time);
-  return std::chrono::seconds(time.tv_sec) + std::chrono::milliseconds(time.tv_nsec / 1'000'000);
-}
-
-void LogRivalClaim(const Root& root, const RivalClaim& claim) {
-  AppendToAttachLog(root, ToJson(claim));
-}
-
-std::string Claimant::ToString() const {
-  const std::string of = pod.empty() ? " (no pod of this node)" : " (pod " + pod + ")";
-  return source.ToString() + of + " claims " + std::to_string(addresses.size()) + " addresses, " +
-         (addresses.empty() ? "none" : addresses.begin()->ToString()) + " among them";
-}
-
-Result<std::vector<Claimant>> ListClaimants(const Root& root, std::chrono::milliseconds since) {
-  std::map<MacAddress, Claimant> by_source;
-  for (const RivalClaim& claim : RH_TRY(ReadRivalClaims(root))) {
-    if (!claim.ignored || claim.boottime <= since) continue;
-    Claimant& one = by_source[claim.source];
-    one.source = claim.source;
-    one.addresses.insert(claim.address);
-    ++one.claims;
-    one.latest = std::max(one.latest, claim.boottime);
-  }
-  std::vector<Claimant> claimants;
-  if (by_source.empty()) return claimants;
-  const JournalScan journal = RH_TRY(Journal(root).Scan());
-  for (auto& [source, one] : by_source) {
-    one.pod = PodWith(journal, source);
-    claimants.push_back(std::move(one));
-  }
-  return claimants;
-}
-
-Result<std::vector<RivalClaim>> ReadRivalClaims(const Root& root) {
-  std::vector<RivalClaim> claims;
-  for (const char* suffix : {".1", ""}) {
-    const auto text = RH_TRY(ReadFile(paths::AttachLog(root) + suffix));
-    for (const auto& line : Split(text.value_or(""), '\n')) {
-      // A line of another kind, or a damaged one, is passed over.
-      if (auto claim = ParseRecord<RivalClaim>(line, "attach log")) claims.push_back(*std::move(claim));
-    }
-  }
-  return claims;
 }
 
 }  // namespace railhead

@@ -4,6 +4,7 @@
 #include "cni/state/bind_protocol.h"
 #include "cni/state/displaced_names.h"
 #include "cni/state/journal_shape.h"
+#include "cni/state/rival_claims.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/health/state_file.h"
 #include "deviceplugin/services/lldp/lldp_report.h"

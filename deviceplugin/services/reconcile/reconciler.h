@@ -36,6 +36,7 @@
 #include "cni/attachment/acquire.h"
 #include "cni/state/attach_log.h"
 #include "cni/state/journal.h"
+#include "cni/state/rival_claims.h"
 #include "cni/state/tenants.h"
 #include "deviceplugin/services/reconcile/address_owners.h"
 #include "netns/base/files.h"

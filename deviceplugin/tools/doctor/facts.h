@@ -15,7 +15,7 @@
 
 #include "cni/fabric/fabric.h"
 #include "cni/state/journal.h"
-#include "cni/state/tenants.h"
+#include "cni/state/rival_claims.h"
 #include "deviceplugin/services/lldp/lldp_report.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"

@@ -10,7 +10,7 @@
 #include <random>
 #include <set>
 
-#include "cni/attachment/conflicts.h"
+#include "cni/state/rival_claims.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/state/attach_log.h"
 #include "netns/base/files.h"
@@ -253,7 +253,7 @@ struct Model {
   [[nodiscard]] std::set<IpAddress> ClaimedBy(const MacAddress& source, bool v4, milliseconds now) const {
     std::set<IpAddress> claimed;
     for (const RivalClaim& one : log) {
-      const bool counts = one.boottime <= now && now - one.boottime <= attachment::kClaimCounts;
+      const bool counts = one.boottime <= now && now - one.boottime <= kClaimCounts;
       if (counts && one.source == source && one.address.IsV4() == v4) claimed.insert(one.address);
     }
     return claimed;
@@ -262,7 +262,7 @@ struct Model {
     for (const RivalClaim& claim : log) {
       const auto age = now - claim.boottime;
       if (claim.source == one.source && claim.address == one.claim.address &&
-          age >= attachment::kClaimConfirms && age <= attachment::kClaimCounts)
+          age >= kClaimConfirms && age <= kClaimCounts)
         return true;
     }
     return false;
@@ -284,7 +284,7 @@ TEST(RivalsTest, AsTheRuleSays) {
       found.push_back(
           {{1, MacNumber(200), AddressNumber(static_cast<int>(1 + random() % 9), v4)}, source, source});
     }
-    const auto verdict = attachment::JudgeConflicts(found, model.log, now);
+    const auto verdict = JudgeConflicts(found, model.log, now);
     ASSERT_EQ(verdict.conflicts.size() + verdict.ignored.size(), found.size());
     Model with = model;
     for (const AddressConflict& one : found)

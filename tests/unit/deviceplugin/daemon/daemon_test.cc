@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cni/state/attach_log.h"
-#include "cni/state/tenants.h"
+#include "cni/state/rival_claims.h"
 #include "deviceplugin/services/nic_metrics/nic_page.h"
 #include "ipam/store/store.h"
 #include "netns/base/files.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "cni/state/tenants.h"
+#include "cni/state/rival_claims.h"
 #include "ipam/store/allocate.h"
 #include "ipam/store/ledger.h"
 #include "ipam/store/store.h"
