@@ -159,7 +159,7 @@ std::vector<std::string> Advertiser::Files() const {
   if (!source.sriovdp) paths.push_back(source.fabric.value_or(kFabricPath));
   if (!source.sriovdp && !source.fabric) paths.emplace_back(resources::kSriovdpConfigPath);
   paths.emplace_back(topology::kTopologyPath);
-  paths.push_back(health::DrainsPath(Root()));
+  paths.emplace_back(health::kDrainsFile.path);
   for (std::string& path : paths) path = options_.root.Path(path);
   // Slots are bound and free again when journal entries come and go.
   const bool late = HasLatePool(plan_);

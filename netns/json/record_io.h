@@ -24,6 +24,7 @@
 #include "netns/json/json_reader.h"
 #include "netns/json/record_read.h"
 #include "netns/json/record_write.h"
+#include "netns/json/state_file.h"
 
 namespace railhead {
 
@@ -90,30 +91,22 @@ Result<T> ParseSection(
   return value;
 }
 
-// A file of one record, in a folder of the state (netns/base/state_folder.h). Read: nullopt: there is none.
 template <typename T>
-struct StateFile {
-  const char* path;
-  const char* what;  // for errors of writing: "saving health"
-  std::size_t max_size = kMaxFileSize;
+Result<std::optional<T>> StateFile<T>::Read(const Root& root) const {
+  const std::string file = PathIn(root);
+  const auto text = RH_TRY(ReadFile(file, max_size));
+  if (!text) return std::nullopt;
+  return RH_TRY(ParseRecord<T>(*text, file, UnknownFields::kPassOver, max_size));
+}
 
-  [[nodiscard]] std::string PathIn(const Root& root) const { return root.Path(path); }
-
-  [[nodiscard]] Result<std::optional<T>> Read(const Root& root) const {
-    const std::string file = PathIn(root);
-    const auto text = RH_TRY(ReadFile(file, max_size));
-    if (!text) return std::nullopt;
-    return RH_TRY(ParseRecord<T>(*text, file, UnknownFields::kPassOver, max_size));
+template <typename T>
+Result<void> StateFile<T>::Write(const Root& root, const T& value) const {
+  const std::string text = RH_TRY_WRAP(FormatRecord(value, PathIn(root)), what);
+  if (text.size() > max_size) {
+    return Fail(ErrorCode::kInvalid, std::string{what} + ": " + PathIn(root) + ": would be larger than " +
+                                         std::to_string(max_size) + " bytes");
   }
-
-  [[nodiscard]] Result<void> Write(const Root& root, const T& value) const {
-    const std::string text = RH_TRY_WRAP(FormatRecord(value, PathIn(root)), what);
-    if (text.size() > max_size) {
-      return Fail(ErrorCode::kInvalid, std::string{what} + ": " + PathIn(root) + ": would be larger than " +
-                                           std::to_string(max_size) + " bytes");
-    }
-    return WithContext(WriteStateFile(root, PathIn(root), text), what);
-  }
-};
+  return WithContext(WriteStateFile(root, PathIn(root), text), what);
+}
 
 }  // namespace railhead

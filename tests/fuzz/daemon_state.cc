@@ -67,15 +67,15 @@ void Rules(const std::string& text) {
 }
 
 void Health(const std::string& text) {
-  Put(health::HealthStatePath(Node()), text);
-  const auto state = health::ReadHealthState(Node());
+  Put(health::kHealthFile.PathIn(Node()), text);
+  const auto state = health::kHealthFile.Read(Node());
   if (!state) return CheckRefusal(state.error());
   Require(state->has_value(), "a file that is there is read");
-  Require(WriteHealthState(Node(), **state).has_value(), "what was read can be written");
-  const auto again = health::ReadHealthState(Node());
+  Require(health::kHealthFile.Write(Node(), **state).has_value(), "what was read can be written");
+  const auto again = health::kHealthFile.Read(Node());
   Require(again && *again, "what we write is read");
-  Require(WriteHealthState(Node(), **again).has_value(), "and can be written again");
-  const auto third = health::ReadHealthState(Node());
+  Require(health::kHealthFile.Write(Node(), **again).has_value(), "and can be written again");
+  const auto third = health::kHealthFile.Read(Node());
   Require(third && *third && **third == **again, "writing it again changes nothing");
 }
 

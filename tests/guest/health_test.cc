@@ -24,7 +24,7 @@ health::HealthRules AtOnce() {
 class HealthGuestTest : public GuestTest {
  protected:
   HealthGuestTest() {
-    EXPECT_TRUE(RemoveFile(health::HealthStatePath(Root())));
+    EXPECT_TRUE(RemoveFile(health::kHealthFile.PathIn(Root())));
     watch_ = std::make_unique<health::HealthWatch>(Root(), AtOnce(), health::MakeKernelDriverSource());
     for (const PciDevice& pf : Must(ListRailPfs(Root()))) {
       functions_.push_back(Function(pf.address, pf.address, -1, pf.sriov_numvfs));

@@ -11,10 +11,11 @@
 #include "netns/base/state_folder.h"
 #include "netns/json/record_io.h"
 
+template struct railhead::StateFile<railhead::health::Drains>;
+
 namespace railhead::health {
 namespace {
 
-constexpr StateFile<Drains> kDrainsFile{kDrainsPath, "keeping what is drained"};
 constexpr std::chrono::seconds kLockLimit{10};
 
 // Reads, lets `change` change, and writes when it says true.
@@ -35,10 +36,6 @@ auto Of(const std::string& device) {
 }
 
 }  // namespace
-
-std::string DrainsPath(const Root& root) {
-  return kDrainsFile.PathIn(root);
-}
 
 Result<std::vector<Drain>> ReadDrains(const Root& root) {
   auto drains = RH_TRY(kDrainsFile.Read(root)).value_or(Drains{}).drains;
@@ -73,7 +70,7 @@ Result<std::set<std::string>> DrainedAmong(const Root& root,
 Result<bool> DrainList::Refresh() {
   struct stat status {};
   Identity now;
-  if (::stat(DrainsPath(root_).c_str(), &status) == 0)
+  if (::stat(kDrainsFile.PathIn(root_).c_str(), &status) == 0)
     now = {status.st_ino, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
   if (read_ == now) return false;
   std::map<std::string, Drain> drains;

@@ -22,6 +22,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
+#include "netns/json/state_file.h"
 
 namespace railhead::health {
 
@@ -41,9 +42,8 @@ struct Drains {
   bool operator==(const Drains&) const = default;
 };
 
-inline constexpr const char* kDrainsPath = "/var/lib/railhead/drains.json";
-
-std::string DrainsPath(const Root& root);
+inline constexpr StateFile<Drains> kDrainsFile{.path = "/var/lib/railhead/drains.json",
+                                               .what = "keeping what is drained"};
 
 // By device.
 Result<std::vector<Drain>> ReadDrains(const Root& root);

@@ -6,10 +6,10 @@
 
 #include "netns/json/record_io.h"
 
+template struct railhead::StateFile<railhead::health::HealthState>;
+
 namespace railhead::health {
 namespace {
-
-constexpr StateFile<HealthState> kHealthFile{"/run/railhead/health.json", "saving health"};
 
 // What goes into the file is read again as it was.
 std::chrono::system_clock::time_point WholeSeconds(std::chrono::system_clock::time_point time) {
@@ -30,18 +30,6 @@ bool IsSame(const HealthRecord& record, const HealthChange& change) {
 }
 
 }  // namespace
-
-std::string HealthStatePath(const Root& root) {
-  return kHealthFile.PathIn(root);
-}
-
-Result<std::optional<HealthState>> ReadHealthState(const Root& root) {
-  return kHealthFile.Read(root);
-}
-
-Result<void> WriteHealthState(const Root& root, const HealthState& state) {
-  return kHealthFile.Write(root, state);
-}
 
 std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes) {
   std::vector<HealthRecord> records;

@@ -20,6 +20,7 @@
 #include "netns/base/result.h"
 #include "netns/base/text.h"
 #include "netns/json/record.h"
+#include "netns/json/state_file.h"
 
 namespace railhead::health {
 
@@ -44,11 +45,11 @@ struct HealthState {
   bool operator==(const HealthState&) const = default;
 };
 
-std::string HealthStatePath(const Root& root);
-
-// nullopt: there is no file. kMalformed, kInvalid: it is none of ours.
-Result<std::optional<HealthState>> ReadHealthState(const Root& root);
-Result<void> WriteHealthState(const Root& root, const HealthState& state);
+inline constexpr StateFile<HealthState> kHealthFile{
+    .path = "/run/railhead/health.json",
+    .what = "saving health",
+    .writer = "railheadd writes it when it runs with health rules",
+};
 
 // One observation round's changes as entries.
 std::vector<HealthRecord> RecordsOf(const std::vector<HealthChange>& changes);

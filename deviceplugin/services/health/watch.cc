@@ -71,7 +71,7 @@ HealthWatch::HealthWatch(Root root, HealthRules rules, std::unique_ptr<DriverSou
       unready_(root_),
       recorder_(root_),
       monitor_(rules_) {
-  auto state = ReadHealthState(root_);
+  auto state = kHealthFile.Read(root_);
   if (!state) {
     Error error = Wrap(std::move(state.error()), "taking up the health of an earlier process");
     error.hint = "every device begins as healthy; the file is written anew";
@@ -249,7 +249,7 @@ void HealthWatch::Record(bool changed, HealthTick* tick) {
 void HealthWatch::Save(bool changed, HealthTick* tick) {
   AppendHistory(tick->changes, &history_);
   if (saved_ && !changed) return;
-  auto written = WriteHealthState(root_, {monitor_.All(), history_});
+  auto written = kHealthFile.Write(root_, {monitor_.All(), history_});
   saved_ = written.has_value();
   Tell({}, ProblemKind::kSaving, saved_ ? std::vector<Error>{} : std::vector<Error>{written.error()}, tick);
 }

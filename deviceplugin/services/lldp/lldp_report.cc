@@ -5,13 +5,9 @@
 
 #include "netns/json/record_io.h"
 
+template struct railhead::StateFile<railhead::lldp::LeafReport>;
+
 namespace railhead::lldp {
-namespace {
-
-constexpr StateFile<LeafReport> kLeafFile{"/run/railhead/leaves.json", "writing down the rails' leaves"};
-
-}  // namespace
-
 const RailLeaf* LeafReport::Find(const std::string& rail) const {
   const auto found = std::ranges::find(rails, rail, &RailLeaf::rail);
   return found == rails.end() ? nullptr : &*found;
@@ -37,18 +33,6 @@ std::string CablingOf(const RailLeaf& rail) {
 
 Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what) {
   return ParseRecord<LeafReport>(text, what);
-}
-
-std::string LeafReportPath(const Root& root) {
-  return kLeafFile.PathIn(root);
-}
-
-Result<std::optional<LeafReport>> ReadLeafReport(const Root& root) {
-  return kLeafFile.Read(root);
-}
-
-Result<void> WriteLeafReport(const Root& root, const LeafReport& report) {
-  return kLeafFile.Write(root, report);
 }
 
 namespace {

@@ -18,6 +18,7 @@
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
+#include "netns/json/state_file.h"
 #include "netns/packet/lldp.h"
 
 namespace railhead::lldp {
@@ -59,9 +60,13 @@ struct LeafReport {
   bool operator==(const LeafReport&) const = default;
 };
 
-// railheadd writes it every half a minute at least: one that is older than this tells of a railheadd that
-// ended.
-inline constexpr std::chrono::seconds kLeafReportLife{120};
+// railheadd writes it every half a minute at least.
+inline constexpr StateFile<LeafReport> kLeafFile{
+    .path = "/run/railhead/leaves.json",
+    .what = "writing down the rails' leaves",
+    .writer = "railheadd writes it when it runs with a fabric.json",
+    .life = std::chrono::seconds{120},
+};
 
 // The same but for when it was made and when neighbours were heard last.
 bool SaysTheSame(const LeafReport& a, const LeafReport& b);
@@ -70,11 +75,6 @@ bool SaysTheSame(const LeafReport& a, const LeafReport& b);
 std::string CablingOf(const RailLeaf& rail);
 // `what` names the text in errors.
 Result<LeafReport> ParseLeafReport(std::string_view text, const std::string& what);
-
-std::string LeafReportPath(const Root& root);
-// nullopt: there is none.
-Result<std::optional<LeafReport>> ReadLeafReport(const Root& root);
-Result<void> WriteLeafReport(const Root& root, const LeafReport& report);
 
 // NeighbourTable: who was heard at each PF, and for how long that holds.
 //

@@ -154,7 +154,7 @@ void LeafWatch::Complain(const std::string& what, const Error& error) {
 }
 
 void LeafWatch::Restore() {
-  const auto before = ReadLeafReport(root_);
+  const auto before = kLeafFile.Read(root_);
   if (!before) return Complain("reading where the rails hung before", before.error());
   if (!*before) return;
   for (const RailLeaf& rail : (*before)->rails) {
@@ -284,7 +284,7 @@ void LeafWatch::Save(const LeafReport& report, bool changed) {
   if (!changed && now < saved_ + kSave) return;
   saved_ = now;
   constexpr const char* kWhat = "writing down where the rails hang";
-  if (const auto written = WriteLeafReport(root_, report); !written) {
+  if (const auto written = kLeafFile.Write(root_, report); !written) {
     Complain(kWhat, written.error());
   } else {
     complaints_.erase(kWhat);

@@ -126,7 +126,7 @@ Result<NodeLabels> ReadNodeLabels(const Root& root, const std::string& fabric_pa
   const auto inventory = RH_TRY(inventory::Discover(root, {}));
   const auto config = RH_TRY(topology::ReadTopologyConfig(root));
   const auto topology = RH_TRY(topology::Topology::Read(root, *inventory, config));
-  const auto leaves = RH_TRY(ReadLeafReport(root));
+  const auto leaves = RH_TRY(kLeafFile.Read(root));
   return NodeLabelsOf(*fabric, *inventory, *topology, leaves.value_or(LeafReport{}));
 }
 

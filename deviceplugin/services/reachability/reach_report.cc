@@ -4,15 +4,13 @@
 #include <utility>
 #include <vector>
 
-#include "cni/state/paths.h"
 #include "netns/base/text.h"
 #include "netns/json/record_io.h"
 
+template struct railhead::StateFile<railhead::reachability::ReachReport>;
+
 namespace railhead::reachability {
 namespace {
-
-constexpr StateFile<ReachReport> kReachFile{paths::kReachReport, "writing down what the rails reach",
-                                            kMaxReachReport};
 
 using Wall = std::chrono::system_clock;
 
@@ -50,10 +48,6 @@ ReachReport WithoutCommonTimes(ReachReport report) {
 Result<ReachReport> ParseReachReport(std::string_view text, const std::string& what) {
   return WithCommonTimes(
       RH_TRY(ParseRecord<ReachReport>(text, what, UnknownFields::kPassOver, kMaxReachReport)));
-}
-
-std::string ReachReportPath(const Root& root) {
-  return kReachFile.PathIn(root);
 }
 
 Result<std::optional<ReachReport>> ReadReachReport(const Root& root) {

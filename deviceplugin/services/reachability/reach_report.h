@@ -12,10 +12,12 @@
 #include <string_view>
 #include <vector>
 
+#include "cni/state/paths.h"
 #include "netns/base/addresses.h"
 #include "netns/base/files.h"
 #include "netns/base/result.h"
 #include "netns/json/record.h"
+#include "netns/json/state_file.h"
 
 namespace railhead::reachability {
 
@@ -133,11 +135,17 @@ struct ReachReport {
   bool operator==(const ReachReport&) const = default;
 };
 
-// railheadd writes it every minute at least: one that is older than this tells of a railheadd that ended.
-inline constexpr std::chrono::seconds kReachReportLife{180};
-
 // In bytes: room for 32 rails of 2,000 nodes of which each has a fault of its own.
 inline constexpr std::size_t kMaxReachReport = std::size_t{32} << 20;
+
+// railheadd writes it every minute at least. Read and written by the functions below.
+inline constexpr StateFile<ReachReport> kReachFile{
+    .path = paths::kReachReport,
+    .what = "writing down what the rails reach",
+    .writer = "railheadd writes it when it runs with a fabric.json whose rails have stations",
+    .life = std::chrono::seconds{180},
+    .max_size = kMaxReachReport,
+};
 
 // As it is written: of a peer is left out what is as it mostly is: `state` when it is reachable, `since` when
 // it is the rail's, `answered` when all was, and whatever is 0 or not known. Times are in seconds: parts of
@@ -146,7 +154,6 @@ ReachReport WithoutCommonTimes(ReachReport report);
 // `what` names the text in errors.
 Result<ReachReport> ParseReachReport(std::string_view text, const std::string& what);
 
-std::string ReachReportPath(const Root& root);
 // nullopt: there is none.
 Result<std::optional<ReachReport>> ReadReachReport(const Root& root);
 Result<void> WriteReachReport(const Root& root, const ReachReport& report);

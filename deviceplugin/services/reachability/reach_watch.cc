@@ -172,7 +172,7 @@ void ReachWatch::Apply(Plan plan) {
   restored_.reset();
   if (!rails_.empty()) return;
   // Nobody probes any more, and nothing is known.
-  (void)RemoveFile(ReachReportPath(root_));
+  (void)RemoveFile(kReachFile.PathIn(root_));
   const std::lock_guard lock(mutex_);
   report_ = {};
 }

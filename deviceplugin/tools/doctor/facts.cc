@@ -46,9 +46,9 @@ void ReadTheFabric(const Root& root, NodeFacts* facts) {
 }
 
 Fact<lldp::LeafReport> ReadLeaves(const Root& root) {
-  auto leaves = Fact<lldp::LeafReport>::Of(lldp::ReadLeafReport(root),
+  auto leaves = Fact<lldp::LeafReport>::Of(lldp::kLeafFile.Read(root),
                                            "railheadd, which listens, has not run since the boot");
-  if (leaves && std::chrono::system_clock::now() - leaves->time > lldp::kLeafReportLife)
+  if (leaves && lldp::kLeafFile.IsOld(*leaves, std::chrono::system_clock::now()))
     return Fact<lldp::LeafReport>::Unknown("railheadd, which listens, does not run");
   return leaves;
 }

@@ -150,7 +150,7 @@ Verdict CheckRecords(const NodeFacts& facts) {
   }
   if (const auto& error = facts.records->drains_error) {
     verdict.Fail("what operators have drained cannot be read, and no device is given out: " + error->message,
-                 "mend " + std::string(health::kDrainsPath) + ", or remove it and drain again");
+                 "mend " + std::string(health::kDrainsFile.path) + ", or remove it and drain again");
   }
   for (const Claimant& claimant : facts.records->claimants) {
     verdict.Warn(

@@ -162,7 +162,7 @@ Finding JudgeCabling(const Result<std::optional<lldp::LeafReport>>& report,
                      std::chrono::system_clock::time_point now) {
   constexpr const char* kCheck = "cabling";
   if (!report) return NotJudged(kCheck, report.error());
-  if (!*report || now - (*report)->time > lldp::kLeafReportLife) {
+  if (!*report || lldp::kLeafFile.IsOld(**report, now)) {
     return NotJudged(kCheck, {ErrorCode::kNotFound, "nobody listens which switches the rails hang on",
                               "railheadd has to run, with a fabric.json", 0});
   }
@@ -184,7 +184,7 @@ Finding JudgeReach(const Result<std::optional<reachability::ReachReport>>& repor
     finding.details.emplace_back("nothing is probed: fabric.json has no `connectivity`");
     return finding;
   }
-  if (now - (*report)->time > reachability::kReachReportLife)
+  if (reachability::kReachFile.IsOld(**report, now))
     return NotJudged(kCheck, {ErrorCode::kNotFound, "nobody probes what the rails reach any more",
                               "railheadd has to run", 0});
   for (const reachability::RailReach& rail : (*report)->rails) AddReach(&finding, rail);

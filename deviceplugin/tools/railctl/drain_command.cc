@@ -106,12 +106,12 @@ int RunDrain(const Root& root, const DrainArguments& arguments) {
 
 // What else there is against the part: of itself and of its VFs.
 Result<std::vector<std::string>> Against(const Root& root, const std::string& device) {
-  const auto state = RH_TRY(health::ReadHealthState(root));
+  const auto state = RH_TRY(health::kHealthFile.Read(root));
   if (!state) {
-    return Fail(
-        ErrorCode::kNotFound,
-        "there is no " + health::HealthStatePath(root) + ": nobody has looked whether " + device + " is well",
-        "railheadd writes it when it runs; --force returns it all the same");
+    return Fail(ErrorCode::kNotFound,
+                "there is no " + health::kHealthFile.PathIn(root) + ": nobody has looked whether " + device +
+                    " is well",
+                "railheadd writes it when it runs; --force returns it all the same");
   }
   std::vector<std::string> against;
   for (const health::DeviceHealth& health : state->devices) {

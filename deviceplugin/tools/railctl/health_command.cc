@@ -50,13 +50,9 @@ int PrintRecording(const Root& root) {
 
 int RunHealth(const Root& root, const HealthArguments& options) {
   if (options.recording) return PrintRecording(root);
-  auto state = health::ReadHealthState(root);
+  auto state = health::kHealthFile.Read(root);
   if (!state) return Complain(state.error(), kFailed);
-  if (!*state) {
-    return Complain({ErrorCode::kNotFound, "there is no " + health::HealthStatePath(root),
-                     "railheadd writes it when it runs with health rules: is it running?", 0},
-                    kFailed);
-  }
+  if (!*state) return Complain(health::kHealthFile.Missing(root), kFailed);
   if (!options.device.empty()) {
     if (auto selected = Select(options.device, &**state); !selected) {
       return Complain(selected.error(), kFailed);

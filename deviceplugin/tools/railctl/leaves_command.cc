@@ -21,14 +21,10 @@ struct LeavesOptions {
 };
 
 int ShowLeaves(const Root& root, const LeavesOptions& options) {
-  const auto report = lldp::ReadLeafReport(root);
+  const auto report = lldp::kLeafFile.Read(root);
   if (!report) return Complain(report.error(), kFailed);
-  if (!*report) {
-    return Complain({ErrorCode::kNotFound, "there is no " + lldp::LeafReportPath(root),
-                     "railheadd writes it when it runs with a fabric.json: is it running?", 0},
-                    kFailed);
-  }
-  const bool old = std::chrono::system_clock::now() - (*report)->time > lldp::kLeafReportLife;
+  if (!*report) return Complain(lldp::kLeafFile.Missing(root), kFailed);
+  const bool old = lldp::kLeafFile.IsOld(**report, std::chrono::system_clock::now());
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
                        FormatTime((*report)->time).c_str());

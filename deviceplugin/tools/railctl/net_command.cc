@@ -91,14 +91,9 @@ int ComplainOfRail(const std::string& rail, const std::vector<std::string>& rail
 int ShowThisNode(const Root& root, const NetOptions& options) {
   auto read = reachability::ReadReachReport(root);
   if (!read) return Complain(read.error(), kFailed);
-  if (!*read) {
-    return Complain(
-        {ErrorCode::kNotFound, "there is no " + reachability::ReachReportPath(root),
-         "railheadd writes it when it runs with a fabric.json whose rails have stations: is it running?", 0},
-        kFailed);
-  }
+  if (!*read) return Complain(reachability::kReachFile.Missing(root), kFailed);
   reachability::ReachReport report = **std::move(read);
-  const bool old = Wall::now() - report.time > reachability::kReachReportLife;
+  const bool old = reachability::kReachFile.IsOld(report, Wall::now());
   if (old)
     (void)std::fprintf(stderr, "railctl: as of %s: railheadd does not run\n",
                        FormatTime(report.time).c_str());
@@ -151,7 +146,7 @@ bool TellOldReports(const GatheredReports& all) {
       std::ranges::max_element(all.times, [](const auto& a, const auto& b) { return a.second < b.second; });
   bool old = false;
   for (const auto& [node, time] : all.times) {
-    if (newest->second - time <= reachability::kReachReportLife) continue;
+    if (newest->second - time <= reachability::kReachFile.life) continue;
     old = true;
     (void)std::fprintf(stderr, "railctl: %s: as of %s: railheadd does not run there\n", node.c_str(),
                        FormatTime(time).c_str());

@@ -103,12 +103,12 @@ std::vector<NodeCheck> ChecksOf(const Root& root, const PrecheckOptions& options
          const auto facts = doctor::ReadFacts(root, doctor::QuestionsFor(root));
          return precheck::JudgeDoctor(doctor::RunChecks(facts, of_doctor));
        }},
-      {"health", [&root] { return precheck::JudgeHealth(health::ReadHealthState(root)); }},
+      {"health", [&root] { return precheck::JudgeHealth(health::kHealthFile.Read(root)); }},
       {"drained", [&root] { return precheck::JudgeDrains(health::ReadDrains(root)); }},
       {"rails", [&root, &options] { return precheck::JudgeRails(RailPorts(root, options.fabric)); }},
       {"cabling",
        [&root] {
-         return precheck::JudgeCabling(lldp::ReadLeafReport(root), std::chrono::system_clock::now());
+         return precheck::JudgeCabling(lldp::kLeafFile.Read(root), std::chrono::system_clock::now());
        }},
       {"reach",
        [&root] {

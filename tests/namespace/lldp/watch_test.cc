@@ -84,7 +84,7 @@ TEST_F(LeafWatchTest, LearnsWhereTheRailsHang) {
   EXPECT_EQ(Rail("rail1").pf, "pf1");
   EXPECT_TRUE(Holds([&] { return changes_ >= 3; })) << "told behind what Report() says";
   EXPECT_TRUE(Holds([&] {
-    const auto written = lldp::ReadLeafReport(sysfs_.root());
+    const auto written = lldp::kLeafFile.Read(sysfs_.root());
     return written && *written && SaysTheSame(**written, watch_->Report());
   }));
 }
@@ -149,7 +149,7 @@ TEST_F(LeafWatchTest, TheNextStartKnowsItAtOnce) {
   Start();
   ASSERT_TRUE(Says(0, "leaf0"));
   ASSERT_TRUE(Holds([&] {
-    const auto written = lldp::ReadLeafReport(sysfs_.root());
+    const auto written = lldp::kLeafFile.Read(sysfs_.root());
     return written && *written && SaysTheSame(**written, watch_->Report());
   }));
   watch_.reset();

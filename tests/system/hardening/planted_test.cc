@@ -274,7 +274,7 @@ struct Writer {
 TEST_F(PlantedDaemonTest, FilesOfTheDaemon) {
   const PciAddress pf = *PciAddress::Parse("0000:43:00.0");
   const std::vector<Writer> writers = {
-      {"/run/railhead/health.json", [&] { return WriteHealthState(root(), health::HealthState{}); }},
+      {"/run/railhead/health.json", [&] { return health::kHealthFile.Write(root(), health::HealthState{}); }},
       {"/run/railhead/provision/0000:43:00.0",
        [&] { return MarkUnderWay(root(), pf, provision::BeforeChange{}); }},
       {"/var/lib/railhead/allocations/slot-1.json",

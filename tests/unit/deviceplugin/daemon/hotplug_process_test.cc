@@ -329,7 +329,7 @@ TEST_F(KubeletTest, WatchesTheHealthOfWhatItGivesOut) {
   ASSERT_TRUE(kubelet.Devices(kResource, 8, Soon())) << daemon->err();
   const auto watched = [&] {
     std::set<std::string> ids;
-    const auto state = health::ReadHealthState(root_);
+    const auto state = health::kHealthFile.Read(root_);
     if (!state || !*state) return ids;
     for (const health::DeviceHealth& device : (*state)->devices) ids.insert(device.id);
     return ids;

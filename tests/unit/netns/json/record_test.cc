@@ -341,7 +341,8 @@ TEST(RecordTest, ASectionIsRefusedWithItsPlaceInTheWhole) {
 }
 
 TEST(RecordTest, AFileThatCouldNotBeReadAgainIsNotWritten) {
-  constexpr StateFile<Outer> kSmall{"/run/railhead/outer.json", "keeping it", 100};
+  constexpr StateFile<Outer> kSmall{
+      .path = "/run/railhead/outer.json", .what = "keeping it", .max_size = 100};
   const TempRoot temp;
   Outer outer = Small();
   ASSERT_TRUE(kSmall.Write(temp.root(), outer));

@@ -40,7 +40,7 @@ class DrainCommandTest : public ::testing::Test {
     state.devices = {{kPf, false, kPf, "pf0", false, At(10).wall, {drained}},
                      {kVf, true, kPf, "pf0", false, At(10).wall, {drained}}};
     if (!well) state.devices[1].reasons.push_back(unbound);
-    ASSERT_TRUE(WriteHealthState(sysfs_.root(), state));
+    ASSERT_TRUE(health::kHealthFile.Write(sysfs_.root(), state));
   }
   FakeSysfs sysfs_;
 };

@@ -37,7 +37,7 @@ class CommandTest : public ::testing::Test {
     state.history = {{At(10).wall, kPf, true, 1, false, {link}, {}}};
     state.history.push_back({At(90).wall, kPf, false, 1, true, {}, {link}});
     state.history.push_back({At(91).wall, kVf2, true, 0, true, {}, {link}});
-    ASSERT_TRUE(WriteHealthState(temp_.root(), state));
+    ASSERT_TRUE(health::kHealthFile.Write(temp_.root(), state));
   }
   TempRoot temp_;
 };

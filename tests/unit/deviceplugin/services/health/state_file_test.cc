@@ -48,15 +48,15 @@ class StateFileTest : public ::testing::Test {
  protected:
   std::string ErrorOf(const std::string& text) {
     temp_.Write(kPath, text);
-    const auto state = health::ReadHealthState(temp_.root());
+    const auto state = health::kHealthFile.Read(temp_.root());
     return state ? "accepted" : Describe(state.error());
   }
   TempRoot temp_;
 };
 
 TEST_F(StateFileTest, WhatIsWrittenIsRead) {
-  ASSERT_TRUE(WriteHealthState(temp_.root(), State()));
-  const auto state = health::ReadHealthState(temp_.root());
+  ASSERT_TRUE(health::kHealthFile.Write(temp_.root(), State()));
+  const auto state = health::kHealthFile.Read(temp_.root());
   ASSERT_TRUE(state && *state) << Describe(state.error());
   health::HealthState wanted = State();
   // What is no UTF-8 is replaced.
@@ -68,15 +68,15 @@ TEST_F(StateFileTest, WhatIsWrittenIsRead) {
 }
 
 TEST_F(StateFileTest, AbsenceIsAValue) {
-  const auto state = health::ReadHealthState(temp_.root());
+  const auto state = health::kHealthFile.Read(temp_.root());
   ASSERT_TRUE(state);
   EXPECT_EQ(*state, std::nullopt);
 }
 
 TEST_F(StateFileTest, EveryoneMayReadIt) {
-  ASSERT_TRUE(WriteHealthState(temp_.root(), State()));
+  ASSERT_TRUE(health::kHealthFile.Write(temp_.root(), State()));
   struct stat info {};
-  ASSERT_EQ(::stat(health::HealthStatePath(temp_.root()).c_str(), &info), 0);
+  ASSERT_EQ(::stat(health::kHealthFile.PathIn(temp_.root()).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
   EXPECT_FALSE(temp_.Exists(std::string(kPath) + std::string(kTemporarySuffix)));
 }
@@ -103,19 +103,19 @@ TEST_F(StateFileTest, WhatIsNoneOfOursIsNamed) {
 }
 
 TEST_F(StateFileTest, RulesOfALaterVersionArePassedOver) {
-  ASSERT_TRUE(WriteHealthState(temp_.root(), State()));
+  ASSERT_TRUE(health::kHealthFile.Write(temp_.root(), State()));
   auto json = nlohmann::json::parse(temp_.Read(kPath));
   json["devices"][0]["reasons"].push_back({{"rule", "temperature"}, {"device", kPf}});
   json["extra"] = 1;
   temp_.Write(kPath, json.dump());
-  const auto state = health::ReadHealthState(temp_.root());
+  const auto state = health::kHealthFile.Read(temp_.root());
   ASSERT_TRUE(state && *state);
   EXPECT_EQ((*state)->devices[0].reasons.size(), 1U);
 }
 
 TEST_F(StateFileTest, WhatCannotBeWrittenIsToldWithThePath) {
   temp_.Write("/run/railhead", "a file");
-  const auto written = WriteHealthState(temp_.root(), State());
+  const auto written = health::kHealthFile.Write(temp_.root(), State());
   ASSERT_FALSE(written);
   EXPECT_NE(written.error().message.find("saving health: "), std::string::npos);
   EXPECT_NE(written.error().message.find("/run/railhead"), std::string::npos);

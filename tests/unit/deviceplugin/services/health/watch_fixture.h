@@ -63,7 +63,7 @@ class WatchTest : public ::testing::Test {
     sysfs_.Write("/sys/class/infiniband/mlx5_0/ports/1/state", port + "\n");
   }
   health::HealthState State() {
-    auto state = health::ReadHealthState(sysfs_.root());
+    auto state = health::kHealthFile.Read(sysfs_.root());
     EXPECT_TRUE(state && *state);
     return state && *state ? **state : health::HealthState{};
   }

@@ -29,7 +29,7 @@ class LeavesCommandTest : public ::testing::Test {
     }
     return report;
   }
-  void Save(const lldp::LeafReport& report) { ASSERT_TRUE(WriteLeafReport(temp_.root(), report)); }
+  void Save(const lldp::LeafReport& report) { ASSERT_TRUE(lldp::kLeafFile.Write(temp_.root(), report)); }
 
   TempRoot temp_;
 };

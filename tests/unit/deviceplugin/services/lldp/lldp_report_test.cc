@@ -189,20 +189,20 @@ TEST(LeafReportTest, WhenItWasHeardIsNoDifference) {
 
 TEST(LeafReportTest, AsAFile) {
   const TempRoot temp;
-  const auto none = lldp::ReadLeafReport(temp.root());
+  const auto none = lldp::kLeafFile.Read(temp.root());
   ASSERT_TRUE(none);
   EXPECT_FALSE(*none);
   lldp::LeafReport report = Whole();
   report.rails[0].pf = "pf\xff";  // names of interfaces are any bytes
-  ASSERT_TRUE(WriteLeafReport(temp.root(), report));
+  ASSERT_TRUE(lldp::kLeafFile.Write(temp.root(), report));
   struct stat info {};
-  ASSERT_EQ(::stat(lldp::LeafReportPath(temp.root()).c_str(), &info), 0);
+  ASSERT_EQ(::stat(lldp::kLeafFile.PathIn(temp.root()).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
-  const auto read = lldp::ReadLeafReport(temp.root());
+  const auto read = lldp::kLeafFile.Read(temp.root());
   ASSERT_TRUE(read && *read);
   EXPECT_EQ((*read)->rails.size(), 2U);
   temp.Write("/run/railhead/leaves.json", "{}");
-  EXPECT_FALSE(lldp::ReadLeafReport(temp.root()));
+  EXPECT_FALSE(lldp::kLeafFile.Read(temp.root()));
 }
 
 TEST(LeafReportTest, RefusalsHaveAPointer) {

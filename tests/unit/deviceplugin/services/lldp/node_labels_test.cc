@@ -81,7 +81,7 @@ TEST_F(NodeLabelsTest, AWholeNode) {
   sysfs_.AddVfs(machine.nics[0], 4);
   lldp::LeafReport leaves{"n", Wall(0), {RailOn("rail0", "leaf 0", {"leaf*"}), RailOn("rail1", "")}};
   leaves.rails[0].cabling = lldp::Cabling::kRight;
-  ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
+  ASSERT_TRUE(lldp::kLeafFile.Write(sysfs_.root(), leaves));
   const lldp::NodeLabels labels = Labels(Fabric(4));
   const lldp::NodeLabels expected = {{"railhead.io/network", "roce"},
                                      {"railhead.io/rails", "4"},
@@ -121,7 +121,7 @@ TEST_F(NodeLabelsTest, KubernetesTakesWhateverRailsAndLeavesAreCalled) {
   const std::string odd = "r:" + std::string(80, 'x');
   lldp::LeafReport leaves{"n", Wall(0), {RailOn(odd, "\x01\xff=,\n")}};
   leaves.rails[0].rail = odd;
-  ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
+  ASSERT_TRUE(lldp::kLeafFile.Write(sysfs_.root(), leaves));
   const lldp::NodeLabels labels = Labels(R"({"version":1,"rails":[{"name":")" + odd + R"(","pf":"pf0"}]})");
   EXPECT_EQ(labels.size(), 7U);
   for (const auto& [name, value] : labels) {

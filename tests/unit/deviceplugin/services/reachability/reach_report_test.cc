@@ -66,7 +66,7 @@ TEST(ReachReportTest, AsAFile) {
     report.rails[0].peers.push_back(PeerOf(NodeNumber(i), reachability::PeerState::kSilent, long_because));
   ASSERT_TRUE(WriteReachReport(temp.root(), report));
   struct stat info {};
-  ASSERT_EQ(::stat(reachability::ReachReportPath(temp.root()).c_str(), &info), 0);
+  ASSERT_EQ(::stat(reachability::kReachFile.PathIn(temp.root()).c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0644U);
   EXPECT_GT(info.st_size, 1 << 20);
   const auto read = reachability::ReadReachReport(temp.root());

@@ -42,7 +42,7 @@ class ReadFactsTest : public ::testing::Test {
     lldp::LeafReport leaves = GoodLeaves();
     leaves.node = "node0";
     leaves.time = time;
-    ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
+    ASSERT_TRUE(lldp::kLeafFile.Write(sysfs_.root(), leaves));
   }
 
   FakeSysfs sysfs_;

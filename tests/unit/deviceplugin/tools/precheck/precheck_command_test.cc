@@ -25,7 +25,7 @@ class PrecheckCommandTest : public ::testing::Test {
     lldp::LeafReport leaves;
     leaves.node = "node0";
     leaves.time = std::chrono::system_clock::now();
-    ASSERT_TRUE(WriteLeafReport(sysfs_.root(), leaves));
+    ASSERT_TRUE(lldp::kLeafFile.Write(sysfs_.root(), leaves));
   }
   void SetCarrier(const std::string& pf, const std::string& value) {
     sysfs_.Write("/sys/class/net/" + pf + "/carrier", value + "\n");
@@ -36,7 +36,7 @@ class PrecheckCommandTest : public ::testing::Test {
     device.id = device.pf = "0000:43:00.0";
     device.healthy = well;
     state.devices = {device};
-    ASSERT_TRUE(WriteHealthState(sysfs_.root(), state));
+    ASSERT_TRUE(health::kHealthFile.Write(sysfs_.root(), state));
   }
   [[nodiscard]] ProcessOutput Run(std::vector<std::string> arguments) const {
     arguments.insert(arguments.begin(), {RAILCTL, "precheck"});
@@ -84,7 +84,7 @@ TEST_F(PrecheckCommandTest, WhatIsDrainedIsProvedBeforeItIsReturned) {
 }
 
 TEST_F(PrecheckCommandTest, WhatCannotBeJudgedIsAStatusOfItsOwn) {
-  std::filesystem::remove(lldp::LeafReportPath(sysfs_.root()));
+  std::filesystem::remove(lldp::kLeafFile.PathIn(sysfs_.root()));
   EXPECT_EQ(Run({}).status, 5);
   EXPECT_EQ(Fitness().at(""), "unknown");
   SetCarrier("pf1", "0");

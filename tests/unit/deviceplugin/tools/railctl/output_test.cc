@@ -185,9 +185,9 @@ class FormsTest : public TwoRails {
     ASSERT_TRUE(WriteReachReport(root_, reach));
     const lldp::RailLeaf leaf{"rail0",   kPf0, "pf0", true, {}, std::nullopt, {}, lldp::Cabling::kUnknown,
                               "no frame"};
-    ASSERT_TRUE(lldp::WriteLeafReport(root_, {"gpu-001", reach.time, {leaf}}));
-    ASSERT_TRUE(health::WriteHealthState(root_, {{{kPf0, false, kPf0, "pf0", true, reach.time, {}}},
-                                                 {{reach.time, kPf0, true, 0, true, {}, {}}}}));
+    ASSERT_TRUE(lldp::kLeafFile.Write(root_, {"gpu-001", reach.time, {leaf}}));
+    ASSERT_TRUE(health::kHealthFile.Write(root_, {{{kPf0, false, kPf0, "pf0", true, reach.time, {}}},
+                                                  {{reach.time, kPf0, true, 0, true, {}, {}}}}));
   }
   ProcessOutput Run(std::vector<std::string> arguments, const std::vector<std::string>& more = {}) {
     arguments.insert(arguments.begin(), RAILCTL);

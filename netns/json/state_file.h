@@ -1,0 +1,50 @@
+// A file of one record, in a folder of the state (netns/base/state_folder.h): where it is, who writes it and
+// how long it says something.
+//
+//   inline constexpr StateFile<LeafReport> kLeafFile{.path = "/run/railhead/leaves.json", ...};   in a header
+//   template struct railhead::StateFile<railhead::lldp::LeafReport>;    in one source, with record_io.h
+//
+// Threads: values; one writer. Errors: as ReadFile() and ParseRecord() have them; Write: with `what` before
+// them, and kInvalid when the file would be larger than it may be.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <optional>
+#include <string>
+
+#include "netns/base/files.h"
+#include "netns/base/result.h"
+
+namespace railhead {
+
+template <typename T>
+concept HasTime = requires(const T& value) {
+  value.time;
+};
+
+template <typename T>
+struct StateFile {
+  const char* path;
+  const char* what;         // for errors of writing: "saving health"
+  const char* writer = "";  // for who misses it: "railheadd writes it when it runs with health rules"
+  // A record with an older time: its writer does not run.
+  std::chrono::seconds life{};
+  std::size_t max_size = kMaxFileSize;
+
+  [[nodiscard]] std::string PathIn(const Root& root) const { return root.Path(path); }
+  // nullopt: there is none.
+  [[nodiscard]] Result<std::optional<T>> Read(const Root& root) const;
+  [[nodiscard]] Result<void> Write(const Root& root, const T& value) const;
+
+  [[nodiscard]] Error Missing(const Root& root) const {
+    return {ErrorCode::kNotFound, "there is no " + PathIn(root), std::string(writer) + ": is it running?", 0};
+  }
+  // Of records that have a time. (A template, or who instantiates those without would need it.)
+  template <typename Record = T>
+  [[nodiscard]] bool IsOld(const Record& value, std::chrono::system_clock::time_point now) const {
+    return now - value.time > life;
+  }
+};
+
+}  // namespace railhead
