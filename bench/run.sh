@@ -10,7 +10,7 @@
 #   --ipam-only   only the IPAM plugins alone
 #   --json FILE   keep all values, one JSON array
 # Installs what is needed and builds (release) first.  Needs root for namespaces.
-# Takes about seven minutes after the build.  See docs/benchmarks.md.
+# Takes about seven minutes after the build.  See docs/design/benchmarks.md.
 # exit status: 0 also when a budget is missed, for that is a result; not 0 when
 # something could not be measured.
 set -euo pipefail

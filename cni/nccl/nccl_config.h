@@ -117,7 +117,7 @@ Result<void> ClearDeviceHandoff(const Root& root, const std::string& bdf);
 // a value at 1,023 bytes, lets the first occurrence win and never overrides the
 // process's environment; "==" begins an exact list. Comments are known since 2.26.2 only, so
 // there are none. Variables that a release does not know are of no consequence to it, so one text
-// serves all: what each was first known to is in docs/handoff.md.
+// serves all: what each was first known to is in docs/operate/nccl.md.
 // Threads: pure functions.
 
 // kInvalid when a value is too long for NCCL.

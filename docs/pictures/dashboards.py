@@ -1,5 +1,5 @@
 #!/usr/bin/python3 -B
-"""dashboards.py - the pictures of manifests/components/monitoring/dashboards in docs/monitoring.md.
+"""dashboards.py - the pictures of manifests/components/monitoring/dashboards in docs/operate/monitoring.md.
 
 usage: docs/pictures/dashboards.py [NAME...]      default: all, as railhead-rails
 Every panel with what a real Prometheus answers to its queries. What it is asked about is made up: the sample pages of

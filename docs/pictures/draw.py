@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""draw.py - the pictures of docs/concepts.md and docs/connectivity.md.
+"""draw.py - the pictures of docs/start/concepts.md and docs/operate/reachability.md.
 
 usage: docs/pictures/draw.py [--check]
   --check   write nothing; exit status 1 when a picture is not what would be written

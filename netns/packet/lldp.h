@@ -56,7 +56,7 @@ std::optional<LldpNeighbour> ParseLldp(std::span<const std::uint8_t> frame);
 // A packet socket for that protocol and that device alone, which joins the three groups that LLDP is sent
 // to (IEEE 802.1AB-2016 table 7-1): the NIC lets these frames pass only while somebody has joined. Others
 // that listen, lldpd for one, hear the same frames. What the host itself sends and what a VLAN of the
-// device carries is not heard. Some NICs' firmware keeps LLDP to itself: docs/fabric-topology.md.
+// device carries is not heard. Some NICs' firmware keeps LLDP to itself: docs/operate/switch-ports.md.
 //
 // While the device is down nothing comes, and nothing has to be done when it is up again; once it has left
 // the namespace, or is gone, nothing will come any more, which this does not tell

@@ -61,6 +61,7 @@ check_one() {
     checked=$((checked + 1))
 }
 
+mapfile -t pages < <(find docs -name '*.md' | sort)
 while IFS=$'\t' read -r where text; do
     read -ra words <<<"$text"
     words=("${words[@]:1}")
@@ -71,7 +72,7 @@ while IFS=$'\t' read -r where text; do
         continue 2
     done
     check_one "${words[@]}"
-done < <(commands README.md CONTRIBUTING.md docs/*.md docs/*/*.md)
+done < <(commands README.md CONTRIBUTING.md "${pages[@]}")
 [ "$checked" -ge 40 ] || { echo "commands.sh: found only $checked commands: are they written otherwise now?" >&2; exit 1; }
 [ "$wrong" = 0 ] || exit 1
 echo "$checked commands are those of railctl"

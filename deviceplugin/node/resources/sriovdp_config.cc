@@ -354,7 +354,7 @@ Result<ConfigSource> TellConfig(const Root& root, const std::string& path,
               path +
                   ": has neither \"rails\", as fabric.json, nor \"resourceList\", as "
                   "sriov-network-device-plugin's config.json",
-              "see docs/reference/fabric.md and docs/migration.md");
+              "see docs/reference/fabric.md and docs/operate/migration.md");
 }
 
 std::string PlanAsText(const Plan& plan) {

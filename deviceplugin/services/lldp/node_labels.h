@@ -1,6 +1,6 @@
 // NodeLabels: what schedulers may want to know of a node's rails, as labels of Kubernetes: how many there
 // are, whether that is all, what kind of network they are, where they hang, how many VFs they have, and how
-// near they are to the GPUs. docs/fabric-topology.md lists them.
+// near they are to the GPUs. docs/operate/switch-ports.md lists them.
 //
 // Kubernetes allows 63 characters in a label's value and in its name behind the slash: letters, digits, '-',
 // '_' and '.', a letter or digit first and last. What does not fit is made fit: other characters become '-',

@@ -92,7 +92,7 @@ Verdict CheckCabling(const NodeFacts& facts) {
           verdict.Note(rail.rail + ": nothing is heard of its switch" +
                            (rail.because.empty() ? "" : ", " + rail.because),
                        "LLDP has to be on at the switch's port, and not be kept by the NIC's firmware: "
-                       "docs/fabric-topology.md");
+                       "docs/operate/switch-ports.md");
         }
         break;
     }
@@ -194,7 +194,7 @@ Verdict CheckProbes(const NodeFacts& facts) {
   if (*facts.probes_signed) return verdict.Ok("only signed probes count");
   const std::string fix =
       "the same keys on every node, in /etc/railhead/probe-keys or the Secret railhead-probe-keys: "
-      "docs/connectivity.md";
+      "docs/operate/reachability.md";
   if (!ProbesDecide(facts.fabric->health))
     return verdict.Note("probes are not signed: pods can forge them", fix);
   return verdict.Warn(

@@ -271,8 +271,9 @@ Verdict CheckPlugins(const NodeFacts& facts) {
   if (!facts.plugin_sockets) return verdict.Skip(facts.plugin_sockets.why());
   for (const std::string& socket : *facts.plugin_sockets) {
     if (LooksLikeOurs(socket)) {
-      verdict.Warn("another device plugin: " + socket,
-                   "make sure that its selectors leave out the rails' PFs, or remove it (docs/migration.md)");
+      verdict.Warn(
+          "another device plugin: " + socket,
+          "make sure that its selectors leave out the rails' PFs, or remove it (docs/operate/migration.md)");
     } else {
       verdict.Ok("another device plugin, for something else: " + socket);
     }

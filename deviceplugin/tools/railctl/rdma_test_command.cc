@@ -155,7 +155,7 @@ void AddRdmaTestCommand(CLI::App* app, const Root& root, int* status) {
       ->check(CLI::Range(1, 86400))
       ->capture_default_str();
   command->add_option("--key-file", options->key_file,
-                      "keys that both nodes have: who has none is not answered (docs/rdma-test.md)");
+                      "keys that both nodes have: who has none is not answered (docs/operate/rdma-test.md)");
   options->output.AddTo(command);
   command->footer("Exit status 1 when a test failed.");
   command->callback([options, &root, status] {

@@ -27,7 +27,7 @@ std::optional<provision::Provision> Read(const Root& root, const VfsArguments& a
   }
   if (!*provision) {
     *status = Complain({ErrorCode::kNotFound, arguments.fabric + " says nothing of VFs to be made",
-                        "it needs an object \"provision\": see docs/provisioning.md", 0},
+                        "it needs an object \"provision\": see docs/operate/provisioning.md", 0},
                        kBadConfig);
     return std::nullopt;
   }

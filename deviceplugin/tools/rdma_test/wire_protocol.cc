@@ -343,7 +343,7 @@ tl::unexpected<Error> Channel::Unexpected(const Message& message) {
 
 namespace {
 
-constexpr const char* kKeyHint = "--key-file with the same keys on both nodes: docs/rdma-test.md";
+constexpr const char* kKeyHint = "--key-file with the same keys on both nodes: docs/operate/rdma-test.md";
 
 EndRole Other(EndRole role) {
   return role == EndRole::kStarting ? EndRole::kAnswering : EndRole::kStarting;

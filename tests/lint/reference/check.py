@@ -68,14 +68,14 @@ def lists_wrong(text, source, schemas):
 
 
 def paths_wrong(text, source):
-    """The paths of the sources are in the table of docs/interfaces.md, and the other way round."""
-    rows = pages.sections(text["../interfaces.md"]).get("Interfaces: files, formats, names", [])
+    """The paths of the sources are in the table of docs/reference/kernel-interfaces.md, and the other way round."""
+    rows = pages.sections(text["kernel-interfaces.md"]).get("Interfaces: files, formats, names", [])
     told = [name for row in rows for cell in row.cells for name in pages.CODE.findall(cell)]
     listed = {re.split(r"[A-Z*{]", name)[0] for name in told if name.startswith("/")}
     there = source.paths()
-    wrong = [f"../interfaces.md lacks `{path}`" for path in sorted(there)
+    wrong = [f"kernel-interfaces.md lacks `{path}`" for path in sorted(there)
              if not any(name.startswith(path.rstrip("/")) or path.startswith(name) for name in listed)]
-    return wrong + [f"../interfaces.md has `{name}`, which is not there" for name in sorted(listed)
+    return wrong + [f"kernel-interfaces.md has `{name}`, which is not there" for name in sorted(listed)
                     if not any(name.startswith(path.rstrip("/")) or path.startswith(name) for path in there)]
 
 
@@ -118,7 +118,6 @@ def not_found(text, *known):
 def main():
     binaries, write = pathlib.Path(sys.argv[1]).resolve(), "--write" in sys.argv[2:]
     text = {file.name: file.read_text(encoding="utf-8") for file in sorted(FOLDER.glob("*.md"))}
-    text["../interfaces.md"] = (ROOT / "docs/interfaces.md").read_text(encoding="utf-8")
     with tempfile.TemporaryDirectory() as root:
         run = programs.Programs(binaries, root)
         schemas = {name: run.schema(name) for name in ("fabric", "network", "topology")}

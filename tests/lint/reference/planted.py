@@ -20,7 +20,7 @@ PLANTED = [
     ("cni.md", "| 105 |", "| 107 |", "lacks `105`"),
     ("kubernetes.md", "`spec.takenBy`", "`spec.taken`", "lacks `spec.takenBy`"),
     ("kubernetes.md", "`railhead.io/pool`", "`railhead.io/subnet`", "lacks `railhead.io/pool`"),
-    ("../interfaces.md", "`/run/railhead/bind.sock`", "`/run/railhead/binder.sock`", "lacks `/run/railhead/bind.sock`"),
+    ("kernel-interfaces.md", "`/run/railhead/bind.sock`", "`/run/railhead/binder.sock`", "lacks `/run/railhead/bind.sock`"),
     # What --help says otherwise.
     ("programs.md", "`--kubelet-dir`", "`--kubelet-directory`", "is not what --help says"),
 ]

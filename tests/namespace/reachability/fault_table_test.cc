@@ -1,5 +1,6 @@
 // Faults of a rail, one after the other: what is found, where, after how many rounds, what is not blamed, and
-// when it is well again. docs/connectivity.md has the table that this prints, which is compared with it.
+// when it is well again. docs/operate/reachability.md has the table that this prints, which is compared with
+// it.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -121,7 +122,7 @@ TEST(FaultTableTest, IsWhatTheDocumentationSays) {
   for (const Fault& fault : Faults()) table.Run(fault);
   std::ifstream file(DOCUMENTATION);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_NE(text.find(table.rows()), std::string::npos) << "docs/connectivity.md should have\n"
+  EXPECT_NE(text.find(table.rows()), std::string::npos) << "docs/operate/reachability.md should have\n"
                                                         << table.rows();
 }
 

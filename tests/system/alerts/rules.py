@@ -1,8 +1,8 @@
 #!/usr/bin/python3 -B
 """rules.py - the alerts of manifests/components/monitoring fire on the faults that they are for, and on nothing that looks like them.
 
-What is checked: promtool takes the rules, and the configuration that docs/alerts.md shows; each alert has severity, summary,
-description, a section in docs/runbooks.md and a row in docs/alerts.md, and reads only metrics that are documented; each has a fault on
+What is checked: promtool takes the rules, and the configuration that docs/operate/alerts.md shows; each alert has severity, summary,
+description, a section in docs/operate/runbooks.md and a row in docs/operate/alerts.md, and reads only metrics that are documented; each has a fault on
 which it fires, with the labels and words that are expected, and a near miss on which it does not (cases/*.yaml); what
 inhibition.yaml names are alerts.
 exit status: 0; 1 with a line for each problem.
@@ -22,7 +22,7 @@ import yaml
 import sources
 
 SEVERITIES = {'critical', 'warning', 'info'}
-RUNBOOK = re.compile(r'^docs/runbooks\.md#([\w-]+)$')
+RUNBOOK = re.compile(r'^docs/operate/runbooks\.md#([\w-]+)$')
 
 
 def expand(text, defined):
@@ -118,13 +118,13 @@ def of_alert(rule, sections, told):
     yield from (f'{name} has no {word}' for word in ('summary', 'description') if not annotations.get(word))
     runbook = RUNBOOK.match(annotations.get('runbook_url', ''))
     if not runbook or runbook[1] != name.lower():
-        yield f'{name} has no runbook_url docs/runbooks.md#{name.lower()}'
+        yield f'{name} has no runbook_url docs/operate/runbooks.md#{name.lower()}'
     if name not in sections:
-        yield f'docs/runbooks.md has no section {name}'
+        yield f'docs/operate/runbooks.md has no section {name}'
     if name not in told:
-        yield f'docs/alerts.md does not tell of {name}'
+        yield f'docs/operate/alerts.md does not tell of {name}'
     elif told[name] != (rule['labels'].get('severity'), rule.get('for', '')):
-        yield f'docs/alerts.md says {told[name]} of {name}, the rule {rule["labels"].get("severity")}, {rule.get("for", "at once")}'
+        yield f'docs/operate/alerts.md says {told[name]} of {name}, the rule {rule["labels"].get("severity")}, {rule.get("for", "at once")}'
 
 
 def of_inhibition(alerts):
@@ -144,10 +144,10 @@ def main():
             for name, severity, time in re.findall(r'^\| \[(\w+)\]\(runbooks\.md#\w+\) \| (\w+) \| ([^|]*?) \|', table, re.M)}
     for rule in alerts.values():
         problems += of_alert(rule, sections, told)
-    problems += [f'docs/runbooks.md: there is no alert {name}' for name in sections if name.startswith('Railhead') and name not in alerts]
-    problems += [f'docs/alerts.md: there is no alert {name}' for name in told if name not in alerts]
+    problems += [f'docs/operate/runbooks.md: there is no alert {name}' for name in sections if name.startswith('Railhead') and name not in alerts]
+    problems += [f'docs/operate/alerts.md: there is no alert {name}' for name in told if name not in alerts]
     for rule in sources.rules():
-        problems += [f'no metric {name} is in docs/monitoring.md' for name in sources.unknown(sources.names_in(rule['expr']))]
+        problems += [f'no metric {name} is in docs/operate/monitoring.md' for name in sources.unknown(sources.names_in(rule['expr']))]
     problems += of_inhibition(alerts)
     made = tests(alerts, problems)
     with tempfile.TemporaryDirectory() as directory:

@@ -28,11 +28,11 @@ def dashboards():
 
 
 def document(name):
-    return (REPO / 'docs' / name).read_text(encoding='utf-8')
+    return (REPO / 'docs/operate' / name).read_text(encoding='utf-8')
 
 
 def documented():
-    """Metrics in the tables of docs/monitoring.md, and the drivers' RDMA counters that docs/alerts.md names: name, type."""
+    """Metrics in the tables of docs/operate/monitoring.md, and the drivers' RDMA counters that docs/operate/alerts.md names: name, type."""
     tables = re.findall(r'^\| `([a-z][a-z0-9_]*)` \| (gauge|counter|histogram) \|', document('monitoring.md'), re.M)
     return dict(tables) | {name: 'counter' for name in re.findall(r'`(railhead_rdma_\w+_total)`', document('alerts.md'))}
 

@@ -2,7 +2,8 @@
 // nothing else is, and that it comes back by itself.
 //
 // Links, gateways, switches' frames and a second node are real packets on the kernel's veths; what only
-// hardware has (ports, counters) is made-up sysfs. docs/isolation.md has the table, which has to be this one.
+// hardware has (ports, counters) is made-up sysfs. docs/operate/node-status.md has the table, which has to be
+// this one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -232,7 +233,8 @@ TEST_F(FaultTableOfANode, IsWhatTheDocumentationSays) {
   EXPECT_EQ(daemon->Stop(), 0) << daemon->err();
   std::ifstream file(DOCUMENTATION);
   const std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  EXPECT_NE(text.find(rows_.str()), std::string::npos) << "docs/isolation.md should have\n" << rows_.str();
+  EXPECT_NE(text.find(rows_.str()), std::string::npos) << "docs/operate/node-status.md should have\n"
+                                                       << rows_.str();
 }
 
 }  // namespace

@@ -4,7 +4,7 @@
 # Faults of cables, leaf switches, VLANs and addresses, on real SR-IOV NICs: node0 is this guest with railheadd,
 # kubelet's stand-in and a pod; node1 a second railheadd in a network namespace with PFs of its own; the leaves are
 # those of leaf_switches.sh. Of each fault: who says what, what is out of use, that nothing else is, that all is well
-# after its end. docs/isolation.md has the table, which has to be this one.
+# after its end. docs/operate/node-status.md has the table, which has to be this one.
 set -u
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
@@ -222,9 +222,9 @@ check 'the pod ends' cni del p "${devices[0]}"
 check 'railheadd ends when told to' daemon_end 0
 
 # ---- the table -----------------------------------------------------------------------------
-documented() { sed -n "/^$HEADING\$/,/^## /p" "$SRC/docs/isolation.md" | sed -n '/^|---/,/^$/p' | grep '^| '; }
+documented() { sed -n "/^$HEADING\$/,/^## /p" "$SRC/docs/operate/node-status.md" | sed -n '/^|---/,/^$/p' | grep '^| '; }
 as_documented() { diff <(documented) <(printf '%s\n' "${rows[@]}"); }
-check 'docs/isolation.md has this table' as_documented
+check 'docs/operate/node-status.md has this table' as_documented
 echo '--- table'
 printf '%s\n' "${rows[@]}"
 echo '--- end'

@@ -17,9 +17,9 @@ sorted() { tr -s ' ,' '\n' | sort -u | tr '\n' ' '; }
 of_unit=$(sed -n 's/^CapabilityBoundingSet=//p' $unit | sorted)
 of_daemonset=$(sed -n 's/^ *add: \[\(.*\)\]$/\1/p' $daemonset | sed 's/[A-Z_]\+/CAP_&/g' | sorted)
 # shellcheck disable=SC2016 # the backquotes are the document's
-of_docs=$(sed -n 's/^| `\(CAP_[A-Z_]*\)` |.*/\1/p' docs/permissions.md | sorted)
+of_docs=$(sed -n 's/^| `\(CAP_[A-Z_]*\)` |.*/\1/p' docs/reference/permissions.md | sorted)
 same "capabilities of unit and DaemonSet" "$of_unit" "$of_daemonset"
-same "capabilities of unit and docs/permissions.md" "$of_unit" "$of_docs"
+same "capabilities of unit and docs/reference/permissions.md" "$of_unit" "$of_docs"
 grep -q '^AmbientCapabilities=$' $unit || problem "$unit gives ambient capabilities"
 grep -q '^ *drop: \[ALL\]$' $daemonset || problem "$daemonset does not drop ALL"
 grep -q '^NoNewPrivileges=yes$' $unit || problem "$unit allows new privileges"

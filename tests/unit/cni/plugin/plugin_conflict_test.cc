@@ -10,9 +10,9 @@
 #include <random>
 #include <set>
 
-#include "cni/state/rival_claims.h"
 #include "cni/protocol/cni_result.h"
 #include "cni/state/attach_log.h"
+#include "cni/state/rival_claims.h"
 #include "netns/base/files.h"
 #include "tests/support/plugin/rails_fixture.h"
 #include "tests/support/temp_root.h"
@@ -261,8 +261,8 @@ struct Model {
   [[nodiscard]] bool Heard(const AddressConflict& one, milliseconds now) const {
     for (const RivalClaim& claim : log) {
       const auto age = now - claim.boottime;
-      if (claim.source == one.source && claim.address == one.claim.address &&
-          age >= kClaimConfirms && age <= kClaimCounts)
+      if (claim.source == one.source && claim.address == one.claim.address && age >= kClaimConfirms &&
+          age <= kClaimCounts)
         return true;
     }
     return false;

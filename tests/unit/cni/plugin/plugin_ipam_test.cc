@@ -2,8 +2,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "cni/state/rival_claims.h"
 #include "cni/protocol/cni_result.h"
+#include "cni/state/rival_claims.h"
 #include "ipam/store/store.h"
 #include "tests/support/plugin/plugin_fixture.h"
 
@@ -157,8 +157,7 @@ TEST_F(AddressesInUseTest, AStationThatAnswersForAllStopsNoPod) {
     EXPECT_TRUE(checked) << Describe(checked.error());
     ASSERT_TRUE(Del(call));
   }
-  EXPECT_LE(Quarantined().size(), kMostAddressesOfStation)
-      << "what it claimed before it was known";
+  EXPECT_LE(Quarantined().size(), kMostAddressesOfStation) << "what it claimed before it was known";
   const auto claimants = ListClaimants(sysfs_.root(), since);
   ASSERT_TRUE(claimants) << Describe(claimants.error());
   ASSERT_EQ(claimants->size(), 1U);

@@ -68,7 +68,7 @@ TEST(ChecksTest, IdsAreUniqueAndDescribed) {
   }
 }
 
-// docs/doctor.md has a row for each, and for no other.
+// docs/operate/doctor.md has a row for each, and for no other.
 TEST(ChecksTest, AreDocumented) {
   const std::string page = ReadFileAt(DOCTOR_PAGE);
   std::size_t rows = 0;
@@ -138,7 +138,7 @@ TEST(ReportTest, TheWorstFirst) {
       "warning  runtime.device-plugins  another device plugin: sriov_net.sock\n"
       "         why: two plugins give one VF to two pods\n"
       "         fix: make sure that its selectors leave out the rails' PFs, or remove it "
-      "(docs/migration.md)\n"
+      "(docs/operate/migration.md)\n"
       "skipped  node.memlock            no /proc\n"
       "ok       net.arp                 pf0 (0000:03:00.0): own addresses only; pf1 (0000:13:00.0): own "
       "addresses only\n"

@@ -172,7 +172,8 @@ TEST_F(RecorderTest, AFileThatWasRemovedIsNotGoneOnWith) {
   EXPECT_EQ(Read().segments.size(), 1U);
 }
 
-// 8 PFs of 32 VFs for an hour, each PF's discards rising all the time: docs/incidents.md has the figures.
+// 8 PFs of 32 VFs for an hour, each PF's discards rising all the time: docs/design/incidents.md has the
+// figures.
 TEST_F(RecorderTest, AnHourOfABusyNodeIsSmall) {
   health::HealthRecorder recorder(temp_.root());
   for (int second = 0; second < 3600; second += 5) {
