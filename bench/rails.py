@@ -84,11 +84,11 @@ def measure_journal(options: argparse.Namespace, runner: Runner, record: Record)
     is afterwards."""
     contender = railhead(options, runner, options.vf[:1])
     contender.add('template')
-    entry = json.loads((STATE / f'attachments/template/{NETWORK}@{IFNAME}.json').read_text())
+    entry = (STATE / f'attachments/template/{NETWORK}@{IFNAME}.json').read_text()
     contender.delete('template')
     for name, entries in ((ONE_ENTRY, 1), (MANY_ENTRIES, MANY)):
         for i in range(entries):
-            write_entry(entry, i)
+            write_entry(entry, options.vf[0].device.bdf, i)
         shelve(name)
     for number in range(options.rounds + 1):
         # Who begins changes, so that neither is always the one after the other.
@@ -108,14 +108,15 @@ def shelve(name: str, back: bool = False) -> None:
         os.rename(*(paths[::-1] if back else paths))
 
 
-def write_entry(entry: dict, number: int) -> None:
-    """A real entry under another pod's name and device."""
+def write_entry(entry: str, bdf: str, number: int) -> None:
+    """The real entry of the device `bdf`, under another pod's name and device."""
     device = f'{1 + number // 256:04x}:{number % 256:02x}:{number % 32:02x}.{number % 8}'
     container = f'other-{number}'
-    link = entry['links'][0] | {'device': device, 'vf': number}
+    if not all(f'"{name}"' in entry for name in (bdf, 'template')):
+        raise Failed(f'the journal entry of {bdf} names neither it nor its container: {entry}')
     pod = STATE / 'attachments' / container
     for folder in (pod, STATE / 'locks'):
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     file = pod / f'{NETWORK}@{IFNAME}.json'
-    file.write_text(json.dumps(entry | {'containerId': container, 'links': [link]}))
+    file.write_text(entry.replace(f'"{bdf}"', f'"{device}"').replace('"template"', f'"{container}"'))
     (STATE / 'locks' / f'{device}.lock').write_text(f'{container}/{file.name}\n')
