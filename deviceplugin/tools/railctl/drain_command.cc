@@ -153,7 +153,8 @@ int RunReturn(const Root& root, const DrainArguments& arguments) {
 
 void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
   auto drain_arguments = std::make_shared<DrainArguments>();
-  CLI::App* drain = app->add_subcommand("drain", "take a rail, PF or VF out of use; without one: what is");
+  CLI::App* drain =
+      app->add_subcommand("drain", "take a rail, PF or VF out of use; without PART, list what is drained");
   drain->add_option("PART", drain_arguments->part,
                     "rail0, its PF's network device, or an address: 0000:43:10.0");
   drain->add_option("--reason", drain_arguments->reason, "for people, shown by railctl health");
@@ -168,7 +169,7 @@ void AddDrainCommands(CLI::App* app, const Root& root, int* status) {
   back->add_flag("--force", return_arguments->force,
                  "also when something else is against it, or nobody has looked");
   back->footer(
-      "Exit status: 0 done; 1 it is not drained, or a rule of health has hold of it or of one of its VFs.");
+      "Exit status: 0 done; 1 it is not drained, or a health rule is active for it or for one of its VFs.");
   back->callback([return_arguments, &root, status] { *status = RunReturn(root, *return_arguments); });
 }
 

@@ -192,8 +192,8 @@ void AddHandoffCommand(CLI::App* app, const Root& root, int* status) {
   handoff->require_subcommand(1);
   AddAction(handoff, "show", "the NICs of each pod, and its nccl.conf", ShowHandoff, root, status);
   AddAction(handoff, "verify",
-            "compare it with the kernel as of now, and with what the pod's processes have in their "
-            "environment; exit status 1: something is not as it was told",
+            "compare the NCCL configuration with the kernel's present state and with the environment of the "
+            "pod's processes; exit status 1: something differs",
             Verify, root, status);
 }
 

@@ -158,8 +158,7 @@ void AddConfigFiles(CLI::App* install, const Root& root, int* status) {
 void AddSeccomp(CLI::App* install, const Root& root, int* status) {
   const auto arguments = std::make_shared<SeccompArguments>();
   CLI::App* seccomp = install->add_subcommand(
-      "seccomp",
-      "Put railheadd's list of system calls, railheadd.json, where kubelet looks for such profiles");
+      "seccomp", "Put railheadd's list of system calls, railheadd.json, where kubelet reads such profiles");
   seccomp->add_option("--to", arguments->to, "Directory, below kubelet's own for profiles")
       ->check(IsAbsolute)
       ->capture_default_str();

@@ -196,15 +196,15 @@ void AddIpamCommand(CLI::App* app, const Root& root, int* status) {
   const auto check = with_output(
       add("check", "contradictions in the store, and addresses that nobody can have", CheckAddresses));
   check.first->footer("Exit status 1 when anything was found.");
-  add("export", "all of it as JSON", Export);
+  add("export", "all addresses as JSON", Export);
   auto output = std::make_shared<Output>();
   CLI::App* events = ipam->add_subcommand(
-      "events", "the latest 256: rests cut short, pools exhausted, quarantines, the store's file");
+      "events", "the latest 256: early reuses, exhausted pools, quarantines, new boots, the store's file");
   output->AddTo(events);
   events->callback([output, &root, status] { *status = Events(root, *output); });
   AddIpamBlocksCommand(ipam, root, status);
   AddIpamImportCommand(ipam, root, status);
-  const auto release = add("release", "lets a held address rest",
+  const auto release = add("release", "releases a held address; its reuse delay begins",
                            [&root](const AddressReport& report, const IpamOptions& options) {
                              const auto done = Release(root, report, options);
                              return done ? kDone : Complain(done.error(), kFailed);

@@ -160,7 +160,8 @@ int RunPrecheck(const Root& root, const PrecheckOptions& options) {
 
 void AddPrecheckCommand(CLI::App* app, const Root& root, int* status) {
   auto options = std::make_shared<PrecheckOptions>();
-  CLI::App* command = app->add_subcommand("precheck", "is this node fit to join: all checks of it at once");
+  CLI::App* command =
+      app->add_subcommand("precheck", "check whether this node is fit to join: all checks at once");
   command
       ->add_option("--skip", options->skip,
                    "not these: doctor, health, drained, rails, cabling, reach, rdma-test, or checks of the "
@@ -210,7 +211,8 @@ int ShowFacts(const Root& root, const Output& output) {
 void AddNodeFactsCommand(CLI::App* app, const Root& root, int* status) {
   auto output = std::make_shared<Output>();
   CLI::App* command = app->add_subcommand(
-      "node-facts", "this node's rails, their leaves, VFs and GPUs as labels, as kubectl label takes them");
+      "node-facts",
+      "this node's rails, their leaf switches, VFs and GPUs as labels, as kubectl label takes them");
   output->AddTo(command);
   command->footer("Exit status: 0 done; 1 it could not be read; 3 the fabric is wrong.");
   command->callback([&root, status, output] { *status = ShowFacts(root, *output); });

@@ -160,7 +160,7 @@ void AddReplayCommand(CLI::App* app, const Root& root, int* status) {
                       "by these rules: the object health, or a file of it, or a fabric.json");
   options->output.AddTo(command);
   command->footer(
-      "Exit status 0 whoever was Unhealthy; 1 the recording cannot be read; 3 the rules are wrong.");
+      "Exit status 0 also with Unhealthy devices; 1 the recording cannot be read; 3 the rules are invalid.");
   command->callback([options, &root, status] { *status = RunReplay(root, *options); });
 }
 
