@@ -135,7 +135,7 @@ class Daemon {
   std::unique_ptr<Pages> pages_;  // last: they tell of all the others
 };
 
-// The page at /metrics: everything that railheadd counts, as docs/operate/monitoring.md lists it.
+// The page at /metrics: everything that railheadd counts, as docs/reference/metrics.md lists it.
 // Labels are resources, rules, kinds, outcomes, and rails with where they hang, of which a node has a few;
 // never a device, a pod or an error's text. Those are on a page of their own:
 // deviceplugin/services/nic_metrics/nic_page.h. Threads: thread-safe, as what it reads is.

@@ -1,7 +1,6 @@
 // The fields of the `ipam` object of a network configuration, each in one line: ours, and those that
 // configurations of host-local and whereabouts have besides, so that a network only changes its "type".
-// docs/reference/cni.md says what each is for, docs/operate/addresses.md where the meaning differs from the
-// peers'.
+// docs/reference/cni.md says what each is for, and where the meaning differs from the peers'.
 //
 // Included where they are read, or their schema is made. Threads: pure descriptions.
 #pragma once

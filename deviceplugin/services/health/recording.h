@@ -1,5 +1,5 @@
 // A recording of health: what was observed of a node's devices, line by line, as railheadd keeps it and as
-// people write it (docs/design/incidents.md has the format).
+// people write it (docs/reference/recording.md has the format).
 //
 // A recording is one or more segments. Each begins with a header: when, under which rules, and who was
 // Unhealthy then; the lines after it are rounds, that is looks at the node. A device's state is told when it
@@ -30,7 +30,7 @@ namespace railhead::health {
 
 // One device in a recording: who it is, what was seen of it last, and the line that tells what is new.
 //
-// The lines of docs/design/incidents.md: only what differs from the device's line before. What the first line
+// The lines of docs/reference/recording.md: only what differs from the device's line before. What the first line
 // of a device does not tell is as of a default RecordedDevice: a PF that is there, bound, without link and
 // port. Counters are those of this line: which were read again and found the same is not told, because to the
 // rules it is the same. Threads: pure functions. Errors stick in the JsonReader.

@@ -3,7 +3,7 @@
 // Each rule has a hysteresis of its own: bad for `down_after` before a device is
 // Unhealthy, good for `up_after` before it is Healthy again. Rules over counters judge
 // rises, not values: more than `limit` within `window`. The defaults and the reason for
-// each number stand in docs/operate/health.md.
+// each number stand in docs/operate/health.md and docs/reference/fabric.md.
 // Threads: plain values, pure functions. Errors: kInvalid and kMalformed with the JSON pointer.
 #pragma once
 

@@ -26,7 +26,7 @@ namespace railhead::provision {
 // What fabric.json's object "provision" says that this node's PFs shall be.
 //
 // Settings hold for the PF of every rail; "rails" overrides some of them for one. The
-// shape is documented in docs/operate/provisioning.md. Whether the hardware can do it is not
+// shape is documented in docs/reference/fabric.md. Whether the hardware can do it is not
 // known here.
 // Threads: plain values. Errors: kInvalid and kMalformed with the JSON pointer.
 

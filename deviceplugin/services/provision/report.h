@@ -1,5 +1,5 @@
 // Plans and outcomes of provisioning for people and for programs. The JSON's shape is
-// documented in docs/operate/provisioning.md.
+// documented in docs/reference/kernel-interfaces.md.
 // Threads: pure functions.
 #pragma once
 

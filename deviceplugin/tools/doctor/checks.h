@@ -1,7 +1,7 @@
 // The checks of `railctl doctor`: what each is called, why it matters, and how it judges.
 //
-// Ids are stable: scripts name them. A check is a pure function over facts; docs/operate/doctor.md tells
-// what each looks at and what to do. Sources of what is judged: the kernel's and NCCL's, named
+// Ids are stable: scripts name them. A check is a pure function over facts; docs/reference/doctor-checks.md
+// tells what each looks at and what to do. Sources of what is judged: the kernel's and NCCL's, named
 // beside the judgement.
 // Threads: pure functions.
 #pragma once
@@ -126,7 +126,7 @@ Verdict CheckCni(const NodeFacts& facts);
 Verdict CheckKubelet(const NodeFacts& facts);
 Verdict CheckNetns(const NodeFacts& facts);
 
-// Which checks are run, and how what they found is shown: docs/operate/doctor.md has the shape.
+// Which checks are run, and how what they found is shown: docs/reference/doctor-checks.md has the shape.
 //
 // Threads: pure functions. Errors: kInvalid for an id that no check has.
 

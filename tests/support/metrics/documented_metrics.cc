@@ -9,7 +9,7 @@ namespace railhead::testing {
 
 std::map<std::string, MetricFamily> DocumentedMetrics(MetricsPageName page) {
   std::map<std::string, MetricFamily> families;
-  const std::string text = ReadFile(SOURCE_DIR "/docs/operate/monitoring.md").value().value_or("");
+  const std::string text = ReadFile(SOURCE_DIR "/docs/reference/metrics.md").value().value_or("");
   auto section = MetricsPageName::kDaemon;
   for (const std::string& line : Split(text, '\n')) {
     if (line.rfind("## NICs", 0) == 0) section = MetricsPageName::kNics;
@@ -28,7 +28,7 @@ void ExpectDocumented(const MetricsText& page, MetricsPageName name, const std::
     const auto found = documented.find(family_name);
     if (found == documented.end()) {
       if (!but.empty() && family_name.rfind(but, 0) == 0) continue;
-      ADD_FAILURE() << "docs/operate/monitoring.md lacks: | `" << family_name << "` | " << family.type
+      ADD_FAILURE() << "docs/reference/metrics.md lacks: | `" << family_name << "` | " << family.type
                     << " | | " << family.help << " |";
       continue;
     }

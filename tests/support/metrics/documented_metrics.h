@@ -1,4 +1,4 @@
-// What docs/operate/monitoring.md says of the metrics, to compare with what is there.
+// What docs/reference/metrics.md says of the metrics, to compare with what is there.
 #pragma once
 
 #include <map>

@@ -1,7 +1,7 @@
 #!/usr/bin/python3 -B
 """dashboards.py - the dashboards of manifests/components/monitoring can be loaded, and every query of them shows something.
 
-What is checked: ids, places and variables of panels; that queries read only metrics that docs/operate/monitoring.md lists, and the sample
+What is checked: ids, places and variables of panels; that queries read only metrics that docs/reference/metrics.md lists, and the sample
 pages in scrape/ have these and their types; then, by a real Prometheus that has these pages and our rules, every query of every
 panel and variable: none is refused, none is empty; that docs/ has a picture with each panel. The same Prometheus shows that the words of alerts can be made.
 exit status: 0; 1 with a line for each problem.
@@ -70,7 +70,7 @@ def of_form(file, board):
             if target['datasource'] != DATASOURCE or panel['datasource'] != DATASOURCE:
                 yield f'{title}: is bound to one datasource'
             used |= variables_in(target['expr'] + target['legendFormat'])
-            yield from (f'{title}: no metric {name} is in docs/operate/monitoring.md' for name in sources.unknown(sources.names_in(target['expr'])))
+            yield from (f'{title}: no metric {name} is in docs/reference/metrics.md' for name in sources.unknown(sources.names_in(target['expr'])))
     for variable in list(variables.values())[1:]:
         used |= variables_in(variable['definition'])
         if variable['datasource'] != DATASOURCE or variable['query']['query'] != variable['definition']:
@@ -95,7 +95,7 @@ def of_pages():
         if re.fullmatch(r'railhead_rdma_\w+_total', name) and kind == 'counter':       # the drivers' names, whichever these are
             continue
         if known.get(name) != kind:
-            yield f'scrape/: {name} is a {kind}, and docs/operate/monitoring.md says {known.get(name)}'
+            yield f'scrape/: {name} is a {kind}, and docs/reference/metrics.md says {known.get(name)}'
 
 
 def filled_in(text, values):

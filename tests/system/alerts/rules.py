@@ -2,7 +2,7 @@
 """rules.py - the alerts of manifests/components/monitoring fire on the faults that they are for, and on nothing that looks like them.
 
 What is checked: promtool takes the rules, and the configuration that docs/operate/alerts.md shows; each alert has severity, summary,
-description, a section in docs/operate/runbooks.md and a row in docs/operate/alerts.md, and reads only metrics that are documented; each has a fault on
+description, a section in docs/reference/runbooks.md and a row in docs/reference/alerts.md, and reads only metrics that are documented; each has a fault on
 which it fires, with the labels and words that are expected, and a near miss on which it does not (cases/*.yaml); what
 inhibition.yaml names are alerts.
 exit status: 0; 1 with a line for each problem.
@@ -22,7 +22,7 @@ import yaml
 import sources
 
 SEVERITIES = {'critical', 'warning', 'info'}
-RUNBOOK = re.compile(r'^docs/operate/runbooks\.md#([\w-]+)$')
+RUNBOOK = re.compile(r'^docs/reference/runbooks\.md#([\w-]+)$')
 
 
 def expand(text, defined):
@@ -118,13 +118,13 @@ def of_alert(rule, sections, told):
     yield from (f'{name} has no {word}' for word in ('summary', 'description') if not annotations.get(word))
     runbook = RUNBOOK.match(annotations.get('runbook_url', ''))
     if not runbook or runbook[1] != name.lower():
-        yield f'{name} has no runbook_url docs/operate/runbooks.md#{name.lower()}'
+        yield f'{name} has no runbook_url docs/reference/runbooks.md#{name.lower()}'
     if name not in sections:
-        yield f'docs/operate/runbooks.md has no section {name}'
+        yield f'docs/reference/runbooks.md has no section {name}'
     if name not in told:
-        yield f'docs/operate/alerts.md does not tell of {name}'
+        yield f'docs/reference/alerts.md does not tell of {name}'
     elif told[name] != (rule['labels'].get('severity'), rule.get('for', '')):
-        yield f'docs/operate/alerts.md says {told[name]} of {name}, the rule {rule["labels"].get("severity")}, {rule.get("for", "at once")}'
+        yield f'docs/reference/alerts.md says {told[name]} of {name}, the rule {rule["labels"].get("severity")}, {rule.get("for", "at once")}'
 
 
 def of_inhibition(alerts):
@@ -138,16 +138,16 @@ def of_inhibition(alerts):
 def main():
     problems = []
     alerts = {rule['alert']: rule for rule in sources.rules() if 'alert' in rule}
-    sections = re.findall(r'^## (\w+)$', sources.document('runbooks.md'), re.M)
-    table = sources.document('alerts.md')
+    sections = re.findall(r'^## (\w+)$', sources.document('reference/runbooks.md'), re.M)
+    table = sources.document('reference/alerts.md')
     told = {name: (severity, '' if time == 'at once' else time)
-            for name, severity, time in re.findall(r'^\| \[(\w+)\]\(runbooks\.md#\w+\) \| (\w+) \| ([^|]*?) \|', table, re.M)}
+            for name, severity, time in re.findall(r'^\| \[(\w+)\]\(\.\./reference/runbooks\.md#\w+\) \| (\w+) \| ([^|]*?) \|', table, re.M)}
     for rule in alerts.values():
         problems += of_alert(rule, sections, told)
-    problems += [f'docs/operate/runbooks.md: there is no alert {name}' for name in sections if name.startswith('Railhead') and name not in alerts]
-    problems += [f'docs/operate/alerts.md: there is no alert {name}' for name in told if name not in alerts]
+    problems += [f'docs/reference/runbooks.md: there is no alert {name}' for name in sections if name.startswith('Railhead') and name not in alerts]
+    problems += [f'docs/reference/alerts.md: there is no alert {name}' for name in told if name not in alerts]
     for rule in sources.rules():
-        problems += [f'no metric {name} is in docs/operate/monitoring.md' for name in sources.unknown(sources.names_in(rule['expr']))]
+        problems += [f'no metric {name} is in docs/reference/metrics.md' for name in sources.unknown(sources.names_in(rule['expr']))]
     problems += of_inhibition(alerts)
     made = tests(alerts, problems)
     with tempfile.TemporaryDirectory() as directory:
@@ -162,7 +162,7 @@ def main():
             test = {'rule_files': needed, 'evaluation_interval': '1m', 'tests': of_file,
                     'group_eval_order': [group['name'] for one in needed for group in files[one]['groups']]}
             (work / f'test-{name}').write_text(yaml.safe_dump(test, sort_keys=False), encoding='utf-8')
-        shown = [block for block in re.findall(r'^```yaml\n(.*?)^```', table, re.M | re.S) if 'scrape_configs' in block]
+        shown = [block for block in re.findall(r'^```yaml\n(.*?)^```', sources.document('operate/alerts.md'), re.M | re.S) if 'scrape_configs' in block]
         (work / 'config').write_text(shown[0] if shown else 'scrape_configs: none', encoding='utf-8')
         for command in (['check', 'rules', *sorted(files)], ['check', 'config', 'config'],
                         ['test', 'rules', *(f'test-{name}' for name in sorted(made))]):

@@ -28,13 +28,13 @@ def dashboards():
 
 
 def document(name):
-    return (REPO / 'docs/operate' / name).read_text(encoding='utf-8')
+    return (REPO / 'docs' / name).read_text(encoding='utf-8')
 
 
 def documented():
-    """Metrics in the tables of docs/operate/monitoring.md, and the drivers' RDMA counters that docs/operate/alerts.md names: name, type."""
-    tables = re.findall(r'^\| `([a-z][a-z0-9_]*)` \| (gauge|counter|histogram) \|', document('monitoring.md'), re.M)
-    return dict(tables) | {name: 'counter' for name in re.findall(r'`(railhead_rdma_\w+_total)`', document('alerts.md'))}
+    """Metrics in the tables of docs/reference/metrics.md, and the drivers' RDMA counters that docs/reference/alerts.md names: name, type."""
+    tables = re.findall(r'^\| `([a-z][a-z0-9_]*)` \| (gauge|counter|histogram) \|', document('reference/metrics.md'), re.M)
+    return dict(tables) | {name: 'counter' for name in re.findall(r'`(railhead_rdma_\w+_total)`', document('reference/alerts.md'))}
 
 
 def names_in(expression):

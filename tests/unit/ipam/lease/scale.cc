@@ -1,7 +1,7 @@
 // lease_scale [NODES [RAILS]]: what a cluster of that size asks of its cluster store.
 //
 // Leasers with books in memory, one cluster store in memory that serves kCapacity requests a
-// second, one after the other, and simulated time. Prints the numbers of docs/operate/addresses.md;
+// second, one after the other, and simulated time. Prints the numbers of docs/operate/sizing.md;
 // fails when a step asks for more than it may.
 #include <algorithm>
 #include <cstdio>

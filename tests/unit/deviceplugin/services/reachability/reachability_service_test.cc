@@ -87,7 +87,7 @@ TEST(RailVerdictsTest, OfRailsThatShareAPf) {
             (health::ObservedRail{State::kDead, "because of rail0; because of rail1"}));
 }
 
-// What railheadd tells of a node's reach: metrics as docs/operate/monitoring.md has them, and the log.
+// What railheadd tells of a node's reach: metrics as docs/reference/metrics.md has them, and the log.
 
 MetricsText PageOf(const reachability::ReachReport& report) {
   Exposition page(ExpositionFormat::kText);
@@ -182,7 +182,7 @@ TEST(ReachMetricsTest, AreDocumented) {
   EXPECT_EQ(page.families.size(), 12U);
   for (const auto& [name, family] : page.families) {
     const auto found = documented.find(name);
-    ASSERT_NE(found, documented.end()) << "docs/operate/monitoring.md lacks: | `" << name << "` | "
+    ASSERT_NE(found, documented.end()) << "docs/reference/metrics.md lacks: | `" << name << "` | "
                                        << family.type << " | | " << family.help << " |";
     EXPECT_EQ(found->second.type, family.type) << name;
     EXPECT_EQ(found->second.help, family.help) << name;

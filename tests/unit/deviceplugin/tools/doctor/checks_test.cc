@@ -68,7 +68,7 @@ TEST(ChecksTest, IdsAreUniqueAndDescribed) {
   }
 }
 
-// docs/operate/doctor.md has a row for each, and for no other.
+// docs/reference/doctor-checks.md has a row for each, and for no other.
 TEST(ChecksTest, AreDocumented) {
   const std::string page = ReadFileAt(DOCTOR_PAGE);
   std::size_t rows = 0;

@@ -172,7 +172,7 @@ TEST_F(RecorderTest, AFileThatWasRemovedIsNotGoneOnWith) {
   EXPECT_EQ(Read().segments.size(), 1U);
 }
 
-// 8 PFs of 32 VFs for an hour, each PF's discards rising all the time: docs/design/incidents.md has the
+// 8 PFs of 32 VFs for an hour, each PF's discards rising all the time: docs/reference/recording.md has the
 // figures.
 TEST_F(RecorderTest, AnHourOfABusyNodeIsSmall) {
   health::HealthRecorder recorder(temp_.root());
