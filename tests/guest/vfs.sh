@@ -32,7 +32,7 @@ vfs() { cat "/sys/class/net/$1/device/sriov_numvfs"; }
 has_vfs() { [ "$(vfs "$1")" = "$2" ]; }
 # What the VFs of a PF are: index of the netdev, MAC, MTU.
 netdevs() { local i; for ((i = 0; i < $(vfs "$1"); i++)); do ip -j link show dev "$(vf_netdev "$1" "$i")" | jq -c '.[0] | [.ifindex, .address, .mtu]'; done; }
-# derived PF VF: the MAC by docs/operate/provisioning.md; the PFs' OUI is 52:54:00.
+# derived PF VF: the MAC by docs/reference/kernel-interfaces.md; the PFs' OUI is 52:54:00.
 derived() { local mac; mac=$(ip -j link show dev "$1" | jq -r '.[0] | .permaddr // .address'); printf '02:50:%s:%02x' "${mac:9}" "$2"; }
 # macs_of PF N: PF and netdev of each VF say the derived MAC.
 macs_of() {
