@@ -30,10 +30,10 @@ namespace railhead::health {
 
 // One device in a recording: who it is, what was seen of it last, and the line that tells what is new.
 //
-// The lines of docs/reference/recording.md: only what differs from the device's line before. What the first line
-// of a device does not tell is as of a default RecordedDevice: a PF that is there, bound, without link and
-// port. Counters are those of this line: which were read again and found the same is not told, because to the
-// rules it is the same. Threads: pure functions. Errors stick in the JsonReader.
+// The lines of docs/reference/recording.md: only what differs from the device's line before. What the first
+// line of a device does not tell is as of a default RecordedDevice: a PF that is there, bound, without link
+// and port. Counters are those of this line: which were read again and found the same is not told, because to
+// the rules it is the same. Threads: pure functions. Errors stick in the JsonReader.
 
 struct RecordedDevice {
   HealthSubject subject;
