@@ -52,7 +52,7 @@ finish() {
 # one-way; await prints the text.
 reach() {
     : >"$SYNC/$1.$NODE"
-    within 180 test -e "$SYNC/$1.$((1 - NODE))" || { failed "the other node did not reach '$1'"; finish; }
+    within 600 test -e "$SYNC/$1.$((1 - NODE))" || { failed "the other node did not reach '$1'"; finish; }
 }
 post() {
     local name=$1
