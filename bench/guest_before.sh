@@ -1,14 +1,15 @@
 #!/bin/bash
 # guest_before.sh - eight VFs of one pod by this build and by an earlier one, in turns; runs in a guest of tests/support/vm.
-# usage: tests/support/vm/run-guest.sh -b BUILD -s before=DIR -o JOB bench/guest_before.sh ROUNDS
-#   DIR   has the earlier build's programs, railhead and railhead-ipam
+# usage: tests/support/vm/run-guest.sh -b BUILD -s before=DIR -o JOB bench/guest_before.sh ROUNDS [FILTER]
+#   DIR     has the earlier build's programs, railhead and railhead-ipam
+#   FILTER  jq changes fabric.json by it, e.g. '.rails[].softRoce = true'
 # Prints, for ADD and DEL, the medians in ms and that of the ratios of each round. Writes $OUT/lines.
 set -eu
 # shellcheck source=tests/support/vm/lib.sh
 . "$SRC/tests/support/vm/lib.sh"
 # shellcheck source=bench/guest_lib.sh
 . "$SRC/bench/guest_lib.sh"
-rounds=$1
+rounds=$1 filter=${2:-.}
 
 die() { echo "bench/guest_before.sh: $*" >&2; exit 1; }
 mkdir -p /tmp/bin /tmp/before /etc/railhead
@@ -25,7 +26,7 @@ done
 for i in 0 1 2; do ip netns add "bench-$i" && ip -n "bench-$i" link set lo up; done
 jq -n --arg node "$(uname -n)" '{ version: 1, addresses: { restSeconds: 0 }, rails: [ range(2) | { name: "rail\(.)", pf: "pf\(.)",
     vlan: (100 * (. + 1)), mtu: 1500, subnet: "10.\(100 * (. + 1)).0.0/24", gateway: "10.\(100 * (. + 1)).0.254", routes: ["10.0.0.0/8"],
-    nodeRanges: { ($node): "10.\(100 * (. + 1)).0.10-10.\(100 * (. + 1)).0.99" } } ] }' >/etc/railhead/fabric.json
+    nodeRanges: { ($node): "10.\(100 * (. + 1)).0.10-10.\(100 * (. + 1)).0.99" } } ] } | '"$filter" >/etc/railhead/fabric.json
 measure rails "${vfs[@]}" --out "$OUT/lines" --programs /tmp/bin --before /tmp/before --scratch /tmp/scratch \
     --group before --rounds "$rounds"
 jq -rs 'def median: sort | .[length / 2 | floor];
