@@ -38,7 +38,8 @@ struct StateFile {
   [[nodiscard]] Result<void> Write(const Root& root, const T& value) const;
 
   [[nodiscard]] Error Missing(const Root& root) const {
-    return {ErrorCode::kNotFound, "there is no " + PathIn(root), std::string(writer) + ": is it running?", 0};
+    const std::string who = writer;
+    return {ErrorCode::kNotFound, "there is no " + PathIn(root), who + ": is it running?", 0};
   }
   // Of records that have a time. (A template, or who instantiates those without would need it.)
   template <typename Record = T>
