@@ -12,6 +12,7 @@ set -eu
 rounds=$1 filter=${2:-.}
 
 die() { echo "bench/guest_before.sh: $*" >&2; exit 1; }
+modprobe -a rdma_rxe ib_uverbs
 mkdir -p /tmp/bin /tmp/before /etc/railhead
 cp "$BUILD"/bin/{railhead,railhead-ipam,bench_runner} /tmp/bin/
 cp /mnt/before/{railhead,railhead-ipam} /tmp/before/
